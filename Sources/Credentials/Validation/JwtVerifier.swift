@@ -65,6 +65,15 @@ public struct JwtVerifier: Sendable {
         return Accepted(claims: claims, until: until, lacking: lacking)
     }
 
+    /// The issuer that a token names, which is not to be believed yet: to find the keys that it is checked with.
+    public func issuer(namedBy token: [UInt8]) throws(JwtFault) -> String? {
+        let parts = try CompactJwt(token, algorithms: algorithms)
+        guard let text = Base64.decodeUrl(token[parts.claims]) else {
+            throw .invalid("a segment of the token is not base64url")
+        }
+        do { return try JsonValue(text)["iss"]?.string } catch { throw .invalid("in the token's claims: \(error)") }
+    }
+
     /// Checks claims whose signature is right; answers until when they hold.
     private func check(_ claims: JsonValue, at now: WallTime) throws(JwtFault) -> Int64 {
         let skew = clockSkew.components.seconds

@@ -28,12 +28,17 @@ public protocol CacheStore: AnyObject, Sendable {
     var census: StoreCensus { get }
     /// The server that it shares with other gateways; `nil` if it has none.
     var server: (any AnyObject & Sendable)? { get }
+    /// Whether it can be asked: one that has to be opened begins with that. Until then it reports nothing stored.
+    var isReady: Bool { get }
     /// Writes waiting responses before the program ends; later ones are not stored. Not on a loop; may take seconds.
     func close()
 }
 
 extension CacheStore {
     public var server: (any AnyObject & Sendable)? { nil }
+
+    /// For stores that need no opening.
+    public var isReady: Bool { true }
 
     /// For stores that write at once.
     public func close() {}

@@ -24,6 +24,14 @@ package enum StoredAnswer {
         return response
     }
 
+    /// The stored response as it was, whatever the request asks for.
+    package static func repeated(_ stored: StoredResponse) -> HttpResponse {
+        var response = HttpResponse(stored.status, fields: stored.fields)
+        response.isStored = true
+        put(stored.content, 0..<stored.content.count, into: &response)
+        return response
+    }
+
     /// Whether the stored response has what the request asks for: a stored part answers only requests for parts of it.
     package static func serves(_ stored: StoredResponse, _ method: HttpMethod, _ request: HttpFields, now: WallTime)
         -> Bool

@@ -26,6 +26,17 @@ final class BalancerSeat {
         return lastResort(tried)
     }
 
+    /// One that takes requests, and was not tried; `nil` if there is none.
+    func chooseOpen(key: UInt64, excluding tried: [EndpointMember], at now: LoopInstant) -> EndpointMember? {
+        if version != balancer.version.load(ordering: .acquiring) || now.nanoseconds >= table.nextReturn { renew(now) }
+        guard !table.isForlorn else { return nil }
+        seed &+= 0x9e37_79b9_7f4a_7c15
+        return table.choose(
+            balancer.rules.rule, turn: balancer.takeTurn(), random: StableHash.spread(seed), key: key, excluding: tried,
+            at: now.nanoseconds
+        ).map { table.open[$0].member }
+    }
+
     /// A backup, where those that take requests were all tried; then one that takes none: it may be back by now.
     private func lastResort(_ tried: [EndpointMember]) -> EndpointMember? {
         let backup = table.places.first { place in

@@ -18,6 +18,10 @@ protocol BackgroundStarter: AnyObject {
     func startBeside(
         _ request: HttpRequest, to service: String, within limit: Duration, telling receiver: any BackgroundReceiver
     ) -> (any HttpCall)?
+    /// The endpoints of the service.
+    var endpointNames: [String] { get }
+    /// Puts another service in the place of the present one.
+    func divert(to name: String) -> Bool
     /// Adds to what the ware at work has noted, after its exchange has ended, too; `nil` if nobody observes.
     var lateNote: ((String) -> Void)? { get }
 }

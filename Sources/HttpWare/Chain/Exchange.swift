@@ -98,6 +98,10 @@ public final class Exchange {
     var goesByTarget = false
     /// Time limits of this exchange in place of the service's.
     public var timeouts = ExchangeTimeouts()
+    /// Which endpoints the request may go to; `nil` leaves that to the balancing.
+    public var steering: EndpointSteering?
+    /// How further endpoints are asked for the response; `nil` if none are.
+    public var hedging: Hedging?
     /// When the exchange has taken as long as it may; `nil` where it has no such limit so far.
     public internal(set) var deadline: LoopInstant?
 
@@ -190,6 +194,14 @@ public final class Exchange {
 
     /// `X-Forwarded-For` as received, kept when the exchange began; empty unless the peer is trusted.
     var receivedForwardedFor: [String] = []
+
+    /// The values of a field of the response as it went to the client, behind commas; `nil` without the field, or without a response. For
+    /// those who are told of the end.
+    public func responseFieldValue(_ name: FieldName) -> [UInt8]? {
+        guard finalStatus != nil else { return nil }
+        let values = response.fields.rawValues(of: name)
+        return values.isEmpty ? nil : Array(values.joined(separator: [0x2c, 0x20]))
+    }
 
     // MARK: What wares remember
 
@@ -307,6 +319,8 @@ public final class Exchange {
         deadline = nil
         isOffline = false
         measuring = .nothing
+        if hedging != nil { hedging = nil }
+        if steering != nil { steering = nil }
         if boundAuthority != nil { boundAuthority = nil }
         if sharer != nil { sharer = nil }
         notebook.empty()

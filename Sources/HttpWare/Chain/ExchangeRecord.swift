@@ -121,6 +121,35 @@ public struct ExchangeRecord: Sendable {
         forgetAttempt()
     }
 
+    /// The steps of another attempt, which goes on in place of the one that was kept or forgotten.
+    mutating func goOn(with other: ExchangeRecord) {
+        connectAsked = other.connectAsked
+        queueStarted = other.queueStarted
+        queueEnded = other.queueEnded
+        resolveStarted = other.resolveStarted
+        connectStarted = other.connectStarted
+        connected = other.connected
+        secured = other.secured
+        sendStarted = other.sendStarted
+        requestSent = other.requestSent
+        isReused = other.isReused
+    }
+
+    /// Notes the phases of an attempt beside this one, which has ended by a fault, or is not wanted any more.
+    mutating func note(
+        _ other: ExchangeRecord, endedAt now: Int64, _ fault: GatewayError.Fault?, endpoint: String
+    ) {
+        guard trail.labels != nil else { return }
+        var other = other
+        other.replays = replays
+        other.endAttempt(at: now, fault, isSending: false)
+        let address = trail.add(endpoint.utf8)
+        for var phase in other.lastPhases {
+            phase.endpoint = address
+            trail.add(phase)
+        }
+    }
+
     /// The pause before the next attempt is over, or was ended by a fault.
     mutating func endPause(at now: Int64, _ fault: GatewayError.Fault? = nil) {
         guard pauseStarted != 0 else { return }

@@ -186,8 +186,8 @@ public protocol WareFinisher: AnyObject, Sendable {
 /// origin's side to the listener's.
 public enum ChainPlace: Int, Sendable, Comparable {
     case requestIdentifier, tracing, accessRules, contentLimits, crossOrigin, authentication, rateLimits
-    case concurrencyLimits, offline, caching, coalescing, tokenRefresh, tokenInjection, signing, retry, circuitBreaker
-    case timeLimits
+    case concurrencyLimits, idempotency, offline, caching, coalescing, tokenRefresh, tokenInjection, signing, retry
+    case circuitBreaker, timeLimits
 
     case unauthorized, errorPages, contentEditing, compression, fieldEditing, timing, metrics, accessLog
 

@@ -44,6 +44,19 @@ extension ExchangeDriver: BackgroundStarter {
         return call
     }
 
+    var endpointNames: [String] {
+        guard let service = plan.service, !service.isPassthrough else { return [] }
+        return service.balancer?.members.map(\.endpoint.name) ?? service.endpoints.map(\.name)
+    }
+
+    func divert(to name: String) -> Bool {
+        guard phase == .middlewares, let service = router.service(named: name), service !== plan.service else {
+            return false
+        }
+        stepTo(plan.diverted(to: service))
+        return true
+    }
+
     var keptContent: [UInt8]? {
         guard inward.isWhole, !exchange.record.outgrewKept else { return nil }
         let content = inward.kept ?? inward.held

@@ -100,3 +100,15 @@ extension ExchangeDriver {
         wareStarted = now
     }
 }
+
+extension ExchangeRecord {
+    /// The attempt has a connection: one that was made with these times, or one that was there.
+    mutating func connectionReady(_ times: Connector.Times?, at now: Int64) {
+        guard let times else { return endQueue(at: now) }
+        endQueue(at: times.resolveStarted > 0 ? times.resolveStarted : times.connectStarted)
+        resolveStarted = times.resolveStarted
+        connectStarted = times.connectStarted
+        connected = times.connected
+        secured = times.secured
+    }
+}

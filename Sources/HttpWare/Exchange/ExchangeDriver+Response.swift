@@ -19,11 +19,15 @@ extension ExchangeDriver: ResponseReceiver {
     }
 
     func responseStarted(_ arrived: inout HttpResponse) {
+        if exchange.hedging != nil, takeHedged(arrived.status) == .over { return }
         swap(&response, &arrived)
         exchange.responder = .upstream
         exchange.record.firstByte = loop.now.nanoseconds
         if exchange.isIntercepted { response.fields.remove(ExchangeDriver.altSvc) }
         if call.isAtEndpoint { endpointAnswered(response.status) }
+        if exchange.steering != nil {
+            tellWatcher(.answered(response.status), at: call.endpoint, since: call.endpointAsked)
+        }
         exchange.heldServiceNotes?._withUnsafeGuaranteedRef {
             if $0.reachability.isDown { $0.reachability.reached() }
         }
@@ -43,6 +47,17 @@ extension ExchangeDriver: ResponseReceiver {
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all of it: the rest stays where it is until then.
         if phase == .responseWares { call.stream?.pause() }
+    }
+
+    /// The response is the first one of several attempts, or may be: other endpoints are not asked any more.
+    private func takeHedged(_ status: HttpStatus) -> Aftermath {
+        hedgeTimer?.clear()
+        if !call.hedges.isEmpty, chooseAmongAttempts(status) == .over { return .over }
+        settleHedge(.won)
+        if let started = exchange.hedging?.started {
+            exchange.hedging?.responseTime = .nanoseconds(loop.now.nanoseconds - started)
+        }
+        return .goesOn
     }
 
     /// What the origin server says of its own place becomes what the client knows.
@@ -162,9 +177,13 @@ extension ExchangeDriver: ResponseReceiver {
     /// Gives up the connection, or the wait for one.
     private func cancelUpstream() -> Aftermath {
         call.isForwarding = false
+        if exchange.hedging != nil {
+            dropHedges()
+            settleHedge(.lost)
+        }
         call.ticket?.giveUp()
         call.ticket = nil
-        guard let upstream = call.stream else { return .goesOn }
+        guard let upstream = call.stream else { return aftermath }
         call.stream = nil
         upstream.cancel()
         return aftermath

@@ -42,11 +42,12 @@ extension ExchangeDriver: ConnectionWaiter {
         call.endpointsTried = 0
         call.tryStarted = loop.now.nanoseconds
         phase = .connecting
+        if exchange.hedging != nil { beginHedging() }
         connect(service)
     }
 
     /// Another service gets the request: the chain stays, and what the exchange says of its service is that of the other one.
-    private func stepTo(_ next: ExchangePlan) {
+    func stepTo(_ next: ExchangePlan) {
         leaveEndpoint()
         plan = next
         exchange.serviceNotes = next.service?.notes
@@ -94,6 +95,7 @@ extension ExchangeDriver: ConnectionWaiter {
         if exchange.record.hasAttempt { keepAttempt() }
         call.endpoint = endpoint
         exchange.record.connectAsked = loop.now.nanoseconds
+        call.endpointAsked = loop.now.nanoseconds
         var timeout = exchange.timeouts.connect ?? service.connectTimeout
         if exchange.timeouts.perTry != nil { timeout = .nanoseconds(withinTry(timeout.nanoseconds)) }
         let ticket = server.connector.connect(
@@ -103,12 +105,12 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// A limit, or what is left of the time for this try where that is less.
-    private func withinTry(_ nanoseconds: Int64) -> Int64 {
+    func withinTry(_ nanoseconds: Int64) -> Int64 {
         guard let limit = exchange.timeouts.perTry else { return nanoseconds }
         return min(nanoseconds, max(1, limit.nanoseconds - (loop.now.nanoseconds - call.tryStarted)))
     }
 
-    private func connectionNeed(_ exchange: Exchange) -> ConnectionNeed {
+    func connectionNeed(_ exchange: Exchange) -> ConnectionNeed {
         if exchange.heldRequest.method == .connect { return .new }
         if exchange.heldRequest.upgrade != nil { return .upgrade }
         // A connection that waited may be as dead as the one before it: a second try takes a new one.
@@ -122,7 +124,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 throw GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no call.endpoint")
             }
             guard let balancer = service.balancer else { return service.endpoints[0] }
-            return choose(balancer, service)
+            return try choose(balancer, service)
         }
         guard exchange.heldRequest.target.host.count > 0 else {
             throw .malformed("the request names no host")
@@ -157,11 +159,19 @@ extension ExchangeDriver: ConnectionWaiter {
     // MARK: The endpoint
 
     /// Takes the endpoint whose turn it is by the service's rule: another one than before, where there is one.
-    private func choose(_ balancer: Balancer, _ service: UpstreamService) -> Endpoint {
+    private func choose(
+        _ balancer: Balancer, _ service: UpstreamService
+    ) throws(GatewayError) -> Endpoint {
         leaveEndpoint()
         let seat = server.seat(of: balancer)
         var key: UInt64 = 0
         if case .hash(let part) = balancer.rules.rule { key = part.stableNumber(exchange.heldRequest, exchange) }
+        if let steering = exchange.steering {
+            guard let chosen = steered(steering, seat, key) else {
+                throw GatewayError(.upstream, .destinationUnavailable, "no endpoint may be asked at the moment")
+            }
+            return take(chosen)
+        }
         var chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         if chosen == nil {
             // All were tried: any will do.
@@ -169,10 +179,36 @@ extension ExchangeDriver: ConnectionWaiter {
             chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         }
         guard let chosen else { return service.endpoints[0] }
+        return take(chosen)
+    }
+
+    private func take(_ chosen: EndpointMember) -> Endpoint {
         chosen.beginRequest()
         call.isAtEndpoint = true
         call.member = chosen
         return chosen.endpoint
+    }
+
+    /// The endpoint that a ware prefers, or one that it does not avoid; `nil` if there is none left.
+    private func steered(_ steering: EndpointSteering, _ seat: BalancerSeat, _ key: UInt64) -> EndpointMember? {
+        if let name = steering.preferred,
+            let member = seat.table.places.first(where: { $0.member.endpoint.name == name })?.member,
+            !call.tried.contains(where: { $0 === member })
+        {
+            return member
+        }
+        let avoided = seat.table.places.map(\.member).filter { steering.avoided.contains($0.endpoint.name) }
+        if let chosen = seat.choose(key: key, excluding: call.tried + avoided, at: loop.now) { return chosen }
+        // All others were tried: any of them will do.
+        call.tried.removeAll(keepingCapacity: true)
+        return seat.choose(key: key, excluding: avoided, at: loop.now)
+    }
+
+    /// Tells the ware that watches endpoints what came of the attempt.
+    func tellWatcher(_ outcome: EndpointOutcome, at endpoint: Endpoint?, since asked: Int64) {
+        guard let steering = exchange.steering, let endpoint else { return }
+        steering.watcher.ended(
+            endpoint.name, outcome, after: .nanoseconds(loop.now.nanoseconds - asked), in: exchange)
     }
 
     /// The request is no longer at the endpoint.
@@ -214,15 +250,7 @@ extension ExchangeDriver: ConnectionWaiter {
         guard phase == .connecting, let service = plan.service else { return stream.cancel() }
         call.ticket = nil
         let exchange = self.exchange
-        if let times {
-            exchange.record.endQueue(at: times.resolveStarted > 0 ? times.resolveStarted : times.connectStarted)
-            exchange.record.resolveStarted = times.resolveStarted
-            exchange.record.connectStarted = times.connectStarted
-            exchange.record.connected = times.connected
-            exchange.record.secured = times.secured
-        } else {
-            exchange.record.endQueue(at: loop.now.nanoseconds)
-        }
+        exchange.record.connectionReady(times, at: loop.now.nanoseconds)
         exchange.record.attempts += 1
         exchange.record.isReused = stream.isReused
         exchange.upstreamAddress = call.endpoint?.name
@@ -241,17 +269,7 @@ extension ExchangeDriver: ConnectionWaiter {
         let exchange = self.exchange
         phase = .awaitingResponse
         exchange.record.sendStarted = loop.now.nanoseconds
-        var options = HeadEncoder.RequestOptions()
-        if !service.defaults.isEmpty { options.defaults = service.defaults }
-        if server.settings.addsVia { options.via = exchange.heldRequest.version }
-        options.upgrade = exchange.heldRequest.upgrade
-        if let endpoint = call.endpoint {
-            options.host = hostField(exchange, endpoint, service)
-            if !endpoint.basePath.isEmpty {
-                options.basePath = endpoint.basePath
-                if let line = endpoint.key.hop?.credentials { options.defaults += [line] }
-            }
-        }
+        var options = requestOptions(service, call.endpoint)
         let outgoing = exchange.tokenSwaps?.outgoing
         options.outgoing = outgoing
         if exchange.tokenSwaps != nil { exchange.tokenSwaps?.wasSent = true }
@@ -297,6 +315,22 @@ extension ExchangeDriver: ConnectionWaiter {
             call.isForwarding = false
             if !inward.isWhole { sink?.resumeRequest() }
         }
+    }
+
+    /// What is said of the gateway and of the endpoint in a request's head.
+    func requestOptions(_ service: UpstreamService, _ endpoint: Endpoint?) -> HeadEncoder.RequestOptions {
+        var options = HeadEncoder.RequestOptions()
+        if !service.defaults.isEmpty { options.defaults = service.defaults }
+        if server.settings.addsVia { options.via = exchange.heldRequest.version }
+        options.upgrade = exchange.heldRequest.upgrade
+        if let endpoint {
+            options.host = hostField(exchange, endpoint, service)
+            if !endpoint.basePath.isEmpty {
+                options.basePath = endpoint.basePath
+                if let line = endpoint.key.hop?.credentials { options.defaults += [line] }
+            }
+        }
+        return options
     }
 
     /// What the `Host` field says; `nil` leaves the request's own.
@@ -399,6 +433,12 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.connectFailed(error.fault, failed: loop.now.nanoseconds)
         // What is lacking here, a place in the pool, says nothing of the endpoint.
         endpointFailed(error, isItsFault: error.fault != .connectionLimitReached)
+        if exchange.steering != nil { tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked) }
+        settleHedge(.failed)
+        if let next = call.hedges.first {
+            _ = adopt(next)
+            return
+        }
         // Nothing was sent, so any request may go to another endpoint.
         if let balancer = service.balancer, call.endpointsTried < server.seat(of: balancer).count, error.mayRetry {
             connect(service)
@@ -420,6 +460,12 @@ extension ExchangeDriver: ConnectionWaiter {
         case .awaitingResponse:
             // A connection that was kept and is closed now says nothing of the endpoint.
             endpointFailed(error, isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
+            if exchange.steering != nil { tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked) }
+            settleHedge(.failed)
+            if let next = call.hedges.first {
+                _ = adopt(next)
+                return
+            }
             guard mayTryAgain(error), let service = plan.service else { return fail(error) }
             call.hasRetried = true
             phase = .connecting

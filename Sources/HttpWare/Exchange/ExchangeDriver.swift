@@ -33,18 +33,20 @@
 // | clientLeft        | all but ended                                               | end, unless others want the response        |
 // | connectionReady   | connecting                                                  | the request is sent; else the stream is     |
 // |                   |                                                             | cancelled                                   |
-// | connectionFailed  | connecting                                                  | the next endpoint, or fail                  |
+// | connectionFailed  | connecting                                                  | another attempt, the next endpoint, or fail |
 // | responseInterim   | awaitingResponse                                            | goes to the client                          |
 // | responseStarted   | awaitingResponse                                            | response halves, then postwares             |
 // | responseContent   | streaming                                                   | through the filters to the client           |
 // |                   | collectingResponse                                          | collected, up to the limit of the ware      |
 // | responseEnded     | streaming                                                   | end: completed                              |
 // |                   | collectingResponse                                          | the ware is asked                           |
-// | upstreamFailed    | awaitingResponse                                            | once more if that is safe, or fail          |
+// | upstreamFailed    | awaitingResponse                                            | another attempt, or once more if that is    |
+// |                   |                                                             | safe, or fail                               |
 // |                   | responseWares, collectingResponse, streaming                | fail                                        |
 // |                   | tunnel                                                      | end: completed                              |
 // | downstreamDrained | streaming, tunnel                                           | the origin server may send more             |
 // | upstreamDrained   | all while the request is not whole; tunnel                  | the client may send more                    |
+// | hedge timer       | connecting, awaitingResponse                                | another endpoint is asked as well           |
 // | total timeout     | middlewares … streaming                                     | fail: 408 if only the client is waited for, |
 // |                   |                                                             | else 504                                    |
 // | fail              | streaming, tunnel                                           | end: cut off                                |
@@ -140,6 +142,9 @@ final class ExchangeDriver: LoopTimerHandler {
     /// Set while filters hold content back, or a hold has the request; made when the first one does.
     var pauseTimer: LoopTimer?
 
+    /// Set while another endpoint may be asked for the response; made when the first one is.
+    var hedgeTimer: LoopTimer?
+
     /// The tunnel that the exchange opens, if the gateway reads it, or might have read it.
     var interception: Interception?
 
@@ -233,6 +238,10 @@ final class ExchangeDriver: LoopTimerHandler {
         exchange.end = end
         if end == .clientLeft { exchange.finalStatus = nil }
         giveUpWaiting()
+        if exchange.hedging != nil {
+            dropHedges()
+            settleHedge(.lost)
+        }
         call.ticket?.giveUp()
         call.ticket = nil
         call.stream?.cancel()
@@ -343,6 +352,7 @@ final class ExchangeDriver: LoopTimerHandler {
 
     func timerFired(_ timer: LoopTimer) {
         transport.inEvent {
+            if timer === hedgeTimer { return hedge() }
             if timer !== pauseTimer { return totalTimeout() }
             if let hold = waiting.hold {
                 hold.timedOut()
@@ -368,7 +378,12 @@ final class ExchangeDriver: LoopTimerHandler {
         default:
             inward.isRefused = true
             let error = GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may")
-            if phase == .connecting || phase == .awaitingResponse { endpointFailed(error) }
+            if phase == .connecting || phase == .awaitingResponse {
+                endpointFailed(error)
+                if exchange.steering != nil {
+                    tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked)
+                }
+            }
             fail(error)
         }
     }

@@ -52,6 +52,8 @@ struct UpstreamCall {
     var isCounted = false
     /// When the request went upstream, the last time, in nanoseconds of the loop's clock.
     var tryStarted: Int64 = 0
+    /// When the endpoint was asked for, in nanoseconds of the loop's clock.
+    var endpointAsked: Int64 = 0
     var hasRetried = false
     /// Some of the content has gone upstream, through the filters.
     var hasSentContent = false
@@ -61,6 +63,10 @@ struct UpstreamCall {
     var lengthLeft: Int?
     /// Content of the request that goes upstream at a pace.
     var paced = PacedContent()
+    /// Further attempts that wait for a response, beside the stream or the ticket above; the oldest first.
+    var hedges: [HedgeAttempt] = []
+    /// The stream or the ticket above was such an attempt, and has no response yet.
+    var isHedge = false
 }
 
 /// 6–8. The response on its way back: whose turn it is, and how its content goes out.

@@ -1,4 +1,4 @@
-import Glibc
+package import Glibc
 
 /// Where a socket listens or connects to: an address and a port, or the path of a Unix socket.
 public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
@@ -118,7 +118,7 @@ public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Lends the system's structure and its length for the time of a call.
-    func withSystemAddress<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+    package func withSystemAddress<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         var storage = sockaddr_storage()
         return withUnsafeMutableBytes(of: &storage) { bytes in
             let length: Int

@@ -1,16 +1,64 @@
 import Glibc
 
-/// Where log lines go: `stdout`, `stderr`, `file:PATH` or `syslog`; the same words in `log` and in `accessLog`.
+/// Where log lines go: `stdout`, `stderr`, `file:PATH`, `syslog`, `udp:HOST:PORT` or `tcp:HOST:PORT`; the same words in `log` and in
+/// `accessLog`.
 public enum LogOutput: Sendable, Hashable {
     case stdout
     case stderr
     case file(String)
     case syslog
+    case network(Network)
+
+    /// Another machine that takes lines.
+    public struct Network: Sendable, Hashable {
+        /// By UDP, one line in a datagram; else by TCP.
+        public let isDatagram: Bool
+        /// A name, or an address without brackets.
+        public let host: String
+        public let port: UInt16
+        /// How lines are told apart.
+        public var framing = Framing.rfc5424
+
+        public init(isDatagram: Bool, host: String, port: UInt16, framing: Framing = .rfc5424) {
+            self.isDatagram = isDatagram
+            self.host = host
+            self.port = port
+            self.framing = framing
+        }
+    }
+
+    /// How lines are sent to another machine.
+    public enum Framing: String, OptionWord {
+        /// Each is a message of the syslog protocol. RFC 5424.
+        case rfc5424
+        /// Each ends with a line feed.
+        case lines
+    }
+}
+
+extension LogOutput.Network {
+    /// Reads `HOST:PORT`; an IPv6 address stands in brackets. `nil` for anything else.
+    init?(isDatagram: Bool, _ text: Substring) {
+        guard let colon = text.lastIndex(of: ":"), let number = UnitText.number(text[text.index(after: colon)...].utf8),
+            let port = UInt16(exactly: number), port > 0
+        else { return nil }
+        var host = String(text[..<colon])
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            host = String(host.dropFirst().dropLast())
+            guard let address = IPAddress(host), !address.isIPv4 else { return nil }
+        } else {
+            let isName = host.utf8.allSatisfy {
+                ByteClass.isDigit($0) || (0x61...0x7a).contains($0 | 0x20) || $0 == 0x2d || $0 == 0x2e || $0 == 0x5f
+            }
+            guard isName, !host.isEmpty, host.utf8.count <= 253 else { return nil }
+        }
+        self.init(isDatagram: isDatagram, host: host, port: port)
+    }
 }
 
 extension LogOutput: OptionValue {
     public static let optionType = "log output"
-    public static var optionForm: OptionForm { .pattern("stdout|stderr|syslog|file:.+") }
+    public static var optionForm: OptionForm { .pattern("stdout|stderr|syslog|file:.+|(udp|tcp):.+:[0-9]+") }
 
     public var optionText: String {
         switch self {
@@ -18,6 +66,8 @@ extension LogOutput: OptionValue {
         case .stderr: "stderr"
         case .file(let path): "file:\(path)"
         case .syslog: "syslog"
+        case .network(let target):
+            "\(target.isDatagram ? "udp" : "tcp"):\(target.host.contains(":") ? "[\(target.host)]" : target.host):\(target.port)"
         }
     }
 
@@ -28,7 +78,12 @@ extension LogOutput: OptionValue {
         case "syslog": self = .syslog
         case _ where optionText.hasPrefix("file:") && optionText.utf8.count > 5 && !optionText.utf8.contains(0):
             self = .file(String(optionText.dropFirst(5)))
-        default: throw OptionMistake("write stdout, stderr, syslog or file:PATH")
+        case _ where optionText.hasPrefix("udp:") || optionText.hasPrefix("tcp:"):
+            guard let target = Network(isDatagram: optionText.hasPrefix("udp:"), optionText.dropFirst(4)) else {
+                throw OptionMistake("write a host and a port, such as \(optionText.prefix(4))logs.example.com:514")
+            }
+            self = .network(target)
+        default: throw OptionMistake("write stdout, stderr, syslog, file:PATH, udp:HOST:PORT or tcp:HOST:PORT")
         }
     }
 }

@@ -100,7 +100,8 @@ extension OptionsReader {
         if isDescribing {
             nested = .describing(path(key))
         } else {
-            nested = OptionsReader(node ?? ConfigNode(.map([]), at: location), keyPath: path(key))
+            nested = OptionsReader(
+                node ?? ConfigNode(.map([]), at: location), keyPath: path(key), naming: objects)
         }
         absorb(&nested, body)
     }
@@ -122,7 +123,7 @@ extension OptionsReader {
                 let entry = ConfigNode.Entry(key: only, location: member.location, value: member)
                 member = ConfigNode(.map([entry]), at: member.location)
             }
-            var nested = OptionsReader(member, keyPath: "\(path(key))[\(index)]")
+            var nested = OptionsReader(member, keyPath: "\(path(key))[\(index)]", naming: objects)
             absorb(&nested, body)
         }
     }
@@ -137,7 +138,7 @@ extension OptionsReader {
         let members = node?.members ?? []
         for (index, member) in members.enumerated() {
             let isList = if case .list = node?.content { true } else { false }
-            var nested = OptionsReader(member, keyPath: isList ? "\(path(key))[\(index)]" : path(key))
+            var nested = OptionsReader(member, keyPath: isList ? "\(path(key))[\(index)]" : path(key), naming: objects)
             absorb(&nested, body)
         }
     }
@@ -148,6 +149,7 @@ extension OptionsReader {
         neededCaptures += nested.neededCaptures
         files += nested.files
         paths += nested.paths
+        references += nested.references
         for var option in nested.described {
             let prefix = keyPath.isEmpty ? "" : keyPath + "."
             let group = nested.keyPath.dropFirst(prefix.count)

@@ -11,6 +11,7 @@ public final class ExchangePlan: Sendable {
     let isShare: Bool
     /// The same with the service that gets the request while this one is down; `nil`: none does.
     let fallback: ExchangePlan?
+    private let diversions = ThreadLock<[ObjectIdentifier: ExchangePlan]>([:])
 
     /// Makes a plan. Each service of `fallbacks` takes the place of the one before it while that is down.
     public init(
@@ -25,6 +26,16 @@ public final class ExchangePlan: Sendable {
         self.service = service
         self.route = route
         self.isShare = isShare
+    }
+
+    /// The same for requests that a ware sends to another service. Made once for each, as exchanges are counted by their plan.
+    func diverted(to other: UpstreamService) -> ExchangePlan {
+        diversions.withLock { diversions in
+            if let found = diversions[ObjectIdentifier(other)] { return found }
+            let made = ExchangePlan(chain: chain, service: other, route: route, isShare: isShare)
+            diversions[ObjectIdentifier(other)] = made
+            return made
+        }
     }
 
     /// The same with another chain, or as an object of its own.

@@ -75,6 +75,14 @@ public struct Digest256: Sendable {
         self.words = words
     }
 
+    /// The digest of these 32 bytes; `nil` for another number of them.
+    public init?(bytes: some Collection<UInt8>) {
+        guard bytes.count == 32 else { return nil }
+        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &words) { _ = $0.copyBytes(from: bytes) }
+        self.words = words
+    }
+
     /// Its 64 hexadecimal digits.
     public var hex: String {
         withUnsafeBytes(of: words) { bytes in

@@ -9,6 +9,7 @@ extension Jwt: ConfigurableWare {
         source: "RFC 7519, RFC 8725, RFC 6750",
         example: #"""
             - jwt: { issuer: "https://login.example.com", audience: orders, require: { scope: [read] } }
+            - jwt: { issuers: [{ issuer: "https://login.example.com" }, { issuer: "https://partner.example", audience: orders }] }
             - jwt: { jwksFile: conf/wares/jwks.json, algorithms: [RS256], claimsToHeaders: { sub: X-User } }
             - jwt: { key: "${JWT_SECRET:-a secret of thirty-two bytes or more}", algorithms: [HS256], from: cookie.session }
             """#,
@@ -18,6 +19,9 @@ extension Jwt: ConfigurableWare {
             are also fetched again if a token names an unknown key, though at most every ten seconds. If that fails, the
             present keys stay in use. A key set is at most 256 KiB. Redirects are not followed. A key set in which two
             keys have the same `kid` is not accepted. Symmetric secrets are accepted only from `key` and `jwksFile`.
+
+            With `issuers`, tokens of several issuers are accepted, each with its own audience and keys. The claim `iss` says
+            which issuer's keys a token is checked with. `require`, `algorithms` and the other options apply to all of them.
 
             A token must have `exp`. These tokens are refused: tokens signed with an algorithm that is not listed or
             does not fit the key (`none` is never accepted); tokens with `crit`; nested and encrypted tokens; tokens
@@ -67,15 +71,20 @@ extension Jwt: ConfigurableWare {
             "jwksTtl", into: &ttl, in: .seconds(10) ... .seconds(86400),
             doc: "how long fetched keys are used before they are fetched again")
         let given = file ?? key
-        let source: KeySource =
-            if let given {
-                KeySource(given)
-            } else if let jwksUrl {
-                KeySource(.url(jwksUrl.text), ttl: ttl)
-            } else {
-                KeySource(.issuer(verifier.issuer ?? ""), ttl: ttl)
-            }
-        self.init(verifier, keys: source)
+        let issuers = Self.readIssuers(&options, ttl)
+        if issuers.isEmpty {
+            let source: KeySource =
+                if let given {
+                    KeySource(given)
+                } else if let jwksUrl {
+                    KeySource(.url(jwksUrl.text), ttl: ttl)
+                } else {
+                    KeySource(.issuer(verifier.issuer ?? ""), ttl: ttl)
+                }
+            self.init(verifier, keys: source)
+        } else {
+            self.init(verifier, issuers: issuers)
+        }
         options.read(
             "from", into: &places,
             doc:
@@ -94,6 +103,44 @@ extension Jwt: ConfigurableWare {
         Self.check(&options, verifier, given, jwksUrl, claims, places)
         claimsToHeaders = claims.map { ($0.key, $0.value) }
         for case .query(let name) in places where !options.isDescribing { Redaction.hide(parameter: name) }
+    }
+
+    /// The most issuers of one entry.
+    private static let mostIssuers = 100
+
+    private static func readIssuers(_ options: inout OptionsReader, _ ttl: Duration) -> [Issuer] {
+        var issuers: [Issuer] = []
+        var names: Set<String> = []
+        options.readEach(
+            "issuers",
+            doc: "several issuers in place of issuer, audience and jwksUrl; the claim iss chooses one of them"
+        ) { options in
+            var name: String?
+            var audience: [String] = []
+            var url: HttpUrl?
+            options.read("issuer", into: &name, doc: "required value of the claim iss")
+            options.read(
+                "audience", into: &audience,
+                doc: "required audience: the claim aud must contain one of these; empty accepts any audience")
+            options.read(
+                "jwksUrl", into: &url, doc: "URL of the key set; by default taken from the issuer's metadata")
+            options.require("issuer")
+            guard let name else { return }
+            if !names.insert(name).inserted { options.fail(at: "issuer", "is there twice; remove one of them") }
+            if let url {
+                if !url.isSafe { options.warn(at: "jwksUrl", "the keys are fetched in clear text; write https") }
+            } else if let own = try? HttpUrl(optionText: name) {
+                if !own.isSafe { options.warn(at: "issuer", "the keys are fetched in clear text; write https") }
+            } else {
+                options.fail(at: "issuer", "is not a URL, so its keys cannot be found; write jwksUrl too")
+            }
+            let place = url.map { KeySource.Place.url($0.text) } ?? .issuer(name)
+            issuers.append(Issuer(name, audience: audience, keys: KeySource(place, ttl: ttl)))
+        }
+        if issuers.count > mostIssuers {
+            options.fail(at: "issuers", "are \(issuers.count); write at most \(mostIssuers)")
+        }
+        return issuers
     }
 
     private static func readKeyFile(_ options: inout OptionsReader) -> JsonWebKeySet? {
@@ -132,12 +179,20 @@ extension Jwt: ConfigurableWare {
         _ options: inout OptionsReader, _ verifier: JwtVerifier, _ given: JsonWebKeySet?, _ jwksUrl: HttpUrl?,
         _ claims: OptionMap<String, FieldName>, _ places: [CredentialPlace]
     ) {
+        if options.isGiven("issuers") {
+            for key in ["issuer", "audience", "jwksUrl", "jwksFile", "key"] where options.isGiven(key) {
+                options.fail(at: key, "cannot be combined with issuers; write it there, or remove issuers")
+            }
+            if options.isEmpty("issuers") {
+                options.fail(at: "issuers", "is empty; write such as [{ issuer: \"https://login.example.com\" }]")
+            }
+        }
         let ways = ["jwksUrl", "jwksFile", "key"].filter(options.isGiven)
         if ways.count > 1 { options.fail(at: ways[1], "cannot be combined with \(ways[0]); write only one of them") }
-        if ways.isEmpty {
+        if ways.isEmpty, !options.isGiven("issuers") {
             guard let issuer = verifier.issuer else {
                 if !options.isGiven("issuer") {
-                    options.fail("has no keys; write issuer, jwksUrl, jwksFile or key")
+                    options.fail("has no keys; write issuer, issuers, jwksUrl, jwksFile or key")
                 }
                 return
             }
@@ -161,7 +216,8 @@ extension Jwt: ConfigurableWare {
                 "no key fits the allowed algorithms; write algorithms: [\(usable.map(\.rawValue).joined(separator: ", "))]"
             )
         }
-        if verifier.algorithms == [.hs256], given == nil, options.isGiven("jwksUrl") {
+        let isFetched = options.isGiven("jwksUrl") || options.isGiven("issuers")
+        if verifier.algorithms == [.hs256], given == nil, isFetched {
             options.fail(at: "algorithms", "HS256 needs a secret, which is not fetched; write key or jwksFile")
         }
         for entry in claims where FieldEdits.isFraming(entry.value) || entry.value == .host {

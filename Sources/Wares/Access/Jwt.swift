@@ -16,14 +16,37 @@ public struct Jwt: Middleware {
     public var identity = TokenIdentity.usual
     /// The request fields that are set from claims. Fields of these names from the client are always deleted.
     public var claimsToHeaders: [(claim: String, field: FieldName)] = []
-    private let keys: KeySource
+    /// Those whose tokens are accepted: one, or several that are told apart by the token's issuer.
+    private let issuers: [Issuer]
     private let memory = RecentlyVerified<Admission>(most: 32_768, mostBytes: .mebibytes(32))
 
     public var holdsState: Bool { true }
 
+    /// An issuer of tokens, whom they must be for, and where its keys come from.
+    public struct Issuer: Sendable {
+        /// The value of `iss`; `nil` accepts every issuer whose key is known.
+        public let name: String?
+        /// One of these must be in `aud`; empty accepts any audience.
+        public let audience: [String]
+        public let keys: KeySource
+
+        public init(_ name: String?, audience: [String] = [], keys: KeySource) {
+            self.name = name
+            self.audience = audience
+            self.keys = keys
+        }
+    }
+
+    /// Accepts tokens by the rules of the verifier, with these keys.
     public init(_ verifier: JwtVerifier, keys: KeySource) {
         self.verifier = verifier
-        self.keys = keys
+        issuers = [Issuer(verifier.issuer, audience: verifier.audience, keys: keys)]
+    }
+
+    /// Accepts tokens of several issuers. The verifier's own issuer and audience do not count.
+    public init(_ verifier: JwtVerifier, issuers: [Issuer]) {
+        self.verifier = verifier
+        self.issuers = issuers
     }
 
     /// A token that was found good, and what follows from it.
@@ -32,10 +55,12 @@ public struct Jwt: Middleware {
         let fields: FieldBlock?
         /// The claim that does not allow the request.
         let lacking: String?
-        /// Of the keys that it was checked with.
+        /// Where the keys come from that it was checked with, and which of them.
+        let keys: KeySource
         let generation: Int
 
-        init(_ principal: Principal, fields: FieldBlock?, lacking: String?, generation: Int) {
+        init(_ principal: Principal, fields: FieldBlock?, lacking: String?, _ keys: KeySource, generation: Int) {
+            self.keys = keys
             self.principal = principal
             self.fields = fields
             self.lacking = lacking
@@ -59,18 +84,18 @@ public struct Jwt: Middleware {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         for (_, field) in claimsToHeaders { request.fields.remove(field) }
         let now = exchange.wallNow
-        let generation = keys.generation
         let found = BearerToken.withValue(request, in: exchange, from: places) { token, place -> Shown in
             guard token.count <= BearerToken.longest else { return .tooLong }
             let digest = Digest256(of: token)
-            if let admission = memory.value(digest, at: now.seconds), admission.generation == generation {
+            if let admission = memory.value(digest, at: now.seconds), admission.generation == admission.keys.generation
+            {
                 return .remembered(admission, place)
             }
             return .unknown(Token(bytes: Array(token), digest: digest, place: place))
         }
         switch found {
         case .one(.remembered(let admission, let place)):
-            keys.look(at: exchange.now)
+            admission.keys.look(at: exchange.now)
             return admit(&request, admission, place, exchange)
         case .one(.unknown(let token)): return decide(&request, token, exchange)
         case .one(.tooLong): return BearerToken.invalid(exchange, "the token is too long")
@@ -98,49 +123,68 @@ public struct Jwt: Middleware {
     // MARK: Tokens that are not remembered
 
     private func decide(_ request: inout HttpRequest, _ token: Token, _ exchange: Exchange) -> Verdict {
-        guard let keys = self.keys.keys(at: exchange.now) else {
+        let issuer: Issuer
+        do throws(JwtFault) {
+            issuer = try self.issuer(of: token)
+        } catch {
+            return BearerToken.invalid(exchange, error.text)
+        }
+        guard let keys = issuer.keys.keys(at: exchange.now) else {
             return .wait { request, exchange in
-                guard let keys = try await self.keys.firstKeys(at: exchange.now) else {
+                guard let keys = try await issuer.keys.firstKeys(at: exchange.now) else {
                     return Challenge.tryLater("the signing keys are not available", after: 5)
                 }
-                return self.decideFinally(&request, token, keys, exchange)
+                return self.decideFinally(&request, token, issuer, keys, exchange)
             }
         }
         do {
-            return admit(&request, try verify(token, keys, exchange), token.place, exchange)
-        } catch .unknownKey where self.keys.mayRenew(at: exchange.now) {
+            return admit(&request, try verify(token, issuer, keys, exchange), token.place, exchange)
+        } catch .unknownKey where issuer.keys.mayRenew(at: exchange.now) {
             return .wait { request, exchange in
-                guard let keys = try await self.keys.keysAnew(at: exchange.now) else {
+                guard let keys = try await issuer.keys.keysAnew(at: exchange.now) else {
                     return BearerToken.invalid(exchange, JwtFault.unknownKey.text)
                 }
-                return self.decideFinally(&request, token, keys, exchange)
+                return self.decideFinally(&request, token, issuer, keys, exchange)
             }
         } catch {
             return BearerToken.invalid(exchange, error.text)
         }
     }
 
+    /// The issuer that the token names, if there are several. The name is checked with the signature.
+    private func issuer(of token: Token) throws(JwtFault) -> Issuer {
+        if issuers.count == 1 { return issuers[0] }
+        let name = try verifier.issuer(namedBy: token.bytes)
+        guard let found = issuers.first(where: { $0.name == name }) else {
+            throw .invalid("the token has another issuer")
+        }
+        return found
+    }
+
     private func decideFinally(
-        _ request: inout HttpRequest, _ token: Token, _ keys: JsonWebKeySet, _ exchange: Exchange
+        _ request: inout HttpRequest, _ token: Token, _ issuer: Issuer, _ keys: JsonWebKeySet, _ exchange: Exchange
     ) -> Verdict {
         do {
-            return admit(&request, try verify(token, keys, exchange), token.place, exchange)
+            return admit(&request, try verify(token, issuer, keys, exchange), token.place, exchange)
         } catch {
             return BearerToken.invalid(exchange, error.text)
         }
     }
 
     private func verify(
-        _ token: Token, _ keys: JsonWebKeySet, _ exchange: Exchange
+        _ token: Token, _ issuer: Issuer, _ keys: JsonWebKeySet, _ exchange: Exchange
     ) throws(JwtFault) -> Admission {
-        let generation = self.keys.generation
+        let generation = issuer.keys.generation
+        var verifier = self.verifier
+        verifier.issuer = issuer.name
+        verifier.audience = issuer.audience
         let accepted = try verifier.verify(token.bytes, keys: keys, at: exchange.wallNow)
         let admission = Admission(
             Principal(
                 method: "jwt", name: TokenIdentity.name(accepted["sub"], else: token.digest),
                 claims: accepted.claims.compactMap { claim in claim.value.text.map { (claim.name, $0) } },
                 identity: TokenIdentity.digest(of: accepted.claims, by: identity, else: token.digest, method: "jwt")),
-            fields: try fields(of: accepted), lacking: accepted.lacking, generation: generation)
+            fields: try fields(of: accepted), lacking: accepted.lacking, issuer.keys, generation: generation)
         memory.remember(
             admission, for: token.digest, until: accepted.until, bytes: 512 + 2 * token.bytes.count)
         return admission

@@ -83,6 +83,9 @@ struct CacheQuestion {
 /// What a ware further out asks of caches in the request's place: for `offline`.
 enum CacheWishes: ExchangeKey { typealias Value = RequestDirectives }
 
+/// A ware further in has refused the request, and wants a stored response of any age in its place, unless that forbids it.
+enum StaleFallback: ExchangeKey { typealias Value = Bool }
+
 /// Tells clients apart: by the credentials that they sent, and by the principals that a certificate or wares named. RFC 9111 §3.5.
 enum CacheIdentity {
     private static let credentials = KnownFields(.authorization, .cookie)

@@ -104,9 +104,12 @@ extension HttpCache {
     ) -> Answer {
         if let stored = turn.validated, !alwaysValidates {
             let age = stored.age(at: exchange.wallNow)
+            var policy = policy
+            let isAsked = exchange[StaleFallback.self] == true
+            if isAsked { policy.staleOnDisconnect = true }
             let mayUse = Reuse.mayUseOnError(
                 age: age, rules: stored.rules, request: turn.wishes, policy: policy,
-                isDisconnected: isDisconnected(exchange))
+                isDisconnected: isAsked || isDisconnected(exchange))
             if mayUse {
                 turn.release(.stored(stored))
                 exchange.cacheResult = .stale

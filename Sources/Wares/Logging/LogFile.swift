@@ -1,5 +1,6 @@
 import Glibc
 import HttpWare
+import Synchronization
 
 /// The output of one sink, on the writer's thread: it opens, writes without waiting for a reader, and opens again.
 final class LogFile {
@@ -15,6 +16,8 @@ final class LogFile {
     private var descriptor: Int32 = -1
     private var isRegular = false
     private var identity: (device: dev_t, inode: ino_t)?
+    /// For an output on another machine.
+    private let connection: LogConnection?
     private var waiting: [(block: LogBlock, offset: Int)] = []
     private var dropped = 0
     /// The last line that went out is not whole.
@@ -35,10 +38,15 @@ final class LogFile {
         self.sink = sink
         self.notice = notice
         self.complain = complain
+        if case .network(let target) = sink.output {
+            connection = LogConnection(target)
+        } else {
+            connection = nil
+        }
         switch sink.output {
         case .stdout: use(STDOUT_FILENO)
         case .stderr: use(STDERR_FILENO)
-        case .file, .syslog: break
+        case .file, .syslog, .network: break
         }
     }
 
@@ -52,6 +60,7 @@ final class LogFile {
         let taken = sink.takeAll()
         dropped += taken.dropped
         waiting += taken.blocks.map { ($0, 0) }
+        if let connection { return write(to: connection) }
         guard !waiting.isEmpty || dropped > 0 else { return .all }
         guard prepare(now: now) else {
             // Nothing can be written: what waits is lost, and counted.
@@ -78,6 +87,63 @@ final class LogFile {
         }
         noteWritten()
         return .all
+    }
+
+    /// Sends what waits to another machine. While that cannot be reached, lines wait for a while, up to what the sink holds.
+    private func write(to connection: LogConnection) -> Outcome {
+        guard !waiting.isEmpty || dropped > 0 || !connection.isEmpty else { return .all }
+        switch connection.prepare(now: now) {
+        case .isReady: break
+        case .waits: return isHopeless ? giveUp() : .later
+        case .failed(let problem):
+            tell(of: problem, code: -1)
+            return isHopeless ? giveUp() : .later
+        }
+        unreachableSince = nil
+        while true {
+            switch connection.send(now: now) {
+            case .all: break
+            case .later: return .later
+            case .failed(let problem, let lost):
+                countLost(lost)
+                tell(of: problem, code: -1)
+                return .later
+            }
+            if dropped > 0 {
+                let text = Array((notice(dropped) + "\n").utf8)
+                dropped = 0
+                _ = text.withUnsafeBytes { connection.add($0, at: SystemLoopClock().wallNow()) }
+            } else if let (block, _) = waiting.first {
+                countLost(connection.add(block.bytes, at: SystemLoopClock().wallNow()))
+                waiting.removeFirst()
+                sink.finished(block, bytes: block.count)
+            } else {
+                break
+            }
+        }
+        noteWritten()
+        return .all
+    }
+
+    /// Since when the other machine cannot be reached.
+    private var unreachableSince: Int64?
+    private static let longestWait: Int64 = 30_000_000_000
+
+    /// Whether lines have waited for the other machine long enough.
+    private var isHopeless: Bool {
+        let since = unreachableSince ?? now
+        unreachableSince = since
+        return now - since > LogFile.longestWait
+    }
+
+    private func giveUp() -> Outcome {
+        dropWaiting()
+        return .all
+    }
+
+    private func countLost(_ count: Int) {
+        dropped += count
+        sink.droppedLines.add(count, ordering: .relaxed)
     }
 
     /// Closes the file, to open it again at the next write, because it may have been renamed.
@@ -112,6 +178,7 @@ final class LogFile {
         switch sink.output {
         case .stdout, .stderr: return true
         case .syslog: return descriptor >= 0 || openSyslog()
+        case .network: return false
         case .file(let path):
             if lastLook != .min, now - lastLook < 1_000_000_000 { return descriptor >= 0 }
             lastLook = now
@@ -213,16 +280,17 @@ final class LogFile {
 
     private func lose(_ block: LogBlock, from offset: Int) {
         let rest = UnsafeRawBufferPointer(rebasing: block.bytes[min(offset, block.count)...])
-        dropped += rest.count { $0 == 0x0a }
+        countLost(rest.count { $0 == 0x0a })
         sink.finished(block, bytes: block.count)
     }
 
     /// One line for each kind of trouble, until it is over.
-    private func tell(_ code: Int32) {
+    private func tell(_ code: Int32) { tell(of: SystemError.text(of: code), code: code) }
+
+    private func tell(of problem: String, code: Int32) {
         lastFault = now
         guard toldFaults.insert(code).inserted else { return }
-        complain(
-            sink.output, "log lines cannot be written to \(sink.output.optionText): \(SystemError.text(of: code))")
+        complain(sink.output, "log lines cannot be written to \(sink.output.optionText): \(problem)")
     }
 
     private func noteWritten() {

@@ -89,6 +89,37 @@ struct LogLine {
         }
     }
 
+    /// Begins a member of the object that is being written, behind a comma unless it is the first one.
+    @inline(__always)
+    mutating func member(_ key: StaticString) {
+        separate()
+        raw(key)
+    }
+
+    mutating func member(_ key: [UInt8]) {
+        separate()
+        raw(key)
+    }
+
+    /// Writes a member with a text; nothing without one.
+    @inline(__always)
+    mutating func member(_ key: StaticString, _ value: String?) {
+        guard let value else { return }
+        member(key)
+        json(value)
+    }
+
+    @inline(__always)
+    mutating func member(_ key: StaticString, _ value: Int) {
+        member(key)
+        number(value)
+    }
+
+    @inline(__always)
+    private mutating func separate() {
+        if count > 0, (base + (count &- 1)).load(as: UInt8.self) != 0x7b { byte(0x2c) }
+    }
+
     @inline(__always)
     mutating func byte(_ byte: UInt8) {
         reserve(1)

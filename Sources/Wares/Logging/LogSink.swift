@@ -30,6 +30,8 @@ public final class LogSink: Sendable {
         var dropped = 0
     }
 
+    /// Lines that were not written, since the beginning.
+    let droppedLines = Atomic(0)
     private let shards: [ShardBox]
     private let queue = Mutex(Queue())
     private let writer: LogWriter
@@ -104,7 +106,9 @@ public final class LogSink: Sendable {
             queue.blocks.append(block)
             return false
         }
-        if isDropped { giveBack(block) } else { writer.noteFullBlock() }
+        guard isDropped else { return writer.noteFullBlock() }
+        droppedLines.add(block.lines, ordering: .relaxed)
+        giveBack(block)
     }
 
     // MARK: For the writer
@@ -142,5 +146,15 @@ public final class LogSink: Sendable {
         queue.withLock { queue in
             if queue.spares.count < 8 { queue.spares.append(block) }
         }
+    }
+}
+
+extension LogSink: WareCounter {
+    public var numbers: [WareNumber] {
+        [
+            WareNumber(
+                "httpware_log_lines_dropped_total", "Lines of an access log that were not written.",
+                droppedLines.load(ordering: .relaxed))
+        ]
     }
 }

@@ -24,6 +24,13 @@ struct LogTime {
         line.raw(combined)
     }
 
+    /// The same as a text.
+    static func text(_ time: WallTime) -> String {
+        var made = LogTime()
+        made.make(time.seconds)
+        return String(decoding: made.date, as: UTF8.self) + "." + padded(Int(time.nanoseconds) / 1_000_000, 3) + "Z"
+    }
+
     private mutating func make(_ seconds: Int64) {
         second = seconds
         let (year, month, day) = HttpDate.civil(LogTime.floorDivide(seconds, 86_400))

@@ -6,7 +6,7 @@ public import HttpWare
 /// a line reports their number. Each exchange is exactly one line, whatever a peer sends: everything from outside is
 /// escaped. In targets and in `Referer`, values of query parameters with names of credentials, and user information
 /// before a host, are replaced by `…`.
-public struct AccessLog: Postware, WareObserver, ExchangeObserver {
+public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare {
     /// The format of the lines.
     public enum Format: String, OptionWord {
         case json, combined, template
@@ -32,6 +32,8 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
     public var always: [Always] = [.errors, .slow]
     /// Request fields that are added to a line.
     public var fields: [FieldName] = [] { didSet { prepareFields() } }
+    /// The members of a JSON line in their order; empty for the usual ones.
+    public var members: [LogMember] = [] { didSet { prepareFields() } }
     /// Whether a line contains what each ware did.
     public var wares = false
     /// Request fields whose values are hidden.
@@ -39,12 +41,17 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
 
     /// Each name with its key as JSON.
     private var preparedFields: [(name: FieldName, key: [UInt8], isRedacted: Bool)] = []
+    private var preparedMembers: [(member: LogMember, key: [UInt8])] = []
     /// Of the template's segments: those whose values are not shown.
     private var hiddenSegments: Set<Int> = []
     private var sink: LogSink
 
     public var failsOpen: Bool { true }
-    public var observesWares: Bool { wares }
+    public var observesWares: Bool { wares || members.contains(.wares) }
+    public var counter: any WareCounter { sink }
+
+    /// The most members that can be chosen.
+    private static let mostMembers = 64
 
     /// The place where lines are written, unless the ware is told otherwise.
     public static let usualOutput = LogOutput.stdout
@@ -91,72 +98,94 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
 
     private func writeJson(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime) {
         guard let request = exchange.request else { return }
-        line.raw("{\"time\":\"")
-        time.write(exchange.wallNow, to: &line)
-        line.byte(0x22)
-        if let client = exchange.client {
-            line.raw(",\"client\":\"")
-            line.address(client)
-            line.byte(0x22)
+        line.byte(0x7b)
+        if !members.isEmpty {
+            for (member, key) in preparedMembers { write(member, key, request, exchange, &line, &time) }
+            return line.byte(0x7d)
         }
-        line.raw(",\"method\":")
-        line.json(request.receivedMethod.name)
-        line.raw(",\"target\":")
-        request.withShownTarget { line.json($0) }
-        request.fields.withReceivedValue(of: .host) { host in
-            line.raw(",\"host\":")
-            line.json(host)
-        }
-        line.raw(",\"protocol\":\"")
-        line.raw(request.receivedVersion.logged)
-        line.raw("\",\"status\":")
-        line.number(exchange.loggedStatus)
-        line.raw(",\"bytes\":")
-        line.number(exchange.record.responseBytes)
-        if exchange.record.unfilteredBytes != exchange.record.responseBytes {
-            line.raw(",\"unfilteredBytes\":")
-            line.number(exchange.record.unfilteredBytes)
-        }
-        line.raw(",\"duration\":")
-        line.milliseconds(nanoseconds: exchange.loggedNanoseconds)
-        if let principal = exchange.principal { AccessLog.member(",\"principal\":", principal.name, &line) }
-        if let upstream = exchange.upstreamAddress { AccessLog.member(",\"upstream\":", upstream, &line) }
-        if let route = exchange.route { AccessLog.member(",\"route\":", route, &line) }
-        if let service = exchange.service { AccessLog.member(",\"service\":", service, &line) }
-        AccessLog.member(",\"responder\":", exchange.responder.name, &line)
-        request.fields.withReceivedValue(of: .userAgent) { value in
-            line.raw(",\"userAgent\":")
-            line.json(value)
-        }
-        request.fields.withReceivedValue(of: .referer) { value in
-            line.raw(",\"referer\":")
-            Redaction.withTarget(value) { line.json($0) }
-        }
-        if let id = exchange.idIfMade { AccessLog.member(",\"id\":", id, &line) }
-        if let trace = exchange.traceId { AccessLog.member(",\"traceId\":", trace.description, &line) }
-        if let failure = exchange.failure { AccessLog.member(",\"fault\":", failure.fault.logged, &line) }
-        if let end = exchange.end, end != .completed {
-            line.raw(end == .cutOff ? ",\"end\":\"cutOff\"" : ",\"end\":\"clientLeft\"")
-        }
+        for member in LogMember.usual { write(member, [], request, exchange, &line, &time) }
         if !preparedFields.isEmpty { writeFields(request, &line) }
-        if wares {
-            line.raw(",\"wares\":")
-            line.raw(Array(exchange.record.waresJson.utf8))
-        }
+        if wares { write(.wares, [], request, exchange, &line, &time) }
         line.byte(0x7d)
     }
 
-    @inline(__always)
-    private static func member(_ key: StaticString, _ value: String, _ line: inout LogLine) {
-        line.raw(key)
-        line.json(value)
+    /// Writes a member, if it has a value.
+    private func write(
+        _ member: LogMember, _ key: [UInt8], _ request: HttpRequest, _ exchange: Exchange, _ line: inout LogLine,
+        _ time: inout LogTime
+    ) {
+        switch member {
+        case .time:
+            line.member("\"time\":\"")
+            time.write(exchange.wallNow, to: &line)
+            line.byte(0x22)
+        case .client:
+            guard let client = exchange.client else { return }
+            line.member("\"client\":\"")
+            line.address(client)
+            line.byte(0x22)
+        case .method: line.member("\"method\":", request.receivedMethod.name)
+        case .target:
+            line.member("\"target\":")
+            request.withShownTarget { line.json($0) }
+        case .host:
+            request.fields.withReceivedValue(of: .host) { host in
+                line.member("\"host\":")
+                line.json(host)
+            }
+        case .protocol:
+            line.member("\"protocol\":\"")
+            line.raw(request.receivedVersion.logged)
+            line.byte(0x22)
+        case .status: line.member("\"status\":", exchange.loggedStatus)
+        case .bytes: line.member("\"bytes\":", exchange.record.responseBytes)
+        case .unfilteredBytes:
+            guard exchange.record.unfilteredBytes != exchange.record.responseBytes else { return }
+            line.member("\"unfilteredBytes\":", exchange.record.unfilteredBytes)
+        case .duration:
+            line.member("\"duration\":")
+            line.milliseconds(nanoseconds: exchange.loggedNanoseconds)
+        case .principal: line.member("\"principal\":", exchange.principal?.name)
+        case .upstream: line.member("\"upstream\":", exchange.upstreamAddress)
+        case .route: line.member("\"route\":", exchange.route)
+        case .service: line.member("\"service\":", exchange.service)
+        case .responder: line.member("\"responder\":", exchange.responder.name)
+        case .userAgent:
+            request.fields.withReceivedValue(of: .userAgent) { value in
+                line.member("\"userAgent\":")
+                line.json(value)
+            }
+        case .referer:
+            request.fields.withReceivedValue(of: .referer) { value in
+                line.member("\"referer\":")
+                Redaction.withTarget(value) { line.json($0) }
+            }
+        case .id: line.member("\"id\":", exchange.idIfMade)
+        case .traceId: line.member("\"traceId\":", exchange.traceId?.description)
+        case .fault: line.member("\"fault\":", exchange.failure?.fault.logged)
+        case .end:
+            guard let end = exchange.end, end != .completed else { return }
+            line.member("\"end\":", end == .cutOff ? "cutOff" : "clientLeft")
+        case .wares:
+            line.member("\"wares\":")
+            line.raw(Array(exchange.record.waresJson.utf8))
+        case .requestField(let name):
+            request.fields.withReceivedValue(of: name) { value in
+                line.member(key)
+                if redact.contains(name) { line.raw("\"…\"") } else { line.json(value) }
+            }
+        case .responseField(let name):
+            guard let value = exchange.responseFieldValue(name) else { return }
+            line.member(key)
+            if redact.contains(name) { line.raw("\"…\"") } else { value.withUnsafeBufferPointer { line.json($0) } }
+        }
     }
 
     private func writeFields(_ request: HttpRequest, _ line: inout LogLine) {
         var isFirst = true
         for (name, key, isRedacted) in preparedFields {
             request.fields.withReceivedValue(of: name) { value in
-                if isFirst { line.raw(",\"fields\":{") } else { line.byte(0x2c) }
+                if isFirst { line.member("\"fields\":{") } else { line.byte(0x2c) }
                 isFirst = false
                 line.raw(key)
                 if isRedacted { line.raw("\"…\"") } else { line.json(value) }
@@ -198,6 +227,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver {
         preparedFields = fields.map { name in
             (name, Array("\"\(name.lowercased)\":".utf8), redact.contains(name))
         }
+        preparedMembers = members.map { ($0, Array("\"\($0.optionText)\":".utf8)) }
         hiddenSegments = template?.hiddenSegments(redact) ?? []
     }
 
@@ -271,6 +301,7 @@ extension AccessLog: ConfigurableWare {
                 format: template
                 template: "{time} {client.ip} {request.method} {target} {status} {duration}"
                 output: stderr
+            - accessLog: { output: "tcp:logs.example.com:6514", members: [time, status, principal, response.header.X-Cache] }
             """#,
         details: #"""
             With `json`, a line is an object with `time` (the end of the exchange, RFC 3339), `client`, `method`,
@@ -279,6 +310,9 @@ extension AccessLog: ConfigurableWare {
             changed its length), `principal` (the client's name from an authenticating ware, or else the subject of its
             certificate), `upstream`, `route`, `service`, `responder`, `userAgent`, `referer`, `id`, `traceId` (after
             `traceparent`), `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each ware did).
+            `members` chooses others, in any order: these names, `trace.id` (the same as `traceId`), `request.header.NAME` and
+            `response.header.NAME`. Values of the fields in `redact` are hidden there, too.
+
             `combined` is the format of Apache and nginx, with the principal as the user. `template` accepts all
             placeholders of other templates, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`,
             `{unfilteredBytes}`, `{duration}`, `{upstream}`, `{route}`, `{service}`, `{responder}` and `{fault}`. A
@@ -292,6 +326,11 @@ extension AccessLog: ConfigurableWare {
             up to 16 MiB are buffered; further lines are dropped, and a line reports their number. Each exchange is
             exactly one line, whatever a peer sends. A log file is created with mode 0640. It is reopened after SIGHUP,
             and when it was renamed or removed. A relative path is relative to the configuration file that contains it.
+
+            `udp:HOST:PORT` and `tcp:HOST:PORT` send the lines to another machine. With `framing: rfc5424`, each line is a message
+            of the syslog protocol; by TCP its length stands before it (RFC 6587). With `framing: lines`, each line ends with a
+            line feed. Nothing is encrypted. While the machine cannot be reached, lines are buffered for 30 seconds, up to
+            16 MiB; then they are dropped. The metric `httpware_log_lines_dropped_total` counts lines that were dropped.
             """#,
         otherNames: ["log", "logger", "logging", "accesslogs"])
 
@@ -302,7 +341,19 @@ extension AccessLog: ConfigurableWare {
             doc:
                 "format of the lines: JSON objects, the combined format of Apache, or text made from the option template"
         )
-        options.read("output", into: &output, doc: "place where lines are written: stdout, stderr, syslog or file:PATH")
+        options.read(
+            "output", into: &output,
+            doc: "place where lines are written: stdout, stderr, syslog, file:PATH, udp:HOST:PORT or tcp:HOST:PORT")
+        var framing = LogOutput.Framing.rfc5424
+        options.read(
+            "framing", into: &framing,
+            doc: "form of lines sent by udp or tcp: messages of the syslog protocol (rfc5424), or the lines alone")
+        if case .network(var target) = output {
+            target.framing = framing
+            output = .network(target)
+        } else if options.isGiven("framing") {
+            options.fail(at: "framing", "has no effect without an output such as udp:logs.example.com:514")
+        }
         sink =
             options.isDescribing
             ? LogSink(output, writer: .shared)
@@ -317,6 +368,9 @@ extension AccessLog: ConfigurableWare {
         options.read(
             "fields", into: &fields, doc: "request fields to add to each line, as received; only with format: json")
         options.read(
+            "members", into: &members,
+            doc: "members of each line, in this order, in place of the usual ones; only with format: json")
+        options.read(
             "wares", into: &wares, doc: "adds what each ware did and how long it took; only with format: json")
         options.read(
             "redact", into: &redact,
@@ -329,6 +383,19 @@ extension AccessLog: ConfigurableWare {
             options.fail(at: "template", "has no effect without format: template")
         }
         if format != .json && !fields.isEmpty { options.fail(at: "fields", "has no effect without format: json") }
+        if format != .json && !members.isEmpty { options.fail(at: "members", "has no effect without format: json") }
+        if !members.isEmpty {
+            for key in ["fields", "wares"] where options.isGiven(key) {
+                options.fail(
+                    at: key, "has no effect with members; write it there, such as request.header.NAME or wares")
+            }
+        }
+        if members.isEmpty, options.isGiven("members") {
+            options.fail(at: "members", "is empty; write such as [time, status, response.header.X-Cache]")
+        }
+        if members.count > AccessLog.mostMembers {
+            options.fail(at: "members", "are \(members.count); write at most \(AccessLog.mostMembers)")
+        }
         if format != .json && wares { options.fail(at: "wares", "has no effect without format: json") }
         if !options.isDescribing, let problem = output.problem { options.fail(at: "output", problem) }
     }

@@ -18,6 +18,30 @@ public struct CircuitBreaker: Middleware, Postware {
     public var failures: FailureSet
     /// The status of refusals.
     public var status: HttpStatus
+    /// What has a circuit.
+    public var per = Scope.service
+    /// The time to a response from which on it counts as a failure; `nil`: no time does.
+    public var slow: Duration?
+    /// What becomes of a request that is refused.
+    public var fallback = Fallback.none
+
+    /// What a circuit belongs to.
+    public enum Scope: String, OptionWord {
+        /// The service.
+        case service
+        /// Each endpoint of the service.
+        case endpoint
+    }
+
+    /// What answers in place of a service whose circuit is open.
+    public enum Fallback: Sendable, Equatable {
+        /// Nothing.
+        case none
+        /// A response of any age from a cache further out.
+        case stored
+        /// The service of this name.
+        case service(String)
+    }
 
     public init(
         failureRatio: Ratio = 0.5, minRequests: Int = 20, window: Duration = .seconds(10),
@@ -34,19 +58,26 @@ public struct CircuitBreaker: Middleware, Postware {
         self.status = status
     }
 
+    /// Made once, for all exchanges.
+    private var watch: EndpointWatch?
+
     var windowSeconds: Int { (window.milliseconds + 999) / 1000 }
 
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        exchange.withServiceNote(Circuit.self, ofPassthrough: false) { $0.isClosed } ?? true
+        if per == .endpoint { return enterEndpoints(exchange) }
+        if slow != nil { exchange[Start.self] = exchange.now }
+        return exchange.withServiceNote(Circuit.self, ofPassthrough: false) { $0.isClosed } ?? true
             ? .pass : enterCircuit(exchange)
     }
 
     /// In a function of its own, so that requests of a closed circuit do not pay for it.
     @inline(never)
     private func enterCircuit(_ exchange: Exchange) -> Verdict {
-        guard let circuit = exchange.serviceNotes?.note(Circuit.self) else { return .pass }
+        guard exchange[Diverted.self] != true, let circuit = exchange.serviceNotes?.note(Circuit.self) else {
+            return .pass
+        }
         switch circuit.admitRequest(probes: halfOpen, at: exchange.now) {
         case .passes: return .pass
         case .probes(let probe):
@@ -55,20 +86,58 @@ public struct CircuitBreaker: Middleware, Postware {
             // A client that leaves takes its probe along, and another request may be one.
             exchange.onEnd { _ in circuit.gaveUp(probe) }
             return .pass
-        case .refused(let pause):
-            let seconds = RetryAfter.seconds(pause)
-            exchange.note(
-                "rejected: the circuit of \(exchange.service ?? "") is open for \(seconds)s", asDecision: true)
-            var response = HttpResponse.problem(status, "too many requests to this service failed; the circuit is open")
-            response.fields.set(.retryAfter, to: seconds)
-            return .abort(with: response)
+        case .refused(let pause): return refuse(for: pause, exchange)
         }
+    }
+
+    private func enterEndpoints(_ exchange: Exchange) -> Verdict {
+        guard exchange[Diverted.self] != true, let notes = exchange.serviceNotes, !notes.isPassthrough else {
+            return .pass
+        }
+        let circuits = notes.note(EndpointCircuits.self)
+        let watcher = watch ?? EndpointWatch(self)
+        exchange.steering = EndpointSteering(watcher: watcher)
+        guard !circuits.areClosed else { return .pass }
+        switch circuits.admit(exchange.endpointNames, probes: halfOpen, at: exchange.now) {
+        case .passes: break
+        case .avoids(let names):
+            exchange.note("not sent to \(names.joined(separator: ", ")): the circuit is open")
+            exchange.steering?.avoided = names
+        case .probes(let name, let circuit, let probe, let names):
+            exchange.note("probes whether \(name) has recovered")
+            exchange.steering?.preferred = name
+            exchange.steering?.avoided = names
+            exchange[EndpointProbe.self] = EndpointProbe.Value(name: name, number: probe)
+            exchange.onEnd { _ in circuit.gaveUp(probe) }
+        case .refused(let pause):
+            exchange.steering = nil
+            return refuse(for: pause, exchange)
+        }
+        return .pass
+    }
+
+    private func refuse(for pause: Duration, _ exchange: Exchange) -> Verdict {
+        let seconds = RetryAfter.seconds(pause)
+        let name = exchange.service ?? ""
+        if case .service(let other) = fallback, exchange.divert(to: other) {
+            exchange[Diverted.self] = true
+            exchange.note("sent to \(other): the circuit of \(name) is open for \(seconds)s", asDecision: true)
+            return .pass
+        }
+        if fallback == .stored { exchange[StaleFallback.self] = true }
+        exchange.note("rejected: the circuit of \(name) is open for \(seconds)s", asDecision: true)
+        var response = HttpResponse.problem(status, "too many requests to this service failed; the circuit is open")
+        response.fields.set(.retryAfter, to: seconds)
+        return .abort(with: response)
     }
 
     // MARK: Responses
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
-        guard let hasFailed = failures.judge(response.status, exchange) else { return .pass }
+        guard per == .service, exchange[Diverted.self] != true,
+            var hasFailed = failures.judge(response.status, exchange)
+        else { return .pass }
+        if let slow, !hasFailed, let start = exchange[Start.self], exchange.now - start >= slow { hasFailed = true }
         // The origins that a forward proxy's clients ask for have no circuit together.
         exchange.withServiceNote(Circuit.self, ofPassthrough: false) { circuit in
             if !circuit.isClosed || hasFailed {
@@ -95,6 +164,40 @@ public struct CircuitBreaker: Middleware, Postware {
         }
     }
 
+    /// An endpoint answered, or failed.
+    fileprivate func ended(_ endpoint: String, _ outcome: EndpointOutcome, _ time: Duration, _ exchange: Exchange) {
+        var hasFailed: Bool
+        switch outcome {
+        case .answered(let status): hasFailed = failures.statuses.contains(status.code)
+        case .failed(let error):
+            guard let isFailure = failures.judge(error, error.status) else { return }
+            hasFailed = isFailure
+        }
+        if let slow, time >= slow { hasFailed = true }
+        guard let circuits = exchange.serviceNotes?.note(EndpointCircuits.self) else { return }
+        let circuit = circuits.circuit(of: endpoint)
+        if circuit.isClosed {
+            guard hasFailed else { return circuit.passed(at: exchange.now) }
+            guard circuit.failed(self, at: exchange.now) != nil else { return }
+        } else {
+            guard let probe = exchange[EndpointProbe.self], probe.name == endpoint,
+                circuit.ended(probe.number, hasFailed: hasFailed, self, at: exchange.now) == .opened
+            else { return }
+        }
+        circuits.noteOpened()
+    }
+
+    /// When the request passed the ware.
+    private enum Start: ExchangeKey { typealias Value = LoopInstant }
+    /// Whether the request goes to another service, which has a circuit of its own or none.
+    private enum Diverted: ExchangeKey { typealias Value = Bool }
+    /// The probe of an endpoint that the exchange is.
+    private enum EndpointProbe: ExchangeKey {
+        struct Value {
+            let name: String
+            let number: Int
+        }
+    }
     /// The number of the probe that the exchange is.
     private enum Probe: ExchangeKey { typealias Value = Int }
 }
@@ -110,6 +213,7 @@ extension CircuitBreaker: ConfigurableWare {
         source: "Traefik circuitBreaker, Polly",
         example: #"""
             - circuitBreaker: { failureRatio: 30%, minRequests: 50, openFor: 30s }
+            - circuitBreaker: { per: endpoint, slow: 2s, fallback: { stored: true } }
             """#,
         details: #"""
             The ware counts the outcome of each attempt in the last `window`, in whole seconds. If there are at least
@@ -123,6 +227,14 @@ extension CircuitBreaker: ConfigurableWare {
             matches responses of the origin server, and faults that the client is told of with that status. `connect` is
             a connection that could not be made, `reset` one that ended before the response, and `timeout` any step that
             took too long. The origins of `passthrough` are independent of each other, so their requests always pass.
+
+            With `slow`, a response that takes that long to begin counts as a failure, too. With `per: endpoint`, each endpoint
+            of the service has a circuit: requests avoid endpoints whose circuit is open, and test requests go to them when
+            `openFor` is over. Requests are refused only if the circuits of all endpoints are open.
+
+            `fallback` says what a client gets in place of a refusal. `service` names another service of this file, which
+            gets the request; `stored: true` allows an `httpCache` before this ware to answer with a stored response of any
+            age, unless the response forbids that. A request that carries a token for its own service is not sent to another.
 
             List this ware after `retry`, so that it counts each attempt.
             """#,
@@ -152,8 +264,40 @@ extension CircuitBreaker: ConfigurableWare {
         options.read(
             "status", into: &status, in: HttpStatus.errors,
             doc: "status of the response to refused requests, which also has Retry-After")
+        options.read("per", into: &per, doc: "owner of a circuit: the service, or each endpoint of it")
+        options.read(
+            "slow", into: &slow, in: .milliseconds(1) ... .seconds(3600),
+            doc: "time to the beginning of a response from which on it counts as a failure; by default none does")
+        let isGiven = options.isGiven("fallback")
+        options.read("fallback", doc: "answer to requests in place of a refusal while the circuit is open") { options in
+            var service: String?
+            var isStored = false
+            options.readName("service", into: &service, of: "services", doc: "service that gets the requests")
+            options.read(
+                "stored", into: &isStored, doc: "lets a cache before this ware answer with a stored response of any age"
+            )
+            if service != nil, isStored {
+                options.fail(at: "stored", "cannot be combined with service; write one of them")
+            }
+            if isGiven, service == nil, !isStored, !options.hasErrors {
+                options.fail("has no effect; write service: NAME or stored: true")
+            }
+            if let service { fallback = .service(service) } else if isStored { fallback = .stored }
+        }
+        if per == .endpoint { watch = EndpointWatch(self) }
         if failures.statuses.isEmpty, failures.kinds.isEmpty, options.isGiven("failures") {
             options.fail(at: "failures", "is empty, so the circuit never opens; write such as [5xx]")
         }
+    }
+}
+
+/// Tells the ware what came of attempts.
+private final class EndpointWatch: EndpointWatcher {
+    private let ware: CircuitBreaker
+
+    init(_ ware: CircuitBreaker) { self.ware = ware }
+
+    func ended(_ endpoint: String, _ outcome: EndpointOutcome, after time: Duration, in exchange: Exchange) {
+        ware.ended(endpoint, outcome, time, exchange)
     }
 }

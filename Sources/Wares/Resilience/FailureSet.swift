@@ -36,7 +36,8 @@ public struct FailureSet: Sendable, Hashable {
         return judge(failure, status)
     }
 
-    private func judge(_ failure: GatewayError, _ status: HttpStatus) -> Bool? {
+    /// Whether such an error is a failure of the service; `nil` if it tells nothing of the service.
+    func judge(_ failure: GatewayError, _ status: HttpStatus) -> Bool? {
         guard failure.side == .upstream else { return nil }
         let isMember: Bool
         switch failure.fault {

@@ -1,6 +1,7 @@
 @testable import HttpCaching
 @testable import HttpWare
 @testable import HttpWareRedis
+@testable import Wares
 
 /// What a Redis server may send.
 extension Fuzzing {
@@ -36,6 +37,10 @@ extension Fuzzing {
         if let found = RedisRecord(bytes) {
             let again = RedisRecord.bytes(found.record.key, found.record.head, length: found.record.length)
             require(again == nil || found.mark + (again ?? []) == bytes, "what was read is written otherwise")
+        }
+        if case .answered(_, let record)? = IdempotencyValue.read(bytes, for: .zero) {
+            let again = IdempotencyRecord(record)?.bytes
+            require(again == nil || again == record, "a record was read and is written otherwise")
         }
         _ = RedisRecord.content(reply, at: 0, of: bytes.count)
         _ = RedisChange(bytes, except: [])

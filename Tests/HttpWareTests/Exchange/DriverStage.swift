@@ -43,6 +43,7 @@ final class DriverStage: @unchecked Sendable {
             ended.driver.clientLeft()
             // It goes when the stage does, on whatever thread.
             ended.driver.pauseTimer?.cancel()
+            ended.driver.hedgeTimer?.cancel()
             ended.server.closeAll()
         }
         loop.stop()

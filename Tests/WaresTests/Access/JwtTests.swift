@@ -54,6 +54,65 @@ import Wares
                 == Array(repeating: ["jwt ada", "read write of https://login.example.com"], count: 2).flatMap(\.self))
     }
 
+    // MARK: Several issuers
+
+    private func several() throws -> Jwt {
+        var verifier = JwtVerifier()
+        verifier.algorithms = [.rs256, .hs256]
+        let login = try JsonWebKeySet(json: Array(Self.text("jwks.json").utf8), hasSecrets: false)
+        let secret = try #require(VerifyingKey(secret: Array(SignedToken.secret.utf8)))
+        return Jwt(
+            verifier,
+            issuers: [
+                .init("https://login.example.com", keys: KeySource(login)),
+                .init(
+                    "https://partner.example", audience: ["orders"],
+                    keys: KeySource(JsonWebKeySet([JsonWebKey(secret)]))),
+            ])
+    }
+
+    @Test func `a token is checked with the keys and the audience of the issuer that it names`() async throws {
+        let exchange = try TestExchange([several()])
+        let partner = #""iss":"https://partner.example""#
+        let tokens = [
+            (try Self.token("RS256 by PyJWT"), 200), (SignedToken.make(partner + #","aud":"orders""#), 200),
+            (SignedToken.make(partner + #","aud":"other""#), 401), (SignedToken.make(partner), 401),
+            // Signed by one issuer in the name of the other, of a third one, or of none.
+            (SignedToken.make(#""iss":"https://login.example.com""#), 401),
+            (SignedToken.make(#""iss":"https://third.example","aud":"orders""#), 401),
+            (SignedToken.make(#""aud":"orders""#), 401), (SignedToken.make(#""iss":5"#), 401), ("a.b.c", 401),
+        ]
+        for _ in 0..<2 {
+            for (token, status) in tokens {
+                #expect(try await exchange.send(.get("/", fields: bearer(token))).status.code == status, "\(token)")
+            }
+        }
+    }
+
+    private static let badLists: [ConfigNode] = [
+        [], [["issuer": "a"]], [["audience": "a"]], [["issuer": "https://a.example"], ["issuer": "https://a.example"]],
+        [["issuer": "https://a.example", "keys": "b"]],
+    ]
+
+    @Test(arguments: badLists.indices)
+    func `an invalid list of issuers is a mistake`(index: Int) {
+        #expect(throws: ConfigError.self) { try TestExchange.make(Jwt.self, ["issuers": Self.badLists[index]]) }
+    }
+
+    @Test(arguments: ["", "issuer", "audience", "jwksUrl", "key"])
+    func `issuers stand in place of the options for one issuer`(other: String) throws {
+        let issuers: ConfigNode = [
+            ["issuer": "https://a.example"], ["issuer": "b", "jwksUrl": "https://b.example/keys", "audience": ["c"]],
+        ]
+        guard !other.isEmpty else {
+            _ = try TestExchange.make(Jwt.self, ["issuers": issuers])
+            return
+        }
+        #expect(throws: ConfigError.self) {
+            try TestExchange.make(Jwt.self, ["issuers": issuers, other: "https://0123456789012345678901234567890123"])
+        }
+    }
+
     @Test func `one person is told from another by issuer and subject, else by the token`() async throws {
         let seen = Identities()
         let exchange = try TestExchange([try SignedToken.ware(), seen])

@@ -6,7 +6,7 @@ import Wares
 
 /// Tokens with claims of a test's choice, signed with a secret.
 enum SignedToken {
-    private static let secret = "a secret of the tests, thirty-two bytes and more"
+    static let secret = "a secret of the tests, thirty-two bytes and more"
 
     /// A ware that accepts them.
     static func ware(_ more: [String: ConfigNode] = [:]) throws -> Jwt {

@@ -4,6 +4,7 @@ from . import (  # noqa: F401
     access,
     admin,
     admin_cache,
+    attempts,
     balancing,
     bodies,
     broker,

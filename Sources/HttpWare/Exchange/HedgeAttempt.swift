@@ -1,0 +1,129 @@
+/// A further attempt of a request that has no response yet: another endpoint, with a connection of its own. Used on its loop's thread
+/// only.
+///
+/// While the driver's own call is under way, nothing of the attempt reaches the client. It takes the place of that call when its
+/// response is the first one, or when the call fails. From then on it hands everything on to the driver.
+final class HedgeAttempt {
+    private enum Standing {
+        /// Beside the driver's own call.
+        case beside
+        /// In place of it.
+        case adopted
+        case over
+    }
+
+    private let driver: ExchangeDriver
+    let member: EndpointMember
+    let endpoint: Endpoint
+    /// When it was asked for, in nanoseconds of the loop's clock.
+    let asked: Int64
+    /// The place in the queue for a connection.
+    var ticket: ConnectionTicket?
+    private(set) var stream: (any UpstreamStream)?
+    /// The steps of this attempt.
+    var record = ExchangeRecord()
+    private var standing = Standing.beside
+
+    init(_ driver: ExchangeDriver, _ member: EndpointMember, _ endpoint: Endpoint) {
+        self.driver = driver
+        self.member = member
+        self.endpoint = endpoint
+        asked = driver.loop.now.nanoseconds
+        record.connectAsked = asked
+    }
+
+    /// Whether it waits for its connection.
+    var isConnecting: Bool { standing == .beside && stream == nil }
+
+    /// Whether it was sent, and waits for its response beside the driver's own call.
+    var isWaiting: Bool { standing == .beside && stream != nil }
+
+    /// The driver has taken its stream, or its place in the queue.
+    func adopt() { standing = .adopted }
+
+    /// Gives it up.
+    func giveUp() {
+        standing = .over
+        ticket?.giveUp()
+        ticket = nil
+        let stream = self.stream.take()
+        stream?.cancel()
+    }
+
+    /// It has an answer that is not wanted: the connection may be used again.
+    private func discard() {
+        standing = .over
+        let stream = self.stream.take()
+        stream?.discard()
+    }
+}
+
+extension HedgeAttempt: ConnectionWaiter {
+    func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
+        switch standing {
+        case .adopted: return driver.connectionReady(stream, times)
+        case .over: return stream.cancel()
+        case .beside: break
+        }
+        ticket = nil
+        self.stream = stream
+        record.connectionReady(times, at: driver.loop.now.nanoseconds)
+        record.isReused = stream.isReused
+        driver.transport.inEvent { driver.send(self, on: stream) }
+    }
+
+    func connectionFailed(_ error: GatewayError) {
+        ticket = nil
+        switch standing {
+        case .adopted: driver.connectionFailed(error)
+        case .over: break
+        case .beside:
+            standing = .over
+            record.connectFailed(error.fault, failed: driver.loop.now.nanoseconds)
+            driver.hedgeFailed(self, error, isItsFault: error.fault != .connectionLimitReached)
+        }
+    }
+}
+
+extension HedgeAttempt: ResponseReceiver {
+    private var isAdopted: Bool { standing == .adopted }
+
+    func responseInterim(_ response: inout HttpResponse) { if isAdopted { driver.responseInterim(&response) } }
+
+    func responseStarted(_ response: inout HttpResponse) {
+        guard standing == .beside else { return driver.responseStarted(&response) }
+        if response.status.isOfGatewayInTrouble {
+            discard()
+            return driver.hedgeRefused(self, response.status)
+        }
+        guard driver.adopt(self) == .goesOn else { return }
+        driver.responseStarted(&response)
+    }
+
+    var responseRelay: SocketConnection? { isAdopted ? driver.responseRelay : nil }
+    func responseEnding() { if isAdopted { driver.responseEnding() } }
+    func responseRelayed(_ count: Int) { if isAdopted { driver.responseRelayed(count) } }
+    func responseContent(_ bytes: UnsafeRawBufferPointer) { if isAdopted { driver.responseContent(bytes) } }
+    func responseEnded(_ trailers: HttpFields?) { if isAdopted { driver.responseEnded(trailers) } }
+
+    func upstreamFailed(_ error: GatewayError) {
+        switch standing {
+        case .adopted: driver.upstreamFailed(error)
+        case .over: break
+        case .beside:
+            standing = .over
+            stream = nil
+            driver.hedgeFailed(
+                self, error, isItsFault: !(record.isReused && error.fault == .connectionTerminated))
+        }
+    }
+
+    func upstreamDrained() { if isAdopted { driver.upstreamDrained() } }
+    func tunnelReceived(_ bytes: UnsafeRawBufferPointer) {}
+    func tunnelReceivedEnd() {}
+}
+
+extension HttpStatus {
+    /// What a gateway, or a server that cannot work now, says: another endpoint may have a better answer. RFC 9110 §15.6.3 to §15.6.5.
+    var isOfGatewayInTrouble: Bool { self == .badGateway || self == .serviceUnavailable || self == .gatewayTimeout }
+}

@@ -1,0 +1,55 @@
+public import HttpWare
+
+/// A member of a JSON line of the access log.
+public enum LogMember: Sendable, Hashable {
+    case time, client, method, target, host, `protocol`, status, bytes, unfilteredBytes, duration, principal, upstream
+    case route, service, responder, userAgent, referer, id, traceId, fault, end, wares
+    /// A field of the request as it was received.
+    case requestField(FieldName)
+    /// A field of the response as it went to the client.
+    case responseField(FieldName)
+
+    /// Those of a line, unless others are chosen.
+    static let usual: [LogMember] = [
+        .time, .client, .method, .target, .host, .protocol, .status, .bytes, .unfilteredBytes, .duration, .principal,
+        .upstream, .route, .service, .responder, .userAgent, .referer, .id, .traceId, .fault, .end,
+    ]
+}
+
+extension LogMember: OptionValue {
+    public static let optionType = "log member"
+    public static var optionForm: OptionForm {
+        .either([.words(words.map(\.name)), .pattern("(request|response)[.]header[.].+")])
+    }
+
+    private static let words: [(name: String, member: LogMember)] =
+        (usual + [.wares]).map { ("\($0)", $0) } + [("trace.id", .traceId)]
+
+    public var optionText: String {
+        switch self {
+        case .requestField(let name): "request.header.\(name.lowercased)"
+        case .responseField(let name): "response.header.\(name.lowercased)"
+        default: "\(self)"
+        }
+    }
+
+    /// `status`, `trace.id`, `response.header.X-Cache`.
+    public init(optionText: String) throws(OptionMistake) {
+        if let found = LogMember.words.first(where: { $0.name == optionText }) {
+            self = found.member
+            return
+        }
+        for (prefix, isRequest) in [("request.header.", true), ("response.header.", false)]
+        where optionText.hasPrefix(prefix) {
+            guard let name = FieldName(optionText.dropFirst(prefix.count).description) else {
+                throw OptionMistake("write a field name behind \(prefix)")
+            }
+            self = isRequest ? .requestField(name) : .responseField(name)
+            return
+        }
+        let names = LogMember.words.map(\.name)
+        throw OptionMistake(
+            "write \(names.joined(separator: ", ")), request.header.NAME or response.header.NAME\(didYouMean(optionText, among: names))",
+            problem: "\(optionText.quotedForErrors) is not a member of log lines")
+    }
+}

@@ -1,0 +1,147 @@
+import HttpCaching
+import HttpWare
+
+/// A request that has a key, from when it may go upstream until its response is known. Used on its loop only.
+final class IdempotencyTurn: ResponseSharer {
+    /// Where the key is taken.
+    enum Place {
+        case local(LocalIdempotency, Digest256)
+        case shared(SharedLease)
+    }
+
+    private let place: Place
+    private let content: Digest256
+    private let rules: IdempotencyKey.Rules
+    private let counts: IdempotencyCounts
+    private let other: (any ResponseSharer)?
+    private var head: StoredHead?
+    private var taken: [UInt8] = []
+    private(set) var isOver = false
+    /// More content came than is stored.
+    private var hasOutgrown = false
+
+    init(
+        _ place: Place, _ content: Digest256, _ rules: IdempotencyKey.Rules, _ counts: IdempotencyCounts,
+        beside other: (any ResponseSharer)?
+    ) {
+        self.place = place
+        self.content = content
+        self.rules = rules
+        self.counts = counts
+        self.other = other
+    }
+
+    // MARK: The client
+
+    /// What is done must not be done again, so that it is carried out without its client. What that costs is what may be stored.
+    var outlivesClient: Bool { !isOver && !hasOutgrown || other?.outlivesClient == true }
+
+    func exchangeEnded() { other?.exchangeEnded() }
+
+    // MARK: The response
+
+    /// The origin server has answered.
+    func begin(_ response: borrowing HttpResponse, in exchange: Exchange) {
+        let head = IdempotencyTurn.head(response.status, response.fields, content, rules.ttl, at: exchange.wallNow)
+        let length = response.content.bytes?.count ?? response.content.length ?? 0
+        if response.content.isEmpty {
+            finish(head, [], in: exchange)
+        } else if length > rules.maxBody.bytes {
+            outgrow(head, in: exchange)
+        } else {
+            self.head = head
+            exchange.filterResponseContent(with: IdempotencyFilter(self, exchange))
+        }
+    }
+
+    /// The head of a stored response; its tag is the digest of the request.
+    static func head(
+        _ status: HttpStatus, _ fields: HttpFields, _ content: Digest256, _ ttl: Duration, at now: WallTime,
+        isMarker: Bool = false
+    ) -> StoredHead {
+        StoredHead(
+            status: status, fields: fields,
+            times: MessageTimes(requested: now, received: now, date: now, age: 0), directives: ResponseDirectives(),
+            lifetime: FreshnessLifetime(seconds: ttl.components.seconds, source: .configured), vary: .none,
+            mode: .private, tags: [content.hex] + (isMarker ? [marker] : []))
+    }
+
+    /// The tag of what stands for a response that was too large.
+    static let marker = "large"
+
+    /// A piece of the content came.
+    func append(_ bytes: UnsafeRawBufferPointer, in exchange: Exchange) {
+        guard !isOver, let head else { return }
+        guard bytes.count <= rules.maxBody.bytes - taken.count else { return outgrow(head, in: exchange) }
+        taken.append(contentsOf: bytes)
+    }
+
+    /// All content came.
+    func finish(in exchange: Exchange) {
+        if !isOver, let head { finish(head, taken, in: exchange) }
+    }
+
+    private func outgrow(_ head: StoredHead, in exchange: Exchange) {
+        hasOutgrown = true
+        taken = []
+        let marker = IdempotencyTurn.head(
+            head.status, HttpFields(), content, rules.ttl, at: exchange.wallNow, isMarker: true)
+        exchange.note("the response is too large to be stored")
+        finish(marker, [], in: exchange, isMarker: true)
+    }
+
+    private func finish(_ head: StoredHead, _ bytes: [UInt8], in exchange: Exchange, isMarker: Bool = false) {
+        isOver = true
+        taken = []
+        counts.add(.stored)
+        switch place {
+        case .local(let idempotency, let key):
+            let response = StoredResponse(head, content: .bytes(bytes), key: LocalIdempotency.key(key))
+            idempotency.finish(key, with: response, at: exchange.now)
+        case .shared(let lease):
+            let record = isMarker ? [] : IdempotencyRecord(head, bytes).bytes ?? []
+            lease.finish(with: record, for: rules.ttl)
+        }
+    }
+
+    // MARK: Without a response
+
+    /// There is no response of the origin server. If nothing was sent, the key is free; else it stays taken for a while.
+    func fail(in exchange: Exchange) {
+        guard !isOver else { return }
+        isOver = true
+        taken = []
+        let record = exchange.record
+        let isUndone = record.attempts == 0 || record.attempts == 1 && exchange.failure?.isUnprocessed == true
+        switch place {
+        case .local(let idempotency, let key):
+            if isUndone {
+                idempotency.free(key)
+            } else {
+                idempotency.leave(key, until: exchange.now + rules.lock)
+            }
+        case .shared(let lease): if isUndone { lease.free() } else { lease.leave() }
+        }
+    }
+}
+
+/// Copies content of a response that is stored.
+private final class IdempotencyFilter: ContentFilter {
+    private let turn: IdempotencyTurn
+    /// Not counted: the exchange holds its filters.
+    private unowned let exchange: Exchange
+
+    init(_ turn: IdempotencyTurn, _ exchange: Exchange) {
+        self.turn = turn
+        self.exchange = exchange
+    }
+
+    var keepsLength: Bool { true }
+
+    func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
+        turn.append(input, in: exchange)
+        output.append(contentsOf: input)
+    }
+
+    func finish(into output: inout [UInt8]) { turn.finish(in: exchange) }
+}

@@ -1,0 +1,386 @@
+import HttpCaching
+import HttpWareTesting
+import Synchronization
+import Testing
+
+@testable import HttpWare
+@testable import Wares
+
+@Suite(.timeLimit(.minutes(5))) struct IdempotencyKeyTests {
+    private func ware(_ change: (inout IdempotencyKey) -> Void = { _ in }) -> IdempotencyKey {
+        var ware = IdempotencyKey(store: MemoryStore(limit: .mebibytes(64)))
+        change(&ware)
+        return ware
+    }
+
+    private func order(
+        _ key: String? = "k1", _ text: String = "one", path: String = "/orders", _ fields: HttpFields = [:]
+    ) -> HttpRequest {
+        var fields = fields
+        if let key { try? fields.append("Idempotency-Key", key) }
+        return .post(path, fields: fields, content: .text(text))
+    }
+
+    // MARK: Repetitions
+
+    @Test(arguments: [200, 201, 400, 404, 500, 503])
+    func `a repetition gets the stored response, whatever its status`(code: Int) async throws {
+        let exchange = try TestExchange([ware()])
+        let status = try #require(HttpStatus(code))
+        exchange.upstream.respond(with: HttpResponse(status, fields: ["X-Order": "7"], content: .text("made")))
+        let first = try await exchange.send(order())
+        #expect(first.status.code == code)
+        #expect(first.fields["Idempotency-Replayed"] == nil)
+        for _ in 0..<3 {
+            let again = try await exchange.send(order())
+            #expect(again.status.code == code)
+            #expect(again.content.text == "made")
+            #expect(again.fields["X-Order"] == "7")
+            #expect(again.fields["Idempotency-Replayed"] == "true")
+        }
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test func `a response without content is stored, too`() async throws {
+        let exchange = try TestExchange([ware()])
+        exchange.upstream.respond(with: HttpResponse(.noContent))
+        #expect(try await exchange.send(order()).status == .noContent)
+        #expect(try await exchange.send(order()).status == .noContent)
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test func `another request with the key is refused with 422`() async throws {
+        let exchange = try TestExchange([ware()])
+        #expect(try await exchange.send(order()).status == .ok)
+        let others = [
+            order("k1", "two"), order("k1", "one", path: "/other"), order("k1", "one", path: "/orders?a=1"),
+            order("k1", "one", ["Content-Type": "text/csv"]),
+            HttpRequest.make(.patch, "/orders", fields: ["Idempotency-Key": "k1"], content: .text("one")),
+        ]
+        for other in others { #expect(try await exchange.send(other).status == .unprocessableContent) }
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test func `other keys, hosts and senders have responses of their own`() async throws {
+        let exchange = try TestExchange([ware()])
+        let requests = [
+            order(), order("k2"), order("k1", "one", ["Authorization": "Basic YTph"]),
+            order("k1", "one", ["Cookie": "session=1"]), order("k1", "one", path: "http://other.test/orders"),
+        ]
+        for request in requests { #expect(try await exchange.send(request).fields["Idempotency-Replayed"] == nil) }
+        #expect(exchange.upstream.requests.count == requests.count)
+        for request in requests { #expect(try await exchange.send(request).fields["Idempotency-Replayed"] == "true") }
+        #expect(exchange.upstream.requests.count == requests.count)
+    }
+
+    @Test func `after ttl the request is sent again`() async throws {
+        let exchange = try TestExchange([ware { $0.rules.ttl = .seconds(60) }])
+        _ = try await exchange.send(order())
+        await exchange.advance(by: .seconds(59))
+        #expect(try await exchange.send(order()).fields["Idempotency-Replayed"] == "true")
+        await exchange.advance(by: .seconds(2))
+        #expect(try await exchange.send(order()).fields["Idempotency-Replayed"] == nil)
+        #expect(exchange.upstream.requests.count == 2)
+    }
+
+    @Test func `requests without a key, and of other methods, pass`() async throws {
+        let exchange = try TestExchange([ware()])
+        for request in [order(nil), order(nil), .get("/", fields: ["Idempotency-Key": "k"])] {
+            #expect(try await exchange.send(request).status == .ok)
+        }
+        var large = HttpRequest.make(.put, "/", fields: ["Idempotency-Key": "k"])
+        large.content = .bytes(count: 2 << 20)
+        #expect(try await exchange.send(large).status == .ok)
+        #expect(exchange.upstream.requests.count == 4)
+    }
+
+    // MARK: Invalid requests
+
+    @Test func `a key that is missing, empty, too long or there twice is refused with 400`() async throws {
+        let exchange = try TestExchange([ware { $0.required = true }])
+        var twice = order("a")
+        try twice.fields.append("Idempotency-Key", "b")
+        for request in [order(nil), order(""), order(String(repeating: "x", count: 256)), twice] {
+            #expect(try await exchange.send(request).status == .badRequest)
+        }
+        #expect(try await exchange.send(order(String(repeating: "x", count: 255))).status == .ok)
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test(arguments: [true, false])
+    func `content over maxBody is refused with 413, whether its length is known or not`(isKnown: Bool) async throws {
+        let exchange = try TestExchange([ware { $0.rules.maxBody = .bytes(1000) }])
+        var request = HttpRequest.post("/", fields: ["Idempotency-Key": "k"], content: .bytes(count: 1001))
+        if !isKnown { request.content.extent = .unknown }
+        #expect(try await exchange.send(request).status == .contentTooLarge)
+        #expect(exchange.upstream.requests.isEmpty)
+        request.content = .bytes(count: 1000)
+        #expect(try await exchange.send(request).status == .ok)
+    }
+
+    // MARK: Under way
+
+    @Test func `while the first request is under way a repetition is refused with 409, and another one with 422`()
+        async throws
+    {
+        let exchange = try TestExchange([ware()])
+        exchange.upstream.neverRespond()
+        let first = await exchange.start(order())
+        await exchange.untilAsked(1)
+        let second = try await exchange.send(order())
+        #expect(second.status == .conflict)
+        #expect(second.fields[.retryAfter] == "1")
+        #expect(try await exchange.send(order("k1", "two")).status == .unprocessableContent)
+        #expect(exchange.upstream.requests.count == 1)
+        await first.leave()
+    }
+
+    @Test func `a client that leaves does not end what it began`() async throws {
+        let exchange = try TestExchange([ware { $0.rules.ttl = .seconds(3600) }])
+        exchange.upstream.respond(with: HttpResponse(.created, content: .text("made")), after: .seconds(5))
+        let first = await exchange.start(order())
+        await exchange.untilAsked(1)
+        await first.leave()
+        #expect(try await exchange.send(order()).status == .conflict)
+        await exchange.advance(by: .seconds(6))
+        var answer = try await exchange.send(order())
+        while answer.status == .conflict { answer = try await exchange.send(order()) }
+        #expect(answer.status == .created)
+        #expect(answer.content.text == "made")
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    // MARK: Failures
+
+    @Test func `if nothing was sent the key is free`() async throws {
+        let once = Once()
+        let exchange = try TestExchange([ware(), once])
+        #expect(try await exchange.send(order()).status == .serviceUnavailable)
+        #expect(try await exchange.send(order()).status == .ok)
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    /// Refuses the first request.
+    private final class Once: Middleware {
+        private let isOver = Atomic(false)
+
+        func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+            isOver.exchange(true, ordering: .relaxed) ? .pass : .abort(with: HttpResponse(.serviceUnavailable))
+        }
+    }
+
+    @Test func `if a request that was sent has no response the key stays taken until lock is over`() async throws {
+        let exchange = try TestExchange([ware { $0.rules.lock = .seconds(30) }, Timeout(response: .seconds(5))])
+        exchange.upstream.neverRespond()
+        let first = await exchange.start(order())
+        await exchange.untilAsked(1)
+        await exchange.advance(by: .seconds(6))
+        #expect(try await first.response().status == .gatewayTimeout)
+        let second = try await exchange.send(order())
+        #expect(second.status == .conflict)
+        #expect(second.fields[.retryAfter] == "30")
+        await exchange.advance(by: .seconds(29))
+        #expect(try await exchange.send(order()).status == .conflict)
+        await exchange.advance(by: .seconds(2))
+        #expect(try await exchange.send(order()).status == .ok)
+        #expect(exchange.upstream.requests.count == 2)
+    }
+
+    @Test(arguments: [true, false])
+    func `a response over maxBody passes whole, and repetitions are refused with 409`(isKnown: Bool) async throws {
+        let exchange = try TestExchange([ware { $0.rules.maxBody = .bytes(1000) }])
+        var large = HttpResponse(.ok, content: .bytes(count: 5000))
+        if !isKnown { large.content.extent = .unknown }
+        exchange.upstream.respond(with: large)
+        #expect(try await exchange.send(order()).content.bytes?.count == 5000)
+        let again = try await exchange.send(order())
+        #expect(again.status == .conflict)
+        #expect(again.fields[.retryAfter] == nil)
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test func `retries inside are part of one request`() async throws {
+        let retry = Retry(retryOn: FailureSet([], statuses: [503]), methods: [.post], backoff: .zero ... .zero)
+        let exchange = try TestExchange([ware(), retry])
+        exchange.upstream.respond(with: HttpResponse(.serviceUnavailable))
+        #expect(try await exchange.send(order()).status == .ok)
+        #expect(try await exchange.send(order()).fields["Idempotency-Replayed"] == "true")
+        #expect(exchange.upstream.requests.count == 2)
+    }
+
+    // MARK: Keys that are taken
+
+    private func digest(_ number: Int) -> Digest256 { Digest256(of: ["\(number)"]) }
+
+    @Test func `no more than so many keys are taken, and those that are over are forgotten`() {
+        let idempotency = LocalIdempotency.of(MemoryStore(limit: .mebibytes(16)))
+        let now = LoopInstant(nanoseconds: 1_000_000_000)
+        func isTaken(_ number: Int, at time: LoopInstant) -> Bool {
+            if case .taken = idempotency.claim(digest(number), digest(0), at: time) { true } else { false }
+        }
+        for number in 0..<LocalIdempotency.most { #expect(isTaken(number, at: now)) }
+        #expect(!isTaken(LocalIdempotency.most, at: now))
+        for number in 0..<LocalIdempotency.most { idempotency.leave(digest(number), until: now + .seconds(60)) }
+        #expect(!isTaken(LocalIdempotency.most, at: now + .seconds(59)))
+        #expect(isTaken(LocalIdempotency.most, at: now + .seconds(61)))
+    }
+
+    @Test func `wares with one store know each other's keys`() {
+        let store = MemoryStore(limit: .mebibytes(1))
+        let first = LocalIdempotency.of(store)
+        #expect(LocalIdempotency.of(store) === first)
+        #expect(LocalIdempotency.of(MemoryStore(limit: .mebibytes(1))) !== first)
+    }
+
+    @Test func `a response waits for a store that does not have it yet`() throws {
+        let idempotency = LocalIdempotency.of(SlowStore())
+        let now = LoopInstant(nanoseconds: 1_000_000_000)
+        guard case .taken = idempotency.claim(digest(1), digest(2), at: now) else {
+            Issue.record("not taken")
+            return
+        }
+        let head = IdempotencyTurn.head(.created, [:], digest(2), .seconds(60), at: WallTime(seconds: 0))
+        idempotency.finish(digest(1), with: StoredResponse(head, content: .bytes([1])), at: now)
+        guard case .answered(let stored) = idempotency.claim(digest(1), digest(2), at: now + .seconds(1)) else {
+            Issue.record("not answered")
+            return
+        }
+        #expect(stored.status == .created)
+        guard case .taken = idempotency.claim(digest(1), digest(2), at: now + .seconds(11)) else {
+            Issue.record("the store has it by then, or never")
+            return
+        }
+    }
+
+    /// Has nothing that was written a moment ago.
+    private final class SlowStore: CacheStore {
+        func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found { .none(hasOthers: false) }
+        func load(_ key: CacheKey) async -> [StoredResponse] { [] }
+        func write(under key: CacheKey, length: Int?) -> (any StoreWriter)? { nil }
+        func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey) {}
+        func remove(_ response: StoredResponse, under key: CacheKey) {}
+        func invalidate(_ key: CacheKey) {}
+        func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
+            StorePurge(count: 0)
+        }
+        var census: StoreCensus { StoreCensus() }
+    }
+
+    // MARK: Shared keys
+
+    /// Keeps keys as a server would.
+    private final class Server: IdempotencyServer {
+        private struct Entry {
+            let content: Digest256
+            let mark: UInt64
+            var record: [UInt8]?
+        }
+        private let entries = Mutex<[Digest256: Entry]>([:])
+        let isDown = Atomic(false)
+
+        func claim(_ claim: SharedClaim, for lease: Duration) async -> IdempotencyClaim? {
+            if isDown.load(ordering: .relaxed) { return nil }
+            return entries.withLock { entries in
+                if let entry = entries[claim.key] {
+                    return entry.record.map { .answered(entry.content, $0) } ?? .held(entry.content, for: lease)
+                }
+                entries[claim.key] = Entry(content: claim.content, mark: claim.mark)
+                return .taken
+            }
+        }
+        func renew(_ claim: SharedClaim, for lease: Duration) async -> Bool { true }
+        func finish(_ claim: SharedClaim, with record: [UInt8], for ttl: Duration) async -> Bool {
+            entries.withLock { $0[claim.key]?.record = record }
+            return true
+        }
+        func free(_ claim: SharedClaim) async {
+            entries.withLock { if $0[claim.key]?.mark == claim.mark { $0[claim.key] = nil } }
+        }
+        var isEmpty: Bool { entries.withLock { $0.isEmpty } }
+        var isAnswered: Bool { entries.withLock { $0.values.contains { $0.record != nil } } }
+    }
+
+    private func shared(_ server: Server, _ change: (inout IdempotencyKey) -> Void = { _ in }) -> IdempotencyKey {
+        var ware = IdempotencyKey(store: MemoryStore(limit: .mebibytes(1)), server: server)
+        change(&ware)
+        return ware
+    }
+
+    @Test func `gateways that share a server send a request once`() async throws {
+        let server = Server()
+        let one = try TestExchange([shared(server)])
+        let other = try TestExchange([shared(server)])
+        one.upstream.respond(with: HttpResponse(.created, fields: ["X-Order": "7"], content: .text("made")))
+        #expect(try await one.send(order()).status == .created)
+        while !server.isAnswered { await Task.yield() }
+        let again = try await other.send(order())
+        #expect(again.status == .created)
+        #expect(again.content.text == "made")
+        #expect(again.fields["X-Order"] == "7")
+        #expect(again.fields["Idempotency-Replayed"] == "true")
+        #expect(try await other.send(order("k1", "two")).status == .unprocessableContent)
+        #expect(other.upstream.requests.isEmpty)
+    }
+
+    @Test func `a response that is too large leaves a marker with the server`() async throws {
+        let server = Server()
+        let exchange = try TestExchange([shared(server) { $0.rules.maxBody = .bytes(100) }])
+        exchange.upstream.respond(with: HttpResponse(.ok, content: .bytes(count: 1000)))
+        #expect(try await exchange.send(order()).status == .ok)
+        while !server.isAnswered { await Task.yield() }
+        #expect(try await exchange.send(order()).status == .conflict)
+    }
+
+    @Test func `without the server requests with a key are refused with 503, others pass`() async throws {
+        let server = Server()
+        server.isDown.store(true, ordering: .relaxed)
+        let exchange = try TestExchange([shared(server)])
+        let answer = try await exchange.send(order())
+        #expect(answer.status == .serviceUnavailable)
+        #expect(answer.fields[.retryAfter] == "1")
+        #expect(try await exchange.send(order(nil)).status == .ok)
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test func `a key of which nothing was sent is given back to the server`() async throws {
+        let server = Server()
+        let exchange = try TestExchange([shared(server), Once()])
+        #expect(try await exchange.send(order()).status == .serviceUnavailable)
+        while !server.isEmpty { await Task.yield() }
+        #expect(try await exchange.send(order()).status == .ok)
+    }
+
+    @Test func `a record is read as it was written, and nothing else is a record`() throws {
+        let head = IdempotencyTurn.head(
+            .created, ["A": "b"], digest(1), .seconds(60), at: WallTime(seconds: 1_800_000_000))
+        let bytes = try #require(IdempotencyRecord(head, [1, 2, 3]).bytes)
+        let record = try #require(IdempotencyRecord(bytes))
+        #expect(record.content == [1, 2, 3])
+        #expect(record.head.status == .created)
+        #expect(record.head.fields["A"] == "b")
+        for count in 0..<bytes.count { #expect(IdempotencyRecord(Array(bytes[..<count])) == nil) }
+        #expect(IdempotencyRecord(bytes + [0]) == nil)
+        #expect(IdempotencyRecord([255, 255, 255, 255, 0]) == nil)
+    }
+
+    // MARK: Options
+
+    @Test(arguments: [
+        ("ttl", "0s"), ("ttl", "31d"), ("ttl", "721h"), ("maxBody", "0B"), ("maxBody", "5MiB"), ("lock", "0s"),
+        ("lock", "2h"), ("header", "Host"), ("header", "Content-Length"), ("header", "a b"), ("methods", "GET"),
+        ("required", "maybe"), ("store", "nowhere"),
+    ])
+    func `limits of the options are checked`(key: String, value: String) {
+        #expect(throws: ConfigError.self) {
+            try TestExchange.make(IdempotencyKey.self, [key: ConfigNode(stringLiteral: value)])
+        }
+    }
+
+    @Test func `options are read`() throws {
+        let ware = try TestExchange.make(
+            IdempotencyKey.self,
+            ["header": "X-Key", "methods": ["POST", "DELETE"], "required": true, "ttl": "1h", "lock": "5s"])
+        #expect((ware.header, ware.methods, ware.required) == ("X-Key", [.post, .delete], true))
+        #expect((ware.rules.ttl, ware.rules.lock) == (.seconds(3600), .seconds(5)))
+    }
+}
