@@ -176,7 +176,7 @@ let package = Package(
         .target(
             name: "HttpWareClient",
             dependencies: [
-                "HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig",
+                "HttpWare", "Capturing", "HttpCaching", "Credentials", "Wares", "GatewayConfig",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],

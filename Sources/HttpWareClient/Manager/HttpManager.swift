@@ -39,7 +39,10 @@ public final class HttpManager: Sendable {
             () throws(HttpError) in
             do {
                 return try WareChain(
-                    middlewares: middlewares.withCompanions.map { ChainEntry(inCode: $0) },
+                    middlewares: middlewares.withCompanions.map { ware in
+                        // What is stored here is stored for the users of one program.
+                        ChainEntry(inCode: (ware as? NotModified)?.keptApart ?? ware)
+                    },
                     postwares: postwares.map { ChainEntry(inCode: $0) })
             } catch {
                 throw HttpError(.client, .invalidRequest, .making, "\(error)", underlying: error)
@@ -131,7 +134,7 @@ public final class HttpManager: Sendable {
         do {
             model = try await decode(answer.response)
         } catch {
-            throw error.about(request.name, sent, answer.response)
+            throw error.about(request.name, sent, answer.response, answer.responder)
         }
         return ModelResponse(
             response: answer.response, model: model, responder: answer.responder, record: answer.record)
@@ -187,7 +190,9 @@ public final class HttpManager: Sendable {
         var redirects = 0
         while true {
             let order = ClientCall.Order(
-                request: message, content: content, about: about, timeouts: request.timeouts, limit: limit,
+                request: message, content: content,
+                decodesContent: message.fields[.acceptEncoding] == DecodedContent.accepted,
+                about: about, timeouts: request.timeouts, limit: limit,
                 progress: progress)
             var (answer, call) = try await perform(order)
             do throws(HttpError) {
@@ -206,21 +211,23 @@ public final class HttpManager: Sendable {
                 }
             } catch {
                 call.abandon()
-                throw error.about(request.name, message, answer.response)
+                throw error.about(request.name, message, answer.response, answer.responder)
             }
             answer.response.content = .bytes(await call.rest(answer.response, upTo: service.responseLimit.bytes))
-            var failure = HttpError(
-                answer.response.status.code < 500 ? .client : .upstream, .status(answer.response.status), .checking,
-                "the response is \(answer.response)")
+            var failure = HttpError(unsuccessful: answer)
             failure.decoder = service.decoder
-            throw failure.about(request.name, message, answer.response)
+            throw failure.about(request.name, message, answer.response, answer.responder)
         }
     }
 
     private func perform(_ order: ClientCall.Order) async throws -> (ClientCall.Answer, ClientCall) {
         let call: ClientCall
         do {
-            call = try seats.start(order, try core.get(), on: loops)
+            let core = try core.get()
+            if order.about.authentication == .required {
+                for credential in core.credentials where !credential.knowsAccount { await credential.readAccount() }
+            }
+            call = try seats.start(order, core, on: loops)
         } catch {
             throw error.about(order.about.route, order.request)
         }

@@ -3,7 +3,7 @@
 /// Unchecked: all but `loop` is touched on the loop's thread only.
 final class ManagerSeat: @unchecked Sendable {
     let loop: ClientLoop
-    private let core: ManagerCore
+    let core: ManagerCore
     private var made: LoopListener?
     private var isClosed = false
 

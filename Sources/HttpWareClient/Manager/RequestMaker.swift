@@ -28,6 +28,9 @@ struct RequestMaker: Sendable {
         {
             try set(.accept, service.decoder.accepts.joined(separator: ", "), in: &message.fields)
         }
+        if service.decodesContent, !message.fields.contains(.acceptEncoding), !message.fields.contains(.range) {
+            try set(.acceptEncoding, DecodedContent.accepted, in: &message.fields)
+        }
         return message
     }
 

@@ -23,6 +23,9 @@ public struct ServiceDefinition: Sendable {
     public var responseLimit: ByteCount
     /// The number of redirects to follow for one request; with 0, a redirect is the response.
     public var redirects: Int
+    /// Whether compressed responses are asked for and decoded (gzip, Brotli, Zstandard). A request with its own
+    /// `Accept-Encoding` gets its response as it comes.
+    public var decodesContent: Bool
     /// The maximum number of connections, for each loop.
     public var pool: Endpoint.PoolLimits
     /// The HTTP version to use.
@@ -37,6 +40,7 @@ public struct ServiceDefinition: Sendable {
         decoder: any ModelDecoder = JsonCoder(), headers: HeaderFields = [:],
         timeouts: UpstreamService.Timeouts = UpstreamService.Timeouts(), success: StatusSet = StatusSet([200...299]),
         responseLimit: ByteCount = .mebibytes(64), redirects: Int = 5,
+        decodesContent: Bool = true,
         pool: Endpoint.PoolLimits = Endpoint.PoolLimits(), speaks: Endpoint.Version = .auto, tls: TlsContext? = nil,
         serverName: String? = nil
     ) {
@@ -49,6 +53,7 @@ public struct ServiceDefinition: Sendable {
         self.success = success
         self.responseLimit = responseLimit
         self.redirects = redirects
+        self.decodesContent = decodesContent
         self.pool = pool
         self.speaks = speaks
         self.tls = tls

@@ -82,6 +82,6 @@ import Testing
         // It is kept when the exchange has ended, which may be a moment after its answer.
         while records.recent(1).isEmpty { await Task.yield() }
         let report = try #require(records.recent(1).first.map(ExchangeReport.init))
-        #expect(report.wares.map(\.ware) == ["name the app", "OnResponse"])
+        #expect(report.wares.map(\.ware) == ["name the app", "client", "client", "OnResponse"])
     }
 }
