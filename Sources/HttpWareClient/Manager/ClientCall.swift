@@ -1,3 +1,6 @@
+import Wares
+import HttpWare
+
 /// One exchange of a client: the request with its content, the response whole or as a stream.
 ///
 /// Unchecked: what changes is touched on the loop only; others see `answer` and `pipe`, which guard themselves.

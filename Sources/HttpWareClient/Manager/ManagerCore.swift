@@ -1,3 +1,6 @@
+import Credentials
+import HttpWare
+
 /// What a manager's exchanges have in common, on all loops: made once.
 struct ManagerCore: Sendable {
     /// What a manager is made with, beside its service.

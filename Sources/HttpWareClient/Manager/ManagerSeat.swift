@@ -1,3 +1,5 @@
+import HttpWare
+
 /// A manager's place on one loop: its chain, ready to take exchanges.
 ///
 /// Unchecked: all but `loop` is touched on the loop's thread only.

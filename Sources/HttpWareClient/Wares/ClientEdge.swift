@@ -1,3 +1,6 @@
+import Credentials
+import Wares
+import HttpWare
 import Capturing
 
 /// What a client does where a request leaves it, behind all other wares, which so see what the program sent and what it gets:

@@ -1,3 +1,4 @@
+import HttpWare
 import Foundation
 import HttpWareClient
 import HttpWareTesting
