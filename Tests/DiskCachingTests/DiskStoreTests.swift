@@ -478,4 +478,33 @@ final class StoreFolder {
         #expect(await load(key(1), second).isEmpty)
         #expect(await load(key(2), second).count == 1)
     }
+
+    @Test func `the end of a program closes its store, though it holds it to the end`() async throws {
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            let store = try await DiskStoreTests.storeOne(path)
+            withExtendedLifetime(store) { exit(0) }
+        }
+        #expect(folder.has("clean"))
+        #expect(await content(under: key(1), appStore(folder)) == [1, 2, 3])
+    }
+
+    @Test func `what a killed program stored is found by the next one`() async throws {
+        let path = folder.path
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+            let store = try await DiskStoreTests.storeOne(path)
+            withExtendedLifetime(store) { _ = raise(SIGKILL) }
+        }
+        #expect(!folder.has("clean"))
+        #expect(await content(under: key(1), appStore(folder)) == [1, 2, 3])
+    }
+
+    /// What an app does: asks for a response, stores it, and closes nothing.
+    private static func storeOne(_ path: String) async throws -> DiskStore {
+        let tests = try DiskStoreTests()
+        let store = DiskStore(path: path, limit: .mebibytes(64))
+        _ = await tests.load(tests.key(1), store)
+        #expect(tests.store([1, 2, 3], try tests.head(), under: tests.key(1), in: store))
+        return store
+    }
 }
