@@ -14,6 +14,8 @@ struct ManagerCore: Sendable {
     let client: any HttpClient
     let router: OriginRouter
     let records: RecordRing?
+    /// The proxy by which servers are reached; `nil`: none.
+    let proxy: UpstreamProxy?
     /// The credentials of the chain.
     let credentials: [Credential]
     /// What stands for the tokens of the chain that never change.
@@ -50,7 +52,20 @@ struct ManagerCore: Sendable {
         let endpoint = Endpoint(
             host: host, port: origin.port ?? (isSecure ? 443 : 80), limits: service.pool, speaks: service.speaks,
             tls: tls, serverName: service.serverName)
-        let own = UpstreamService(name: host, endpoints: [endpoint], timeouts: service.timeouts)
+        proxy = try service.proxy.resolved()
+        var own = UpstreamService(name: host, endpoints: [endpoint], timeouts: service.timeouts)
+        if proxy != nil {
+            guard service.serverName == nil else {
+                throw HttpError(.client, .invalidRequest, .making, "serverName cannot be used with a proxy")
+            }
+            // The transport chooses the way to each origin then.
+            var passing = UpstreamService.Passing()
+            passing.tls = service.tls
+            passing.limits = service.pool
+            own = UpstreamService(
+                name: host, endpoints: [], isPassthrough: true, host: .preserve, timeouts: service.timeouts,
+                passing: passing)
+        }
         let elsewhere = UpstreamService(
             name: "elsewhere", endpoints: [], isPassthrough: true, host: .preserve, timeouts: service.timeouts)
         // What leaves the service passes none of its middlewares, for they may add its credentials; its postwares look on.

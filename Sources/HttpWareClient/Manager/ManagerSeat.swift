@@ -22,6 +22,7 @@ final class ManagerSeat: @unchecked Sendable {
         // What is asked for is the program's own choice, not that of somebody behind it.
         var forward = ForwardRules()
         forward.deniesPrivate = false
+        forward.upstreamProxy = core.proxy
         let server = LoopListener(
             name: "client", transport: try loop.transport(), settings: settings, forward: forward, router: core.router)
         server.records = core.records

@@ -26,6 +26,8 @@ public struct ServiceDefinition: Sendable {
     /// Whether compressed responses are asked for and decoded (gzip, Brotli, Zstandard). A request with its own
     /// `Accept-Encoding` gets its response as it comes.
     public var decodesContent: Bool
+    /// The proxy by which servers are reached.
+    public var proxy: ClientProxy
     /// The maximum number of connections, for each loop.
     public var pool: Endpoint.PoolLimits
     /// The HTTP version to use.
@@ -40,7 +42,7 @@ public struct ServiceDefinition: Sendable {
         decoder: any ModelDecoder = JsonCoder(), headers: HeaderFields = [:],
         timeouts: UpstreamService.Timeouts = UpstreamService.Timeouts(), success: StatusSet = StatusSet([200...299]),
         responseLimit: ByteCount = .mebibytes(64), redirects: RedirectPolicy = 5,
-        decodesContent: Bool = true,
+        decodesContent: Bool = true, proxy: ClientProxy = .none,
         pool: Endpoint.PoolLimits = Endpoint.PoolLimits(), speaks: Endpoint.Version = .auto, tls: TlsContext? = nil,
         serverName: String? = nil
     ) {
@@ -54,6 +56,7 @@ public struct ServiceDefinition: Sendable {
         self.responseLimit = responseLimit
         self.redirects = redirects
         self.decodesContent = decodesContent
+        self.proxy = proxy
         self.pool = pool
         self.speaks = speaks
         self.tls = tls
