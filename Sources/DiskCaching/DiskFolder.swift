@@ -4,13 +4,14 @@ import Synchronization
 
 /// The folder of a disk store: its owner, whether its file was closed properly, and the handling of a file that was
 /// not. `data.mdb` is the file; `lock` is held while it is open; `clean` contains the size and time of the file when it
-/// was last closed. Used on one thread of the store at a time.
+/// was last closed; `boot` identifies the start of the machine in which it was last opened without a verifier. Used on
+/// one thread of the store at a time.
 public final class DiskFolder: Sendable {
     /// The running program: `httpware` has the command `verify-store`.
     public static let ownProgram = "/proc/self/exe"
 
     private let path: String
-    private let verifier: String
+    private let verifier: String?
     private struct Held {
         var lock: Int32 = -1
         var file: DiskFile?
@@ -19,7 +20,7 @@ public final class DiskFolder: Sendable {
     }
     private let held = Mutex(Held())
 
-    init(_ path: String, verifier: String) {
+    init(_ path: String, verifier: String?) {
         self.path = path
         self.verifier = verifier
     }
@@ -33,8 +34,10 @@ public final class DiskFolder: Sendable {
 
     private var data: String { "\(path)/data.mdb" }
     private var mark: String { "\(path)/clean" }
+    private var bootNote: String { "\(path)/boot" }
 
-    /// Opens the file, verified if it was not left in order; a damaged one is moved aside, and a new one made.
+    /// Opens the file. A file that was not left in order is verified by the verifier; a damaged one is moved aside, and a
+    /// new one made. Without a verifier, such a file is used only if the machine has run ever since, see `mayTrust`.
     func open(bytes: Int) throws -> (DiskFile, (entries: [(UInt64, DiskEntry)], incomplete: [UInt64])) {
         if mkdir(path, 0o700) != 0, errno != EEXIST {
             throw Failure(description: "cannot be created: \(SystemError("mkdir"))")
@@ -42,10 +45,15 @@ public final class DiskFolder: Sendable {
         try lock()
         do {
             var status = stat()
-            if stat(data, &status) == 0, !isClean(status), !verify() {
-                moveAside("was not closed, and is damaged")
+            if stat(data, &status) == 0, !isClean(status) {
+                if let verifier {
+                    if !verify(by: verifier) { moveAside("was not closed, and is damaged") }
+                } else if !mayTrust(status) {
+                    discard()
+                }
             }
             unlink(mark)
+            if verifier == nil { DiskFolder.replace(bootNote, by: DiskFolder.bootId ?? "") }
             do {
                 return try openFile(bytes)
             } catch let error as LmdbError where !error.isFull && error.code < 0 {
@@ -70,13 +78,16 @@ public final class DiskFolder: Sendable {
         held.withLock { $0.file = nil }
         var status = stat()
         guard stat(data, &status) == 0 else { return unlock() }
-        let text = DiskFolder.text(status)
-        let descriptor = Glibc.open(mark, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        if descriptor >= 0 {
-            if Glibc.write(descriptor, text, text.utf8.count) != text.utf8.count { unlink(mark) }
-            Glibc.close(descriptor)
-        }
+        DiskFolder.replace(mark, by: DiskFolder.text(status))
         unlock()
+    }
+
+    /// Writes a short file; there is none if that fails.
+    private static func replace(_ path: String, by text: String) {
+        let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return }
+        if Glibc.write(descriptor, text, text.utf8.count) != text.utf8.count { unlink(path) }
+        Glibc.close(descriptor)
     }
 
     /// Says once why the folder cannot be used.
@@ -115,13 +126,38 @@ public final class DiskFolder: Sendable {
         "\(status.st_size) \(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)\n"
     }
 
-    private func isClean(_ status: stat) -> Bool {
-        let expected = Array(DiskFolder.text(status).utf8)
-        let descriptor = Glibc.open(mark, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return false }
+    private func isClean(_ status: stat) -> Bool { DiskFolder.read(mark) == DiskFolder.text(status) }
+
+    /// The text of a short file; `nil` if there is none.
+    private static func read(_ path: String) -> String? {
+        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
         defer { Glibc.close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: expected.count + 1)
-        return Glibc.read(descriptor, &bytes, bytes.count) == expected.count && bytes.dropLast() == expected[...]
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = Glibc.read(descriptor, &bytes, bytes.count)
+        guard count > 0, count < bytes.count else { return nil }
+        return String(decoding: bytes[..<count], as: UTF8.self)
+    }
+
+    /// Identifies this start of the machine; `nil` where the system does not say.
+    private static var bootId: String? { read("/proc/sys/kernel/random/boot_id") }
+
+    /// Whether a file that was not closed is in order all the same. The end of a process leaves none of LMDB's
+    /// transactions half done, because what it wrote is in the system's memory. Only the end of the machine may take
+    /// some of that away.
+    private func mayTrust(_ status: stat) -> Bool {
+        guard let present = DiskFolder.bootId, DiskFolder.read(bootNote) == present,
+            let needed = LmdbEnvironment.neededBytes(of: path)
+        else { return false }
+        return needed <= Int(status.st_size)
+    }
+
+    /// The store begins empty.
+    private func discard() {
+        unlink(data)
+        unlink("\(path)/lock.mdb")
+        WareLog.shared.log(
+            .info, "store \(path): was not closed before the machine stopped, or is damaged; it begins empty")
     }
 
     private func moveAside(_ reason: String) {
@@ -132,7 +168,7 @@ public final class DiskFolder: Sendable {
     }
 
     /// Has the file looked through by another process: what a damaged file does to it is an answer.
-    private func verify() -> Bool {
+    private func verify(by verifier: String) -> Bool {
         var process = pid_t()
         var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("httpware"), strdup("verify-store"), strdup(path), nil]
         // A crash is an answer, too, and has to come at once.

@@ -7,9 +7,12 @@ import Synchronization
 
 /// Stored responses in a file that survives a restart, up to a number of bytes, evicted by S3-FIFO. Some seventy bytes
 /// of each response are in memory, so a key that is not stored is answered at once. Separate threads do everything else
-/// in short transactions; a slow client holds none. Every failure is a miss. The first request opens the file. After an
-/// unclean stop, another process verifies it first, because a damaged file may end the process that maps it. A damaged
-/// file is renamed.
+/// in short transactions; a slow client holds none. Every failure is a miss. The first request opens the file.
+///
+/// A damaged file may end the process that maps it, so a file that was not closed is not simply used. With a
+/// `verifier`, as in the gateway, another process verifies it, and a damaged file is renamed; no request waits for that.
+/// Without one, as in an app, the file is used if the machine has run ever since, and the store begins empty otherwise.
+/// The first request then waits until the file is open, and the end of the program closes it.
 public final class DiskStore: CacheStore {
     /// What loops and threads share. Behind a lock that is held for a look-up or a change in memory only.
     private struct State {
@@ -32,6 +35,10 @@ public final class DiskStore: CacheStore {
         var unwritten = 0
         var saidAt: Int64?
         var whenIdle: [@Sendable () -> Void] = []
+        /// Who waits until the file is open, or cannot be opened.
+        var whenOpened: [LoopWait<Void>] = []
+        /// Keys that were invalidated before the file was open; `nil` after too many: then nothing in the file counts.
+        var invalidatedEarly: Set<UInt64>? = []
 
         var file: DiskFile? { if case .isOpen(let file) = opening { file } else { nil } }
     }
@@ -42,6 +49,8 @@ public final class DiskStore: CacheStore {
     let largest: Int
     private let fileBytes: Int
     private let folder: DiskFolder
+    /// Whether requests wait until the file is open.
+    private let isAwaited: Bool
     private let state: ThreadLock<State>
     private let writers = OffloadQueue(name: "httpware.disk.write", threads: 1, most: 4)
     private let readers = OffloadQueue(name: "httpware.disk.read", threads: 4, most: 512)
@@ -57,11 +66,15 @@ public final class DiskStore: CacheStore {
     /// The share of the file that is used: the rest is for what is being written, and for gaps.
     private static func share(_ bytes: Int) -> Int { bytes / 4 * 3 }
 
+    /// The most keys that are remembered while the file is not open.
+    private static let mostInvalidatedEarly = 10_000
+
     /// A store in that folder, which is created if needed, with a file of at most `limit` bytes. Nothing is opened
     /// before its first use. `verifier` is a program that is called with `verify-store` and a path, and exits with 0
-    /// only if the file there is intact.
-    public init(path: String, limit: ByteCount, verifier: String = DiskFolder.ownProgram) {
+    /// only if the file there is intact. An app has none.
+    public init(path: String, limit: ByteCount, verifier: String? = nil) {
         self.path = path
+        isAwaited = verifier == nil
         fileBytes = max(1 << 20, limit.bytes) / 4096 * 4096
         largest = DiskStore.share(fileBytes) / 2
         folder = DiskFolder(path, verifier: verifier)
@@ -88,8 +101,34 @@ public final class DiskStore: CacheStore {
         }
         guard begins else { return isOpen }
         let isTaken = writers.submit({ self.open() }, completion: { _ in })
-        if !isTaken { state.withLock { $0.opening = .notYet } }
+        if !isTaken {
+            state.withLock { $0.opening = .notYet }
+            endOpening()
+        }
         return false
+    }
+
+    /// Waits until the file is open, or cannot be opened, where requests do that; on a loop not longer than its patience.
+    private func opened() async {
+        guard isAwaited, !isOpen() else { return }
+        let wait = LoopWait<Void>()
+        let waits = state.withLock { state -> Bool in
+            guard case .underWay = state.opening else { return false }
+            state.whenOpened.append(wait)
+            return true
+        }
+        guard waits else { return }
+        let timer = EventLoop.current?.schedule(after: DiskStore.patience) { wait.resume(returning: ()) }
+        defer { timer?.cancel() }
+        try? await wait.value()
+    }
+
+    private func endOpening() {
+        let waiting = state.withLock { state in
+            defer { state.whenOpened = [] }
+            return state.whenOpened
+        }
+        for wait in waiting { wait.resume(returning: ()) }
     }
 
     /// Whether the file is open; a store without an open file reports nothing stored. Begins to open it.
@@ -97,6 +136,7 @@ public final class DiskStore: CacheStore {
 
     /// Opens the file. On a thread of the store.
     private func open() {
+        defer { endOpening() }
         do {
             let (file, contents) = try folder.open(bytes: fileBytes)
             let isWanted = state.withLock { state -> Bool in
@@ -111,10 +151,13 @@ public final class DiskStore: CacheStore {
                     state.lastNumber = max(state.lastNumber, number)
                     state.changes.append(.erase(number))
                 }
+                invalidateEarly(&state)
                 makeRoom(&state)
                 return true
             }
-            if isWanted { write() } else { folder.close() }
+            guard isWanted else { return folder.close() }
+            if isAwaited { OpenStores.shared.add(self) }
+            write()
         } catch {
             state.withLock { state in
                 if case .underWay = state.opening {
@@ -123,6 +166,21 @@ public final class DiskStore: CacheStore {
             }
             folder.tell(error)
         }
+    }
+
+    /// Takes away what was invalidated while the file was not open.
+    private func invalidateEarly(_ state: inout State) {
+        if let hashes = state.invalidatedEarly {
+            for hash in hashes {
+                while let place = state.table.first(hash, where: { _ in true }) { remove(place, &state) }
+            }
+        } else {
+            let limit = state.table.limit
+            state.table.setLimit(0)
+            makeRoom(&state)
+            state.table.setLimit(limit)
+        }
+        state.invalidatedEarly = []
     }
 
     /// Writes waiting responses and closes the file, so that it need not be verified when it is opened again. Takes a
@@ -163,11 +221,14 @@ public final class DiskStore: CacheStore {
             guard case .isOpen = state.opening else { return nil }
             return state.table.first(hash) { _ in true } == nil ? .none(hasOthers: false) : .mustWait
         }
-        if known == nil { isOpen() }
-        return known ?? .none(hasOthers: false)
+        if let known { return known }
+        if isOpen() { return find(key, where: isSelected) }
+        let isAwaited = self.isAwaited && state.withLock { if case .underWay = $0.opening { true } else { false } }
+        return isAwaited ? .mustWait : .none(hasOthers: false)
     }
 
     public func load(_ key: CacheKey) async -> [StoredResponse] {
+        await opened()
         let hash = DiskStore.hash(key)
         let items = state.withLock { state -> [DiskItem] in
             var items: [DiskItem] = []
@@ -303,10 +364,18 @@ public final class DiskStore: CacheStore {
     public func invalidate(_ key: CacheKey) {
         let hash = DiskStore.hash(key)
         // Two keys of one hash are a matter of chance: the other is a miss then.
-        state.withLock { state in
+        let isKnown = state.withLock { state -> Bool in
+            guard case .isOpen = state.opening else {
+                state.invalidatedEarly?.insert(hash)
+                if let count = state.invalidatedEarly?.count, count > DiskStore.mostInvalidatedEarly {
+                    state.invalidatedEarly = nil
+                }
+                return false
+            }
             while let place = state.table.first(hash, where: { _ in true }) { remove(place, &state) }
+            return true
         }
-        write()
+        if isKnown { write() } else { isOpen() }
     }
 
     public func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
@@ -345,6 +414,7 @@ public final class DiskStore: CacheStore {
 
     /// Gives all records by number, some at a time, each lot read in a transaction of its own, until `body` answers false.
     private func look(_ body: ([(number: UInt64, record: StoredRecord)]) -> Bool) async {
+        await opened()
         guard isOpen() else { return }
         var next: UInt64? = 0
         while let from = next {

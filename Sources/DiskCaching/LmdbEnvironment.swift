@@ -77,8 +77,20 @@ final class LmdbEnvironment: @unchecked Sendable {
         mdb_env_close(environment)
     }
 
+    /// How many bytes the file in the folder has to have for all that is in it; `nil` if it is no such file. Maps nothing but
+    /// its head, so a shorter file does no harm.
+    static func neededBytes(of path: String) -> Int? {
+        var made: OpaquePointer?
+        guard mdb_env_create(&made) == 0, let environment = made else { return nil }
+        defer { mdb_env_close(environment) }
+        guard mdb_env_open(environment, path, UInt32(MDB_RDONLY | MDB_NOLOCK), 0o600) == 0 else { return nil }
+        return neededBytes(environment)
+    }
+
     /// How many bytes the file has to have for all that is in it.
-    var neededBytes: Int {
+    var neededBytes: Int { LmdbEnvironment.neededBytes(environment) }
+
+    private static func neededBytes(_ environment: OpaquePointer) -> Int {
         var information = MDB_envinfo()
         var statistics = MDB_stat()
         mdb_env_info(environment, &information)

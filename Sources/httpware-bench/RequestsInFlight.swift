@@ -1,3 +1,5 @@
+import HttpWare
+
 #if HTTPWARE_BENCH
     import Glibc
     import HttpWareClient

@@ -410,4 +410,101 @@ final class StoreFolder {
         #expect(store.write(under: key(1), length: 1) == nil)
         #expect(await load(key(1), store).isEmpty)
     }
+
+    // MARK: In an app: without a verifier
+
+    /// A copy of the folder as it is now: what the end of the process would leave.
+    private func left(boot: String? = nil) throws -> StoreFolder {
+        let copy = StoreFolder()
+        try FileManager.default.createDirectory(atPath: copy.path, withIntermediateDirectories: true)
+        for name in ["data.mdb", "boot"] where folder.has(name) {
+            try FileManager.default.copyItem(atPath: "\(folder.path)/\(name)", toPath: "\(copy.path)/\(name)")
+        }
+        if let boot { try Data(boot.utf8).write(to: URL(filePath: copy.path + "/boot")) }
+        return copy
+    }
+
+    private func appStore(_ folder: StoreFolder) -> DiskStore {
+        DiskStore(path: folder.path, limit: .mebibytes(64))
+    }
+
+    @Test func `an app's store that was not closed is used in the same process, by the first look-up`() async throws {
+        let first = appStore(folder)
+        #expect(await load(key(1), first).isEmpty)
+        // The first response is kept: its look-up waited until the file was open.
+        #expect(self.store([1, 2], try head(), under: key(1), in: first))
+        let killed = try left()
+        let second = appStore(killed)
+        #expect(isKnown(key(1), second))
+        #expect(await content(under: key(1), second) == [1, 2])
+    }
+
+    @Test func `an app's store begins empty if the machine stopped before it was closed`() async throws {
+        let first = appStore(folder)
+        _ = await load(key(1), first)
+        self.store([1, 2], try head(), under: key(1), in: first)
+        let killed = try left(boot: "another start of the machine\n")
+        let second = appStore(killed)
+        #expect(await load(key(1), second).isEmpty)
+        #expect(self.store([3], try head(), under: key(1), in: second))
+        // Closed, it is used whatever happened to the machine.
+        second.close()
+        try Data("a third start".utf8).write(to: URL(filePath: killed.path + "/boot"))
+        #expect(await content(under: key(1), appStore(killed)) == [3])
+    }
+
+    @Test func `an app's store begins empty if the file is shorter than it says`() async throws {
+        let first = appStore(folder)
+        _ = await load(key(1), first)
+        for number in 0..<20 { self.store(DiskStoreTests.content(50_000), try head(), under: key(number), in: first) }
+        let killed = try left()
+        let whole = try Data(contentsOf: URL(filePath: killed.data))
+        try whole.prefix(whole.count / 2).write(to: URL(filePath: killed.data))
+        let second = appStore(killed)
+        #expect(await load(key(1), second).isEmpty)
+        #expect(second.census.responses == 0)
+        #expect(self.store([3], try head(), under: key(1), in: second))
+    }
+
+    @Test func `what is invalidated before the file is open is not found in it, RFC 9111 §4.4`() async throws {
+        do {
+            let first = appStore(folder)
+            _ = await load(key(1), first)
+            for number in 1...2 { self.store([1], try head(), under: key(number), in: first) }
+            first.close()
+        }
+        let second = appStore(folder)
+        second.invalidate(key(1))
+        #expect(await load(key(1), second).isEmpty)
+        #expect(await load(key(2), second).count == 1)
+    }
+
+    @Test func `the end of a program closes its store, though it holds it to the end`() async throws {
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            let store = try await DiskStoreTests.storeOne(path)
+            withExtendedLifetime(store) { exit(0) }
+        }
+        #expect(folder.has("clean"))
+        #expect(await content(under: key(1), appStore(folder)) == [1, 2, 3])
+    }
+
+    @Test func `what a killed program stored is found by the next one`() async throws {
+        let path = folder.path
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+            let store = try await DiskStoreTests.storeOne(path)
+            withExtendedLifetime(store) { _ = raise(SIGKILL) }
+        }
+        #expect(!folder.has("clean"))
+        #expect(await content(under: key(1), appStore(folder)) == [1, 2, 3])
+    }
+
+    /// What an app does: asks for a response, stores it, and closes nothing.
+    private static func storeOne(_ path: String) async throws -> DiskStore {
+        let tests = try DiskStoreTests()
+        let store = DiskStore(path: path, limit: .mebibytes(64))
+        _ = await tests.load(tests.key(1), store)
+        #expect(tests.store([1, 2, 3], try tests.head(), under: tests.key(1), in: store))
+        return store
+    }
 }

@@ -46,7 +46,7 @@ import Testing
             "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
             "HttpWareRedis", "GatewayConfig",
         ],
-        "HttpWareClient": ["HttpWare", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
+        "HttpWareClient": ["HttpWare", "Capturing", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareCombine": ["HttpWareClient"],
         "HttpWareTesting": ["HttpWare"],
         "HttpWareCommand": [

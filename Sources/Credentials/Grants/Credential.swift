@@ -46,15 +46,21 @@ public final class Credential: Sendable {
     }
 
     /// Makes a credential whose tokens come from a program's own source, kept in a store where one is given. Asks for nothing
-    /// until a request needs a token; what the store has comes first.
+    /// until a request needs a token; what the store has comes first, unless it is another account's.
+    ///
+    /// `account` says whose tokens these are, such as a user's id: responses that are stored for one account are not for
+    /// another. Without it, the credential makes up a name, keeps it with the tokens, and makes up another one when its tokens
+    /// are forgotten (`clear`) or replaced (`put`).
     public init(
-        name: String, source: any TokenSource, store: (any TokenStore)? = nil, refreshBefore: Duration = .seconds(60)
+        name: String, source: any TokenSource, store: (any TokenStore)? = nil, account: String? = nil,
+        refreshBefore: Duration = .seconds(60)
     ) {
         var definition = CredentialDefinition(name: name, grant: .clientCredentials)
+        definition.keepsBeforeUse = true
         definition.refreshBefore = refreshBefore
         self.definition = definition
         lineage = TokenLineage()
-        let state = CredentialState(definition)
+        let state = CredentialState(definition, account: account, keepsAccount: true)
         self.state = Mutex(state)
         endpoint = AskedSource(source: source)
         self.store = store
@@ -89,6 +95,40 @@ public final class Credential: Sendable {
         let issued = IssuedPlaceholder(placeholder: .make(), run: run)
         issuing.withLock { $0 = issued }
         return issued
+    }
+
+    // MARK: The account
+
+    /// Whose tokens these are: the account's name. A random one where neither the program nor its source gave a name.
+    public var account: String { state.withLock { $0.askAccount().name } }
+
+    /// The account as what is stored is kept apart by. For each request of a client, after `readAccount`.
+    public var accountPrincipal: Principal { state.withLock { $0.askAccount().principal } }
+
+    /// Whether a token is the account's that this principal stands for; `nil` stands for no token.
+    public func isAccount(_ principal: Principal, ofToken number: Int?) -> Bool {
+        state.withLock { state in
+            state.account.principal.identity == principal.identity
+                && number.map { $0 >= state.account.firstToken } ?? true
+        }
+    }
+
+    /// Whether the account that the store's tokens belong to is known.
+    public var knowsAccount: Bool { state.withLock { $0.account.isRead } || store == nil }
+
+    /// Finds out whose tokens the store has, once.
+    public func readAccount() async {
+        guard !knowsAccount else { return }
+        do {
+            let stored = try await store?.read()
+            state.withLock { state in
+                guard !state.account.isRead else { return }
+                state.adoptAccount(of: stored.flatMap { $0.origin == mark && state.account.owns($0) ? $0 : nil })
+            }
+        } catch {
+            // A store that cannot be read is asked again by the next request.
+            WareLog.shared.log(.error, "credential \(name): \(error)")
+        }
     }
 
     // MARK: For requests
@@ -342,7 +382,7 @@ public final class Credential: Sendable {
             return false
         }
         // A refresh token that was written into the configuration since comes first.
-        guard let stored, stored.origin == mark else { return false }
+        guard let stored, stored.origin == mark, change({ $0.account.owns(stored) }) else { return false }
         lineage.keep(stored, for: definition)
         return await adopt(stored, refreshing, on: loop)
     }
@@ -350,15 +390,19 @@ public final class Credential: Sendable {
     private func adopt(
         _ stored: StoredTokens, _ refreshing: CredentialState.Refreshing, on loop: EventLoop
     ) async -> Bool {
-        if let refreshToken = stored.refreshToken { change { $0.adopt(refreshToken: refreshToken) } }
+        change { state in
+            state.adoptAccount(of: stored)
+            if let refreshToken = stored.refreshToken { state.adopt(refreshToken: refreshToken) }
+        }
         let wall = loop.wallNow()
-        guard !refreshing.isForced, let access = stored.accessToken, let expires = stored.expires, wall < expires
+        // Without a known end it is sent until it is refused.
+        guard !refreshing.isForced, let access = stored.accessToken, stored.expires.map({ wall < $0 }) ?? true
         else { return false }
         let places = change { state -> [HoldPlace]? in
             // The one that was refused, or is to be renewed, is no help.
             if let token = state.token, token.value == access { return nil }
-            let left = expires - wall
-            return state.publish(access, expires: expires, lifetime: left, refreshToken: nil, at: wall)
+            let left = stored.expires.map { $0 - wall }
+            return state.publish(access, expires: stored.expires, lifetime: left, refreshToken: nil, at: wall)
         }
         guard let places else { return false }
         await release(places)
@@ -376,7 +420,7 @@ public final class Credential: Sendable {
 
     private static let releasedAtOnce = 32
 
-    /// Puts a new token in force, then keeps it.
+    /// Puts a new token in force, and keeps it: see `CredentialDefinition.keepsBeforeUse`.
     private func publish(
         _ response: TokenResponse, took: Duration, at wall: WallTime, isOfRefresh: Bool = true
     ) async {
@@ -392,15 +436,26 @@ public final class Credential: Sendable {
             lifetime = stated - wall
             expires = stated
         }
-        let (places, refreshToken) = change { state in
-            let places = state.publish(
+        let (tokens, account) = change { state in
+            let account = state.account.next(named: response.account, isLogin: !isOfRefresh)
+            let isAccountKept = state.account.isKept || response.account != nil
+            let tokens = StoredTokens(
+                accessToken: response.accessToken, expires: expires,
+                refreshToken: response.refreshToken ?? state.refreshToken, account: isAccountKept ? account : nil,
+                origin: mark)
+            return (tokens, account)
+        }
+        if definition.keepsBeforeUse { await keep(tokens) }
+        let places = change { state in
+            state.publish(
                 response.accessToken, expires: expires, lifetime: lifetime, refreshToken: response.refreshToken,
-                isOfRefresh: isOfRefresh, at: wall)
-            return (places, state.refreshToken)
+                account: account, isOfRefresh: isOfRefresh, at: wall)
         }
         await release(places)
-        let tokens = StoredTokens(
-            accessToken: response.accessToken, expires: expires, refreshToken: refreshToken, origin: mark)
+        if !definition.keepsBeforeUse { await keep(tokens) }
+    }
+
+    private func keep(_ tokens: StoredTokens) async {
         lineage.keep(tokens, for: definition)
         guard let store else { return }
         do {

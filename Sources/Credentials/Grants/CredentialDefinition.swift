@@ -78,6 +78,9 @@ public struct CredentialDefinition: Sendable, Hashable {
     public var retry = 2
     public var lock = Lock.process
     public var window = Window()
+    /// Whether new tokens are kept before requests go on with them. A client has it so: if it ends in between, it has lost its
+    /// login, as the former refresh token is spent. A gateway lets requests go on first: many wait, and it seldom ends.
+    public var keepsBeforeUse = false
     /// The environment variable in which a program gets a placeholder of the token.
     public var env: String?
 

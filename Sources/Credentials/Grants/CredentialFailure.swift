@@ -25,14 +25,17 @@ public struct CredentialFailure: Error, Equatable, Sendable {
     public internal(set) var retryAfter: Duration?
     /// Whether there may be a new token in a while. If not, the refusal of the present one is the last word.
     public let mayPass: Bool
+    /// What a program's own source of tokens threw; `nil` for a token endpoint. Two failures may be equal whatever theirs is.
+    public let cause: (any Error)?
 
     /// Something that is needed for a token could not be reached.
     public init(cannotReach reason: String) { self.init(.failed, reason) }
 
     init(
         _ kind: Kind, _ reason: String, isInvalidGrant: Bool = false, isUnexplained: Bool = false,
-        retryAfter: Duration? = nil, mayPass: Bool? = nil
+        retryAfter: Duration? = nil, mayPass: Bool? = nil, cause: (any Error)? = nil
     ) {
+        self.cause = cause
         self.mayPass = mayPass ?? (kind == .failed)
         self.kind = kind
         self.reason = reason
@@ -40,6 +43,15 @@ public struct CredentialFailure: Error, Equatable, Sendable {
         self.isUnexplained = isUnexplained
         self.retryAfter = retryAfter
     }
+
+    public static func == (left: CredentialFailure, right: CredentialFailure) -> Bool {
+        left.kind == right.kind && left.reason == right.reason && left.isInvalidGrant == right.isInvalidGrant
+            && left.isUnexplained == right.isUnexplained && left.retryAfter == right.retryAfter
+            && left.mayPass == right.mayPass
+    }
+
+    /// Whether it is the end of a login: only a new one brings tokens again.
+    public var endsLogin: Bool { kind == .refused || kind == .rejected }
 
     /// Whether the same call may succeed in a moment.
     var isTransient: Bool { kind == .failed }

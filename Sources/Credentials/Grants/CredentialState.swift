@@ -77,13 +77,16 @@ struct CredentialState {
     private var timeouts = 0
     private var history: [CredentialReport.Refresh] = []
     private var heldByRefresh = 0
+    /// Whose the tokens are.
+    private(set) var account: CredentialAccount
 
     private let definition: CredentialDefinition
     private static let mostHistory = 20
     private static let longestPause = Duration.seconds(10)
 
-    init(_ definition: CredentialDefinition) {
+    init(_ definition: CredentialDefinition, account: String? = nil, keepsAccount: Bool = false) {
         self.definition = definition
+        self.account = CredentialAccount(given: account, isKept: keepsAccount)
         refreshToken = definition.refreshToken
         if definition.grant == .static, let value = definition.value {
             tokensIssued = 1
@@ -202,11 +205,12 @@ struct CredentialState {
     /// There is a new token. The waiting requests continue in the order of their arrival; the refresh itself runs until
     /// `finish`. A token that a program supplies is not that of the running refresh.
     mutating func publish(
-        _ value: Secret, expires: WallTime?, lifetime: Duration?, refreshToken: Secret?, isOfRefresh: Bool = true,
-        at now: WallTime
+        _ value: Secret, expires: WallTime?, lifetime: Duration?, refreshToken: Secret?, account: String? = nil,
+        isOfRefresh: Bool = true, at now: WallTime
     ) -> [HoldPlace] {
         if isOfRefresh { isSettled = true }
         tokensIssued += 1
+        self.account.issued(to: account ?? self.account.name, token: tokensIssued)
         var renewal: WallTime?
         if let expires, let lifetime {
             // At most half of the lifetime before its end.
@@ -239,6 +243,18 @@ struct CredentialState {
     /// The authorization server refused this refresh token for good.
     mutating func spend(_ refreshToken: Secret) { spentRefreshToken = refreshToken }
 
+    /// What is kept was looked at, for the account that it belongs to.
+    mutating func adoptAccount(of stored: StoredTokens?) {
+        if let stored { account.adopt(stored, firstToken: tokensIssued + 1) }
+        account.isRead = true
+    }
+
+    /// Somebody asks whose the tokens are.
+    mutating func askAccount() -> CredentialAccount {
+        account.keep()
+        return account
+    }
+
     /// The file contains another refresh token.
     mutating func adopt(refreshToken: Secret) { self.refreshToken = refreshToken }
 
@@ -263,6 +279,7 @@ struct CredentialState {
     /// Forgets every token, failure and learnt value, as after a start.
     mutating func clear() {
         token = nil
+        account.forget(nextToken: tokensIssued + 1)
         refreshToken = definition.refreshToken
         spentRefreshToken = nil
         failure = nil

@@ -8,10 +8,13 @@ public protocol CredentialUser: Ware {
     var credentialUse: CredentialUse { get }
     /// Whether it puts the token only where a placeholder of it stands.
     var replacesPlaceholders: Bool { get }
+    /// Identifies the token that it puts into requests, where that never changes; `nil` where there is a credential.
+    var fixedIdentity: Digest256? { get }
 }
 
 extension CredentialUser {
     public var replacesPlaceholders: Bool { false }
+    public var fixedIdentity: Digest256? { nil }
 }
 
 /// What a ware does with a credential.

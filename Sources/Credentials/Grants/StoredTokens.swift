@@ -6,6 +6,8 @@ public struct StoredTokens: Sendable, Equatable {
     /// When the access token expires, by the wall clock.
     public var expires: WallTime?
     public var refreshToken: Secret?
+    /// Whose tokens these are: see `Credential.account`. `nil` where nobody asked.
+    public var account: String?
     /// Tells from which configured refresh token these came: one that was written anew since begins again.
     var origin: String?
 
@@ -14,7 +16,8 @@ public struct StoredTokens: Sendable, Equatable {
         let object = Json.object(given: [
             ("version", 1), ("access_token", accessToken.map { .text($0.revealed) }),
             ("expires_at", expires.map { .digits(StoredTokens.digits($0)) }),
-            ("refresh_token", refreshToken.map { .text($0.revealed) }), ("origin", origin.map { .text($0) }),
+            ("refresh_token", refreshToken.map { .text($0.revealed) }), ("account", account.map { .text($0) }),
+            ("origin", origin.map { .text($0) }),
         ])
         return Array((object.text + "\n").utf8)
     }
@@ -24,11 +27,17 @@ public struct StoredTokens: Sendable, Equatable {
         "\(time.seconds)." + String(Int(time.nanoseconds) / 1_000_000 + 1000).dropFirst()
     }
 
-    public init(accessToken: Secret? = nil, expires: WallTime? = nil, refreshToken: Secret? = nil) {
-        self.init(accessToken: accessToken, expires: expires, refreshToken: refreshToken, origin: nil)
+    public init(
+        accessToken: Secret? = nil, expires: WallTime? = nil, refreshToken: Secret? = nil, account: String? = nil
+    ) {
+        self.init(
+            accessToken: accessToken, expires: expires, refreshToken: refreshToken, account: account, origin: nil)
     }
 
-    init(accessToken: Secret?, expires: WallTime? = nil, refreshToken: Secret?, origin: String?) {
+    init(
+        accessToken: Secret?, expires: WallTime? = nil, refreshToken: Secret?, account: String? = nil, origin: String?
+    ) {
+        self.account = account
         self.accessToken = accessToken
         self.expires = expires
         self.refreshToken = refreshToken
@@ -43,6 +52,7 @@ public struct StoredTokens: Sendable, Equatable {
             // The names of RFC 6749 §5.1.
             accessToken = try members.text(of: "access_token").flatMap(StoredTokens.token)
             refreshToken = try members.text(of: "refresh_token").flatMap(StoredTokens.token)
+            account = try members.text(of: "account")
             origin = try members.text(of: "origin")
             if let seconds = try members.number(of: "expires_at"), (0...1e15).contains(seconds) {
                 let whole = seconds.rounded(.down)

@@ -9,6 +9,8 @@ struct TokenResponse: Equatable {
     var refreshToken: Secret?
     /// Seconds, 1 or more; `nil` where nobody says.
     var lifetime: Int64?
+    /// Whose token it is, where its source says so.
+    var account: String?
 
     /// Longer tokens are refused: they would not pass as a field line anywhere.
     static let longestToken = 32 * 1024
@@ -22,6 +24,7 @@ struct TokenResponse: Equatable {
         }
         accessToken = token.accessToken
         refreshToken = token.refreshToken
+        account = token.account
         if let stated = token.lifetime {
             guard stated >= .seconds(1) else { throw .badResponse("the token has expired already") }
             lifetime = min(stated.components.seconds, TokenResponse.longestLifetime)

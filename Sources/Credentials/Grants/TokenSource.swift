@@ -12,8 +12,8 @@ public protocol TokenSource: Sendable {
     /// A new token, in exchange for the last refresh token, where there was one.
     ///
     /// Called once at a time, on a loop, when requests need a token and there is none, and shortly before one expires. Throws
-    /// `TokenRefused` when asking again changes nothing, such as when the user has to log in; anything else may pass, and is
-    /// tried again.
+    /// `TokenRefused` when asking again changes nothing, such as when the user has to log in, or a `LastingFailure`; anything
+    /// else may pass, and is tried again.
     func newToken(refreshing refreshToken: Secret?) async throws -> NewToken
 }
 
@@ -24,8 +24,14 @@ public struct NewToken: Sendable, Equatable {
     public var lifetime: Duration?
     /// For the next time; `nil` keeps the one at hand.
     public var refreshToken: Secret?
+    /// Whose token it is, such as the user's id at the server; `nil` where the credential's own account goes on. See
+    /// `Credential.account`.
+    public var account: String?
 
-    public init(_ accessToken: Secret, lifetime: Duration? = nil, refreshToken: Secret? = nil) {
+    public init(
+        _ accessToken: Secret, lifetime: Duration? = nil, refreshToken: Secret? = nil, account: String? = nil
+    ) {
+        self.account = account
         self.accessToken = accessToken
         self.lifetime = lifetime
         self.refreshToken = refreshToken
@@ -39,6 +45,14 @@ public struct TokenRefused: Error, Sendable, CustomStringConvertible {
 
     public init(_ reason: String) { self.reason = reason }
     public var description: String { reason }
+}
+
+/// An error that knows whether trying again changes something: a refusal by a server, say.
+public protocol LastingFailure: Error {
+    /// Whether the same would fail again.
+    var isLasting: Bool { get }
+    /// For people; holds no credentials.
+    var reason: String { get }
 }
 
 /// Who is asked for a token: a token endpoint, or a program's own source.
@@ -57,9 +71,12 @@ struct AskedSource: TokenAnswering {
         } catch let error as CredentialFailure {
             throw error
         } catch let error as TokenRefused {
-            throw CredentialFailure(.refused, error.reason)
+            throw CredentialFailure(.refused, error.reason, cause: error)
+        } catch let error as any LastingFailure {
+            throw CredentialFailure(
+                error.isLasting ? .refused : .failed, "the source of tokens failed: \(error.reason)", cause: error)
         } catch {
-            throw CredentialFailure(.failed, "the source of tokens failed: \(type(of: error))")
+            throw CredentialFailure(.failed, "the source of tokens failed: \(type(of: error))", cause: error)
         }
     }
 }

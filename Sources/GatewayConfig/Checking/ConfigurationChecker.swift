@@ -128,7 +128,8 @@ struct ConfigurationChecker {
         var variables: [String: String] = [:]
         for entry in named("credentials", entries) {
             let errors = diagnostics.all.count { $0.severity == .error }
-            let definition = read(entry, "credentials") { CredentialDefinition(name: entry.key, options: &$0) }
+            var definition = read(entry, "credentials") { CredentialDefinition(name: entry.key, options: &$0) }
+            definition.keepsBeforeUse = isForClient
             guard errors == diagnostics.all.count(where: { $0.severity == .error }) else {
                 builder.objects.add(nil, noun: "credentials", name: entry.key)
                 continue

@@ -1,5 +1,5 @@
 import Glibc
-import HttpWare
+public import HttpWare
 
 extension UpstreamProxy {
     /// Reads `listeners.NAME.forward.upstreamProxy`; `nil` when it is not given, wrong, or the environment names none.
@@ -82,6 +82,47 @@ extension UpstreamProxy {
             options.fail(at: key, "OpenSSL cannot make a context for TLS with the proxy")
             return nil
         }
+        return Hop(host: url.host, port: url.port, user: url.user, password: url.password, tls: tls)
+    }
+}
+
+extension UpstreamProxy {
+    /// A proxy by its URL, such as `http://user:password@proxy.corp:3128`, for all hosts but those that `except` names as `NO_PROXY`
+    /// does. Throws an `OptionMistake` if one of them is not valid.
+    public init(url text: String, except: [String] = []) throws(OptionMistake) {
+        let hop = try UpstreamProxy.hop(ProxyUrl(optionText: text))
+        self.init()
+        plain = hop
+        secure = hop
+        for text in except {
+            guard let exception = Exception(environment: text) else {
+                throw OptionMistake("write a name, an address, a network, or *")
+            }
+            self.except.append(exception)
+        }
+    }
+
+    /// The proxies that `http_proxy`, `https_proxy` and `no_proxy` of the process name; `nil` if they name none. Throws an
+    /// `OptionMistake` if a URL is not valid.
+    public static func ofEnvironment() throws(OptionMistake) -> UpstreamProxy? {
+        var proxy = UpstreamProxy()
+        proxy.plain = try environmentHop("http_proxy")
+        proxy.secure = try environmentHop("https_proxy")
+        for text in variable("no_proxy")?.split(whereSeparator: { $0 == "," || $0 == " " }) ?? [] {
+            // Other programs pass by what they do not understand, too.
+            if let exception = Exception(environment: String(text)) { proxy.except.append(exception) }
+        }
+        return proxy.plain == nil && proxy.secure == nil ? nil : proxy
+    }
+
+    private static func environmentHop(_ name: String) throws(OptionMistake) -> Hop? {
+        guard let text = variable(name) else { return nil }
+        return try hop(ProxyUrl(optionText: text.contains("://") ? text : "http://\(text)"))
+    }
+
+    private static func hop(_ url: ProxyUrl) throws(OptionMistake) -> Hop {
+        let tls = url.isSecure ? SystemTrust.shared.client : nil
+        if url.isSecure, tls == nil { throw OptionMistake("OpenSSL cannot make a context for TLS with the proxy") }
         return Hop(host: url.host, port: url.port, user: url.user, password: url.password, tls: tls)
     }
 }

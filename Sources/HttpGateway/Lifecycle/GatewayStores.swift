@@ -5,5 +5,5 @@ import HttpWareRedis
 /// The kinds of stores that a gateway has.
 public enum GatewayStores {
     /// All of them beside `memory`, in the order of the help.
-    public static let all: [any StoreKind.Type] = [DiskKind.self, RedisKind.self]
+    public static let all: [any StoreKind.Type] = [VerifiedDiskKind.self, RedisKind.self]
 }

@@ -18,6 +18,9 @@ public protocol Postware: Ware {
 public protocol Ware: Sendable {
     /// How much of the message's content the ware needs to see. Read once, when the chain is made.
     var contentNeed: ContentNeed { get }
+    /// How much of the response's content the response half of a two-sided ware needs: nothing or `.whole`. Without its own
+    /// declaration a ware that needs the whole content of requests needs that of responses, too. Read once, when the chain is made.
+    var responseContentNeed: ContentNeed { get }
     /// Whether the exchange goes on unchanged when the ware throws: telemetry and caches do, security does not.
     var failsOpen: Bool { get }
     /// Whether the response half may answer `.replay`: only then the request is kept as it was.
@@ -38,6 +41,7 @@ public protocol Ware: Sendable {
 
 extension Ware {
     public var contentNeed: ContentNeed { .none }
+    public var responseContentNeed: ContentNeed { contentNeed.wholeLimit == nil ? .none : contentNeed }
     public var failsOpen: Bool { false }
     public var mayReplay: Bool { false }
     public var holdsState: Bool { false }

@@ -42,6 +42,8 @@ public final class WareChain: Sendable {
         let label: String
         /// Content of the request that must be there before the ware is asked.
         let whole: Int?
+        /// Content of the response that must be there before the response half is asked.
+        let halfWhole: Int?
         /// The beginning of the request's content is waited for before the ware is asked.
         let needsBeginning: Bool
         /// The same ware, if it edits content.
@@ -137,7 +139,8 @@ public final class WareChain: Sendable {
                 ware: MiddlewareCall(ware), responseHalf: half.map(PostwareCall.init),
                 asked: half == nil ? nil : ware.responseStatuses.bounds, condition: entry.condition, gate: entry.gate,
                 label: entry.label, whole: ware.contentNeed.wholeLimit,
-                needsBeginning: needsBeginning, editor: ware as? any ContentEditor, failsOpen: ware.failsOpen,
+                halfWhole: half == nil ? nil : ware.responseContentNeed.wholeLimit, needsBeginning: needsBeginning,
+                editor: ware as? any ContentEditor, failsOpen: ware.failsOpen,
                 mayReplay: ware.mayReplay,
                 isPlain: entry.condition == nil && entry.gate == nil && ware.contentNeed.wholeLimit == nil
                     && !needsBeginning && !ware.mayReplay && !(ware is any ContentEditor),

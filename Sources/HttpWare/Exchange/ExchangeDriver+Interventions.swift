@@ -197,6 +197,7 @@ extension ExchangeDriver {
 
     /// Puts all content into `response.content.bytes` if there is no more than `limit` of it and it comes without a pause.
     func takeSmallResponse(upTo limit: Int) -> Aftermath {
+        if response.content.bytes != nil, exchange.responseFilters.first?.comesFirst == true { return settleFilters() }
         guard outward.triedIfWhole != outward.postIndex else { return .goesOn }
         outward.triedIfWhole = outward.postIndex
         guard call.stream != nil, response.content.bytes == nil, !response.content.isEmpty, outward.early.isEmpty,
@@ -240,7 +241,7 @@ extension ExchangeDriver {
     }
 
     /// Lets content that is whole pass the filters of wares that were asked before: they must not see what is made of it now.
-    private func settleFilters() -> Aftermath {
+    func settleFilters() -> Aftermath {
         guard !exchange.responseFilters.isEmpty, let bytes = response.content.bytes else { return .goesOn }
         do {
             var filtered = try bytes.withUnsafeBytes { try filter($0, exchange.responseFilters) }
@@ -250,7 +251,7 @@ extension ExchangeDriver {
             response.content.extent = .length(filtered.count)
             return .goesOn
         } catch {
-            fail(GatewayError(.upstream, .wareFailed, "a content filter failed: \(error)"))
+            fail(error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "a content filter failed: \(error)"))
             return .over
         }
     }

@@ -265,6 +265,7 @@ extension ExchangeDriver: RequestReceiver {
         }
         takeRequestBack()
         // A GatewayError says itself what it is, such as content that is too large.
+        exchange[ThrownByWare.self] = ThrownByWare(label: label, error: error)
         let fault = error as? GatewayError ?? GatewayError(.gateway, .wareFailed, "\(label) failed: \(error)")
         fail(fault, from: inward.index - 1)
         return .over

@@ -225,6 +225,7 @@ extension ExchangeDriver: ResponseReceiver {
                     outward.halfIndex = index - 1
                     continue
                 }
+                if let limit = chain.middlewares[index].halfWhole, takeWholeResponse(upTo: limit) == .over { return }
                 guard ask(half, exchange) == .goesOn else { return }
             }
         }
@@ -355,6 +356,7 @@ extension ExchangeDriver: ResponseReceiver {
             endAttempt()
             guard discardUpstream() == .goesOn else { return .over }
             let fault = error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "\(label) failed: \(error)")
+            exchange[ThrownByWare.self] = ThrownByWare(label: label, error: error)
             exchange.failure = fault
             exchange.responder = .gateway
             exchange.responseFilters.removeAll()
@@ -468,6 +470,10 @@ extension ExchangeDriver: ResponseReceiver {
             fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
             return .over
         }
+        if response.content.bytes != nil, exchange.responseFilters.first?.comesFirst == true {
+            guard settleFilters() == .goesOn else { return .over }
+            return takeWholeResponse(upTo: limit)
+        }
         if response.content.bytes != nil || call.stream == nil { return .goesOn }
         phase = .collectingResponse
         outward.collected = []
@@ -550,7 +556,8 @@ extension ExchangeDriver: ResponseReceiver {
                 bytes = try bytes.withUnsafeBytes { try filter($0, exchange.responseFilters) }
                 bytes += try finish(exchange.responseFilters)
             } catch {
-                let fault = GatewayError(.upstream, .wareFailed, "a content filter failed: \(error)")
+                let fault =
+                    error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "a content filter failed: \(error)")
                 exchange.failure = fault
                 exchange.responder = .gateway
                 response = GatewayResponse.make(for: fault)
@@ -689,7 +696,7 @@ extension ExchangeDriver: ResponseReceiver {
 
     /// The head is out: the client must not take what it has for whole.
     private func responseFilterFailed(_ error: any Error) {
-        fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
+        fail(error as? GatewayError ?? GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
     }
 
     /// A digest behind content that a filter changed is one of other bytes. RFC 9530 §2.

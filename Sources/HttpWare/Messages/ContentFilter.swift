@@ -2,6 +2,8 @@
 public protocol ContentFilter: AnyObject {
     /// Whether the content keeps its length: then `Content-Length` stays.
     var keepsLength: Bool { get }
+    /// Whether the content that it makes is what later wares see that need all of it. For a filter that is added first.
+    var comesFirst: Bool { get }
     /// Takes a piece of content and appends what goes on in its place. The bytes are valid during the call only. Throwing
     /// cuts the message off.
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws
@@ -15,6 +17,7 @@ public protocol ContentFilter: AnyObject {
 
 extension ContentFilter {
     public var keepsLength: Bool { false }
+    public var comesFirst: Bool { false }
     public var holdsBack: Bool { false }
     public func flush(into output: inout [UInt8]) throws {}
     public func finish(into output: inout [UInt8]) throws {}

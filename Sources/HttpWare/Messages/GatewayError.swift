@@ -30,10 +30,14 @@ public struct GatewayError: Error, Equatable, Sendable {
     public let mayRetry: Bool
     /// The origin server said that it did not look at the request: any method may be sent again. RFC 9113 §8.7.
     public let isUnprocessed: Bool
+    /// The content stopped coming, and the wait for more was too long.
+    public let isStall: Bool
 
     public init(
-        _ side: Side, _ fault: Fault, _ reason: String, mayRetry: Bool = false, isUnprocessed: Bool = false
+        _ side: Side, _ fault: Fault, _ reason: String, mayRetry: Bool = false, isUnprocessed: Bool = false,
+        isStall: Bool = false
     ) {
+        self.isStall = isStall
         self.isUnprocessed = isUnprocessed
         self.side = side
         self.fault = fault

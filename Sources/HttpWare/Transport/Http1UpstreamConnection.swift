@@ -449,7 +449,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         case .length, .chunked, .untilClose, .tunnel:
             // While the client is slow the client's own timer counts.
             if isPaused { return progressed() }
-            fail(GatewayError(.upstream, .responseIncomplete, "the response made no progress"))
+            fail(GatewayError(.upstream, .responseIncomplete, "the response made no progress", isStall: true))
         }
     }
 

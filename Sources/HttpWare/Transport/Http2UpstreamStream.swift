@@ -311,7 +311,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         if isInputPaused || isClientAwaited { return progressed() }
         let error =
             hasFinal
-            ? GatewayError(.upstream, .responseIncomplete, "the response made no progress")
+            ? GatewayError(.upstream, .responseIncomplete, "the response made no progress", isStall: true)
             : GatewayError(.upstream, .responseTimeout, "\(connection.endpoint.name) did not respond in time")
         transport.inEvent { fail(error) }
     }

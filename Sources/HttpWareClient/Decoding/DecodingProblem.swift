@@ -22,6 +22,14 @@ public struct DecodingProblem: Sendable, Equatable, CustomStringConvertible {
     /// How much of the content is shown.
     static let shown = 200
 
+    /// A problem as the client reports it: for tests.
+    public init(kind: Kind, path: String, reason: String = "made by a test", excerpt: String = "") {
+        self.kind = kind
+        self.path = path
+        self.reason = reason
+        self.excerpt = excerpt
+    }
+
     init(_ error: any Error, content: [UInt8]) {
         excerpt = String(decoding: content.prefix(DecodingProblem.shown), as: UTF8.self)
         switch error as? DecodingError {

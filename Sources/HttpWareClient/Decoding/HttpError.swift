@@ -31,6 +31,8 @@ public struct HttpError: Error, Sendable {
         case fileFailed
         /// The client was shut down.
         case shutDown
+        /// The login has ended: only a new one brings tokens again. `underlying` is a `CredentialFailure`.
+        case authentication
         /// The task was cancelled; only in the result of `result(of:)`.
         case cancelled
     }
@@ -61,12 +63,34 @@ public struct HttpError: Error, Sendable {
     public internal(set) var request: HttpRequest?
     /// The response, if one arrived; with its content, unless that was streamed.
     public internal(set) var response: HttpResponse?
-    /// The underlying error.
+    /// Who made the response: the origin server, a stored response, a ware; `nil` without a response.
+    public internal(set) var responder: Responder?
+    /// The underlying error: what a ware, a decoder or a source of tokens threw, as it was.
     public let underlying: (any Error)?
     /// The place in the content where decoding failed, for `decoding`.
     public internal(set) var problem: DecodingProblem?
     /// Reads error models.
     var decoder: (any ModelDecoder)?
+
+    /// An error as the client throws it: for tests of code that handles errors.
+    public init(
+        _ fault: Fault, side: Side = .upstream, stage: Stage = .receiving, reason: String = "made by a test",
+        mayRetry: Bool = false, route: String? = nil, request: HttpRequest? = nil, response: HttpResponse? = nil,
+        responder: Responder? = nil, underlying: (any Error)? = nil
+    ) {
+        self.init(side, fault, stage, reason, mayRetry: mayRetry, underlying: underlying)
+        self.route = route
+        self.request = request
+        self.response = response
+        self.responder = responder ?? (response == nil ? nil : .upstream)
+    }
+
+    /// An error as the client throws it for a response that is not a success: for tests.
+    public init(response: HttpResponse, request: HttpRequest? = nil, route: String? = nil) {
+        self.init(
+            .status(response.status), side: response.status.code < 500 ? .client : .upstream, stage: .checking,
+            reason: "the response is \(response)", route: route, request: request, response: response)
+    }
 
     init(
         _ side: Side, _ fault: Fault, _ stage: Stage, _ reason: String, mayRetry: Bool = false,
@@ -99,21 +123,48 @@ public struct HttpError: Error, Sendable {
 
 extension HttpError {
     /// What the driver says, as the client sees it.
-    init(_ error: GatewayError, _ stage: Stage) {
+    ///
+    /// `thrown` is what a ware threw, if one did in this exchange.
+    init(_ error: GatewayError, _ stage: Stage, thrown: (any Error)? = nil) {
+        let isOfWare = error.fault == .wareFailed
         let side: Side =
             switch error.side {
+            case _ where isOfWare: .chain
             case .downstream: .client
             case .upstream: .upstream
             case .gateway: .chain
             }
-        self.init(side, .exchange(error.fault), stage, error.reason, mayRetry: error.mayRetry, underlying: error)
+        self.init(
+            side, .exchange(error.fault), stage, error.reason, mayRetry: error.mayRetry,
+            underlying: isOfWare ? thrown ?? error : error)
     }
 
-    func about(_ route: String?, _ request: HttpRequest? = nil, _ response: HttpResponse? = nil) -> HttpError {
+    /// A response that is not a success.
+    init(unsuccessful answer: ClientCall.Answer) {
+        let status = answer.response.status
+        if let problem = answer.problem, problem.failure.endsLogin {
+            self.init(
+                .client, .authentication, .checking, "credential \(problem.credential): \(problem.failure.reason)",
+                underlying: problem.failure)
+            return
+        }
+        var side: Side = status.code < 500 ? .client : .upstream
+        if case .ware = answer.responder { side = .chain }
+        var reason = "the response is \(answer.response)"
+        if let problem = answer.problem { reason += ": \(problem.failure.reason)" }
+        self.init(
+            side, .status(status), .checking, reason, mayRetry: answer.problem?.failure.mayPass ?? false,
+            underlying: answer.problem?.failure)
+    }
+
+    func about(
+        _ route: String?, _ request: HttpRequest? = nil, _ response: HttpResponse? = nil, _ responder: Responder? = nil
+    ) -> HttpError {
         var copy = self
         copy.route = route ?? copy.route
         copy.request = request ?? copy.request
         copy.response = response ?? copy.response
+        copy.responder = responder ?? copy.responder
         return copy
     }
 }

@@ -6,6 +6,8 @@ public struct ModelResponse<Model: Sendable>: Sendable {
     public let model: Model
     /// The origin of the response: the origin server, the cache, a ware.
     public let responder: Responder
+    /// The request that it answers: the last one, after redirects.
+    public let request: HttpRequest
     /// The times of the exchange; with each ware's actions, if the manager keeps records.
     public let record: ExchangeRecord
 

@@ -1,3 +1,5 @@
+import FoundationEssentials
+
 /// Makes values from responses: checks the media type, decodes, and reports exactly what is wrong.
 public struct ResponseMapper: Sendable {
     /// Reads the content.
@@ -9,8 +11,15 @@ public struct ResponseMapper: Sendable {
     public func map<Model: Decodable>(
         _ content: [UInt8], of response: HttpResponse, to type: Model.Type = Model.self
     ) throws(HttpError) -> Model {
-        if type == Empty.self, let empty = Empty() as? Model { return empty }
+        if let optional = type as? any OptionalResponse.Type {
+            let value = try optional.map(content, of: response, by: self)
+            // It is the type's own value, as the type is an optional.
+            if let model = value as? Model { return model }
+        }
+        if type == NoContent.self, let empty = NoContent() as? Model { return empty }
         if type == RawContent.self, let raw = RawContent(bytes: content) as? Model { return raw }
+        if type == String.self, let text = String(decoding: content, as: UTF8.self) as? Model { return text }
+        if type == Data.self, let data = Data(content) as? Model { return data }
         try check(response)
         do {
             return try decoder.decode(type, from: content)
@@ -39,5 +48,36 @@ public struct ResponseMapper: Sendable {
             failure.response = response
             throw failure
         }
+    }
+}
+
+/// A response that may be without a value.
+protocol OptionalResponse {
+    /// Whether the type of the value itself is content as it came.
+    static var isRaw: Bool { get }
+    /// The value; `nil` for a response without content.
+    static func map(_ content: [UInt8], of response: HttpResponse, by mapper: ResponseMapper) throws(HttpError) -> Self
+    /// No value.
+    static var absent: Self { get }
+}
+
+extension Optional: OptionalResponse where Wrapped: Decodable {
+    static var isRaw: Bool { ResponseMapper.isRaw(Wrapped.self) }
+    static var absent: Wrapped? { nil }
+
+    static func map(
+        _ content: [UInt8], of response: HttpResponse, by mapper: ResponseMapper
+    ) throws(HttpError) -> Wrapped? {
+        if response.status == .noContent || content.isEmpty { return nil }
+        if content.count == 4, !isRaw, content == Array("null".utf8) { return nil }
+        return try mapper.map(content, of: response, to: Wrapped.self)
+    }
+}
+
+extension ResponseMapper {
+    /// Whether responses of that type are not decoded.
+    static func isRaw(_ type: Any.Type) -> Bool {
+        if let optional = type as? any OptionalResponse.Type { return optional.isRaw }
+        return type == NoContent.self || type == RawContent.self || type == String.self || type == Data.self
     }
 }

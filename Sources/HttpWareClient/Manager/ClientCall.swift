@@ -1,3 +1,6 @@
+import Wares
+import HttpWare
+
 /// One exchange of a client: the request with its content, the response whole or as a stream.
 ///
 /// Unchecked: what changes is touched on the loop only; others see `answer` and `pipe`, which guard themselves.
@@ -9,12 +12,16 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         /// What `StatusCheck` said; `nil` without one.
         let isSuccess: Bool?
         var record: ExchangeRecord
+        /// Why there was no token; `nil` where there was one, or none was needed.
+        let problem: CredentialProblem?
     }
 
     /// What a call is made with.
     struct Order: Sendable {
         let request: HttpRequest
         let content: RequestContent
+        /// Whether codings are taken off the response's content.
+        let decodesContent: Bool
         let about: ClientRequest
         let timeouts: ExchangeTimeouts
         /// The most content that is held; `nil` streams it.
@@ -84,7 +91,15 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
             if server.records != nil { recorded = exchange }
             exchange.timeouts = order.timeouts
             exchange[ClientRequest.self] = order.about
-            if order.about.authentication == .none { exchange[WantsCredentials.self] = false }
+            if order.decodesContent { exchange[ClientEdge.AsksForCodings.self] = true }
+            if order.about.authentication == .none {
+                exchange[WantsCredentials.self] = false
+            } else if !seat.core.credentials.isEmpty || !seat.core.fixedPrincipals.isEmpty {
+                exchange[OwnsCredentials.self] = true
+                // What is stored for one account is not for another, wherever a cache stands.
+                for credential in seat.core.credentials { exchange.authenticated(as: credential.accountPrincipal) }
+                for principal in seat.core.fixedPrincipals { exchange.authenticated(as: principal) }
+            }
         }
         do throws(GatewayError) {
             try start(local)
@@ -146,11 +161,14 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
     func responseStarted(_ exchange: Exchange, _ response: HttpResponse) {
         if exchange.responder == .gateway, let failure = exchange.failure {
             // The response that says so goes its way to the end, and the record with it.
-            return finish(HttpError(failure, exchange.record.firstByte > 0 ? .receiving : .sending))
+            return finish(
+                HttpError(
+                    failure, exchange.record.firstByte > 0 ? .receiving : .sending,
+                    thrown: exchange[ThrownByWare.self]?.error))
         }
         let answer = Answer(
             response: response, responder: exchange.responder, isSuccess: exchange[StatusCheck.Outcome.self],
-            record: exchange.record)
+            record: exchange.record, problem: exchange[CredentialProblem.self])
         head = answer
         if let limit = order.limit {
             if let length = response.content.length {

@@ -37,6 +37,8 @@ extension HttpManager {
         var attempt = 1
         while true {
             var request = request
+            // What is taken up later is counted in the bytes that the server has.
+            request.headers.append("Accept-Encoding", "identity")
             let offer = part.offer()
             if let offer {
                 request.headers.append("Range", "bytes=\(offer.offset)-")

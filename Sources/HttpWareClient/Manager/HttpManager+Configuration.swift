@@ -1,3 +1,5 @@
+import Wares
+public import HttpWare
 import FoundationEssentials
 import GatewayConfig
 public import HttpCaching

@@ -1,3 +1,5 @@
+import HttpWare
+
 /// Runs typed requests through middlewares, the client and postwares, and decodes the responses.
 ///
 /// ```swift
@@ -70,7 +72,7 @@ public final class HttpManager: Sendable {
 
     /// The same wares, client and threads with the service in another environment. Throws if the service does not
     /// define that environment, so a request never goes to the wrong one.
-    public func using(_ environment: Environment) throws(HttpError) -> HttpManager {
+    public func using(_ environment: ServiceEnvironment) throws(HttpError) -> HttpManager {
         HttpManager(service: try service.using(environment), setting: setting, loops)
     }
 
@@ -87,37 +89,49 @@ public final class HttpManager: Sendable {
 
     /// Sends the route, and returns its response. Throws an `HttpError`, or `CancellationError` if the task is
     /// cancelled; that ends the exchange and its stream upstream.
+    public func send<R: Route>(_ route: R) async throws -> R.Response { try await response(of: route).model }
+
+    /// Sends the route as the options say, and tells of the progress of its content.
     public func send<R: Route>(
-        _ route: R, progress: (@Sendable (TransferProgress) -> Void)? = nil
+        _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> R.Response {
-        try await response(of: route, progress: progress).model
+        try await response(of: try request(route).with(options), progress: progress).model
+    }
+
+    /// The same for a route whose response has no value.
+    @discardableResult
+    public func send<R: Route>(_ route: R) async throws -> NoContent where R.Response == NoContent {
+        try await response(of: route).model
+    }
+
+    /// The same for a route whose response has no value.
+    @discardableResult
+    public func send<R: Route>(
+        _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
+    ) async throws -> NoContent where R.Response == NoContent {
+        try await response(of: try request(route).with(options), progress: progress).model
     }
 
     /// Sends the request, and returns its response.
     public func send<Response>(
-        _ request: Request<Response>, progress: (@Sendable (TransferProgress) -> Void)? = nil
+        _ request: Request<Response>, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> Response {
-        try await response(of: request, progress: progress).model
+        try await response(of: request.with(options), progress: progress).model
     }
 
-    /// The route's response, or the error; nothing is thrown.
-    public func result<R: Route>(of route: R) async -> Result<R.Response, HttpError> {
-        do {
-            return .success(try await send(route))
-        } catch let error as HttpError {
-            return .failure(error)
-        } catch {
-            return .failure(
-                HttpError(.client, .cancelled, .sending, "the task was cancelled", underlying: error)
-                    .about("\(R.self)"))
-        }
+    /// Sends a message, and returns the response whole, whatever its status: for a request that has no type. Its target is
+    /// relative to the service's base URL, or absolute. Passes the chain as all requests do.
+    public func send(_ message: HttpRequest, _ options: CallOption...) async throws -> HttpResponse {
+        var request = Request<RawContent>(message, success: .all)
+        request.name = "\(message.method) \(request.path)"
+        return try await response(of: request.with(options)).response
     }
 
     /// Sends the route, and returns the response with its decoded value.
     public func response<R: Route>(
-        of route: R, progress: (@Sendable (TransferProgress) -> Void)? = nil
+        of route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> ModelResponse<R.Response> {
-        try await response(of: try request(route), progress: progress)
+        try await response(of: try request(route).with(options), progress: progress)
     }
 
     /// Sends the request, and returns the response with its decoded value.
@@ -129,19 +143,28 @@ public final class HttpManager: Sendable {
             message, request.content, request, limit: service.responseLimit.bytes, progress)
         let model: Response
         do {
-            model = try await decode(answer.response)
+            if request.absent.contains(answer.response.status.code),
+                let optional = Response.self as? any OptionalResponse.Type,
+                let none = optional.absent as? Response
+            {
+                model = none
+            } else {
+                model = try await decode(answer.response, by: request.decoder ?? service.decoder)
+            }
         } catch {
-            throw error.about(request.name, sent, answer.response)
+            throw error.about(request.name, sent, answer.response, answer.responder)
         }
         return ModelResponse(
-            response: answer.response, model: model, responder: answer.responder, record: answer.record)
+            response: answer.response, model: model, responder: answer.responder, request: sent, record: answer.record)
     }
 
     // MARK: Streaming
 
     /// Sends the route, and returns when the response's head has arrived; its content is read on demand. If the status
     /// is not a success, throws with the content in the error.
-    public func stream<R: Route>(_ route: R) async throws -> StreamedResponse { try await stream(try request(route)) }
+    public func stream<R: Route>(_ route: R, _ options: CallOption...) async throws -> StreamedResponse {
+        try await stream(try request(route).with(options))
+    }
 
     /// Sends the request, and returns when the response's head has arrived.
     public func stream<Response>(
@@ -187,12 +210,16 @@ public final class HttpManager: Sendable {
         var redirects = 0
         while true {
             let order = ClientCall.Order(
-                request: message, content: content, about: about, timeouts: request.timeouts, limit: limit,
+                request: message, content: content,
+                decodesContent: message.fields[.acceptEncoding] == DecodedContent.accepted,
+                about: about, timeouts: request.timeouts, limit: limit,
                 progress: progress)
             var (answer, call) = try await perform(order)
             do throws(HttpError) {
-                if service.redirects > 0, let next = try maker.redirected(message, content, by: answer.response) {
-                    guard redirects < service.redirects else {
+                if service.redirects.follows(answer.response, to: message),
+                    let next = try maker.redirected(message, content, by: answer.response)
+                {
+                    guard redirects < service.redirects.most else {
                         throw HttpError(
                             .upstream, .redirect, .checking, "the request was redirected more than \(redirects) times")
                     }
@@ -201,26 +228,35 @@ public final class HttpManager: Sendable {
                     (message, content) = next
                     continue
                 }
-                if answer.isSuccess ?? service.success.contains(answer.response.status.code) {
+                if isSuccess(answer, request) {
                     return (answer, message, call)
                 }
             } catch {
                 call.abandon()
-                throw error.about(request.name, message, answer.response)
+                throw error.about(request.name, message, answer.response, answer.responder)
             }
             answer.response.content = .bytes(await call.rest(answer.response, upTo: service.responseLimit.bytes))
-            var failure = HttpError(
-                answer.response.status.code < 500 ? .client : .upstream, .status(answer.response.status), .checking,
-                "the response is \(answer.response)")
-            failure.decoder = service.decoder
-            throw failure.about(request.name, message, answer.response)
+            var failure = HttpError(unsuccessful: answer)
+            failure.decoder = request.decoder ?? service.decoder
+            throw failure.about(request.name, message, answer.response, answer.responder)
         }
+    }
+
+    /// What the request says counts first, then what a `StatusCheck` said, then the service.
+    private func isSuccess<Response>(_ answer: ClientCall.Answer, _ request: Request<Response>) -> Bool {
+        let code = answer.response.status.code
+        if request.absent.contains(code), Response.self is any OptionalResponse.Type { return true }
+        return request.success?.contains(code) ?? answer.isSuccess ?? service.success.contains(code)
     }
 
     private func perform(_ order: ClientCall.Order) async throws -> (ClientCall.Answer, ClientCall) {
         let call: ClientCall
         do {
-            call = try seats.start(order, try core.get(), on: loops)
+            let core = try core.get()
+            if order.about.authentication == .required {
+                for credential in core.credentials where !credential.knowsAccount { await credential.readAccount() }
+            }
+            call = try seats.start(order, core, on: loops)
         } catch {
             throw error.about(order.about.route, order.request)
         }
@@ -236,8 +272,10 @@ public final class HttpManager: Sendable {
     }
 
     /// Decodes away from the caller's actor what takes long.
-    private func decode<Model: Decodable & Sendable>(_ response: HttpResponse) async throws(HttpError) -> Model {
-        let mapper = ResponseMapper(decoder: service.decoder)
+    private func decode<Model: Decodable & Sendable>(
+        _ response: HttpResponse, by decoder: any ModelDecoder
+    ) async throws(HttpError) -> Model {
+        let mapper = ResponseMapper(decoder: decoder)
         let content = response.content.bytes ?? []
         if content.count < 32 << 10 { return try mapper.map(content, of: response) }
         return try await HttpManager.decodeElsewhere(mapper, content, response)

@@ -1,3 +1,6 @@
+import Credentials
+import HttpWare
+
 /// What a manager's exchanges have in common, on all loops: made once.
 struct ManagerCore: Sendable {
     /// What a manager is made with, beside its service.
@@ -11,10 +14,27 @@ struct ManagerCore: Sendable {
     let client: any HttpClient
     let router: OriginRouter
     let records: RecordRing?
+    /// The proxy by which servers are reached; `nil`: none.
+    let proxy: UpstreamProxy?
+    /// The credentials of the chain.
+    let credentials: [Credential]
+    /// What stands for the tokens of the chain that never change.
+    let fixedPrincipals: [Principal]
 
     /// Throws when the wares are no chain, or OpenSSL gives no context.
     init(service: ServiceDefinition, _ setting: Setting) throws(HttpError) {
-        let chain = try setting.chain.get()
+        let written = try setting.chain.get()
+        let users = written.entries.middlewares.compactMap { $0.ware as? any CredentialUser }
+        var credentials: [Credential] = []
+        for case let credential? in users.map(\.credential) where !credentials.contains(where: { $0 === credential }) {
+            credentials.append(credential)
+        }
+        self.credentials = credentials
+        fixedPrincipals = users.compactMap(\.fixedIdentity).map {
+            Principal(method: "account", name: "", identity: $0)
+        }
+        let edge = ChainEntry(ClientEdge(credentials: credentials), label: "client")
+        let chain = try ManagerCore.chain(written.entries.middlewares + [edge], written.entries.postwares)
         client = setting.client
         records = setting.records
         let origin: HttpRequest
@@ -32,13 +52,37 @@ struct ManagerCore: Sendable {
         let endpoint = Endpoint(
             host: host, port: origin.port ?? (isSecure ? 443 : 80), limits: service.pool, speaks: service.speaks,
             tls: tls, serverName: service.serverName)
-        let own = UpstreamService(name: host, endpoints: [endpoint], timeouts: service.timeouts)
+        proxy = try service.proxy.resolved()
+        var own = UpstreamService(name: host, endpoints: [endpoint], timeouts: service.timeouts)
+        if proxy != nil {
+            guard service.serverName == nil else {
+                throw HttpError(.client, .invalidRequest, .making, "serverName cannot be used with a proxy")
+            }
+            // The transport chooses the way to each origin then.
+            var passing = UpstreamService.Passing()
+            passing.tls = service.tls
+            passing.limits = service.pool
+            own = UpstreamService(
+                name: host, endpoints: [], isPassthrough: true, host: .preserve, timeouts: service.timeouts,
+                passing: passing)
+        }
         let elsewhere = UpstreamService(
             name: "elsewhere", endpoints: [], isPassthrough: true, host: .preserve, timeouts: service.timeouts)
         // What leaves the service passes none of its middlewares, for they may add its credentials; its postwares look on.
-        let postwares = (try? WareChain(middlewares: [], postwares: chain.entries.postwares)) ?? .empty
+        let postwares = try ManagerCore.chain(
+            [ChainEntry(ClientEdge(credentials: []), label: "client")], chain.entries.postwares)
         router = OriginRouter(
             originOf: origin, own: ExchangePlan(chain: chain, service: own, route: nil),
             others: ExchangePlan(chain: postwares, service: elsewhere, route: nil))
+    }
+
+    private static func chain(
+        _ middlewares: [ChainEntry], _ postwares: [ChainEntry]
+    ) throws(HttpError) -> WareChain {
+        do {
+            return try WareChain(middlewares: middlewares, postwares: postwares)
+        } catch {
+            throw HttpError(.client, .invalidRequest, .making, "\(error)", underlying: error)
+        }
     }
 }

@@ -1,9 +1,11 @@
+import HttpWare
+
 /// A manager's place on one loop: its chain, ready to take exchanges.
 ///
 /// Unchecked: all but `loop` is touched on the loop's thread only.
 final class ManagerSeat: @unchecked Sendable {
     let loop: ClientLoop
-    private let core: ManagerCore
+    let core: ManagerCore
     private var made: LoopListener?
     private var isClosed = false
 
@@ -20,6 +22,7 @@ final class ManagerSeat: @unchecked Sendable {
         // What is asked for is the program's own choice, not that of somebody behind it.
         var forward = ForwardRules()
         forward.deniesPrivate = false
+        forward.upstreamProxy = core.proxy
         let server = LoopListener(
             name: "client", transport: try loop.transport(), settings: settings, forward: forward, router: core.router)
         server.records = core.records

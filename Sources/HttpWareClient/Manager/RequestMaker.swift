@@ -1,3 +1,5 @@
+import HttpWare
+
 /// Makes messages of requests, for one service.
 struct RequestMaker: Sendable {
     let service: ServiceDefinition
@@ -23,10 +25,12 @@ struct RequestMaker: Sendable {
         if let type = request.content.contentType, !request.content.isEmpty, !message.fields.contains(.contentType) {
             try set(.contentType, type, in: &message.fields)
         }
-        if Response.self != Empty.self, Response.self != RawContent.self, !message.fields.contains(.accept),
-            !service.decoder.accepts.isEmpty
-        {
-            try set(.accept, service.decoder.accepts.joined(separator: ", "), in: &message.fields)
+        let accepts = (request.decoder ?? service.decoder).accepts
+        if !ResponseMapper.isRaw(Response.self), !message.fields.contains(.accept), !accepts.isEmpty {
+            try set(.accept, accepts.joined(separator: ", "), in: &message.fields)
+        }
+        if service.decodesContent, !message.fields.contains(.acceptEncoding), !message.fields.contains(.range) {
+            try set(.acceptEncoding, DecodedContent.accepted, in: &message.fields)
         }
         return message
     }

@@ -1,3 +1,4 @@
+import HttpWare
 import GatewayConfig
 
 extension ServiceDefinition {

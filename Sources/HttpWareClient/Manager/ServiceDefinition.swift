@@ -8,7 +8,7 @@ public struct ServiceDefinition: Sendable {
     /// The prefix of each request's path.
     public var baseURL: BaseUrl
     /// The addresses of the service in other environments. `production` is the base URL unless it is defined here.
-    public var environments: [Environment: BaseUrl]
+    public var environments: [ServiceEnvironment: BaseUrl]
     /// Encodes the bodies of routes.
     public var encoder: any ModelEncoder
     /// Decodes the responses of routes.
@@ -21,8 +21,13 @@ public struct ServiceDefinition: Sendable {
     public var success: StatusSet
     /// The maximum size of a response's content in memory; a larger response fails, unless it is streamed.
     public var responseLimit: ByteCount
-    /// The number of redirects to follow for one request; with 0, a redirect is the response.
-    public var redirects: Int
+    /// The redirects that are followed; with 0, a redirect is the response.
+    public var redirects: RedirectPolicy
+    /// Whether compressed responses are asked for and decoded (gzip, Brotli, Zstandard). A request with its own
+    /// `Accept-Encoding` gets its response as it comes.
+    public var decodesContent: Bool
+    /// The proxy by which servers are reached.
+    public var proxy: ClientProxy
     /// The maximum number of connections, for each loop.
     public var pool: Endpoint.PoolLimits
     /// The HTTP version to use.
@@ -33,10 +38,11 @@ public struct ServiceDefinition: Sendable {
     public var serverName: String?
 
     public init(
-        baseURL: BaseUrl, environments: [Environment: BaseUrl] = [:], encoder: any ModelEncoder = JsonCoder(),
+        baseURL: BaseUrl, environments: [ServiceEnvironment: BaseUrl] = [:], encoder: any ModelEncoder = JsonCoder(),
         decoder: any ModelDecoder = JsonCoder(), headers: HeaderFields = [:],
         timeouts: UpstreamService.Timeouts = UpstreamService.Timeouts(), success: StatusSet = StatusSet([200...299]),
-        responseLimit: ByteCount = .mebibytes(64), redirects: Int = 5,
+        responseLimit: ByteCount = .mebibytes(64), redirects: RedirectPolicy = 5,
+        decodesContent: Bool = true, proxy: ClientProxy = .none,
         pool: Endpoint.PoolLimits = Endpoint.PoolLimits(), speaks: Endpoint.Version = .auto, tls: TlsContext? = nil,
         serverName: String? = nil
     ) {
@@ -49,6 +55,8 @@ public struct ServiceDefinition: Sendable {
         self.success = success
         self.responseLimit = responseLimit
         self.redirects = redirects
+        self.decodesContent = decodesContent
+        self.proxy = proxy
         self.pool = pool
         self.speaks = speaks
         self.tls = tls
@@ -56,7 +64,7 @@ public struct ServiceDefinition: Sendable {
     }
 
     /// The same service in another environment. Throws if the service does not define it.
-    public func using(_ environment: Environment) throws(HttpError) -> ServiceDefinition {
+    public func using(_ environment: ServiceEnvironment) throws(HttpError) -> ServiceDefinition {
         var copy = self
         var places = environments
         // Where it is now stays known, for the way back.

@@ -26,7 +26,7 @@ public final class RequestQueue: Sendable {
 
     private struct Entry {
         let number: Int
-        let priority: RequestPriority
+        var priority: RequestPriority
         let tags: Set<RequestTag>
         /// Answers true when its turn has come, false when it was cancelled.
         let turn: LoopWait<Bool>
@@ -95,9 +95,26 @@ public final class RequestQueue: Sendable {
     /// Sends the route when its turn comes. Throws as the manager does, and `CancellationError` if the request or the
     /// task was cancelled. The route's own tags count, too.
     public func send<R: Route>(
-        _ route: R, priority: RequestPriority = .normal, tags: Set<RequestTag> = []
+        _ route: R, priority: RequestPriority? = nil, tags: Set<RequestTag> = []
     ) async throws -> R.Response {
-        try await run(priority: priority, tags: tags.union(route.tags)) { [manager] in try await manager.send(route) }
+        try await run(priority: priority ?? route.priority, tags: tags.union(route.tags)) { [manager] in
+            try await manager.response(of: route).model
+        }
+    }
+
+    /// The same for a route whose response has no value.
+    @discardableResult
+    public func send<R: Route>(
+        _ route: R, priority: RequestPriority? = nil, tags: Set<RequestTag> = []
+    ) async throws -> NoContent where R.Response == NoContent {
+        try await run(priority: priority ?? route.priority, tags: tags.union(route.tags)) { [manager] in
+            try await manager.send(route)
+        }
+    }
+
+    /// Sends the route with its own priority when its turn comes.
+    public func send<R: Route>(_ route: R) async throws -> R.Response {
+        try await send(route, priority: nil, tags: [])
     }
 
     /// Runs any work in its turn: a download, a stream, several requests that belong together.
@@ -194,6 +211,19 @@ public final class RequestQueue: Sendable {
     public func resume() {
         state.withLock { $0.isPaused = false }
         startNext()
+    }
+
+    /// Gives the waiting requests that have the tag another priority: images that have come into view, say. Among those of
+    /// that priority they come last.
+    public func setPriority(_ priority: RequestPriority, tagged tag: RequestTag) {
+        state.withLock { state in
+            let meant = state.waiting.values.filter { $0.tags.contains(tag) && $0.priority != priority }
+            for entry in meant.sorted(by: { $0.number < $1.number }) {
+                state.waiting[entry.number]?.priority = priority
+                state.lanes[entry.priority]?.removeAll { $0 == entry.number }
+                state.lanes[priority, default: []].append(entry.number)
+            }
+        }
     }
 
     /// Cancels all requests, waiting and running ones.

@@ -15,6 +15,15 @@ public struct HeaderFields: Sendable {
         if let value { items.append((name, value)) }
     }
 
+    /// The value of the first line of that name. Setting it replaces all lines of that name; `nil` removes them.
+    public subscript(name: String) -> String? {
+        get { items.first { $0.name.lowercased() == name.lowercased() }?.value }
+        set {
+            items.removeAll { $0.name.lowercased() == name.lowercased() }
+            append(name, newValue)
+        }
+    }
+
     /// Puts the lines into a message, in place of those that it has of the same names. Throws when a name or a value cannot stand
     /// in a field line, or a field is not the caller's: those that frame a message, and `Host`, follow from the request.
     func apply(to fields: inout HttpFields) throws(HttpError) {

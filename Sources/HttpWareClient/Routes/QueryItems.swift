@@ -33,6 +33,12 @@ public struct QueryItems: Sendable, Hashable {
         for text in value?.queryTexts ?? [] { items.append(Item(name: name, value: text)) }
     }
 
+    /// Adds a parameter for the raw value of a case.
+    public mutating func append<Value: RawRepresentable>(_ name: String, _ value: Value?)
+    where Value.RawValue: QueryValue {
+        append(name, value?.rawValue)
+    }
+
     /// Adds all of the other parameters.
     public mutating func append(_ other: QueryItems) { items += other.items }
 

@@ -1,3 +1,5 @@
+public import FoundationEssentials
+
 /// A type whose values can be query parameters or form fields.
 ///
 /// `nil` adds no parameter, an array adds one for each element.
@@ -28,4 +30,11 @@ extension Array: QueryValue where Element: QueryValue {
 extension QueryValue where Self: RawRepresentable, RawValue: QueryValue {
     /// The raw value of the case: an enumeration of texts needs only `: QueryValue`.
     public var queryTexts: [String] { rawValue.queryTexts }
+}
+
+extension UUID: QueryValue { public var queryTexts: [String] { [uuidString] } }
+extension Decimal: QueryValue { public var queryTexts: [String] { ["\(self)"] } }
+extension Date: QueryValue {
+    /// The time in UTC, to the second: `2026-01-31T12:00:00Z`. RFC 3339.
+    public var queryTexts: [String] { [formatted(.iso8601)] }
 }

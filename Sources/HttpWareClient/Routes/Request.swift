@@ -17,6 +17,14 @@ public struct Request<Response: Decodable & Sendable>: Sendable {
     public var timeouts = ExchangeTimeouts()
     /// Its purposes.
     public var tags: Set<RequestTag> = []
+    /// Its place among waiting requests of a `RequestQueue`.
+    public var priority = RequestPriority.normal
+    /// Decodes the response, in place of the service's decoder.
+    public var decoder: (any ModelDecoder)?
+    /// The statuses that are a success, in place of the service's.
+    public var success: StatusSet?
+    /// The statuses that say that there is no such value: an optional response is `nil` then.
+    public var absent: StatusSet = []
     /// Whether it carries credentials.
     public var authentication = RouteAuthentication.required
     /// The name in errors and for wares.
@@ -32,5 +40,22 @@ public struct Request<Response: Decodable & Sendable>: Sendable {
         self.headers = headers
         self.content = content
         self.name = name ?? "\(method) \(path)"
+    }
+}
+
+extension Request {
+    /// A request for a message that is there already: its method, target, fields and content.
+    public init(_ message: HttpRequest, success: StatusSet? = nil) {
+        let isAbsolute = message.host != nil
+        let path =
+            isAbsolute
+            ? String(decoding: message.targetUri(), as: UTF8.self)
+            : String(decoding: Array(message.upstreamTarget.utf8), as: UTF8.self)
+        self.init(message.method, RoutePath(encoded: path))
+        for (name, value) in message.fields where FieldName(name).map({ !$0.isGatewayOwned && $0 != .host }) ?? true {
+            headers.append(name, value)
+        }
+        if let bytes = message.content.bytes { content = .bytes(bytes, contentType: nil) }
+        self.success = success
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import HttpWare
 
 /// Brings content piece by piece, on a thread that may wait. Used by one upload.
 protocol UploadSource: AnyObject, Sendable {

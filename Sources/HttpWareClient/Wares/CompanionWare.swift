@@ -9,7 +9,8 @@ extension [any Middleware] {
     /// The wares with their companions.
     var withCompanions: [any Middleware] {
         flatMap { ware -> [any Middleware] in
-            guard let pair = ware as? any CompanionWare else { return [ware] }
+            let own = (ware as? any GatedWare)?.ware ?? ware
+            guard let pair = own as? any CompanionWare else { return [ware] }
             return [ware, pair.companion]
         }
     }

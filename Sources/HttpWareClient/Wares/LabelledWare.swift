@@ -1,3 +1,5 @@
+import HttpWare
+
 /// A ware with its own name in records, in place of its type's name.
 public protocol LabelledWare: Ware {
     /// The name, short.
@@ -6,5 +8,10 @@ public protocol LabelledWare: Ware {
 
 extension ChainEntry {
     /// A ware as it stands in code, under its label where it has one.
-    init(inCode ware: any Ware) { self.init(ware, label: (ware as? any LabelledWare)?.label) }
+    init(inCode ware: any Ware) {
+        let gate = ware as? any GatedWare
+        // What is stored here is stored for the users of one program.
+        let own = ((gate?.ware ?? ware) as? NotModified)?.keptApart ?? gate?.ware ?? ware
+        self.init(own, label: (own as? any LabelledWare)?.label, gate: gate)
+    }
 }

@@ -10,6 +10,8 @@ public struct StatusCheck: Postware {
         self.success = StatusSet(success.isEmpty ? [] : [success.lowerBound...(success.upperBound - 1)])
     }
 
+    public init(success: ClosedRange<Int>) { self.success = StatusSet([success]) }
+
     public init(success: StatusSet) { self.success = success }
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {

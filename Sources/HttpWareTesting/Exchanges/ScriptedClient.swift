@@ -8,6 +8,14 @@ public final class ScriptedClient: HttpClient {
         var requests: [HttpRequest] = []
         var answers: [Result<HttpResponse, GatewayError>] = []
         var waiting: [Waiting] = []
+        var rules: [Rule] = []
+    }
+
+    /// What is answered to requests with a method and a path.
+    private struct Rule {
+        let method: HttpMethod
+        let path: String
+        let answer: @Sendable (HttpRequest) -> Result<HttpResponse, GatewayError>
     }
 
     private let state = Mutex(State())
@@ -31,12 +39,35 @@ public final class ScriptedClient: HttpClient {
         waiting?.answerCall(result)
     }
 
+    /// Answers each request with that method and path, however often it comes and in whatever order. The last rule for a path
+    /// counts. Requests without a rule are answered in order, by `answerCall`.
+    public func answer(
+        _ method: HttpMethod, _ path: String,
+        by answer: @escaping @Sendable (HttpRequest) -> Result<HttpResponse, GatewayError>
+    ) {
+        state.withLock { $0.rules.insert(Rule(method: method, path: path, answer: answer), at: 0) }
+    }
+
+    /// Answers such requests with a response.
+    public func answer(_ method: HttpMethod, _ path: String, with response: HttpResponse) {
+        answer(method, path) { _ in .success(response) }
+    }
+
+    /// Answers such requests with JSON.
+    public func answer(_ method: HttpMethod, _ path: String, _ status: HttpStatus = .ok, json: String) {
+        answer(method, path, with: ScriptedClient.response(status, json))
+    }
+
     /// Answers with JSON.
     public func answerCall(_ status: HttpStatus = .ok, json: String) {
+        answerCall(.success(ScriptedClient.response(status, json)))
+    }
+
+    private static func response(_ status: HttpStatus, _ json: String) -> HttpResponse {
         var response = HttpResponse(status, content: .text(json))
         // A literal that is a field value.
         try? response.fields.set(.contentType, to: "application/json")
-        answerCall(.success(response))
+        return response
     }
 
     @discardableResult
@@ -45,8 +76,13 @@ public final class ScriptedClient: HttpClient {
         completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) -> any HttpCall {
         let waiting = Waiting(completion)
+        let rule = state.withLock { state in
+            state.rules.first { $0.method == request.method && $0.path == request.path }
+        }
+        let ruled = rule?.answer(request)
         let ready = state.withLock { state -> Result<HttpResponse, GatewayError>? in
             state.requests.append(request)
+            if let ruled { return ruled }
             if !state.answers.isEmpty { return state.answers.removeFirst() }
             state.waiting.append(waiting)
             return nil

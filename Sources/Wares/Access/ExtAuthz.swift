@@ -28,6 +28,7 @@ public struct ExtAuthz: Middleware, Postware {
     private let isKeyedByCredentials: Bool
 
     public var holdsState: Bool { memory != nil }
+    public var responseContentNeed: ContentNeed { .none }
     public var contentNeed: ContentNeed { body > 0 ? .whole(upTo: body) : .none }
     public var responseStatuses: StatusSet { copyToResponse.isEmpty ? [] : .all }
 

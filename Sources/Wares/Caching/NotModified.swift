@@ -6,7 +6,7 @@ public import HttpWare
 public struct NotModified: Middleware, Postware {
     /// The maximum size of all stored responses together.
     public let maxSize: ByteCount
-    let cache: HttpCache
+    private(set) var cache: HttpCache
 
     public var failsOpen: Bool { true }
     public var holdsState: Bool { true }
@@ -22,6 +22,13 @@ public struct NotModified: Middleware, Postware {
         cache.emitsStatus = false
         cache.policy.mode = mode
         self.cache = cache
+    }
+
+    /// The same ware, whose stored responses of different clients are kept apart: with the same store.
+    public var keptApart: NotModified {
+        var copy = self
+        copy.cache.policy.mode = .private
+        return copy
     }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {

@@ -56,7 +56,7 @@ public struct PlaceholderRules: Sendable {
         return TokenHold.holdRequest(credential, HoldLimits(), kept: 0, request, exchange, at: wall) {
             request, exchange in
             guard let token = credential.current(exchange.wallNow) else {
-                return .abort(with: TokenHold.refusal(credential, nil))
+                return .abort(with: TokenHold.refusal(credential, nil, exchange))
             }
             return swap(token, of: credential, issued, &request, exchange)
         }

@@ -16,7 +16,7 @@ enum TokenHold {
         case .ready: return .wait { request, exchange in done(&request, exchange) }
         case .refused(let failure):
             exchange.note(failure.reason)
-            return .abort(with: refusal(credential, failure))
+            return .abort(with: refusal(credential, failure, exchange))
         case .held(let place):
             return .wait { request, exchange in
                 let outcome = try await place.outcome()
@@ -25,10 +25,10 @@ enum TokenHold {
                 case .ready: return done(&request, exchange)
                 case .failed(let failure):
                     exchange.note(failure.reason)
-                    return .abort(with: refusal(credential, failure))
+                    return .abort(with: refusal(credential, failure, exchange))
                 case .timedOut:
                     credential.noteTimeout()
-                    return .abort(with: refusal(credential, nil))
+                    return .abort(with: refusal(credential, nil, exchange))
                 }
             }
         }
@@ -46,11 +46,20 @@ enum TokenHold {
     }
 
     /// 503 with `Retry-After` (RFC 9110 §15.6.4): the reason, without any credential. `nil` stands for a wait that was too long.
-    static func refusal(_ credential: Credential, _ failure: CredentialFailure?) -> HttpResponse {
+    /// A client that owns the credential gets 401 if only a new login helps.
+    static func refusal(_ credential: Credential, _ failure: CredentialFailure?, _ exchange: Exchange) -> HttpResponse {
         let reason = failure?.reason ?? "no token was received in time"
+        if let failure, CredentialProblem.note(credential, failure, in: exchange), failure.endsLogin {
+            var response = HttpResponse.problem(.unauthorized, "credential \(credential.name): \(reason)")
+            response.fields.append(TokenHold.challenge)
+            return response
+        }
         var response = HttpResponse.problem(.serviceUnavailable, "credential \(credential.name): \(reason)")
         let seconds = failure?.retryAfter.map(RetryAfter.seconds) ?? 1
         response.fields.set(.retryAfter, to: seconds)
         return response
     }
+
+    /// RFC 9110 §15.5.2: a 401 has a challenge.
+    private static let challenge = FieldLine(literal: .wwwAuthenticate, "Bearer error=\"invalid_token\"")
 }

@@ -31,6 +31,7 @@ public struct TokenInject: Middleware, CredentialUser {
     public var credentialUse: CredentialUse { .injects }
     public var replacesPlaceholders: Bool { placeholders != nil }
     public var bindsAuthority: Bool { true }
+    public var fixedIdentity: Digest256? { standing.map { Digest256(of: ["token", $0.value]) } }
     public var contentNeed: ContentNeed { placeholders?.needsContent == true ? .beginning : .none }
 
     /// Adds the tokens of a credential.
@@ -105,7 +106,7 @@ public struct TokenInject: Middleware, CredentialUser {
         return TokenHold.holdRequest(credential, HoldLimits(), kept: 0, request, exchange, at: wall) {
             request, exchange in
             guard let token = credential.current(exchange.wallNow) else {
-                return .abort(with: TokenHold.refusal(credential, nil))
+                return .abort(with: TokenHold.refusal(credential, nil, exchange))
             }
             return inject(token, of: credential, into: &request, exchange)
         }
@@ -115,7 +116,7 @@ public struct TokenInject: Middleware, CredentialUser {
         _ token: IssuedToken, of credential: Credential, into request: inout HttpRequest, _ exchange: Exchange
     ) -> Verdict {
         guard let line = try? TokenInject.line(header, scheme, token.value) else {
-            return .abort(with: TokenHold.refusal(credential, nil))
+            return .abort(with: TokenHold.refusal(credential, nil, exchange))
         }
         made.keep(line, of: token.number)
         request.fields.set(line)

@@ -127,8 +127,11 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     /// client, who would take a 401 for the end of its own session.
     private func giveUp(_ credential: Credential, _ failure: CredentialFailure?, _ exchange: Exchange) -> Answer {
         exchange.note("not replayed: \(failure?.reason ?? "no token was received in time")")
-        guard onFailure == .unavailable, failure?.mayPass ?? true else { return .pass }
-        return .replace(with: TokenHold.refusal(credential, failure))
+        guard onFailure == .unavailable, failure?.mayPass ?? true else {
+            if let failure { CredentialProblem.note(credential, failure, in: exchange) }
+            return .pass
+        }
+        return .replace(with: TokenHold.refusal(credential, failure, exchange))
     }
 
     /// *Expired* is not *forbidden*: `error="invalid_token"` (RFC 6750 §3.1), or no challenge at all.

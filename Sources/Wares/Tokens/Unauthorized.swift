@@ -31,6 +31,8 @@ public struct Unauthorized: Postware, CredentialUser {
         public let path: String
         /// The origin server's challenges, as in `WWW-Authenticate`.
         public let challenges: [String]
+        /// Why there is no token any more, where a login has ended; `nil` where the origin server alone says 401.
+        public let reason: String?
     }
 
     /// The statuses of the responses that are handled.
@@ -74,7 +76,8 @@ public struct Unauthorized: Postware, CredentialUser {
             tell(
                 Event(
                     status: response.status, method: request.method, path: request.path,
-                    challenges: response.fields.values(of: .wwwAuthenticate)))
+                    challenges: response.fields.values(of: .wwwAuthenticate),
+                    reason: exchange[CredentialProblem.self]?.failure.reason))
             return .pass
         case .clear(let credential):
             exchange.note("credential \(credential.name) cleared")

@@ -22,7 +22,10 @@ import Testing
         }
     }
 
-    @Test(arguments: ["BuildingATodoApp.md", "HttpWareClient.md"])
+    @Test(arguments: [
+        "BuildingATodoApp.md", "CachingInAnApp.md", "Errors.md", "HttpWareClient.md", "Streams.md", "Testing.md",
+        "TokensAndLoggingOut.md", "WaresInSwift.md",
+    ])
     func `each block of code in an article stands in what is compiled`(article: String) throws {
         let text = try String(
             contentsOf: TutorialTests.root.appending(path: "Sources/HttpWareClient/HttpWareClient.docc/\(article)"),

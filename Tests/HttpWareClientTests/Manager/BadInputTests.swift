@@ -12,7 +12,7 @@ import Testing
         let manager = HttpManager(service: "http://127.0.0.1:9".service, client: client)
         let error = try #require(
             await #expect(throws: HttpError.self) {
-                try await manager.send(Request<Empty>(.get, RoutePath(encoded: path)))
+                try await manager.send(Request<NoContent>(.get, RoutePath(encoded: path)))
             })
         #expect(error.fault == .invalidRequest)
         #expect(error.stage == .making)
@@ -25,7 +25,7 @@ import Testing
         let manager = HttpManager(service: "http://127.0.0.1:9".service, client: client)
         let error = try #require(
             await #expect(throws: HttpError.self) {
-                try await manager.send(Request<Empty>(.delete, "/users/\(value)/notes"))
+                try await manager.send(Request<NoContent>(.delete, "/users/\(value)/notes"))
             })
         #expect(error.fault == .invalidRequest)
         #expect(client.requests.isEmpty)
@@ -38,7 +38,7 @@ import Testing
     func `a field that cannot be sent is refused when the request is made`(name: String, value: String) async throws {
         let client = ScriptedClient()
         let manager = HttpManager(service: "http://127.0.0.1:9".service, client: client)
-        var request = Request<Empty>(.get, "/")
+        var request = Request<NoContent>(.get, "/")
         request.headers.append(name, value)
         let error = try #require(await #expect(throws: HttpError.self) { try await manager.send(request) })
         #expect(error.fault == .invalidRequest)
@@ -56,7 +56,7 @@ import Testing
     @Test func `CONNECT is for proxies`() async throws {
         let manager = HttpManager(service: "http://127.0.0.1:9".service)
         let error = await #expect(throws: HttpError.self) {
-            try await manager.send(Request<Empty>(.connect, "/"))
+            try await manager.send(Request<NoContent>(.connect, "/"))
         }
         #expect(error?.fault == .invalidRequest)
     }
@@ -118,7 +118,7 @@ import Testing
         #expect(first.fields[.authorization] == "Bearer token" && first.fields[.cookie] == "a=b")
         let second = try #require(other.requests.first)
         #expect(second.receivedTarget == "/there?a=b")
-        #expect(second.fields.map(\.name).sorted() == ["Accept", "Host"])
+        #expect(second.fields.map(\.name).sorted() == ["Accept", "Accept-Encoding", "Host", "User-Agent"])
     }
 
     @Test func `303 goes on as GET without content, 307 as it was`() async throws {
@@ -130,8 +130,8 @@ import Testing
             }
         }
         let manager = HttpManager(service: try .local(origin.port))
-        _ = try await manager.send(Request<Empty>(.post, "/see", content: .text("a")))
-        _ = try await manager.send(Request<Empty>(.post, "/a/same", content: .text("a")))
+        _ = try await manager.send(Request<NoContent>(.post, "/see", content: .text("a")))
+        _ = try await manager.send(Request<NoContent>(.post, "/a/same", content: .text("a")))
         let ends = origin.requests.filter { $0.receivedTarget == "/end" }
         #expect(ends.map(\.method) == [.get, .post])
         #expect(ends.map(\.content.text) == ["", "a"])
@@ -146,7 +146,7 @@ import Testing
             continuation.finish()
         }
         let error = await #expect(throws: HttpError.self) {
-            try await manager.send(Request<Empty>(.post, "/", content: .stream(pieces)))
+            try await manager.send(Request<NoContent>(.post, "/", content: .stream(pieces)))
         }
         #expect(error?.fault == .redirect)
         #expect(origin.requests.count == 1)

@@ -1,3 +1,4 @@
+import HttpWare
 import HttpWareClient
 import HttpWareTesting
 import Testing
@@ -61,11 +62,11 @@ import Testing
         #expect(origin.requests.first?.method == .post)
     }
 
-    @Test func `a route without a response type answers Empty, whatever comes`() async throws {
+    @Test func `a route without a response type answers NoContent, whatever comes`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.ok, content: .text("<p>gone</p>")) }
         let manager = HttpManager(service: try .local(origin.port))
-        let empty: Empty = try await manager.send(DeleteTodo(id: 1))
-        #expect(empty == Empty())
+        let empty: NoContent = try await manager.send(DeleteTodo(id: 1))
+        #expect(empty == NoContent())
         #expect(origin.requests.first?.method == .delete)
         #expect(origin.requests.first?.content.isEmpty == true)
     }
@@ -120,7 +121,7 @@ import Testing
         let origin = try LocalOrigin { _ in HttpResponse(.noContent) }
         let manager = HttpManager(service: ServiceDefinition(baseURL: try BaseUrl(origin.url + "/api/v1/")))
         _ = try await manager.send(
-            Request<Empty>(.get, "/todos/\("a/b c")", query: ["q": "x y&z", "none": nil as Int?]))
+            Request<NoContent>(.get, "/todos/\("a/b c")", query: ["q": "x y&z", "none": nil as Int?]))
         #expect(origin.requests.first?.receivedTarget == "/api/v1/todos/a%2Fb%20c?q=x%20y%26z")
     }
 

@@ -1,3 +1,4 @@
+import HttpWare
 import HTTPTypes
 import HttpWareClient
 import HttpWareCombine

@@ -67,7 +67,7 @@ import Testing
         // A request of its own time limit, which passes before anything is answered.
         let clock = ManualClock()
         let slow = HttpManager(service: service, client: client, loops: ClientLoops(clock: clock))
-        var request = Request<Empty>(.get, "/slow")
+        var request = Request<NoContent>(.get, "/slow")
         request.timeouts.total = .seconds(3)
         async let answer = slow.result(of: Fixed(request: request))
         while client.waitingCount == 0 { await Task.yield() }
@@ -81,7 +81,7 @@ import Testing
     }
 
     private struct Fixed: Route {
-        let request: Request<Empty>
+        let request: Request<NoContent>
         var path: RoutePath { request.path }
         var timeouts: ExchangeTimeouts { request.timeouts }
     }

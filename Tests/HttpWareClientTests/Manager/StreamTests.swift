@@ -1,3 +1,4 @@
+import HttpWare
 import HttpWareTesting
 import Synchronization
 import Testing

@@ -72,7 +72,7 @@ import Testing
                 taken.withLock { $0 += 1 }
                 return [UInt8](repeating: 0x78, count: 65536)
             }
-            let task = Task { try await manager.send(Request<Empty>(.post, "/", content: .stream(pieces))) }
+            let task = Task { try await manager.send(Request<NoContent>(.post, "/", content: .stream(pieces))) }
             while origin.heads.isEmpty { await Task.yield() }
             var last = -1
             while last != taken.withLock({ $0 }) {
@@ -96,7 +96,7 @@ import Testing
             continuation.finish()
         }
         let error = await #expect(throws: HttpError.self) {
-            try await manager.send(Request<Empty>(.post, "/", content: .stream(pieces, length: length)))
+            try await manager.send(Request<NoContent>(.post, "/", content: .stream(pieces, length: length)))
         }
         #expect(error?.fault == .uploadFailed)
         #expect(origin.requests.isEmpty)
@@ -110,7 +110,7 @@ import Testing
             continuation.finish(throwing: Broken())
         }
         let error = await #expect(throws: HttpError.self) {
-            try await manager.send(Request<Empty>(.post, "/", content: .stream(pieces)))
+            try await manager.send(Request<NoContent>(.post, "/", content: .stream(pieces)))
         }
         #expect(error?.underlying is Broken)
         #expect(error?.side == .client)

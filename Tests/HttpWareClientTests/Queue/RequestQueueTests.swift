@@ -1,3 +1,4 @@
+import HttpWare
 import HttpWareClient
 import HttpWareTesting
 import Synchronization

@@ -52,7 +52,7 @@ import Testing
     @Test func `makeRequest can be overridden, and starts from the default`() throws {
         struct Special: Route {
             var path: RoutePath { "/special" }
-            func makeRequest(in service: ServiceDefinition) throws -> Request<Empty> {
+            func makeRequest(in service: ServiceDefinition) throws -> Request<NoContent> {
                 var request = try defaultRequest(in: service)
                 request.headers.append("X-Special", "yes")
                 request.content = .form(["a": "b c"])

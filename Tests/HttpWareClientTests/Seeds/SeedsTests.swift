@@ -124,7 +124,7 @@ import Testing
             "static let authentication = RouteAuthentication.none"),
         Row(
             "a route that answers nothing of interest",
-            "a route without a response type answers Empty, whatever comes", "struct FinishTodo: Route {"),
+            "a route without a response type answers NoContent, whatever comes", "struct FinishTodo: Route {"),
         Row(
             "a request is made by default, and otherwise where that is not enough",
             "makeRequest can be overridden, and starts from the default", "func makeRequest(in service:"),

@@ -56,7 +56,7 @@ import Testing
             continuation.yield([0x62])
             continuation.finish()
         }
-        _ = try await manager.send(Request<Empty>(.post, "/", content: .stream(pieces)))
+        _ = try await manager.send(Request<NoContent>(.post, "/", content: .stream(pieces)))
         #expect(client.requests.first?.content.text == "ab")
     }
 

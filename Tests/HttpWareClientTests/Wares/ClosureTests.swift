@@ -19,7 +19,7 @@ import Testing
                 }
             ])
         _ = try await manager.send(DeleteTodo(id: 1))
-        _ = try await manager.send(Request<Empty>(.get, "/stop", name: "Stop"))
+        _ = try await manager.send(Request<NoContent>(.get, "/stop", name: "Stop"))
         #expect(origin.requests.map(\.path) == ["/todos/1"])
         #expect(origin.requests.first?.fields["X-App"] == "todo")
         #expect(seen.withLock { $0 } == ["DeleteTodo 200", "Stop 200"])

@@ -1,3 +1,4 @@
+import Credentials
 import HttpWareClient
 import HttpWareTesting
 import Testing
@@ -44,7 +45,7 @@ import Testing
             service: try .local(origin.port),
             middlewares: try WaresInCodeTests.middlewares(Credential(name: "login", source: Token())),
             postwares: WaresInCodeTests.postwares)
-        let response = try await manager.response(of: Request<Empty>(.get, "/old/a"))
+        let response = try await manager.response(of: Request<NoContent>(.get, "/old/a"))
         #expect(response.fields["X-Seen"] == "yes")
         let request = try #require(origin.requests.first)
         #expect(request.receivedTarget == "/new/a?lang=en")
@@ -55,7 +56,7 @@ import Testing
 
     @Test func `wares that answer or refuse by themselves are built in code, too`() async throws {
         let client = ScriptedClient()
-        func status(_ ware: any Middleware, _ request: Request<Empty> = Request(.get, "/")) async throws -> Int {
+        func status(_ ware: any Middleware, _ request: Request<NoContent> = Request(.get, "/")) async throws -> Int {
             var service = ServiceDefinition(baseURL: "http://example.test", redirects: 0)
             service.success = StatusSet([100...599])
             let manager = HttpManager(service: service, client: client, middlewares: [ware])
@@ -82,6 +83,6 @@ import Testing
         // It is kept when the exchange has ended, which may be a moment after its answer.
         while records.recent(1).isEmpty { await Task.yield() }
         let report = try #require(records.recent(1).first.map(ExchangeReport.init))
-        #expect(report.wares.map(\.ware) == ["name the app", "OnResponse"])
+        #expect(report.wares.map(\.ware) == ["name the app", "client", "client", "OnResponse"])
     }
 }

@@ -19,7 +19,8 @@ import Glibc
         }
         let began = ContinuousClock.now
         let trial = StoreTrial(
-            store: DiskStore(path: rest[0], limit: limit), loop: try EventLoop.start(name: "trial"))
+            store: DiskStore(path: rest[0], limit: limit, verifier: DiskFolder.ownProgram),
+            loop: try EventLoop.start(name: "trial"))
         while !trial.store.isReady {
             guard ContinuousClock.now - began < .seconds(60) else { return say("never open") }
             usleep(1000)

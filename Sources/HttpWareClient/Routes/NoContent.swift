@@ -1,5 +1,5 @@
 /// No content: the response type of a route without a result, and the body type of a route without a body.
-public struct Empty: Codable, Sendable, Hashable {
+public struct NoContent: Codable, Sendable, Hashable {
     public init() {}
 
     /// Ignores the content.

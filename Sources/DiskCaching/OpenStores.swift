@@ -1,0 +1,30 @@
+import Glibc
+import Synchronization
+
+/// The open stores of an app, which the normal end of the program closes: an app may keep them until then, and closes
+/// nothing itself.
+final class OpenStores: Sendable {
+    static let shared = OpenStores()
+
+    private struct Place {
+        weak var store: DiskStore?
+    }
+
+    private let places = Mutex<[Place]>([])
+    /// How long the end of a program may wait for what is to be written.
+    private static let patience = Duration.seconds(2)
+
+    private init() { atexit { OpenStores.shared.closeAll() } }
+
+    func add(_ store: DiskStore) {
+        places.withLock { places in
+            places.removeAll { $0.store == nil }
+            places.append(Place(store: store))
+        }
+    }
+
+    private func closeAll() {
+        let stores = places.withLock { places in places.compactMap(\.store) }
+        for store in stores { store.close(patience: OpenStores.patience) }
+    }
+}

@@ -1,0 +1,23 @@
+public import HttpCaching
+public import HttpWare
+
+/// The same as `DiskKind`, for a program with the command `verify-store`: it verifies a file that was not closed in another
+/// process of itself.
+public struct VerifiedDiskKind: StoreKind {
+    private let kind: DiskKind
+
+    public static let name = DiskKind.name
+    public static let summary = DiskKind.summary
+    public static let outlives = DiskKind.outlives
+
+    public init?(options: inout OptionsReader, isGiven: Bool) {
+        guard let kind = DiskKind(options: &options, isGiven: isGiven) else { return nil }
+        self.kind = kind
+    }
+
+    public var folder: FilePath? { kind.folder }
+
+    public func makeStore() -> any CacheStore {
+        DiskStore(path: kind.path.path, limit: kind.maxSize, verifier: DiskFolder.ownProgram)
+    }
+}

@@ -1,0 +1,76 @@
+import HttpWare
+
+/// A client that is written as one `async` function: another transport, a cache of its own, an answer in a test.
+///
+/// ```swift
+/// struct Echo: AsyncHttpClient {
+///     func respond(to request: HttpRequest) async throws -> HttpResponse {
+///         HttpResponse(.ok, content: request.content)
+///     }
+/// }
+/// let manager = HttpManager(service: api, client: Echo())
+/// ```
+///
+/// Requests come whole, for absolute URIs, and responses are returned whole. Throw a `GatewayError` to say what went wrong; any other
+/// error is a connection that broke. The task is cancelled when the time limit of the response has passed, or nobody waits any more.
+public protocol AsyncHttpClient: HttpClient {
+    /// The response to a request.
+    func respond(to request: HttpRequest) async throws -> HttpResponse
+}
+
+extension AsyncHttpClient {
+    @discardableResult
+    public func start(
+        _ request: HttpRequest, limits: CallLimits, completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+    ) -> any HttpCall {
+        guard let loop = EventLoop.current else {
+            completion(.failure(GatewayError(.gateway, .internalError, "a client is called on a loop")))
+            return AsyncCall(nil)
+        }
+        let call = AsyncCall(completion)
+        call.task = Task.detached { [self] in
+            let result: Result<HttpResponse, GatewayError>
+            do {
+                result = .success(try await respond(to: request))
+            } catch let error as GatewayError {
+                result = .failure(error)
+            } catch {
+                result = .failure(GatewayError(.upstream, .connectionTerminated, "the client failed: \(error)"))
+            }
+            loop.execute { call.end(result) }
+        }
+        call.timer = loop.schedule(after: limits.timeout) {
+            call.end(.failure(GatewayError(.upstream, .responseTimeout, "the client did not answer in time")))
+        }
+        return call
+    }
+}
+
+/// A call of such a client.
+///
+/// Unchecked: touched on its loop only.
+private final class AsyncCall: HttpCall, @unchecked Sendable {
+    var task: Task<Void, Never>?
+    var timer: LoopTimer?
+    private var completion: ((Result<HttpResponse, GatewayError>) -> Void)?
+
+    init(_ completion: ((Result<HttpResponse, GatewayError>) -> Void)?) { self.completion = completion }
+
+    func cancel() {
+        completion = nil
+        over()
+    }
+
+    func end(_ result: Result<HttpResponse, GatewayError>) {
+        let completion = self.completion.take()
+        over()
+        completion?(result)
+    }
+
+    private func over() {
+        timer?.cancel()
+        timer = nil
+        task?.cancel()
+        task = nil
+    }
+}

@@ -1,0 +1,56 @@
+public import HttpWare
+
+/// What one call does in another way than its route or its service says.
+///
+/// ```swift
+/// let todo = try await manager.send(GetTodo(id: 7), .timeout(.seconds(5)), .tag("list"))
+/// ```
+public struct CallOption: Sendable {
+    let apply: @Sendable (inout CallChoices) -> Void
+
+    /// The maximum duration of the whole exchange, redirects and waits included.
+    public static func timeout(_ duration: Duration) -> CallOption {
+        CallOption { $0.timeouts.total = duration }
+    }
+
+    /// The time limits, in place of the route's.
+    public static func timeouts(_ timeouts: ExchangeTimeouts) -> CallOption { CallOption { $0.timeouts = timeouts } }
+
+    /// A purpose of the request, besides the route's.
+    public static func tag(_ tag: RequestTag) -> CallOption { CallOption { $0.tags.insert(tag) } }
+
+    /// A field, in place of one of that name; `nil` leaves it out.
+    public static func field(_ name: String, _ value: String?) -> CallOption { CallOption { $0.headers[name] = value } }
+
+    /// The decoder of the response.
+    public static func decoder(_ decoder: any ModelDecoder) -> CallOption { CallOption { $0.decoder = decoder } }
+
+    /// The statuses that are a success.
+    public static func success(_ statuses: StatusSet) -> CallOption { CallOption { $0.success = statuses } }
+}
+
+/// What a call may choose.
+struct CallChoices: Sendable {
+    var timeouts: ExchangeTimeouts
+    var tags: Set<RequestTag>
+    var headers: HeaderFields
+    var decoder: (any ModelDecoder)?
+    var success: StatusSet?
+}
+
+extension Request {
+    /// The request as the options of a call have it.
+    func with(_ options: [CallOption]) -> Request {
+        guard !options.isEmpty else { return self }
+        var choices = CallChoices(
+            timeouts: timeouts, tags: tags, headers: headers, decoder: decoder, success: success)
+        for option in options { option.apply(&choices) }
+        var request = self
+        request.timeouts = choices.timeouts
+        request.tags = choices.tags
+        request.headers = choices.headers
+        request.decoder = choices.decoder
+        request.success = choices.success
+        return request
+    }
+}

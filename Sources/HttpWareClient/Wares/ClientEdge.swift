@@ -1,0 +1,72 @@
+import Credentials
+import Wares
+import HttpWare
+import Capturing
+
+/// What a client does where a request leaves it, behind all other wares, which so see what the program sent and what it gets:
+/// keeps accounts apart, says what the client is, and takes codings off content.
+struct ClientEdge: Middleware, Postware {
+    /// The credentials of the chain.
+    let credentials: [Credential]
+
+    var order: WareOrder { .last }
+
+    /// Says that the `Accept-Encoding` of the request is the client's own.
+    enum AsksForCodings: ExchangeKey { typealias Value = Bool }
+
+    /// What the client calls itself where a program says nothing. RFC 9110 §10.1.5.
+    static let userAgent = "httpware/\(HarWriter.programVersion)"
+
+    func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+        if !credentials.isEmpty, exchange[WantsCredentials.self] != false { try checkAccounts(exchange) }
+        if !request.fields.contains(.userAgent) { try request.fields.set(.userAgent, to: ClientEdge.userAgent) }
+        return .pass
+    }
+
+    /// A request never goes out with the token of another account than the one that it was made for: while it waited, somebody
+    /// else may have logged in.
+    private func checkAccounts(_ exchange: Exchange) throws(AccountChanged) {
+        for credential in credentials {
+            let number = exchange[CarriedTokens.self]?.number(of: credential)
+            let isSame = exchange.principals.contains { credential.isAccount($0, ofToken: number) }
+            guard isSame else { throw AccountChanged(credential: credential.name) }
+        }
+    }
+
+    func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
+        // A part of coded content is not a whole that can be decoded. RFC 9110 §14.
+        guard exchange[AsksForCodings.self] == true, response.fields.contains(.contentEncoding),
+            !response.content.isEmpty, response.status != .partialContent, exchange.request?.method != .head
+        else { return .pass }
+        let codings = response.fields.values(of: .contentEncoding)
+        guard let decoder = ContentDecoder(codings) else {
+            throw DecodedContent.fault("the content coding \(codings.joined(separator: ", ")) was not asked for")
+        }
+        response.fields.remove(.contentEncoding)
+        guard !decoder.isIdentity else { return .pass }
+        exchange.note(codings.joined(separator: ", "), asDecision: true)
+        let filter = DecodedContent(decoder)
+        if let bytes = response.content.bytes {
+            var decoded: [UInt8] = []
+            try bytes.withUnsafeBytes { try filter.filter($0, into: &decoded) }
+            try filter.finish(into: &decoded)
+            response.content = .bytes(decoded)
+        } else {
+            exchange.filterResponseContent(with: filter)
+            exchange.responseContentChanges()
+            // Its length is that of the coded content.
+            response.content = .streamed()
+        }
+        return .pass
+    }
+}
+
+/// Another account logged in while the request waited, so it was not sent.
+public struct AccountChanged: Error, Sendable, CustomStringConvertible {
+    /// The name of the credential.
+    public let credential: String
+
+    public init(credential: String) { self.credential = credential }
+
+    public var description: String { "the account of credential \(credential) changed while the request waited" }
+}

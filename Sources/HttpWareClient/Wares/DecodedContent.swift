@@ -1,0 +1,27 @@
+import HttpWare
+
+/// Content as it was before it was coded. Used on one loop only.
+final class DecodedContent: ContentFilter {
+    private let decoder: ContentDecoder
+
+    /// The codings that are asked for, as `Accept-Encoding` lists them.
+    static let accepted = "gzip, br, zstd"
+
+    init(_ decoder: ContentDecoder) { self.decoder = decoder }
+
+    var comesFirst: Bool { true }
+
+    func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
+        do {
+            try decoder.decode(input) { output.append(contentsOf: $0) }
+        } catch {
+            throw DecodedContent.fault("\(error)")
+        }
+    }
+
+    func finish(into output: inout [UInt8]) throws {
+        do { try decoder.finish() } catch { throw DecodedContent.fault("\(error)") }
+    }
+
+    static func fault(_ reason: String) -> GatewayError { GatewayError(.upstream, .responseMalformed, reason) }
+}
