@@ -92,7 +92,7 @@ import Wares
     }
 
     @Test func `the README names only wares that are there`() throws {
-        let names = BuiltinWares.all.map(\.name.text)
+        let names = BuiltinWares.all.map { $0.name.text }
         let lines = try Repository.text("README.md").components(separatedBy: "\n")
         let start = try #require(lines.firstIndex(of: "| purpose | wares |"), "no table")
         var named: [String] = []

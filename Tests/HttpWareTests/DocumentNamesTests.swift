@@ -18,7 +18,7 @@ import Testing
 
     /// The files of the folders that people write; what fuzzing and building leave there is not among them.
     private static func files() throws -> [URL] {
-        var files = [root.appending(path: "README.md")]
+        var files = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"].map { root.appending(path: $0) }
         for folder in ["Sources", "Tests", "conf", "docker"] {
             let walk = FileManager.default.enumerator(
                 at: root.appending(path: folder), includingPropertiesForKeys: [.isRegularFileKey])

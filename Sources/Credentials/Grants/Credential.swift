@@ -51,12 +51,22 @@ public final class Credential: Sendable {
     /// `account` says whose tokens these are, such as a user's id: responses that are stored for one account are not for
     /// another. Without it, the credential makes up a name, keeps it with the tokens, and makes up another one when its tokens
     /// are forgotten (`clear`) or replaced (`put`).
-    public init(
+    public convenience init(
         name: String, source: any TokenSource, store: (any TokenStore)? = nil, account: String? = nil,
         refreshBefore: Duration = .seconds(60)
     ) {
+        self.init(
+            name: name, source: source, store: store, account: account, refreshBefore: refreshBefore,
+            keepsBeforeUse: true)
+    }
+
+    /// The same with the order of a gateway, or that of a client: see `CredentialDefinition.keepsBeforeUse`.
+    package init(
+        name: String, source: any TokenSource, store: (any TokenStore)?, account: String? = nil,
+        refreshBefore: Duration = .seconds(60), keepsBeforeUse: Bool
+    ) {
         var definition = CredentialDefinition(name: name, grant: .clientCredentials)
-        definition.keepsBeforeUse = true
+        definition.keepsBeforeUse = keepsBeforeUse
         definition.refreshBefore = refreshBefore
         self.definition = definition
         lineage = TokenLineage()

@@ -1,6 +1,7 @@
 import Foundation
 import GatewayConfig
 import HttpGateway
+import HttpWare
 import Testing
 import Wares
 
@@ -14,7 +15,7 @@ import Wares
         let result = ConfigurationReader(
             wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
         ).read(path: "/httpware.yaml")
-        #expect(result.errors.map(\.description) == [])
+        #expect(result.errors.map(\.description).isEmpty)
         #expect(result.configuration != nil)
     }
 

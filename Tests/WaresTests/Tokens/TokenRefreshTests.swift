@@ -312,7 +312,7 @@ import Testing
 
     @Test func `a token that is refused before it is written is followed by the next one`() async throws {
         let store = SlowStore()
-        let credential = Credential(name: "orders", source: Counting(), store: store)
+        let credential = Credential(name: "orders", source: Counting(), store: store, keepsBeforeUse: false)
         let exchange = try TestExchange([TokenRefresh(credential: credential), TokenInject(credential: credential)])
         exchange.upstream.respond(with: .refused(invalidToken))
         let pending = await exchange.start(.get("/"))
