@@ -43,10 +43,10 @@ enum LocalAddress {
         return text.hasPrefix("localhost:") ? "127.0.0.1" + text.dropFirst(9) : text
     }
 
-    /// An origin server: a port alone is one of this machine, and a host without a scheme is asked in clear text.
+    /// An origin server: a port alone is one of this machine, and a host without a scheme, if it has a dot or a port, is asked in clear text.
     static func url(_ text: String) -> String {
         if let port = port(text) { return "http://127.0.0.1:\(port)" }
-        return text.contains("://") || text.isEmpty ? text : "http://\(text)"
+        return text.contains("://") || !text.contains(where: { $0 == ":" || $0 == "." }) ? text : "http://\(text)"
     }
 
     private static func port(_ text: String) -> String? {

@@ -22,7 +22,7 @@ import Wares
     @Test(arguments: [
         ("3000", "http://127.0.0.1:3000"), (":3000", "http://127.0.0.1:3000"),
         ("localhost:3000", "http://localhost:3000"), ("app.test", "http://app.test"),
-        ("https://app.test/x", "https://app.test/x"),
+        ("https://app.test/x", "https://app.test/x"), ("nonsense", "nonsense"),
     ])
     func `an origin server is known as people write it`(text: String, url: String) {
         #expect(LocalAddress.url(text) == url)

@@ -93,7 +93,7 @@ def _(t: Trial) -> None:
         result = ask(*command)
         expect_same(f"{command}: {result.stderr}", result.returncode, 0)
     # A configuration that is named, or is there, counts.
-    check("cannot be read" in ask("trace", "-c", "missing.yaml").stderr)
+    check("does not exist" in ask("trace", "-c", "missing.yaml").stderr)
     (empty / "httpware.yaml").write_text("version: 1\nlisteners: { web: { bind: '127.0.0.1:1' } }\nroutes: []\n")
     check("no admin listener; add admin" in (result := ask("trace")).stderr, result)
     (empty / "httpware.yaml").unlink()
