@@ -71,11 +71,8 @@ struct ConfigurationOption: ParsableArguments {
 
     /// Why a file cannot be read; `nil` if it can.
     private static func fault(of file: String) -> String? {
-        let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor < 0 else {
-            close(descriptor)
-            return nil
-        }
+        // Not opened: who writes into a pipe would take that for the reader.
+        guard access(file, R_OK) != 0 else { return nil }
         return switch errno {
         case ENOENT: "does not exist; httpware init writes one"
         case EACCES: "you may not read it"
