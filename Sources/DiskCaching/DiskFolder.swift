@@ -82,7 +82,7 @@ public final class DiskFolder: Sendable {
         unlock()
     }
 
-    /// Writes a short file; there is none if that fails.
+    /// Writes a short file. If that fails, the file is removed.
     private static func replace(_ path: String, by text: String) {
         let descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return }
@@ -128,7 +128,7 @@ public final class DiskFolder: Sendable {
 
     private func isClean(_ status: stat) -> Bool { DiskFolder.read(mark) == DiskFolder.text(status) }
 
-    /// The text of a short file; `nil` if there is none.
+    /// The text of a short file; `nil` if the file does not exist.
     private static func read(_ path: String) -> String? {
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }

@@ -35,7 +35,7 @@ public final class DiskStore: CacheStore {
         var unwritten = 0
         var saidAt: Int64?
         var whenIdle: [@Sendable () -> Void] = []
-        /// Who waits until the file is open, or cannot be opened.
+        /// The callers that wait until the file is open, or until opening has failed.
         var whenOpened: [LoopWait<Void>] = []
         /// Keys that were invalidated before the file was open; `nil` after too many: then nothing in the file counts.
         var invalidatedEarly: Set<UInt64>? = []

@@ -25,7 +25,7 @@ public struct CredentialFailure: Error, Equatable, Sendable {
     public internal(set) var retryAfter: Duration?
     /// Whether there may be a new token in a while. If not, the refusal of the present one is the last word.
     public let mayPass: Bool
-    /// What a program's own source of tokens threw; `nil` for a token endpoint. Two failures may be equal whatever theirs is.
+    /// The error that a program's own source of tokens threw; `nil` for a token endpoint. It does not count when failures are compared.
     public let cause: (any Error)?
 
     /// Something that is needed for a token could not be reached.

@@ -243,7 +243,7 @@ struct CredentialState {
     /// The authorization server refused this refresh token for good.
     mutating func spend(_ refreshToken: Secret) { spentRefreshToken = refreshToken }
 
-    /// What is kept was looked at, for the account that it belongs to.
+    /// The store was read: takes over the account of the stored tokens.
     mutating func adoptAccount(of stored: StoredTokens?) {
         if let stored { account.adopt(stored, firstToken: tokensIssued + 1) }
         account.isRead = true

@@ -1,7 +1,7 @@
 import Glibc
 import HttpWare
 
-/// Who listens on a port already, for an error. Read from `/proc`, which shows the processes of other users to the administrator only.
+/// Finds the process that listens on a port, for an error message. Reads `/proc`, which shows the processes of other users to root only.
 enum PortHolder {
     /// Why an address cannot be listened on, with the process that has it.
     static func reason(_ error: any Error, _ address: SocketAddress) -> String {

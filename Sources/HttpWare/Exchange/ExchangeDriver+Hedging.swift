@@ -42,7 +42,7 @@ extension ExchangeDriver {
     /// Whether all of the request is at hand, as it was sent, and it asks for nothing but a response.
     private var mayBeSentTwice: Bool {
         let request = exchange.heldRequest
-        // A token that took a placeholder's place is for the endpoint that it was allowed for.
+        // Where a placeholder was replaced by a token, the token is allowed for that endpoint only.
         guard request.upgrade == nil, request.method != .connect, !request.expectsContinue, exchange.tokenSwaps == nil
         else { return false }
         if request.content.isEmpty { return inward.isWhole }

@@ -48,7 +48,7 @@ extension AsyncHttpClient {
 
 /// A call of such a client.
 ///
-/// Unchecked: touched on its loop only.
+/// Unchecked: made, ended and cancelled on its loop only. The task holds it to hand it back to that loop, and reads nothing of it.
 private final class AsyncCall: HttpCall, @unchecked Sendable {
     var task: Task<Void, Never>?
     var timer: LoopTimer?
