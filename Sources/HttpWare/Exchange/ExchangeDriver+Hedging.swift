@@ -71,7 +71,8 @@ extension ExchangeDriver {
         guard let service = plan.service else { return stream.cancel() }
         exchange.record.attempts += 1
         attempt.record.sendStarted = loop.now.nanoseconds
-        var options = requestOptions(service, attempt.endpoint)
+        var options = HeadEncoder.RequestOptions()
+        setOptions(&options, service, attempt.endpoint)
         let content = contentForHedges
         options.framing = .ofRequest(
             sending: exchange.heldRequest.content.extent, method: exchange.heldRequest.method,

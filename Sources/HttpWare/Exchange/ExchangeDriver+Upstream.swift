@@ -269,7 +269,8 @@ extension ExchangeDriver: ConnectionWaiter {
         let exchange = self.exchange
         phase = .awaitingResponse
         exchange.record.sendStarted = loop.now.nanoseconds
-        var options = requestOptions(service, call.endpoint)
+        var options = HeadEncoder.RequestOptions()
+        setOptions(&options, service, call.endpoint)
         let outgoing = exchange.tokenSwaps?.outgoing
         options.outgoing = outgoing
         if exchange.tokenSwaps != nil { exchange.tokenSwaps?.wasSent = true }
@@ -317,9 +318,9 @@ extension ExchangeDriver: ConnectionWaiter {
         }
     }
 
-    /// What is said of the gateway and of the endpoint in a request's head.
-    func requestOptions(_ service: UpstreamService, _ endpoint: Endpoint?) -> HeadEncoder.RequestOptions {
-        var options = HeadEncoder.RequestOptions()
+    /// Sets what a request's head says of the gateway and of the endpoint. In place: returned options would be copied.
+    @inline(__always)
+    func setOptions(_ options: inout HeadEncoder.RequestOptions, _ service: UpstreamService, _ endpoint: Endpoint?) {
         if !service.defaults.isEmpty { options.defaults = service.defaults }
         if server.settings.addsVia { options.via = exchange.heldRequest.version }
         options.upgrade = exchange.heldRequest.upgrade
@@ -330,7 +331,6 @@ extension ExchangeDriver: ConnectionWaiter {
                 if let line = endpoint.key.hop?.credentials { options.defaults += [line] }
             }
         }
-        return options
     }
 
     /// What the `Host` field says; `nil` leaves the request's own.
