@@ -88,8 +88,6 @@ final class AdminServer: @unchecked Sendable {
                 loop.stop()
             }
         }
-        // A thread that is never joined would be kept.
-        Task.detached { [loop] in loop.join() }
         if !handsOver { removeSocketFile() }
     }
 

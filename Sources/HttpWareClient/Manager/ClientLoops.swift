@@ -1,3 +1,4 @@
+import Dispatch
 import HttpWare
 
 /// The threads of a client's exchanges. They start with the first request, and all managers of the process share them
@@ -73,7 +74,13 @@ public final class ClientLoops: Sendable {
             return state.loops
         }
         for loop in loops { loop.stop() }
-        await Task.detached { for loop in loops { loop.loop.join() } }.value
+        await withCheckedContinuation { ended in
+            // Tasks share a few threads, and none of these may wait.
+            DispatchQueue.global().async {
+                for loop in loops { loop.loop.join() }
+                ended.resume()
+            }
+        }
     }
 }
 
