@@ -223,8 +223,13 @@ public final class DiskStore: CacheStore {
         }
         if let known { return known }
         if isOpen() { return find(key, where: isSelected) }
-        let isAwaited = self.isAwaited && state.withLock { if case .underWay = $0.opening { true } else { false } }
-        return isAwaited ? .mustWait : .none(hasOthers: false)
+        guard isAwaited else { return .none(hasOthers: false) }
+        // It may have been opened since.
+        switch state.withLock({ $0.opening }) {
+        case .isOpen: return find(key, where: isSelected)
+        case .underWay: return .mustWait
+        case .notYet, .failed, .closed: return .none(hasOthers: false)
+        }
     }
 
     public func load(_ key: CacheKey) async -> [StoredResponse] {
