@@ -190,7 +190,7 @@ let package = Package(
             name: "HttpWareCombine",
             dependencies: ["HttpWareClient", .product(name: "OpenCombine", package: "OpenCombine")],
             swiftSettings: settings),
-        .target(name: "HttpWareTesting", dependencies: ["HttpWare"], swiftSettings: settings),
+        .target(name: "HttpWareTesting", dependencies: ["HttpWare", "CSystemShims"], swiftSettings: settings),
         .executableTarget(
             name: "TodoExample", dependencies: ["HttpWareClient", "HttpWareTesting"], swiftSettings: settings),
         .executableTarget(

@@ -19,6 +19,9 @@ void *csystem_current_loop(void);
 /// Sets the loop of the calling thread; null when it ends.
 void csystem_set_current_loop(void *loop);
 
+/// Lets a child process have no descriptor from that one on. `actions` are `posix_spawn_file_actions_t`. Answers 0, or the error.
+int csystem_spawn_close_from(void *actions, int first);
+
 /// Names the calling thread for tools; at most 15 bytes are kept.
 void csystem_name_thread(const char *name);
 

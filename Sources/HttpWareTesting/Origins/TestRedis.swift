@@ -1,3 +1,4 @@
+import CSystemShims
 import Glibc
 import HttpWare
 import Synchronization
@@ -49,6 +50,8 @@ public final class TestRedis: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+        // Foundation's pipes are inherited: who reads one to its end would wait for the end of this server, too.
+        _ = csystem_spawn_close_from(&actions, 3)
         let arguments = words.map { strdup($0) }
         defer { for argument in arguments { free(argument) } }
         var started: pid_t = 0
