@@ -47,7 +47,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
     private var sink: LogSink
 
     public var failsOpen: Bool { true }
-    public var observesWares: Bool { wares || members.contains(.wares) }
+    public var observesWares: Bool { wares || members.contains(.item(.wares)) }
     public var counter: any WareCounter { sink }
 
     /// The most members that can be chosen.
@@ -103,9 +103,9 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
             for (member, key) in preparedMembers { write(member, key, request, exchange, &line, &time) }
             return line.byte(0x7d)
         }
-        for member in LogMember.usual { write(member, [], request, exchange, &line, &time) }
+        for item in LogMember.Item.usual { AccessLog.write(item, request, exchange, &line, &time) }
         if !preparedFields.isEmpty { writeFields(request, &line) }
-        if wares { write(.wares, [], request, exchange, &line, &time) }
+        if wares { AccessLog.write(.wares, request, exchange, &line, &time) }
         line.byte(0x7d)
     }
 
@@ -115,6 +115,25 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
         _ time: inout LogTime
     ) {
         switch member {
+        case .item(let item): AccessLog.write(item, request, exchange, &line, &time)
+        case .requestField(let name):
+            request.fields.withReceivedValue(of: name) { value in
+                line.member(key)
+                if redact.contains(name) { line.raw("\"…\"") } else { line.json(value) }
+            }
+        case .responseField(let name):
+            guard let value = exchange.responseFieldValue(name) else { return }
+            line.member(key)
+            if redact.contains(name) { line.raw("\"…\"") } else { value.withUnsafeBufferPointer { line.json($0) } }
+        }
+    }
+
+    // Of the item alone: a log line passes here 21 times.
+    private static func write(
+        _ item: LogMember.Item, _ request: HttpRequest, _ exchange: Exchange, _ line: inout LogLine,
+        _ time: inout LogTime
+    ) {
+        switch item {
         case .time:
             line.member("\"time\":\"")
             time.write(exchange.wallNow, to: &line)
@@ -169,15 +188,6 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
         case .wares:
             line.member("\"wares\":")
             line.raw(Array(exchange.record.waresJson.utf8))
-        case .requestField(let name):
-            request.fields.withReceivedValue(of: name) { value in
-                line.member(key)
-                if redact.contains(name) { line.raw("\"…\"") } else { line.json(value) }
-            }
-        case .responseField(let name):
-            guard let value = exchange.responseFieldValue(name) else { return }
-            line.member(key)
-            if redact.contains(name) { line.raw("\"…\"") } else { value.withUnsafeBufferPointer { line.json($0) } }
         }
     }
 

@@ -2,18 +2,20 @@ public import HttpWare
 
 /// A member of a JSON line of the access log.
 public enum LogMember: Sendable, Hashable {
-    case time, client, method, target, host, `protocol`, status, bytes, unfilteredBytes, duration, principal, upstream
-    case route, service, responder, userAgent, referer, id, traceId, fault, end, wares
+    /// What an exchange always has, or may have.
+    public enum Item: String, Sendable, CaseIterable {
+        case time, client, method, target, host, `protocol`, status, bytes, unfilteredBytes, duration, principal
+        case upstream, route, service, responder, userAgent, referer, id, traceId, fault, end, wares
+
+        /// Those of a line, unless others are chosen.
+        static let usual = allCases.filter { $0 != .wares }
+    }
+
+    case item(Item)
     /// A field of the request as it was received.
     case requestField(FieldName)
     /// A field of the response as it went to the client.
     case responseField(FieldName)
-
-    /// Those of a line, unless others are chosen.
-    static let usual: [LogMember] = [
-        .time, .client, .method, .target, .host, .protocol, .status, .bytes, .unfilteredBytes, .duration, .principal,
-        .upstream, .route, .service, .responder, .userAgent, .referer, .id, .traceId, .fault, .end,
-    ]
 }
 
 extension LogMember: OptionValue {
@@ -23,13 +25,13 @@ extension LogMember: OptionValue {
     }
 
     private static let words: [(name: String, member: LogMember)] =
-        (usual + [.wares]).map { ("\($0)", $0) } + [("trace.id", .traceId)]
+        Item.allCases.map { ($0.rawValue, .item($0)) } + [("trace.id", .item(.traceId))]
 
     public var optionText: String {
         switch self {
+        case .item(let item): item.rawValue
         case .requestField(let name): "request.header.\(name.lowercased)"
         case .responseField(let name): "response.header.\(name.lowercased)"
-        default: "\(self)"
         }
     }
 
