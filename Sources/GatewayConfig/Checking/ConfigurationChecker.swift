@@ -14,6 +14,15 @@ struct ConfigurationChecker {
     private let storeKinds: [any StoreKind.Type]
     private let isForClient: Bool
 
+    /// What other programs call them.
+    private static let otherWords = [
+        "server": "listeners", "servers": "listeners", "http": "listeners", "frontend": "listeners",
+        "frontends": "listeners", "entrypoints": "listeners", "upstream": "services", "upstreams": "services",
+        "backend": "services", "backends": "services", "clusters": "services", "routers": "routes",
+        "locations": "routes", "virtualhosts": "routes", "virtual_hosts": "routes", "middlewares": "chains",
+        "plugins": "chains", "filters": "chains", "handlers": "chains", "logging": "log",
+    ]
+
     static let nouns = ["listeners", "credentials", "stores", "services", "chains", "routes", "admin", "log"]
     private static let mostListeners = 100
     private static let mostRoutes = 10_000
@@ -209,8 +218,11 @@ struct ConfigurationChecker {
     // MARK: Nouns
 
     private mutating func checkKeys(_ entries: [ConfigNode.Entry]) {
-        for entry in entries where !Self.nouns.contains(entry.key) {
-            let near = didYouMean(entry.key, among: Self.nouns + ["version", "include"])
+        // What begins with x- holds values for anchors.
+        for entry in entries where !Self.nouns.contains(entry.key) && !entry.key.hasPrefix("x-") {
+            let near =
+                Self.otherWords[entry.key.lowercased()].map { "; here it is \"\($0)\"" }
+                ?? didYouMean(entry.key, among: Self.nouns + ["version", "include"])
             diagnostics.error(at: entry.location, entry.key.shortened, "unknown key\(near)")
         }
     }

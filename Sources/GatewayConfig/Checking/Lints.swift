@@ -24,7 +24,10 @@ struct Lints {
                     "has no route; it answers every request with 404")
             }
         }
-        for route in routes { checkPassthrough(route, listeners) }
+        for route in routes {
+            checkPassthrough(route, listeners)
+            checkPaths(route)
+        }
         checkReach(routes, listeners)
         var order = ChainOrder()
         for listener in listeners {
@@ -40,6 +43,25 @@ struct Lints {
         diagnostics.warning(
             at: route.serviceName?.location ?? route.location, "routes[\(route.index)].service",
             "passthrough matches on forward listeners only, and this route has none")
+    }
+
+    /// Patterns that other programs have, and that mean something else here.
+    private mutating func checkPaths(_ route: RouteDefinition) {
+        for pattern in route.match.paths {
+            let keyPath = "routes[\(route.index)].match.path"
+            if pattern.source == "/*" {
+                diagnostics.warning(
+                    at: route.location, keyPath, "/* matches a path of one segment; write /** for every path")
+            }
+            for segment in pattern.source.split(separator: "/") where segment.hasPrefix(":") {
+                let name = segment.dropFirst()
+                guard name.utf8.first.map({ UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0 | 0x20 }) == true else {
+                    continue
+                }
+                diagnostics.warning(
+                    at: route.location, keyPath, ":\(name) matches this text alone; write {\(name)} for any segment")
+            }
+        }
     }
 
     // MARK: Routes that are never reached

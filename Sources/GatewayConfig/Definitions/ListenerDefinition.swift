@@ -89,6 +89,7 @@ public struct ListenerDefinition: Sendable {
         self.name = name
         location = options.location
         bindLocation = options.location(of: "bind")
+        options.recognize(["address": "bind", "listen": "bind", "port": "bind", "ssl": "tls", "http": "http2"])
         options.read("bind", into: &bind)
         options.require("bind")
         options.read("mode", into: &mode)

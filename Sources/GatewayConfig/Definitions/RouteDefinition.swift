@@ -36,6 +36,12 @@ public struct RouteDefinition: Sendable {
         self.name = name ?? "routes[\(index)]"
         self.index = index
         location = options.location
+        options.recognize([
+            "location": "match", "rule": "match", "matches": "match", "backend": "service", "backends": "service",
+            "upstream": "service", "cluster": "service", "proxy_pass": "service", "reverse_proxy": "service",
+            "middlewares": "chain", "filters": "chain", "plugins": "chain", "handlers": "chain",
+            "entrypoints": "listener",
+        ])
         options.read("listener", into: &listeners)
         options.read("match") { match.read(&$0) }
         for key in Self.matchKeys {
@@ -57,9 +63,7 @@ public struct RouteDefinition: Sendable {
                 options.fail(at: "with", "\(node.shown) is not a map; write ware: {options}, or ware: false")
             }
         }
-        if options.isMap, !options.isGiven("service"), !options.isGiven("split"), !options.isGiven("chain") {
-            options.fail("has no service, split or chain; write one of them")
-        }
+        options.require(anyOf: ["service", "split", "chain"], "has no service, split or chain; write one of them")
     }
 }
 

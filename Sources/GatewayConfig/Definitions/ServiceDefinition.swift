@@ -134,6 +134,12 @@ public struct ServiceDefinition: Sendable {
         self.name = name
         location = options.location
         hashKeyLocation = options.location(of: "hashKey")
+        options.recognize([
+            "url": "baseUrl", "address": "baseUrl", "server": "endpoints", "servers": "endpoints",
+            "targets": "endpoints",
+            "loadbalancer": "balance", "loadbalancing": "balance", "lb_policy": "balance", "ssl": "tls",
+            "healthchecks": "healthCheck", "health_checks": "healthCheck",
+        ])
         readEndpoints(&options)
         options.read("balance", into: &balance)
         options.readKey("hashKey", into: &hashKey)

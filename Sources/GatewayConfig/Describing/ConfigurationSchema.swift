@@ -23,6 +23,7 @@ public struct ConfigurationSchema: Sendable {
             "title": "httpware configuration",
             "type": "object",
             "properties": .map(properties),
+            "patternProperties": ["^x-": ["description": "values for anchors"]],
             "additionalProperties": false,
             "$defs": .map(definitions),
         ]

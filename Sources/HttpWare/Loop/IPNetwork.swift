@@ -42,6 +42,17 @@ public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
         self.init(address, prefixLength: length)
     }
 
+    /// The network in which an address lies that is written with a length, such as 10.0.0.0/8 of `10.0.0.1/8`; `nil` for anything else.
+    init?(cutting text: some StringProtocol) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let address = IPAddress(parts[0]),
+            let zero = IPNetwork("\(address.isIPv4 ? "0.0.0.0" : "::")/\(parts[1])")
+        else { return nil }
+        let (high, low) = (address.high & zero.highMask, address.low & zero.lowMask)
+        let cut = address.isIPv4 ? IPAddress(ipv4: UInt32(truncatingIfNeeded: low)) : IPAddress(ipv6: high, low)
+        self.init(cut, prefixLength: zero.prefixLength)
+    }
+
     /// Whether the network holds an address. An IPv4-mapped address counts as the IPv4 address.
     public func contains(_ other: IPAddress) -> Bool {
         let other = other.unmapped

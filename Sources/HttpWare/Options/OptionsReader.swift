@@ -41,6 +41,10 @@ public struct OptionsReader: Sendable {
     let objects: NamedObjects
     var entries: [ConfigNode.Entry] = []
     var known: [String] = []
+    /// Names that other programs have for what a key of this map says.
+    private var otherWords: [String: String] = [:]
+    /// What has to be there and is not: one of these keys.
+    private var missing: [(keys: [String], keyPath: String, message: String)] = []
 
     /// Reads a map, or nothing. Anything else is an error, and then read as nothing. `objects` are what the options may name.
     public init(_ node: ConfigNode, keyPath: String, naming objects: NamedObjects = NamedObjects()) {
@@ -125,7 +129,13 @@ public struct OptionsReader: Sendable {
     public mutating func require(_ key: String) {
         markRequired(key)
         guard !isDescribing, isMap, !isGiven(key) else { return }
-        diagnostics.error(at: location, path(key), "is missing, and there is no default")
+        missing.append(([key], path(key), "is missing, and there is no default"))
+    }
+
+    /// At least one of the keys has to be there; the message says so where none is. Call it after reading them.
+    public mutating func require(anyOf keys: [String], _ message: String) {
+        guard !isDescribing, isMap, !keys.contains(where: isGiven) else { return }
+        missing.append((keys, keyPath, message))
     }
 
     /// Exactly one of the keys has to be there. Call it after reading them.
@@ -139,7 +149,7 @@ public struct OptionsReader: Sendable {
         guard !isDescribing, isMap else { return }
         let given = keys.filter(isGiven)
         if given.isEmpty {
-            diagnostics.error(at: location, keyPath, "needs \(keys.joinedByOr)")
+            missing.append((keys, keyPath, "needs \(keys.joinedByOr)"))
         } else if given.count > 1 {
             fail(at: given[1], "cannot be combined with \(given[0]); write only one of \(keys.joinedByOr)")
         }
@@ -173,11 +183,14 @@ public struct OptionsReader: Sendable {
         if let entry = entry(key) { diagnostics.error(at: entry.location, path(key), message) }
     }
 
+    /// Names that other programs have for a key of this map: whoever writes one is told the key.
+    public mutating func recognize(_ words: [String: String]) { otherWords.merge(words) { first, _ in first } }
+
     /// Leaves all keys unread: the map as a whole is a mistake.
     mutating func skip() { known += entries.map(\.key) }
 
     /// Whether there was a mistake so far.
-    public var hasErrors: Bool { diagnostics.hasErrors }
+    public var hasErrors: Bool { diagnostics.hasErrors || !missing.isEmpty }
 
     /// Records something doubtful.
     public mutating func warn(at key: String? = nil, _ message: String) {
@@ -197,13 +210,20 @@ public struct OptionsReader: Sendable {
 
     /// Reports the keys that nothing asked for, and returns all that was found. Nested maps report their own.
     public mutating func finish() -> [ConfigError] {
-        if !isDescribing {
-            for entry in entries where !known.contains(entry.key) {
-                let near = didYouMean(entry.key, among: known)
-                let key = entry.key.unicodeScalars.count > 80 ? String(entry.key.prefix(80)) + "…" : entry.key
-                diagnostics.error(at: entry.location, path(key), "unknown option\(near)")
-            }
+        guard !isDescribing else { return diagnostics.all }
+        var meant: Set<String> = []
+        for entry in entries where !known.contains(entry.key) {
+            let other = otherWords[entry.key.lowercased()]
+            if let key = other ?? nearest(to: entry.key, among: known) { meant.insert(key) }
+            let near = other.map { "; here it is \"\($0)\"" } ?? didYouMean(entry.key, among: known)
+            let key = entry.key.unicodeScalars.count > 80 ? String(entry.key.prefix(80)) + "…" : entry.key
+            diagnostics.error(at: entry.location, path(key), "unknown option\(near)")
         }
+        // What was written under a wrong name is not missing.
+        for lack in missing where meant.isDisjoint(with: lack.keys) {
+            diagnostics.error(at: location, lack.keyPath, lack.message)
+        }
+        missing = []
         return diagnostics.all
     }
 
@@ -239,6 +259,7 @@ public struct OptionsReader: Sendable {
                 NeededCapture(name: $0, keyPath: keyPath, location: node.location)
             }
             if T.self == String.self || T.self == FilePath.self { warnOfPlaceholder(in: text, at: node, keyPath) }
+            if T.self == Template.self || T.self == ContentTemplate.self { warnOfVariable(in: text, at: node, keyPath) }
             return value
         } catch {
             let isSecret = node.isSecret || T.isSecret
@@ -246,6 +267,25 @@ public struct OptionsReader: Sendable {
             let problem = (isSecret ? nil : error.problem) ?? "\(shown) is not \(withArticle(T.optionType))"
             diagnostics.error(at: node.location, keyPath, isSecret ? problem : "\(problem); \(error.hint)")
             return nil
+        }
+    }
+
+    /// nginx' variables, and the placeholders that say the same.
+    private static let variables = [
+        "remote_addr": "client.ip", "realip_remote_addr": "peer.ip", "host": "request.host",
+        "http_host": "request.host",
+        "uri": "request.path", "request_uri": "request.url", "request_method": "request.method",
+        "request_id": "exchange.id", "remote_user": "principal", "ssl_client_s_dn": "tls.subject",
+    ]
+
+    /// A text with placeholders may hold a variable of nginx, which is text here.
+    private mutating func warnOfVariable(in text: String, at node: ConfigNode, _ keyPath: String) {
+        guard !node.isSecret else { return }
+        for part in text.split(separator: "$", omittingEmptySubsequences: false).dropFirst() {
+            let name = String(part.prefix { $0 == "_" || $0.isASCII && $0.isLetter })
+            guard let placeholder = OptionsReader.variables[name] else { continue }
+            diagnostics.warning(
+                at: node.location, keyPath, "$\(name) is sent as it stands; the placeholder is {\(placeholder)}")
         }
     }
 
