@@ -135,6 +135,24 @@ import Testing
         #expect(try Self.facts(keeper).issuer == "CN=httpware: no certificate yet")
     }
 
+    @Test func `a certificate that somebody asks for is used, even if it ends earlier`() async throws {
+        let setting = try Setting()
+        let keeper = try setting.keeper()
+        _ = await setting.step(keeper)
+        setting.authority.behave { $0.days = 30 }
+        #expect(keeper.orderNow("a.test", on: setting.loop.loop))
+        #expect(!keeper.orderNow("b.test", on: setting.loop.loop))
+        for _ in 0..<500 {
+            let facts = try Self.facts(keeper)
+            if facts.end - facts.start == .seconds(30 * 86_400) { break }
+            // Sockets and files have no manual clock: this waits for another thread, not for time to pass.
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        keeper.stop()
+        let facts = try Self.facts(keeper)
+        #expect(facts.end - facts.start == .seconds(30 * 86_400))
+    }
+
     @Test func `while another process orders, nothing is asked of the authority`() async throws {
         let setting = try Setting()
         let keeper = try setting.keeper()

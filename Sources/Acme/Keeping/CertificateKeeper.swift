@@ -107,7 +107,7 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Takes the state of a name's files, and its certificate if it is a later one than what is there. Answers whether it was.
+    /// Takes the state of a name's files, and its certificate if it is another one than what is there. Answers whether it was.
     @discardableResult
     private func readFiles(of name: String) throws(AcmeFailure) -> Bool {
         let identity = try folder.identity(of: name)
@@ -116,7 +116,6 @@ public final class CertificateKeeper: Sendable {
         return kept.withLock { kept in
             kept[name]?.state = state
             guard let facts, facts.names.contains(name), kept[name]?.facts != facts else { return false }
-            if let former = kept[name]?.facts, former.end > facts.end { return false }
             kept[name]?.identity = identity
             kept[name]?.facts = facts
             return true

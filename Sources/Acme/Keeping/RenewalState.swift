@@ -38,9 +38,6 @@ struct RenewalState: Sendable, Equatable {
         notBefore = now + pause
     }
 
-    /// An order succeeded.
-    mutating func succeeded() { self = RenewalState() }
-
     // MARK: When
 
     /// When the next order is to begin.
