@@ -35,7 +35,7 @@ let fuzzTargets: [Target] =
         .target(
             name: "FuzzSupport",
             dependencies: [
-                "HttpWare", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Capturing", "Wares",
+                "HttpWare", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Acme", "Capturing", "Wares",
                 "GatewayConfig",
                 "HttpWareClient", "HttpWareRedis", "HttpWareTesting",
             ],
@@ -46,7 +46,7 @@ let fuzzTargets: [Target] =
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
             "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
             "TunnelBytes", "ProxyHeader", "Placeholders", "CaptureFilter", "CapturedMessages", "CaptureRecords",
-            "TraceContext", "FilePaths", "JsonEdits", "StickyToken",
+            "TraceContext", "FilePaths", "JsonEdits", "StickyToken", "AcmeAnswers",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
@@ -151,6 +151,7 @@ let package = Package(
             name: "DiskCaching", dependencies: ["HttpCaching", "HttpWare", "CLmdb"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
+        .target(name: "Acme", dependencies: ["HttpWare", "Credentials"], swiftSettings: settings + dataPath),
         .target(name: "Capturing", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
         .target(
             name: "DiskCapturing", dependencies: ["Capturing", "HttpCaching", "HttpWare"],
@@ -168,13 +169,13 @@ let package = Package(
         .target(
             name: "GatewayConfig",
             dependencies: [
-                "HttpWare", "Capturing", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams"),
+                "HttpWare", "Acme", "Capturing", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: settings),
         .target(
             name: "HttpGateway",
             dependencies: [
-                "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
+                "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
                 "HttpWareRedis", "GatewayConfig", "CInspectorPage",
             ],
             swiftSettings: settings + dataPath),
@@ -196,7 +197,7 @@ let package = Package(
         .executableTarget(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "Capturing", "DiskCaching", "HttpCaching", "HttpWare", "Wares",
+                "HttpGateway", "GatewayConfig", "Acme", "Capturing", "DiskCaching", "HttpCaching", "HttpWare", "Wares",
                 "CSystemShims",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -210,6 +211,9 @@ let package = Package(
         .target(
             name: "StoreRig", dependencies: ["HttpCaching", "HttpWare"], path: "Tests/StoreRig", swiftSettings: settings
         ),
+        .testTarget(
+            name: "AcmeTests", dependencies: ["Acme", "Credentials", "HttpWare", "HttpWareTesting"],
+            swiftSettings: settings),
         .testTarget(name: "CapturingTests", dependencies: ["Capturing", "HttpWare"], swiftSettings: settings),
         .testTarget(
             name: "DiskCapturingTests", dependencies: ["DiskCapturing", "Capturing", "HttpWare"],

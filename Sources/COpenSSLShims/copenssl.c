@@ -177,3 +177,8 @@ int copenssl_reason(unsigned long error, int *is_ssl) {
     *is_ssl = ERR_GET_LIB(error) == ERR_LIB_SSL;
     return ERR_GET_REASON(error);
 }
+
+void copenssl_refuse_tickets(SSL *session) {
+    SSL_set_options(session, SSL_OP_NO_TICKET);
+    SSL_set_num_tickets(session, 0);
+}

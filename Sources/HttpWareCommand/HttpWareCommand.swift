@@ -23,7 +23,7 @@ import HttpGateway
             FilesCommand.self,
             WithCommand.self,
             InspectCommand.self,
-            CaCommand.self,
+            CaCommand.self, AcmeCommand.self,
             HealthCommand.self,
             SchemaCommand.self,
             WaresCommand.self,

@@ -15,6 +15,7 @@ import Testing
         "DiskCaching": [""],
         "DiskCapturing": [""],
         "Credentials": ["Grants", "Validation"],
+        "Acme": ["Client", "Keeping", "Messages"],
         "Capturing": ["Filter", "Har", "Json", "Messages", "Model", "Store", "Tap"],
         "Wares": [
             "", "Access", "Caching", "Content", "Debugging", "Fields", "Files", "Holding", "Limits", "Logging",
@@ -39,18 +40,19 @@ import Testing
         "Capturing": ["HttpWare"],
         "DiskCapturing": ["HttpWare", "HttpCaching", "Capturing"],
         "Credentials": ["HttpWare"],
+        "Acme": ["HttpWare", "Credentials"],
         "Wares": ["HttpWare", "HttpCaching", "Capturing", "Credentials"],
         "HttpWareRedis": ["HttpWare", "HttpCaching", "Credentials", "Wares"],
-        "GatewayConfig": ["HttpWare", "Capturing", "HttpCaching", "Credentials"],
+        "GatewayConfig": ["HttpWare", "Acme", "Capturing", "HttpCaching", "Credentials"],
         "HttpGateway": [
-            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
+            "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
             "HttpWareRedis", "GatewayConfig",
         ],
         "HttpWareClient": ["HttpWare", "Capturing", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
         "HttpWareCombine": ["HttpWareClient"],
         "HttpWareTesting": ["HttpWare"],
         "HttpWareCommand": [
-            "HttpWare", "Capturing", "HttpCaching", "DiskCaching", "Wares", "GatewayConfig", "HttpGateway",
+            "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "Wares", "GatewayConfig", "HttpGateway",
         ],
     ]
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "authority.h"
+#include "certify.h"
 #include "jose.h"
 
 struct ssl_st;
@@ -56,6 +57,9 @@ int copenssl_add_chain(struct ssl_ctx_st *context, struct x509_st *certificate);
 /// Sets who chooses a certificate by the name that a client asks for.
 void copenssl_set_name_callback(
     struct ssl_ctx_st *context, int (*body)(struct ssl_st *, int *, void *), void *argument);
+
+/// Gives the client of this session no ticket, and takes none.
+void copenssl_refuse_tickets(struct ssl_st *session);
 
 /// Sets who gives the stapled OCSP response.
 void copenssl_set_staple_callback(struct ssl_ctx_st *context, int (*body)(struct ssl_st *, void *), void *argument);

@@ -88,6 +88,7 @@ struct ConfigurationChecker {
                 chain.entries.middlewares.contains { ($0.ware as? any CredentialUser)?.replacesPlaceholders == true }
             }
         }
+        diagnostics.append(AcmeRules(listeners).diagnostics.all)
         let pathReadings = PathReadings(&listeners)
         var credentialRules = CredentialRules()
         for listener in listeners {

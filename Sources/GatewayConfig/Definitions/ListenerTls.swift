@@ -1,3 +1,4 @@
+public import Acme
 public import HttpWare
 
 /// The checked TLS settings of a listener: its certificates were read, and their keys match.
@@ -10,8 +11,16 @@ public struct ListenerTls: Sendable {
         case request
     }
 
-    /// The context that was built from the files.
+    /// The context that was built from the files. With `acme`, sessions begin with what `live` has in its place.
     public let context: TlsContext
+    /// How it gets certificates by itself; `nil` if it has those of files only.
+    public let acme: AcmeSettings?
+    /// The place of these settings.
+    let acmeLocation: SourceLocation
+    /// Takes the context's place while the listener runs.
+    public let live = LiveTls()
+    /// What the context is built from, without the certificates of `acme`.
+    private let server: TlsContext.Server
     /// From the connection to the end of its handshake.
     public let handshakeTimeout: Duration
     /// Whether clients are asked for a certificate.
@@ -40,9 +49,16 @@ public struct ListenerTls: Sendable {
         options.read("minVersion", into: &least, doc: "the lowest version")
         var timeout = Duration.seconds(10)
         options.read("handshakeTimeout", into: &timeout, in: .milliseconds(100) ... .seconds(3600))
+        let hasAcme = options.isGiven("acme")
+        var acme: AcmeSettings?
+        options.read("acme", doc: "gets certificates by itself, from an authority that speaks ACME") {
+            acme = AcmeSettings(options: &$0, isGiven: hasAcme, files: files)
+        }
         guard isGiven, !options.isDescribing else { return nil }
-        if options.isGiven("certificates") || options.isGiven("cert") || !options.isGiven("key") {
+        if options.isGiven("certificates") || options.isGiven("cert") {
             options.requireOne(of: "cert", "certificates")
+        } else if !hasAcme, !options.isGiven("key") {
+            options.fail("needs cert, certificates or acme")
         }
         if options.isGiven("certificates"), options.isEmpty("certificates") {
             options.fail(at: "certificates", "is empty; write at least one")
@@ -63,8 +79,12 @@ public struct ListenerTls: Sendable {
         server.clientAuthorities = clientCa
         server.requiresClientCertificate = clientCertificates != .request
         server.leastVersion = least.version
+        if acme != nil { server.live = live }
+        self.server = server
+        self.acme = acme
+        acmeLocation = options.location(of: "acme")
         do throws(TlsFault) {
-            context = try TlsContext(server: server)
+            context = try ListenerTls.context(server, first: acme?.domains.first)
         } catch {
             options.fail(at: clientCa == nil ? nil : "clientCa", error.reason)
             return nil
@@ -72,6 +92,24 @@ public struct ListenerTls: Sendable {
         handshakeTimeout = timeout
         asksForCertificates = clientCa != nil
         requiresCertificates = clientCa != nil && clientCertificates != .request
+    }
+
+    /// The context with a certificate that says that there is none yet, if there are none of files.
+    private static func context(_ server: TlsContext.Server, first name: String?) throws(TlsFault) -> TlsContext {
+        var server = server
+        if server.identities.isEmpty, let name, let made = try CertificateKey().selfSigned(for: name) {
+            server.identities = [made]
+        }
+        return try TlsContext(server: server)
+    }
+
+    /// Lets sessions that begin from now on show these certificates behind those of files, and answer these challenges.
+    public func use(_ identities: [TlsIdentity], challenges: [TlsChallenge]) throws(TlsFault) {
+        var server = self.server
+        server.identities += identities
+        server.challenges = challenges
+        server.live = nil
+        live.use(try TlsContext(server: server))
     }
 }
 

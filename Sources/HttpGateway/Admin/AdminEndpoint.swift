@@ -41,7 +41,8 @@ struct AdminEndpoint: Sendable {
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
         probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
             + captures(subject) + rules(subject) + breaks() + credentials(subject) + holds(subject) + cache(subject)
-            + offline(subject) + maintenance(subject) + explanations(subject) + (ui ? page(subject.pageFolder) : [])
+            + offline(subject) + maintenance(subject) + certificates(subject) + explanations(subject)
+            + (ui ? page(subject.pageFolder) : [])
     }
 }
 

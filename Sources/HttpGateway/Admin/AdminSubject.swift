@@ -25,6 +25,8 @@ struct AdminSubject: Sendable {
     }
     /// The rules for a while; `nil` if the gateway has none.
     var rules: GatewayRules?
+    /// The certificates that listeners get by themselves; `nil` if the gateway has none.
+    var certificates: ListenerCertificates?
     /// The folder of the rules' archives, and whether the admin listener has a token.
     var rulesDir = ""
     var hasToken = false

@@ -30,6 +30,8 @@ public final class Gateway: @unchecked Sendable {
     private var running: RunningConfiguration
     private var sockets: ListenerSockets
     private var admin: AdminServer?
+    /// Gets the certificates of listeners that have no files of them.
+    private let certificates = ListenerCertificates()
     private var isDraining = false
     private var inheritance: Inheritance
     /// The process that is to go on in this one's place, while it does not serve yet.
@@ -87,6 +89,7 @@ public final class Gateway: @unchecked Sendable {
         if let source, watches { try watch(source) }
         keepRecords(for: configuration, loops: loops)
         try refuseUnfitting(configuration)
+        let keepers = try certificates.prepare(configuration.listeners)
         try sockets.requireFree(configuration.listeners)
         let bound = try sockets.rebound(to: configuration.listeners, loops: loops)
         Socket.raiseDescriptorLimit()
@@ -114,6 +117,7 @@ public final class Gateway: @unchecked Sendable {
         }
         (configuration.placeholders as? PlaceholderRun)?.report { [log] in log.write(.warning, $0) }
         let left = Countdown(loops)
+        certificates.use(keepers, for: configuration.listeners, on: workers[0].loop)
         swap(to: running, bound) { [control] in control.execute { if left.countDown() { self.serves() } } }
         sockets.closeInherited()
     }
@@ -150,6 +154,7 @@ public final class Gateway: @unchecked Sendable {
         control.run()
         inbox.received = nil
         signals.close()
+        certificates.stop()
         watcher?.close()
         for worker in workers {
             worker.loop.execute {
@@ -171,6 +176,7 @@ public final class Gateway: @unchecked Sendable {
 
     private func drain(idleFor idle: Duration = LoopListener.usualIdle) {
         isDraining = true
+        certificates.stop()
         status.change { $0.isDraining = true }
         // Touched on the control loop only.
         let left = Countdown(workers.count)
@@ -253,8 +259,10 @@ public final class Gateway: @unchecked Sendable {
         }
         guard !isDraining else { return endReload(.failed("the gateway is draining")) }
         let bound: ListenerSockets
+        let keepers: ListenerCertificates.Keepers
         let former = admin
         do {
+            keepers = try certificates.prepare(next.configuration.listeners)
             try rebindAdmin(next.configuration.admin)
             do {
                 bound = try sockets.rebound(to: next.configuration.listeners, loops: workers.count)
@@ -277,6 +285,7 @@ public final class Gateway: @unchecked Sendable {
             changes: next.changes.count, warnings: result.errors.filter { $0.severity == .warning })
         let left = Countdown(workers.count)
         let control = self.control
+        certificates.use(keepers, for: next.configuration.listeners, on: workers[0].loop)
         swap(to: next, bound) { control.execute { if left.countDown() { self.endReload(outcome) } } }
     }
 
@@ -420,7 +429,7 @@ public final class Gateway: @unchecked Sendable {
             replay: { order, name throws(GatewayError) in
                 try await worker.loop.submit { () throws(GatewayError) in try worker.replay(order, listener: name) }
             },
-            rules: rules
+            rules: rules, certificates: certificates
         ) {
             [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }
@@ -467,7 +476,8 @@ public final class Gateway: @unchecked Sendable {
                 Worker.Listener(
                     socket: socket.number, descriptor: socket.isTaken ? nil : socket.descriptors[index],
                     definition: socket.listener,
-                    router: parts.0, intercept: parts.1,
+                    router: certificates.router(parts.0, for: socket.listener, among: next.configuration.listeners),
+                    intercept: parts.1,
                     mostConnections: max(1, socket.listener.limits.connections / workers.count))
             }
             let services = Array(next.services.services.values)

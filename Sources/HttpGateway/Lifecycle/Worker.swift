@@ -14,7 +14,7 @@ final class Worker: @unchecked Sendable {
         let descriptor: Int32?
         let definition: ListenerDefinition
         /// Of this loop only: others do not count its references.
-        let router: RouteTable
+        let router: any ExchangeRouter
         /// Which tunnels are read; `nil` where none is.
         let intercept: InterceptRules?
         let mostConnections: Int

@@ -16,6 +16,8 @@ final class SideCall: HttpCall {
     private let givenHost: String?
     /// Content beyond the limit is left where it is, in place of failing the call: only the head matters.
     private let cutsContent: Bool
+    /// By which servers are verified; `nil` trusts whom the system trusts.
+    private let trust: TlsContext?
     private var response = HttpResponse(.ok)
     private var content: [UInt8] = []
     private var redirectsLeft: Int
@@ -24,7 +26,7 @@ final class SideCall: HttpCall {
 
     init(
         _ request: HttpRequest, _ limits: CallLimits, _ transport: LoopTransport, to given: Endpoint? = nil,
-        host givenHost: String? = nil, cutsContent: Bool = false,
+        host givenHost: String? = nil, cutsContent: Bool = false, trusting trust: TlsContext? = nil,
         _ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) {
         exchange = Exchange(loop: transport.loop)
@@ -34,6 +36,7 @@ final class SideCall: HttpCall {
         self.given = given
         self.givenHost = givenHost
         self.cutsContent = cutsContent
+        self.trust = trust
         self.completion = completion
         redirectsLeft = limits.redirects
         deniesPrivate = limits.deniesPrivate
@@ -84,7 +87,7 @@ final class SideCall: HttpCall {
         }
         if let given { return connect(to: given) }
         let isSecure = request.scheme == "https"
-        let tls = isSecure ? SystemTrust.shared.client : nil
+        let tls = isSecure ? trust ?? SystemTrust.shared.client : nil
         guard !isSecure || tls != nil else {
             return finish(.failure(GatewayError(.gateway, .internalError, "OpenSSL cannot make a context")))
         }

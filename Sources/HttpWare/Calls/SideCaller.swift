@@ -3,7 +3,12 @@
 ///
 /// A value without state: any ware, and what works in the background, may have its own.
 public struct SideCaller: HttpClient {
-    public init() {}
+    private let trust: TlsContext?
+
+    public init() { trust = nil }
+
+    /// One that verifies servers by this client's context, in place of the system's trust.
+    public init(trusting context: TlsContext) { trust = context }
 
     @discardableResult
     public func start(
@@ -14,7 +19,7 @@ public struct SideCaller: HttpClient {
             completion(.failure(GatewayError(.gateway, .internalError, "a call of the gateway's own begins on a loop")))
             return NoCall()
         }
-        let call = SideCall(request, limits, transport, completion)
+        let call = SideCall(request, limits, transport, trusting: trust, completion)
         call.begin()
         return call
     }

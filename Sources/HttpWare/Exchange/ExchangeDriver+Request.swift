@@ -21,7 +21,7 @@ extension ExchangeDriver: RequestReceiver {
                 plan = intercepted
             } else {
                 plan = try router.plan(for: exchange)
-                if let added = server.addedWares { plan = added.plan(with: plan, for: exchange) }
+                if let added = server.addedWares, !plan.isOwn { plan = added.plan(with: plan, for: exchange) }
             }
         } catch {
             // Which route is meant is not known, and no other may stand in for it.

@@ -339,6 +339,11 @@ public final class LoopListener: ExchangeSource {
 extension LoopListener: TlsHandshakeOwner {
     func handshakeDone(_ handshake: TlsHandshake) {
         ended(handshake)
+        if handshake.session.wasChallenge {
+            handshake.session.shutdown()
+            handshake.socket.close()
+            return tellIfEmpty()
+        }
         switch handshake.session.applicationProtocol {
         case .http11, nil: serveConnection(handshake.socket, handshake.session, handshake.peer)
         case .h2:

@@ -9,13 +9,15 @@ public final class ExchangePlan: Sendable {
 
     /// The service is one of several that share the route's requests.
     let isShare: Bool
+    /// The gateway answers by itself, and no wares are put before those of the chain while it runs.
+    let isOwn: Bool
     /// The same with the service that gets the request while this one is down; `nil`: none does.
     let fallback: ExchangePlan?
     private let diversions = ThreadLock<[ObjectIdentifier: ExchangePlan]>([:])
 
     /// Makes a plan. Each service of `fallbacks` takes the place of the one before it while that is down.
     public init(
-        chain: WareChain, service: UpstreamService?, route: String?, isShare: Bool = false,
+        chain: WareChain, service: UpstreamService?, route: String?, isShare: Bool = false, isOwn: Bool = false,
         fallbacks: [UpstreamService] = []
     ) {
         fallback = fallbacks.first.map {
@@ -26,6 +28,7 @@ public final class ExchangePlan: Sendable {
         self.service = service
         self.route = route
         self.isShare = isShare
+        self.isOwn = isOwn
     }
 
     /// The same for requests that a ware sends to another service. Made once for each, as exchanges are counted by their plan.
@@ -41,7 +44,8 @@ public final class ExchangePlan: Sendable {
     /// The same with another chain, or as an object of its own.
     func copy(with chain: WareChain? = nil) -> ExchangePlan {
         ExchangePlan(
-            chain: chain ?? self.chain, service: service, route: route, isShare: isShare, fallbacks: fallbacks)
+            chain: chain ?? self.chain, service: service, route: route, isShare: isShare, isOwn: isOwn,
+            fallbacks: fallbacks)
     }
 
     private var fallbacks: [UpstreamService] {

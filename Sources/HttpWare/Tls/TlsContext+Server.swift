@@ -21,6 +21,10 @@ extension TlsContext {
         public var requiresClientCertificate = true
         /// The lowest version.
         public var leastVersion = Version.tls12
+        /// Takes the place of this context while the listener runs; `nil` where nothing does.
+        public var live: LiveTls?
+        /// The challenges of tls-alpn-01 that are to be answered.
+        public var challenges: [TlsChallenge] = []
 
         /// A server that shows these.
         public init(identities: [TlsIdentity]) { self.identities = identities }
@@ -38,6 +42,7 @@ extension TlsContext {
         guard !options.identities.isEmpty else { throw TlsFault(.material, "there is no certificate") }
         var groups: [Group] = []
         var staples: [OpaquePointer: TlsStaple] = [:]
+        var challenges: [String: OpaquePointer] = [:]
         do throws(TlsFault) {
             for identity in options.identities {
                 let leaves = try TlsContext.certificates(of: identity.chain)
@@ -55,8 +60,13 @@ extension TlsContext {
                 }
                 if let file = identity.staple { staples[used] = try TlsContext.staple(file) }
             }
+            for challenge in options.challenges {
+                let made = try TlsContext.makeChallenge(challenge)
+                if let former = challenges.updateValue(made, forKey: challenge.name) { SSL_CTX_free(former) }
+            }
         } catch {
             for group in groups { SSL_CTX_free(group.pointer) }
+            for challenge in challenges.values { SSL_CTX_free(challenge) }
             throw error
         }
         var exact: [String: OpaquePointer] = [:]
@@ -75,7 +85,8 @@ extension TlsContext {
         self.init(
             groups[0].pointer, protocols: ApplicationProtocol.wire(options.protocols) + former,
             others: groups.dropFirst().map(\.pointer), exact: exact,
-            wildcards: wildcards, staples: staples, asksForClientCertificate: options.clientAuthorities != nil)
+            wildcards: wildcards, staples: staples, asksForClientCertificate: options.clientAuthorities != nil,
+            live: options.live, challenges: challenges)
         setCallbacks()
     }
 
@@ -124,6 +135,7 @@ extension TlsContext {
     private func setCallbacks() {
         let own = Unmanaged.passUnretained(self).toOpaque()
         if !others.isEmpty { copenssl_set_name_callback(pointer, chooseByName, own) }
+        if !challenges.isEmpty { SSL_CTX_set_client_hello_cb(pointer, answerChallenge, own) }
         for context in [pointer] + others {
             SSL_CTX_set_alpn_select_cb(context, chooseProtocol, own)
             if !staples.isEmpty { copenssl_set_staple_callback(context, giveStaple, own) }

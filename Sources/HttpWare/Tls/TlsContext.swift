@@ -23,12 +23,16 @@ public final class TlsContext: @unchecked Sendable {
     let asksForClientCertificate: Bool
     /// Signs the certificate of each session; `nil` where the context has certificates of its own.
     let authority: CertificateAuthority?
+    /// Where the context is replaced while the listener runs: the one that takes its place. `nil` where it never is.
+    let live: LiveTls?
+    /// The contexts that answer challenges of tls-alpn-01, by the name that is asked for.
+    let challenges: [String: OpaquePointer]
 
     init(
         _ pointer: OpaquePointer, protocols: [UInt8], others: [OpaquePointer] = [],
         exact: [String: OpaquePointer] = [:], wildcards: [String: OpaquePointer] = [:],
         staples: [OpaquePointer: TlsStaple] = [:], asksForClientCertificate: Bool = false,
-        authority: CertificateAuthority? = nil
+        authority: CertificateAuthority? = nil, live: LiveTls? = nil, challenges: [String: OpaquePointer] = [:]
     ) {
         self.pointer = pointer
         self.protocols = protocols
@@ -38,12 +42,19 @@ public final class TlsContext: @unchecked Sendable {
         self.staples = staples
         self.asksForClientCertificate = asksForClientCertificate
         self.authority = authority
+        self.live = live
+        self.challenges = challenges
     }
 
     deinit {
         SSL_CTX_free(pointer)
         for other in others { SSL_CTX_free(other) }
+        for challenge in challenges.values { SSL_CTX_free(challenge) }
     }
+
+    /// What new sessions begin with.
+    @inline(__always)
+    var current: TlsContext { live?.context ?? self }
 
     /// The version of OpenSSL that the program runs with.
     public static var libraryVersion: String { String(cString: OpenSSL_version(OPENSSL_VERSION)) }

@@ -23,7 +23,7 @@ public final class TlsSession {
     /// The largest piece that goes into one record. RFC 8446 §5.1.
     static let recordSize = 16384
 
-    private let pointer: OpaquePointer
+    let pointer: OpaquePointer
     private let context: TlsContext
     private let peer: TlsPeer?
     private let descriptor: Int32
@@ -41,7 +41,8 @@ public final class TlsSession {
     }
 
     /// The server's side of a connection; `nil` without memory.
-    init?(server context: TlsContext, socket: TlsSocket, descriptor: Int32) {
+    init?(server listener: TlsContext, socket: TlsSocket, descriptor: Int32) {
+        let context = listener.current
         guard let pointer = SSL_new(context.pointer) else { return nil }
         self.pointer = pointer
         self.context = context
@@ -145,6 +146,15 @@ public final class TlsSession {
         guard let bytes, count > 0 else { return nil }
         return ApplicationProtocol(
             rawValue: String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self))
+    }
+
+    /// The handshake was all that the peer wanted: it answered a challenge of tls-alpn-01, and nothing may follow. RFC 8737 §3.
+    var wasChallenge: Bool {
+        guard !context.challenges.isEmpty else { return false }
+        var bytes: UnsafePointer<UInt8>?
+        var count: UInt32 = 0
+        SSL_get0_alpn_selected(pointer, &bytes, &count)
+        return UnsafeBufferPointer(start: bytes, count: Int(count)).elementsEqual(TlsChallenge.protocolName.utf8)
     }
 
     /// Who the client is, if it was asked for a certificate and showed one; it was verified then.

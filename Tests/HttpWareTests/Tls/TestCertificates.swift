@@ -45,6 +45,14 @@ final class TestCertificates: Sendable {
             chain: file("\(name).pem"), key: file("\(key ?? name).key"), staple: staple.map { file($0) })
     }
 
+    /// What `openssl` says about these bytes.
+    func ask(_ arguments: [String], _ input: [UInt8]) throws -> String {
+        let file = folder.appending(path: UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data(input).write(to: file)
+        return run(arguments + ["-in", file.path])
+    }
+
     private func path(_ name: String) -> String { folder.appending(path: name).path }
 
     private static let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]

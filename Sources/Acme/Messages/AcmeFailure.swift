@@ -1,0 +1,83 @@
+import Credentials
+import HttpWare
+
+/// Why a certificate authority issued no certificate.
+public struct AcmeFailure: Error, Sendable, Equatable, CustomStringConvertible {
+    /// What sort of failure it is.
+    public enum Kind: Sendable, Equatable {
+        /// The authority was not reached, or did not answer in time.
+        case unreachable
+        /// The authority refused, with this type of problem, without the prefix that all have.
+        case refused(String)
+        /// The authority's answer is not what RFC 8555 says.
+        case badAnswer
+        /// The order took too long, or too many calls.
+        case endless
+        /// Something on this side: a file, or memory.
+        case local
+    }
+
+    /// What sort of failure it is.
+    public let kind: Kind
+    /// What was seen, for people: starts in lower case, ends without a full stop.
+    public let reason: String
+    /// How long the authority asks to wait before the next try.
+    public var retryAfter: Duration?
+
+    /// The reason.
+    public var description: String { reason }
+
+    init(_ kind: Kind, _ reason: String, retryAfter: Duration? = nil) {
+        self.kind = kind
+        self.reason = reason
+        self.retryAfter = retryAfter
+    }
+
+    static func badAnswer(_ what: String) -> AcmeFailure {
+        AcmeFailure(.badAnswer, "the certificate authority's answer is not valid: \(what)")
+    }
+
+    /// Whether the authority refused with a problem of this type.
+    func isRefusal(_ type: String) -> Bool { kind == .refused(type) }
+}
+
+/// A problem document of a certificate authority. RFC 8555 §6.7, RFC 9457.
+struct AcmeProblem: Equatable {
+    /// The type, without the prefix of ACME's errors.
+    let type: String
+    /// What it says, of the subproblems too, on one line and cut.
+    let detail: String
+
+    private static let prefix = "urn:ietf:params:acme:error:"
+    /// How many subproblems are told.
+    private static let mostParts = 5
+
+    /// Reads a problem; what is missing is empty.
+    init(_ json: JsonValue) {
+        let type = json["type"]?.string ?? ""
+        self.type = type.hasPrefix(AcmeProblem.prefix) ? String(type.dropFirst(AcmeProblem.prefix.count)) : type
+        let parts = (json["subproblems"]?.elements ?? []).prefix(AcmeProblem.mostParts).map { part in
+            let name = part["identifier"]?["value"]?.string.map { "\(AcmeProblem.line($0)): " } ?? ""
+            return name + AcmeProblem.line(part["detail"]?.string ?? "")
+        }
+        detail = ([AcmeProblem.line(json["detail"]?.string ?? "")] + parts).filter { !$0.isEmpty }.joined(
+            separator: "; ")
+    }
+
+    /// The problem as a failure.
+    func failure(_ what: String, status: Int? = nil, retryAfter: Duration? = nil) -> AcmeFailure {
+        let name = type.isEmpty ? status.map { "status \($0)" } ?? "no reason given" : AcmeProblem.line(type)
+        return AcmeFailure(
+            .refused(type), "\(what): \(name)\(detail.isEmpty ? "" : ": \(detail)")", retryAfter: retryAfter)
+    }
+
+    /// A peer's text on one line, without control characters, cut.
+    static func line(_ text: String) -> String {
+        let scalars = text.unicodeScalars.prefix(300).map {
+            $0.value < 0x20 || (0x7f...0x9f).contains($0.value) ? " " : $0
+        }
+        var line = String.UnicodeScalarView()
+        line.append(contentsOf: scalars)
+        return String(line)
+    }
+}

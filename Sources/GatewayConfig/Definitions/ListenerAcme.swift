@@ -1,0 +1,120 @@
+import Acme
+import Credentials
+import HttpWare
+
+extension AcmeSettings {
+    /// The most names of a listener: each has a certificate of its own.
+    private static let mostDomains = 1000
+    /// The largest file of roots.
+    private static let mostAuthorities = 1 << 20
+
+    /// Reads `listeners.NAME.tls.acme`; `nil` when it is not given, or wrong.
+    init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles) {
+        var domains: [AcmeDomain] = []
+        options.read("domains", into: &domains, doc: "the DNS names; each has a certificate of its own")
+        var directory = AcmeSettings.letsEncrypt
+        options.read("directory", into: &directory, doc: "the URL of the authority's directory; Let's Encrypt")
+        var email: String?
+        options.read("email", into: &email, doc: "the address that the authority may write to")
+        let authorities = TlsFiles.read(
+            "ca", &options, files,
+            doc: "PEM: the authorities that sign the certificate of the directory's server, in place of the system's")
+        var challenge = ChallengeKind.tlsAlpn01
+        options.read("challenge", into: &challenge, doc: "how control of the names is proved")
+        var store: FilePath?
+        options.read("store", into: &store, doc: "the folder of accounts, keys and certificates")
+        var listener: String?
+        options.read(
+            "listener", into: &listener,
+            doc: "the listener without TLS that answers http-01; those on port 80")
+        var profile: String?
+        options.read("profile", into: &profile, doc: "the profile of the certificates, if the authority has several")
+        let hasAccount = options.isGiven("externalAccount")
+        var account: ExternalAccount?
+        options.read("externalAccount", doc: "the account of the authority that this one belongs to") {
+            account = ExternalAccount(options: &$0, isGiven: hasAccount)
+        }
+        if isGiven || options.isDescribing {
+            options.require("domains")
+            options.require("store")
+        }
+        guard isGiven, !options.isDescribing else { return nil }
+        if options.isGiven("domains"), options.isEmpty("domains") {
+            options.fail(at: "domains", "is empty; write the DNS names that the certificates are for")
+        }
+        if domains.count > AcmeSettings.mostDomains {
+            options.fail(at: "domains", "has more than \(AcmeSettings.mostDomains) names")
+        }
+        if Set(domains.map(\.name)).count < domains.count { options.fail(at: "domains", "names a domain twice") }
+        if let email, !AcmeSettings.isAddress(email) {
+            options.fail(at: "email", "\(email.quotedForErrors) is not an address such as anna@example.com")
+        }
+        if !directory.isSecure, !directory.isLoopback {
+            options.fail(at: "directory", "is not https; keys and certificates need it")
+        }
+        if listener != nil, challenge != .http01 {
+            options.fail(at: "listener", "has no effect without challenge: http-01")
+        }
+        guard !options.hasErrors, let store else { return nil }
+        self.init(domains: domains.map(\.name), store: store.path)
+        self.directory = directory
+        self.email = email
+        self.authorities = authorities?.bytes
+        self.challenge = challenge
+        self.listener = listener
+        self.profile = profile
+        externalAccount = account
+    }
+
+    /// One address, as a `mailto` URI takes it without escapes. RFC 6068 §2.
+    private static func isAddress(_ text: String) -> Bool {
+        let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+        return parts.count == 2 && !parts[0].isEmpty && isDomain(parts[1].lowercased())
+            && parts[0].utf8.allSatisfy {
+                switch $0 {
+                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2b, 0x2d, 0x2e, 0x5f: true
+                default: false
+                }
+            }
+    }
+}
+
+extension ExternalAccount {
+    /// Reads `externalAccount`; `nil` when it is not given, or wrong.
+    fileprivate init?(options: inout OptionsReader, isGiven: Bool) {
+        var keyId: String?
+        options.read("keyId", into: &keyId, doc: "the identifier that the authority gave")
+        var macKey: Secret?
+        options.readSecret("macKey", into: &macKey, doc: "the key that the authority gave, in base64url")
+        if isGiven || options.isDescribing {
+            options.require("keyId")
+            options.require("macKey")
+        }
+        guard isGiven, !options.isDescribing, let keyId, let macKey else { return nil }
+        let bytes = Base64.decodeUrl(macKey.revealed.utf8.filter { $0 != UInt8(ascii: "=") })
+        guard let bytes, bytes.count >= 16 else {
+            options.fail(at: "macKey", "is not a key of at least 16 bytes in base64url")
+            return nil
+        }
+        self.init(keyId: keyId, macKey: bytes)
+    }
+}
+
+/// A DNS name that a certificate can be ordered for.
+private struct AcmeDomain: OptionValue {
+    let name: String
+
+    static let optionType = "domain"
+    var optionText: String { name }
+
+    init(optionText: String) throws(OptionMistake) {
+        name = optionText.lowercased()
+        if name.hasPrefix("*.") {
+            throw OptionMistake(
+                "a wildcard needs the challenge dns-01, which is not supported; write each name, or use cert and key")
+        }
+        guard AcmeSettings.isDomain(name) else {
+            throw OptionMistake("write a DNS name such as www.example.com")
+        }
+    }
+}

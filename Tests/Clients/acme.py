@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""The gateway's certificates from a real certificate authority: Debian's pebble, and one that lies.
+
+    python3 Tests/Clients/acme.py --binary .build/release/httpware
+
+Both challenges, with nonces that are refused now and then, and with an external account; a placeholder until the certificate is there; the
+same certificate after a restart; a listener that asks its clients for certificates; authorities that hang, send too much, or refuse all
+nonces, of which the calls are counted. Exits 1 when something is not as it should be, 0 with a word when there is no pebble.
+"""
+from __future__ import annotations
+
+import argparse
+import http.server
+import json
+import os
+import shutil
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.dont_write_bytecode = True
+
+from Rig.certificates import certificates  # noqa: E402
+from Rig.processes import Workplace, free_port  # noqa: E402
+
+EAB = ("kid-1", "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W")
+failures = 0
+
+
+def check(name: str, good: object, shown: object = "") -> None:
+    global failures
+    print(f"acme {name} {'ok' if good else 'FAILED'}{'' if good else f': {str(shown)[-1500:]}'}", flush=True)
+    failures += not good
+
+
+def eventually(body, seconds: float = 30):
+    end = time.monotonic() + seconds
+    while not (found := body()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
+
+
+def shown(port: int, name: str = "a.test", **more) -> dict | None:
+    """The certificate that a client is shown."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as sock, context.wrap_socket(sock, server_hostname=name) as tls:
+            der = tls.getpeercert(True)
+    except OSError:
+        return None
+    text = subprocess.run(["openssl", "x509", "-inform", "DER", "-noout", "-issuer", "-serial", "-ext", "subjectAltName"],
+                          input=der, capture_output=True, check=True).stdout.decode()
+    return {"issuer": text.splitlines()[0], "serial": text.splitlines()[1], "text": text}
+
+
+def is_issued(port: int, name: str = "a.test") -> dict | None:
+    found = shown(port, name)
+    return found if found and "Pebble" in found["issuer"] and f"DNS:{name}" in found["text"] else None
+
+
+class Pebble:
+    """pebble with its DNS, which says that every name is this machine."""
+
+    def __init__(self, place: Workplace, *, needs_account: bool = False, rejects: int = 15):
+        self.port, self.http, self.tls = free_port(), free_port(), free_port()
+        dns, management, other = free_port(), free_port(), free_port()
+        folder = place.subfolder("pebble")
+        made = certificates()
+        if not (made.folder / "local.pem").exists():
+            made.leaf("local", "DNS:localhost,IP:127.0.0.1")
+        config = {"pebble": {
+            "listenAddress": f"127.0.0.1:{self.port}", "managementListenAddress": f"127.0.0.1:{management}",
+            "certificate": str(made.folder / "local.pem"), "privateKey": str(made.folder / "local.key"),
+            "httpPort": self.http, "tlsPort": self.tls, "ocspResponderURL": "", "externalAccountBindingRequired": needs_account,
+            "externalAccountMACKeys": dict([EAB])}}
+        (folder / "pebble.json").write_text(json.dumps(config))
+        self.names = place.command(["pebble-challtestsrv", "-dns01", f"127.0.0.1:{dns}", "-management", f"127.0.0.1:{other}", "-http01", "",
+                                    "-https01", "", "-tlsalpn01", "", "-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""], [other])
+        self.process = place.command(
+            ["pebble", "-config", str(folder / "pebble.json"), "-dnsserver", f"127.0.0.1:{dns}", "-strict"], [self.port],
+            environment={"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": str(rejects), "PEBBLE_AUTHZREUSE": "0"})
+        self.url = f"https://localhost:{self.port}/dir"
+
+    def stop(self) -> None:
+        self.process.stop()
+        self.names.stop()
+
+
+def config(directory: str, store: Path, tls: int, clear: int, *, challenge: str, more: str = "", listener: str = "", names: str = "a.test",
+           admin: int = 0) -> str:
+    return f"""
+version: 1
+{f'admin: {{ bind: "127.0.0.1:{admin}" }}' if admin else ""}
+listeners:
+  clear: {{ bind: "127.0.0.1:{clear}" }}
+  secure:
+    bind: "127.0.0.1:{tls}"
+    tls:
+      acme: {{ domains: [{names}], directory: "{directory}", ca: {certificates().folder}/ca.pem, store: {store}, challenge: {challenge}{more} }}
+{listener}
+routes: [{{ chain: said }}]
+chains: {{ said: {{ middlewares: [{{ mock: {{ status: 200, body: "mocked" }} }}] }} }}
+"""
+
+
+class Liar(http.server.BaseHTTPRequestHandler):
+    """A directory in clear text that lies; `server.manner` says how."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, status: int, body: bytes = b"", **fields: str) -> None:
+        self.send_response(status)
+        for name, value in {"Replay-Nonce": f"n{len(self.server.calls)}", **{k.replace("_", "-"): v for k, v in fields.items()}}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        self.server.calls.append(f"{self.command} {self.path}")
+        base = f"http://127.0.0.1:{self.server.server_port}"
+        if self.server.manner == "hangs":
+            self.server.gone.wait(120)
+        elif self.server.manner == "floods":
+            self.send_response(200)
+            self.end_headers()
+            try:
+                for _ in range(160):
+                    self.wfile.write(b" " * 65536)
+                    self.server.sent += 65536
+            except OSError:
+                pass
+            self.close_connection = True
+        elif self.path == "/dir":
+            self.answer(200, json.dumps({"newNonce": f"{base}/nonce", "newAccount": f"{base}/account", "newOrder": f"{base}/order"}).encode())
+        else:
+            self.answer(200)
+
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        self.server.calls.append(f"{self.command} {self.path}")
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(400, json.dumps({"type": "urn:ietf:params:acme:error:badNonce", "detail": "never"}).encode())
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+def liar(manner: str) -> http.server.ThreadingHTTPServer:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar)
+    server.manner, server.calls, server.sent, server.gone, server.daemon_threads = manner, [], 0, threading.Event(), True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def issues(place: Workplace, binary: str, challenge: str, *, needs_account: bool = False, listener: str = "", more: str = "") -> None:
+    pebble = Pebble(place, needs_account=needs_account)
+    store = place.subfolder("store") / "certs"
+    if needs_account:
+        more += f", externalAccount: {{ keyId: {EAB[0]}, macKey: {EAB[1]} }}"
+    if challenge == "http-01":
+        more += ", listener: clear"
+    text = config(pebble.url, store, pebble.tls, pebble.http, challenge=challenge, more=more, listener=listener, names="a.test, b.test", admin=(admin := free_port()))
+    title = f"{challenge}{', external account' if needs_account else ''}{', clientCa' if listener else ''}"
+    gateway = place.gateway(binary, text, [pebble.tls, pebble.http], workers=2)
+    first = shown(pebble.tls)
+    asks = "clientCa" in listener
+    check(f"{title}: it serves at once", asks or first, gateway.log)
+    if asks:
+        check(f"{title}: both names are issued", eventually(lambda: gateway.log.count("a new certificate is in use") == 2), gateway.log + pebble.process.log)
+        gateway.stop()
+        pebble.stop()
+        return
+    check(f"{title}: both names are issued", eventually(lambda: is_issued(pebble.tls) and is_issued(pebble.tls, "b.test")), gateway.log + pebble.process.log)
+    before, other = shown(pebble.tls), shown(pebble.tls, "b.test")
+    files = [path for path in store.rglob("*") if path.is_file()]
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in files}
+    check(f"{title}: files are for their owner", files and modes == {0o600}, modes)
+    status = subprocess.run([binary, "acme", "status", "--json", "-c", str(gateway.folder / "httpware.yaml")], capture_output=True, text=True)
+    check(f"{title}: acme status tells of both", status.returncode == 0 and [one["name"] for one in json.loads(status.stdout)] == ["a.test", "b.test"],
+          status.stdout + status.stderr)
+    commands = [binary, "acme", "check"], [binary, "maintenance", "on", "--for", "1m"], [binary, "acme", "issue", "b.test"]
+    for command in commands:
+        done = subprocess.run([*command, "-c", str(gateway.folder / "httpware.yaml")], capture_output=True, text=True)
+        check(f"{title}: {' '.join(command[1:])}", done.returncode == 0, done.stdout + done.stderr)
+    renewed = eventually(lambda: (now := is_issued(pebble.tls, "b.test")) and now["serial"] != other["serial"])
+    check(f"{title}: a new certificate without a reload, in maintenance too", renewed, gateway.log)
+    check(f"{title}: the other name keeps its certificate", shown(pebble.tls) == before, gateway.log)
+    gateway.stop()
+    pebble.stop()
+    gateway = place.gateway(binary, text, [pebble.tls, pebble.http])
+    after = shown(pebble.tls)
+    check(f"{title}: a restart has the same certificate, without the authority", after and before and after["serial"] == before["serial"], gateway.log)
+    with socket.create_connection(("127.0.0.1", pebble.http), 5) as sock:
+        sock.sendall(b"GET /.well-known/acme-challenge/abcdefghijklmnopqrst HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+        check(f"{title}: other requests go to the routes", b"mocked" in b"".join(iter(lambda: sock.recv(4096), b"")))
+    gateway.stop()
+
+
+def lies(place: Workplace, binary: str) -> None:
+    for manner, word, most in (("floods", "larger than 256KiB", 1), ("refuses nonces", "badNonce", 8), ("hangs", "did not answer in 20s", 1)):
+        server = liar(manner)
+        store = place.subfolder("store") / "certs"
+        text = config(f"http://127.0.0.1:{server.server_port}/dir", store, tls := free_port(), clear := free_port(), challenge="tls-alpn-01")
+        gateway = place.gateway(binary, text, [tls, clear])
+        found = eventually(lambda: "no new certificate" in gateway.log, 40)
+        check(f"an authority that {manner}: the log says why", found and word in gateway.log, gateway.log)
+        check(f"an authority that {manner}: it still serves", shown(tls), gateway.log)
+        gateway.stop()
+        gateway = place.gateway(binary, text, [tls, clear])
+        time.sleep(2)
+        check(f"an authority that {manner}: {most} calls, and none after a restart", len(server.calls) <= most, server.calls)
+        check(f"an authority that {manner}: what it sends is not read", server.sent < 8_000_000, server.sent)
+        status = subprocess.run([binary, "acme", "status", "-c", str(gateway.folder / "httpware.yaml")], capture_output=True, text=True)
+        check(f"an authority that {manner}: acme status says so", status.returncode == 1 and word in status.stdout, status.stdout + status.stderr)
+        gateway.stop()
+        server.gone.set()
+        server.shutdown()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--binary", default=".build/release/httpware")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    binary = os.path.abspath(options.binary)
+    place = Workplace("acme")
+    try:
+        if "lies" in options.only or not options.only:
+            lies(place, binary)
+        if not shutil.which("pebble") or not shutil.which("pebble-challtestsrv"):
+            print("pebble is not installed (Debian: apt-get install pebble)")
+        elif "issues" in options.only or not options.only:
+            issues(place, binary, "tls-alpn-01")
+            issues(place, binary, "http-01")
+            issues(place, binary, "http-01", needs_account=True)
+            strict = f"      clientCa: {certificates().folder}/ca.pem\n      alpn: [h2]\n"
+            issues(place, binary, "tls-alpn-01", listener=strict)
+    finally:
+        place.close()
+    sys.exit(1 if failures else 0)
+
+
+main()
