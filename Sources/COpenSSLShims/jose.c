@@ -121,6 +121,7 @@ int jose_key_kind(const EVP_PKEY *key) {
     switch (EVP_PKEY_get_base_id(key)) {
     case EVP_PKEY_RSA: return 1;
     case EVP_PKEY_ED25519: return 4;
+    case EVP_PKEY_RSA_PSS: return 5;
     case EVP_PKEY_EC:
         if (EVP_PKEY_get_group_name(key, curve, sizeof curve, NULL) != 1) {
             ERR_clear_error();
@@ -149,6 +150,18 @@ EVP_PKEY *jose_read_pem(const char *text, int count) {
     return checked(key);
 }
 
+/// Nobody is there to be asked for a passphrase.
+static int no_passphrase(char *room, int size, int isWriting, void *argument) { return -1; }
+
+EVP_PKEY *jose_read_private_pem(const char *text, int count) {
+    EVP_PKEY *key = NULL;
+    BIO *memory = BIO_new_mem_buf(text, count);
+    if (memory != NULL) key = PEM_read_bio_PrivateKey(memory, NULL, no_passphrase, NULL);
+    BIO_free(memory);
+    ERR_clear_error();
+    return key;
+}
+
 /// R and S as OpenSSL wants them: DER. Answers the number of bytes, 0 when they are none.
 static int der_of(const uint8_t *signature, size_t half, uint8_t *der, size_t room) {
     int count = 0;
@@ -168,17 +181,33 @@ static int der_of(const uint8_t *signature, size_t half, uint8_t *der, size_t ro
     return count;
 }
 
+static const EVP_MD *digest_of(int algorithm) {
+    switch (algorithm) {
+    case JOSE_EDDSA: return NULL;
+    case JOSE_ES384: return EVP_sha384();
+    case JOSE_PS512: return EVP_sha512();
+    default: return EVP_sha256();
+    }
+}
+
+/// Whether the padding of RSA is set as the algorithm wants it.
+static int set_padding(EVP_PKEY_CTX *context, int algorithm) {
+    switch (algorithm) {
+    case JOSE_RS256: return EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PADDING) == 1;
+    case JOSE_PS256:
+    case JOSE_PS512:
+        return EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PSS_PADDING) == 1
+               && EVP_PKEY_CTX_set_rsa_pss_saltlen(context, RSA_PSS_SALTLEN_DIGEST) == 1
+               && EVP_PKEY_CTX_set_rsa_mgf1_md(context, digest_of(algorithm)) == 1;
+    default: return 1;
+    }
+}
+
 EVP_PKEY_CTX *jose_checker(EVP_PKEY *key, int algorithm) {
-    const EVP_MD *digest = algorithm == JOSE_ES384 ? EVP_sha384() : EVP_sha256();
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_pkey(NULL, key, NULL);
     int isReady = context != NULL && EVP_PKEY_verify_init(context) == 1
-                  && EVP_PKEY_CTX_set_signature_md(context, digest) == 1;
-    if (isReady && algorithm == JOSE_RS256)
-        isReady = EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PADDING) == 1;
-    if (isReady && algorithm == JOSE_PS256)
-        isReady = EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PSS_PADDING) == 1
-                  && EVP_PKEY_CTX_set_rsa_pss_saltlen(context, RSA_PSS_SALTLEN_DIGEST) == 1
-                  && EVP_PKEY_CTX_set_rsa_mgf1_md(context, digest) == 1;
+                  && EVP_PKEY_CTX_set_signature_md(context, digest_of(algorithm)) == 1
+                  && set_padding(context, algorithm);
     if (!isReady) {
         EVP_PKEY_CTX_free(context);
         ERR_clear_error();
@@ -190,7 +219,7 @@ EVP_PKEY_CTX *jose_checker(EVP_PKEY *key, int algorithm) {
 int jose_check(
     EVP_PKEY_CTX *context, int algorithm, const uint8_t *bytes, size_t count, const uint8_t *signature,
     size_t signatureCount) {
-    uint8_t der[160], digest[48];
+    uint8_t der[160], digest[64];
     if (algorithm == JOSE_ES256 || algorithm == JOSE_ES384) {
         size_t half = algorithm == JOSE_ES256 ? 32 : 48;
         if (signatureCount != 2 * half) return 0;
@@ -199,11 +228,16 @@ int jose_check(
         signature = der;
         signatureCount = (size_t)made;
     }
-    if (algorithm == JOSE_ES384)
+    size_t digestCount = 32;
+    if (algorithm == JOSE_ES384) {
         SHA384(bytes, count, digest);
-    else
+        digestCount = 48;
+    } else if (algorithm == JOSE_PS512) {
+        SHA512(bytes, count, digest);
+        digestCount = 64;
+    } else {
         jose_sha256(NULL, 0, bytes, count, digest);
-    size_t digestCount = algorithm == JOSE_ES384 ? 48 : 32;
+    }
     int isGood = EVP_PKEY_verify(context, signature, signatureCount, digest, digestCount) == 1;
     if (!isGood) ERR_clear_error();
     return isGood;
@@ -217,4 +251,34 @@ int jose_check_edwards(
     EVP_MD_CTX_free(context);
     if (!isGood) ERR_clear_error();
     return isGood;
+}
+
+/// R and S of a signature in DER, one behind the other. Answers 1 on success.
+static int halves_of(const uint8_t *der, size_t count, uint8_t *signature, size_t half) {
+    ECDSA_SIG *parts = d2i_ECDSA_SIG(NULL, &der, (long)count);
+    int isWhole = parts != NULL && BN_bn2binpad(ECDSA_SIG_get0_r(parts), signature, (int)half) == (int)half
+                  && BN_bn2binpad(ECDSA_SIG_get0_s(parts), signature + half, (int)half) == (int)half;
+    ECDSA_SIG_free(parts);
+    return isWhole;
+}
+
+size_t jose_sign(
+    EVP_PKEY *key, int algorithm, const uint8_t *bytes, size_t count, uint8_t *signature, size_t room) {
+    uint8_t der[160];
+    size_t made = 0, half = algorithm == JOSE_ES256 ? 32 : algorithm == JOSE_ES384 ? 48 : 0;
+    EVP_PKEY_CTX *settings = NULL;
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    if (context != NULL && room >= 2 * half
+        && EVP_DigestSignInit(context, &settings, digest_of(algorithm), NULL, key) == 1
+        && set_padding(settings, algorithm)) {
+        size_t derCount = sizeof der, length = room;
+        if (half == 0) {
+            if (EVP_DigestSign(context, signature, &length, bytes, count) == 1) made = length;
+        } else if (EVP_DigestSign(context, der, &derCount, bytes, count) == 1) {
+            if (halves_of(der, derCount, signature, half)) made = 2 * half;
+        }
+    }
+    EVP_MD_CTX_free(context);
+    if (made == 0) ERR_clear_error();
+    return made;
 }

@@ -8,6 +8,7 @@ public enum BuiltinWares {
         Accumulate.self,
         AnyOf.self,
         ApiKey.self,
+        AwsSigV4.self,
         BasicAuth.self,
         BodyLimit.self,
         Break.self,
@@ -47,6 +48,7 @@ public enum BuiltinWares {
         RewriteBody.self,
         RewriteRequestBody.self,
         SecurityHeaders.self,
+        Sign.self,
         Throttle.self,
         TimeLog.self,
         Timeout.self,
@@ -55,5 +57,6 @@ public enum BuiltinWares {
         Traceparent.self,
         Unauthorized.self,
         UserAgent.self,
+        Verify.self,
     ]
 }

@@ -2,6 +2,7 @@
     import Credentials
     import FoundationEssentials
     import HttpWare
+    @testable import Wares
 
     /// The tokens and keys that the tests of the module use, made by others' libraries.
     private func fixture(_ name: String) -> String {
@@ -31,7 +32,44 @@
         }
     }
 
+    /// What `awsSigV4` does for a request with content of 1 KiB, apart from the exchange.
+    private let signedByAws = Benchmark(name: "a request of 1 KiB is signed with AWS Signature Version 4") { times in
+        let signer = AwsSigner(region: "eu-central-1", service: "execute-api")
+        let wall = WallTime(seconds: 1_767_225_600)
+        guard let keys = AwsKeys("AKIDEXAMPLE", Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"), nil),
+            var received = try? HttpRequest(.post, "https://api.example.com/orders/7?page=2")
+        else { return }
+        for (name, value) in [
+            ("Host", "api.example.com"), ("Accept", "*/*"), ("Content-Type", "application/json"),
+            ("Content-Length", "1024"), ("User-Agent", "bench/1.0"), ("Accept-Encoding", "gzip, br"),
+        ] {
+            if let name = FieldName(name) { try? received.fields.set(name, to: value) }
+        }
+        let content = [UInt8](repeating: 0x61, count: 1024)
+        for _ in 0..<times {
+            var request = received
+            let time = AwsTime(wall)
+            guard let key = signer.key(on: time, number: 0, { keys }) else { return }
+            var payload: [UInt8] = []
+            payload.reserveCapacity(64)
+            content.withUnsafeBytes { Digest256(of: $0) }.appendHex(to: &payload)
+            try? request.fields.set("X-Amz-Date", toRaw: time.text)
+            let target = request.upstreamTargetBytes.split(separator: 0x3f, maxSplits: 1)
+            let signed = AwsSigner.Request(
+                method: request.method.name, path: Array(target[0]), query: Array(target[1]), host: "api.example.com",
+                payload: payload)
+            let authorization = signer.sign(signed, fields: request.fields, at: time, with: key).authorization
+            try? request.fields.set(.authorization, toRaw: authorization)
+            keep(request.fields.count)
+        }
+    }
+
     let tokenBenchmarks: [Benchmark] = [
+        signedByAws,
+        Benchmark(name: "content of 1 KiB is hashed") { times in
+            let content = [UInt8](repeating: 0x61, count: 1024)
+            for _ in 0..<times { content.withUnsafeBytes { keep(Digest256(of: $0)) } }
+        },
         verified(.rs256, token("RS256 by PyJWT"), VerifyingKey(pem: fixture("rsa-1.pem"))),
         verified(.es256, token("ES256 by PyJWT"), VerifyingKey(pem: fixture("p256-1.pem"))),
         verified(

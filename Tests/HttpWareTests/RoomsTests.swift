@@ -22,6 +22,7 @@ import Testing
             "Observing",
             "Resilience",
             "Routing",
+            "Signing",
             "Tokens",
         ],
         "HttpWareRedis": ["Client", "Sharing", "Store"],
@@ -202,6 +203,7 @@ import Testing
         "NamedLines.swift": "reads files of keys and passwords that were written on any system",
         "CertificateBundle.swift": "reads PEM that was written on any system",
         "JavaTrustStore.swift": "writes object identifiers that contain the byte",
+        "AwsChunkedContent.swift": "writes the content coding aws-chunked",
         "NodePreload.swift": "is a script for Node, which edits heads that Node has made",
         "ScriptedOrigin.swift": "speaks the raw bytes that a test gives it",
     ]

@@ -34,7 +34,7 @@ struct evp_pkey_st *jose_curve_key(const char *curve, const uint8_t *point, size
 /// A public Ed25519 key of its 32 bytes; null on failure.
 struct evp_pkey_st *jose_edwards_key(const uint8_t *bytes, size_t count);
 
-/// What kind of key it is: 1 RSA, 2 P-256, 3 P-384, 4 Ed25519, else 0.
+/// What kind of key it is: 1 RSA, 2 P-256, 3 P-384, 4 Ed25519, 5 RSA for PSS only, else 0.
 int jose_key_kind(const struct evp_pkey_st *key);
 
 /// The size of the key in bits.
@@ -43,8 +43,11 @@ int jose_key_bits(const struct evp_pkey_st *key);
 /// The public key in a PEM text: of a public key, or of a certificate. Null when there is none.
 struct evp_pkey_st *jose_read_pem(const char *text, int count);
 
-/// How a signature is made.
-enum jose_algorithm { JOSE_RS256, JOSE_PS256, JOSE_ES256, JOSE_ES384 };
+/// The private key in a PEM text; null when there is none, or one with a passphrase.
+struct evp_pkey_st *jose_read_private_pem(const char *text, int count);
+
+/// How a signature is made. Ed25519 is for `jose_sign` only.
+enum jose_algorithm { JOSE_RS256, JOSE_PS256, JOSE_ES256, JOSE_ES384, JOSE_PS512, JOSE_EDDSA };
 
 /// What checks signatures of one kind with a key, one after the other, on one thread at a time; null on failure. To set it up
 /// takes a tenth of a check. Freed by `EVP_PKEY_CTX_free`.
@@ -59,5 +62,10 @@ int jose_check(
 /// The same for a key of Ed25519. RFC 8037 §3.1.
 int jose_check_edwards(
     struct evp_pkey_st *key, const uint8_t *bytes, size_t count, const uint8_t *signature, size_t signatureCount);
+
+/// Signs the bytes with a private key. A signature of ECDSA is R and S, one behind the other. Answers the number of bytes, at most
+/// `room`; 0 on failure.
+size_t jose_sign(
+    struct evp_pkey_st *key, int algorithm, const uint8_t *bytes, size_t count, uint8_t *signature, size_t room);
 
 #endif

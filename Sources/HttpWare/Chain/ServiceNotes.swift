@@ -9,6 +9,8 @@ public final class ServiceNotes: Sendable {
     public let name: String
     /// It stands for every origin that clients ask for, which have nothing in common.
     public let isPassthrough: Bool
+    /// The names of its origin server; `nil` where clients choose it.
+    let origin: OriginNames?
 
     /// Whether it can be reached.
     public let reachability = ServiceReachability()
@@ -18,7 +20,12 @@ public final class ServiceNotes: Sendable {
     /// Held until this goes.
     private let first = Atomic<Unmanaged<Page>?>(nil)
 
-    public init(name: String, isPassthrough: Bool = false) {
+    public convenience init(name: String, isPassthrough: Bool = false) {
+        self.init(name: name, isPassthrough: isPassthrough, origin: nil)
+    }
+
+    init(name: String, isPassthrough: Bool, origin: OriginNames?) {
+        self.origin = origin
         self.name = name
         self.isPassthrough = isPassthrough
     }

@@ -62,7 +62,9 @@ public final class UpstreamService: Sendable {
         references: OriginReferences = OriginReferences()
     ) {
         self.name = name
-        notes = ServiceNotes(name: name, isPassthrough: isPassthrough)
+        notes = ServiceNotes(
+            name: name, isPassthrough: isPassthrough,
+            origin: isPassthrough ? nil : UpstreamService.names(of: endpoints, host))
         self.endpoints = endpoints
         self.isPassthrough = isPassthrough
         self.host = host
@@ -85,4 +87,22 @@ public final class UpstreamService: Sendable {
 
     /// How each endpoint is at this time of the loops' clock; empty where there is nothing to choose and nothing to follow.
     public func reports(at now: LoopInstant) -> [EndpointReport] { balancer?.reports(at: now) ?? [] }
+}
+
+extension UpstreamService {
+    /// What requests to the service call its origin server.
+    private static func names(of endpoints: [Endpoint], _ policy: HostPolicy) -> OriginNames? {
+        guard let first = endpoints.first else { return nil }
+        var names = OriginNames(fallback: first.authority, isSecure: first.tls != nil)
+        // A request to another proxy has its whole URI there.
+        if first.basePath.hasPrefix("/") { names.basePath = first.basePath }
+        switch policy {
+        case .upstream:
+            names.host = first.authority
+            names.isSeveral = endpoints.contains { $0.authority != first.authority }
+        case .value(let value): names.host = value
+        case .preserve: break
+        }
+        return names
+    }
 }

@@ -83,6 +83,13 @@ public struct Digest256: Sendable {
         self.words = words
     }
 
+    /// What OpenSSL has written: 32 bytes.
+    init(code: UnsafeMutableBufferPointer<UInt8>) {
+        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: UnsafeRawBufferPointer(code)) }
+        self.words = words
+    }
+
     /// Its 64 hexadecimal digits.
     public var hex: String {
         withUnsafeBytes(of: words) { bytes in

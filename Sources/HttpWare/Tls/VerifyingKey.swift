@@ -17,6 +17,7 @@ public final class VerifyingKey: @unchecked Sendable {
     public enum Algorithm: String, OptionWord {
         case rs256 = "RS256"
         case ps256 = "PS256"
+        case ps512 = "PS512"
         case es256 = "ES256"
         case es384 = "ES384"
         case edDSA = "EdDSA"
@@ -25,7 +26,7 @@ public final class VerifyingKey: @unchecked Sendable {
         /// The one kind of key that it works with.
         public var kind: Kind {
             switch self {
-            case .rs256, .ps256: .rsa
+            case .rs256, .ps256, .ps512: .rsa
             case .es256: .p256
             case .es384: .p384
             case .edDSA: .ed25519
@@ -136,6 +137,7 @@ public final class VerifyingKey: @unchecked Sendable {
         switch algorithm {
         case .rs256: way = JOSE_RS256
         case .ps256: way = JOSE_PS256
+        case .ps512: way = JOSE_PS512
         case .es256: way = JOSE_ES256
         case .es384: way = JOSE_ES384
         case .edDSA:

@@ -47,6 +47,7 @@ from . import (  # noqa: F401
     resilience,
     rules,
     shares,
+    signatures,
     socks,
     targets,
     tls,

@@ -1,0 +1,105 @@
+import COpenSSL
+import COpenSSLShims
+
+/// A private key that makes signatures. RFC 7518 §3, RFC 8037 §3.1.
+///
+/// It never changes and is used on any thread.
+// @unchecked Sendable: OpenSSL's keys count their references atomically, and a key that only signs is not changed.
+public final class SigningKey: @unchecked Sendable {
+    /// What the key can be used for follows from its kind. An RSA key may be for PSS only: RFC 4055 §1.2.
+    public let kind: VerifyingKey.Kind
+    private let isForPssOnly: Bool
+    private let key: OpaquePointer
+
+    /// The most bytes of a signature: those of the largest RSA key.
+    private static let longestSignature = VerifyingKey.rsaBits.upperBound / 8
+
+    /// The private key in a PEM text; `nil` if there is none of a known kind and size, or only one with a passphrase.
+    public init?(pem: String) {
+        var pem = pem
+        let read = pem.withUTF8 { text in
+            text.withMemoryRebound(to: CChar.self) {
+                jose_read_private_pem($0.baseAddress, Int32(clamping: $0.count))
+            }
+        }
+        guard let read else { return nil }
+        let number = jose_key_kind(read)
+        let kind: VerifyingKey.Kind? =
+            switch number {
+            case 1, 5: VerifyingKey.rsaBits.contains(Int(jose_key_bits(read))) ? .rsa : nil
+            case 2: .p256
+            case 3: .p384
+            case 4: .ed25519
+            default: nil
+            }
+        guard let kind else {
+            EVP_PKEY_free(read)
+            return nil
+        }
+        self.kind = kind
+        isForPssOnly = number == 5
+        key = read
+    }
+
+    deinit { EVP_PKEY_free(key) }
+
+    /// Whether the key can sign in this way.
+    public func canSign(by algorithm: VerifyingKey.Algorithm) -> Bool {
+        algorithm.kind == kind && (!isForPssOnly || algorithm != .rs256)
+    }
+
+    /// The signature of the bytes; `nil` for an algorithm of another kind of key. ECDSA gives R and S, one behind the other.
+    public func sign(_ bytes: UnsafeRawBufferPointer, by algorithm: VerifyingKey.Algorithm) -> [UInt8]? {
+        guard canSign(by: algorithm) else { return nil }
+        let way: jose_algorithm
+        switch algorithm {
+        case .rs256: way = JOSE_RS256
+        case .ps256: way = JOSE_PS256
+        case .ps512: way = JOSE_PS512
+        case .es256: way = JOSE_ES256
+        case .es384: way = JOSE_ES384
+        case .edDSA: way = JOSE_EDDSA
+        case .hs256: return nil
+        }
+        let input = bytes.bindMemory(to: UInt8.self)
+        let signature = [UInt8](unsafeUninitializedCapacity: SigningKey.longestSignature) { room, count in
+            count = jose_sign(
+                key, Int32(way.rawValue), input.baseAddress, input.count, room.baseAddress, room.count)
+        }
+        return signature.isEmpty ? nil : signature
+    }
+}
+
+/// A secret that authenticates bytes: HMAC with SHA-256 (RFC 2104). It never changes and is used on any thread.
+// @unchecked Sendable: what the pointer leads to is only read.
+public final class HmacKey256: @unchecked Sendable {
+    private let key: OpaquePointer
+
+    /// `nil` without memory.
+    public init?(_ secret: UnsafeRawBufferPointer) {
+        let bytes = secret.bindMemory(to: UInt8.self)
+        guard let made = jose_hmac_make(bytes.baseAddress, bytes.count) else { return nil }
+        key = made
+    }
+
+    deinit { jose_hmac_free(key) }
+
+    /// The authentication code of the bytes. Allocates nothing.
+    public func code(of bytes: UnsafeRawBufferPointer) -> Digest256 {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { code in
+            let input = bytes.bindMemory(to: UInt8.self)
+            jose_hmac_sha256(key, input.baseAddress, input.count, code.baseAddress)
+            return Digest256(code: code)
+        }
+    }
+}
+
+extension Digest256 {
+    /// The SHA-512 digest of the bytes. FIPS 180-4.
+    public static func sha512(of bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 64) { room, count in
+            SHA512(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, room.baseAddress)
+            count = 64
+        }
+    }
+}

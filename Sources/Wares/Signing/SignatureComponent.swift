@@ -1,0 +1,238 @@
+public import HttpWare
+
+/// A part of a request that a signature covers: a field, or a derived component such as `@method`. RFC 9421 §2.
+public struct SignatureComponent: Sendable, Hashable {
+    /// The name, in lower case.
+    public let name: String
+    /// `key` (a member of a dictionary field) or `name` (a query parameter): RFC 9421 §2.1.2, §2.2.8.
+    let member: String?
+    /// Each line of the field is covered as a byte sequence. RFC 9421 §2.1.3.
+    let isBinary: Bool
+
+    /// The derived components of requests that are known here.
+    static let derived: Set = [
+        "@method", "@target-uri", "@authority", "@scheme", "@request-target", "@path", "@query", "@query-param",
+    ]
+
+    /// The item of a signature's list; `nil` if it is unknown here, or has a parameter that is.
+    init?(_ item: StructuredItem, _ parameters: StructuredParameters) {
+        guard let name = item.string, !name.isEmpty, name == name.lowercased() else { return nil }
+        var member: String?
+        var isBinary = false
+        for (parameter, value) in parameters {
+            switch parameter {
+            case "bs" where value == .boolean(true) && !name.hasPrefix("@"): isBinary = true
+            case "key" where !name.hasPrefix("@"), "name" where name == "@query-param":
+                guard let text = value.string else { return nil }
+                member = text
+            default: return nil
+            }
+        }
+        guard name.hasPrefix("@") ? Self.derived.contains(name) : FieldName(name) != nil,
+            (name == "@query-param") == (member != nil && name.hasPrefix("@")), !isBinary || member == nil
+        else { return nil }
+        self.name = name
+        self.member = member
+        self.isBinary = isBinary
+    }
+
+    private var parameters: StructuredParameters {
+        if isBinary { return [("bs", .boolean(true))] }
+        return member.map { [(name == "@query-param" ? "name" : "key", .string($0))] } ?? []
+    }
+
+    /// The identifier as it stands in a signature: `"content-type"`, `"@query-param";name="id"`.
+    var identifier: String { StructuredText.text(.string(name)) + StructuredText.text(parameters) }
+}
+
+extension SignatureComponent: OptionValue {
+    public static let optionType = "signature component"
+    public var optionText: String { name + StructuredText.text(parameters) }
+
+    public init(optionText: String) throws(OptionMistake) {
+        let end = optionText.firstIndex(of: ";") ?? optionText.endIndex
+        let name = optionText[..<end].lowercased()
+        // The parameters are read as those of a dictionary's only member.
+        guard let members = try? StructuredReader.dictionary(Array("a\(optionText[end...])".utf8)), members.count == 1,
+            case .item(.boolean(true), let parameters) = members[0].value,
+            let component = SignatureComponent(.string(name), parameters)
+        else {
+            throw OptionMistake(
+                "write a field name, @method, @authority, @path, @query, @target-uri, or @query-param;name=\"id\"")
+        }
+        self = component
+    }
+}
+
+/// A request as a signature sees it. RFC 9421 §2.
+struct SignedRequest {
+    let method: String
+    let isSecure: Bool
+    /// In lower case, without the usual port.
+    let authority: String
+    let path: [UInt8]
+    let query: [UInt8]?
+    let fields: HttpFields
+    /// What `Host` says, if the field is replaced on the way.
+    var host: String?
+
+    /// As its client sent it.
+    init(received request: borrowing HttpRequest) {
+        let parts = request.receivedParts
+        method = request.method.name
+        isSecure = request.scheme == "https"
+        authority = parts.authority
+        path = parts.path
+        query = parts.query
+        fields = request.fields.received
+    }
+
+    /// As it goes upstream.
+    init(sent request: borrowing HttpRequest, as names: UpstreamNames) {
+        method = request.method.name
+        isSecure = names.isSecure
+        authority = SignedRequest.normal(names.authority, isSecure: names.isSecure)
+        let target = Array(names.basePath.utf8) + request.upstreamTargetBytes
+        let question = target.firstIndex(of: 0x3f)
+        let path = Array(target[..<(question ?? target.endIndex)])
+        self.path = path.isEmpty ? [0x2f] : path
+        query = question.map { Array(target[($0 + 1)...]) }
+        fields = request.fields
+        host = names.authority
+    }
+
+    private static func normal(_ authority: String, isSecure: Bool) -> String {
+        guard let parsed = Authority(authority) else { return authority.lowercased() }
+        return parsed.port == (isSecure ? 443 : 80) ? parsed.host : parsed.description
+    }
+
+    /// The value of a component; `nil` if the request has none, or several where there must be one.
+    func value(of component: SignatureComponent) -> [UInt8]? {
+        switch component.name {
+        case "@method": Array(method.utf8)
+        case "@scheme": Array((isSecure ? "https" : "http").utf8)
+        case "@authority": Array(authority.utf8)
+        case "@path": path
+        case "@query": [0x3f] + (query ?? [])
+        case "@request-target": path + (query.map { [0x3f] + $0 } ?? [])
+        case "@target-uri":
+            Array("\(isSecure ? "https" : "http")://\(authority)".utf8) + path + (query.map { [0x3f] + $0 } ?? [])
+        case "@query-param": component.member.flatMap(queryParameter)
+        case "host" where host != nil && !component.isBinary && component.member == nil: host.map { Array($0.utf8) }
+        default: fieldValue(component)
+        }
+    }
+
+    private func fieldValue(_ component: SignatureComponent) -> [UInt8]? {
+        guard let name = FieldName(component.name) else { return nil }
+        let lines = fields.rawValues(of: name)
+        guard !lines.isEmpty else { return nil }
+        if component.isBinary {
+            return Array(lines.map { StructuredText.text(.bytes($0)) }.joined(separator: ", ").utf8)
+        }
+        let value = Array(lines.joined(separator: ", ".utf8))
+        guard let key = component.member else { return value }
+        guard let members = try? StructuredReader.dictionary(value),
+            let member = members.first(where: { $0.name == key })
+        else { return nil }
+        return Array(StructuredText.text(member.value).utf8)
+    }
+
+    /// The value of the only parameter of that name. RFC 9421 §2.2.8.
+    private func queryParameter(_ name: String) -> [UInt8]? {
+        guard let query else { return nil }
+        var found: Range<Int>?
+        let wanted = Array(name.utf8)
+        var start = 0
+        while start < query.count {
+            let end = query[start...].firstIndex(of: 0x26) ?? query.count
+            let equals = query[start..<end].firstIndex(of: 0x3d) ?? end
+            if end > start, SignedRequest.isFormEncoded(query[start..<equals], as: wanted) {
+                guard found == nil else { return nil }
+                found = min(equals + 1, end)..<end
+            }
+            start = end + 1
+        }
+        guard let found else { return nil }
+        var value: [UInt8] = []
+        PercentText.forEachDecoded(query[found], plusIsSpace: true) { SignedRequest.append(formByte: $0, to: &value) }
+        return value
+    }
+
+    /// Whether a part of a form has this text, when it is decoded and encoded again. Allocates nothing: a query has many parts.
+    private static func isFormEncoded(_ part: ArraySlice<UInt8>, as wanted: [UInt8]) -> Bool {
+        var place = 0
+        var isSame = true
+        PercentText.forEachDecoded(part, plusIsSpace: true) { byte in
+            guard isSame else { return }
+            if isPlain(byte) {
+                isSame = place < wanted.count && wanted[place] == byte
+                place += 1
+            } else {
+                isSame =
+                    place + 2 < wanted.count && wanted[place] == 0x25
+                    && wanted[place + 1] == PercentText.digit(byte >> 4)
+                    && wanted[place + 2] == PercentText.digit(byte & 15)
+                place += 3
+            }
+        }
+        return isSame && place == wanted.count
+    }
+
+    /// A byte of a form in the one way that signatures know: a space is `%20`.
+    private static func append(formByte byte: UInt8, to text: inout [UInt8]) {
+        if isPlain(byte) { text.append(byte) } else { PercentText.append(byte, to: &text) }
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2a, 0x2d, 0x2e, 0x5f: true
+        default: false
+        }
+    }
+}
+
+/// Percent-encoding. RFC 3986 §2.1.
+enum PercentText {
+    /// Gives the bytes that the text stands for. A percent sign without two digits stands for itself.
+    @inline(__always)
+    static func forEachDecoded(
+        _ text: ArraySlice<UInt8>, plusIsSpace: Bool = false, _ body: (UInt8) -> Void
+    ) {
+        var place = text.startIndex
+        while place < text.endIndex {
+            let byte = text[place]
+            if byte == 0x25, place + 2 < text.endIndex, let high = hexValue(text[place + 1]),
+                let low = hexValue(text[place + 2])
+            {
+                body(high << 4 | low)
+                place += 3
+            } else {
+                body(plusIsSpace && byte == 0x2b ? 0x20 : byte)
+                place += 1
+            }
+        }
+    }
+
+    /// Appends `%` and two digits in upper case.
+    @inline(__always)
+    static func append(_ byte: UInt8, to text: inout [UInt8]) {
+        text.append(0x25)
+        text.append(digit(byte >> 4))
+        text.append(digit(byte & 15))
+    }
+
+    /// The digit of a value below 16, in upper case.
+    @inline(__always)
+    static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 0x30 : value + 0x37 }
+
+    @inline(__always)
+    private static func hexValue(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x37
+        case 0x61...0x66: byte - 0x57
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import HttpWare
+
+@testable import Wares
+
+/// What a client may write into `Signature-Input`, `Signature` and `Content-Digest`.
+extension Fuzzing {
+    private static let verify: Verify = {
+        var verify = Verify()
+        guard let key = VerifyingKey(secret: Array("a secret that no input holds, of 32 bytes".utf8)) else {
+            fatalError("not a secret")
+        }
+        verify.accept("k", key, by: .hmacSha256)
+        return verify
+    }()
+
+    /// Reads the input as a structured field: what is read is written so that it reads as the same. Then as the fields of a signed
+    /// request: without the key, nobody gets in.
+    public static func messageSignature(_ start: UnsafePointer<UInt8>?, _ count: Int) {
+        guard let (choice, bytes) = input(start, count) else { return }
+        if let members = try? StructuredReader.dictionary(bytes) {
+            let text = written(members)
+            guard let again = try? StructuredReader.dictionary(Array(text.utf8)) else {
+                fatalError("our field is refused: \(text)")
+            }
+            require(written(again) == text, "another field: \(text)")
+            for (_, member) in members {
+                guard let input = SignatureInput(member) else { continue }
+                require(Set(input.components).count == input.components.count, "covered twice")
+                for component in input.components {
+                    require((try? SignatureComponent(optionText: component.optionText)) == component, "\(component)")
+                }
+            }
+        }
+        let lines = bytes.split(separator: 0x00, maxSplits: 3, omittingEmptySubsequences: false)
+            .map { String(decoding: $0, as: UTF8.self) }
+        let target = lines.count > 3 && (try? HttpRequest(.post, lines[3])) != nil ? lines[3] : "/a?b=c&b=%20d&e"
+        guard var request = try? HttpRequest(.post, target, content: choice & 1 == 0 ? .none : .text("content")) else {
+            return
+        }
+        let names: [FieldName] = ["Signature-Input", "Signature", "Content-Digest"]
+        for (name, line) in zip(names, lines) { try? request.fields.append(name, line) }
+        let now = WallTime(seconds: 1_618_884_473)
+        let signed = SignedRequest(
+            sent: request, as: UpstreamNames(authority: "example.com", basePath: "", isSecure: choice & 2 == 0))
+        let keyId = try? verify.verify(signed, content: request.content, at: now)
+        require(keyId == nil, "accepted without the key")
+    }
+
+    private static func written(_ members: [(name: String, value: StructuredMember)]) -> String {
+        members.map { name, member in
+            let text = StructuredText.text(member)
+            return text.isEmpty || text.hasPrefix(";") ? name + text : "\(name)=\(text)"
+        }.joined(separator: ", ")
+    }
+}
