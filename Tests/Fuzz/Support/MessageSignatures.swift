@@ -1,5 +1,4 @@
-import HttpWare
-
+@testable import HttpWare
 @testable import Wares
 
 /// What a client may write into `Signature-Input`, `Signature` and `Content-Digest`.
