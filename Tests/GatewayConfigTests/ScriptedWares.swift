@@ -8,7 +8,8 @@ import HttpWareRedis
 enum ScriptedWares {
     static let all: [any ConfigurableWare.Type] = [
         BodyLimit.self, RequestHeaders.self, IpRule.self, Mock.self, Retry.self, AccessLog.self, TimeLog.self,
-        Jwt.self, HttpCache.self, Coalesce.self, TokenRefresh.self, TokenInject.self, Accumulate.self, Sign.self,
+        BasicAuth.self, Jwt.self, HttpCache.self, Coalesce.self, TokenRefresh.self, TokenInject.self, Accumulate.self,
+        Sign.self,
         CircuitBreaker.self, Rewrite.self,
         Timeout.self, Compress.self, RewriteBody.self, ResponseHeaders.self, HostRule.self, RateLimit.self,
     ]
@@ -178,6 +179,14 @@ enum ScriptedWares {
         var givesClaims: Bool { true }
         var admitsOnlyKnown: Bool { true }
     }
+    struct BasicAuth: NamedMiddleware, AuthenticatingWare, AccessGuard {
+        static let name: WareName = "basicAuth"
+        static let chainPlace: ChainPlace? = .authentication
+        var givesClaims: Bool { false }
+        var takesPasswords: Bool { true }
+        var admitsOnlyKnown: Bool { true }
+    }
+
     struct HttpCache: Middleware, ConfigurableWare, CustomStringConvertible {
         static let name: WareName = "httpCache"
         static let chainPlace: ChainPlace? = .caching

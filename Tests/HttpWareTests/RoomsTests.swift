@@ -59,7 +59,8 @@ import Testing
 
     /// The one place that wraps each C library; `CSystemShims` is no library but a shim.
     private static let wrappers: [String: Set<String>] = [
-        "CLibevent": ["HttpWare/Loop"], "CSystemShims": ["HttpWare/Loop", "HttpWareCommand/Commands"],
+        "CLibevent": ["HttpWare/Loop"],
+        "CSystemShims": ["HttpWare/Loop", "HttpWareTesting/Origins", "HttpWareCommand/Commands"],
         "CAres": ["HttpWare/Transport"], "CNghttp2": ["HttpWare/Codec"], "CPcre2": ["HttpWare/Matching"],
         "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWareRedis/Client"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],

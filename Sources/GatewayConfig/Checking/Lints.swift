@@ -23,6 +23,7 @@ struct Lints {
                     at: listener.location, "listeners.\(listener.name)",
                     "has no route; it answers every request with 404")
             }
+            checkPasswords(listener)
         }
         for route in routes {
             checkPassthrough(route, listeners)
@@ -36,6 +37,19 @@ struct Lints {
         }
         diagnostics.append(order.diagnostics.all)
         diagnostics.append(KeyReach(listeners).found)
+    }
+
+    private mutating func checkPasswords(_ listener: ListenerDefinition) {
+        guard !listener.bind.isLoopback, listener.tls == nil else { return }
+        for chain in [listener.chain] + listener.routes.flatMap(\.chains) {
+            for entry in chain.entries.middlewares where (entry.ware as? any AuthenticatingWare)?.takesPasswords == true
+            {
+                diagnostics.warning(
+                    at: entry.location, entry.label,
+                    "passwords for listener \(listener.name) pass the network in clear text; write tls for it, or let only a server with TLS reach it"
+                )
+            }
+        }
     }
 
     private mutating func checkPassthrough(_ route: RouteDefinition, _ listeners: [ListenerDefinition]) {

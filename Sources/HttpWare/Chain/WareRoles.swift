@@ -45,6 +45,12 @@ public protocol AccessGuard: AccessRule {
 public protocol AuthenticatingWare: Ware {
     /// Whether the principal has claims.
     var givesClaims: Bool { get }
+    /// Whether clients send it passwords, which anybody can read where there is no TLS.
+    var takesPasswords: Bool { get }
+}
+
+extension AuthenticatingWare {
+    public var takesPasswords: Bool { false }
 }
 
 // MARK: Requests

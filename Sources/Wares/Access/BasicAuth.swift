@@ -103,6 +103,7 @@ public struct BasicAuth: Middleware {
 
 extension BasicAuth: AuthenticatingWare {
     public var givesClaims: Bool { false }
+    public var takesPasswords: Bool { true }
 }
 
 extension BasicAuth: AccessGuard {

@@ -10,7 +10,7 @@ extension Jwt: ConfigurableWare {
         example: #"""
             - jwt: { issuer: "https://login.example.com", audience: orders, require: { scope: [read] } }
             - jwt: { issuers: [{ issuer: "https://login.example.com" }, { issuer: "https://partner.example", audience: orders }] }
-            - jwt: { jwksFile: conf/wares/jwks.json, algorithms: [RS256], claimsToHeaders: { sub: X-User } }
+            - jwt: { jwksFile: conf/wares/jwks.json, audience: orders, claimsToHeaders: { sub: X-User } }
             - jwt: { key: "${JWT_SECRET:-a secret of thirty-two bytes or more}", algorithms: [HS256], from: cookie.session }
             """#,
         details: #"""
@@ -72,6 +72,11 @@ extension Jwt: ConfigurableWare {
             doc: "how long fetched keys are used before they are fetched again")
         let given = file ?? key
         let issuers = Self.readIssuers(&options, ttl)
+        // A key of one's own signs tokens for oneself; an issuer signs those of all its applications.
+        if key == nil, issuers.isEmpty, !options.isGiven("audience"), !options.hasErrors {
+            options.warn(
+                "has no audience, so the issuer's tokens for other services are accepted, too; write audience: NAME")
+        }
         if issuers.isEmpty {
             let source: KeySource =
                 if let given {

@@ -468,6 +468,23 @@ import Wares
         #expect(error?.message.contains("write algorithms: [RS256, PS256, PS512, ES256, ES384, EdDSA]") == true)
     }
 
+    @Test(
+        arguments: [
+            (["issuer": "https://a.example"], true),
+            (["issuer": "https://a.example", "jwksUrl": "https://a.example/keys"], true),
+            (["issuer": "https://a.example", "audience": "orders"], false),
+            (["issuer": "https://a.example", "audience": []], false),
+            (["key": "a secret of thirty-two bytes or more", "algorithms": ["HS256"]], false),
+            (["issuers": [["issuer": "https://a.example"]]], false),
+        ] as [(ConfigNode, Bool)])
+    func `an issuer without an audience draws a warning`(options: ConfigNode, isWarned: Bool) {
+        var reader = OptionsReader(options, keyPath: "jwt")
+        _ = Jwt(options: &reader)
+        let found = reader.finish()
+        #expect(found.contains { $0.message.hasPrefix("has no audience") } == isWarned, "\(found)")
+        #expect(!found.contains { $0.severity == .error }, "\(found)")
+    }
+
     @Test func `no error shows a secret`() throws {
         let error = #expect(throws: ConfigError.self) {
             try TestExchange.make(Jwt.self, ["key": "hunter2", "algorithms": ["HS256"]])
