@@ -11,6 +11,7 @@
 #include "authority.h"
 #include "certify.h"
 #include "jose.h"
+#include "pins.h"
 
 struct ssl_st;
 struct ssl_ctx_st;

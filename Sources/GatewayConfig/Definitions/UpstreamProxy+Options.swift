@@ -1,4 +1,3 @@
-import Glibc
 public import HttpWare
 
 extension UpstreamProxy {
@@ -55,13 +54,6 @@ extension UpstreamProxy {
         if plain == nil, secure == nil { return nil }
     }
 
-    /// A variable in lower case, or else in upper case. `HTTP_PROXY` is not looked at where a web server could have set it.
-    private static func variable(_ name: String) -> String? {
-        let isSafe = name != "http_proxy" || getenv("REQUEST_METHOD") == nil
-        let found = getenv(name) ?? (isSafe ? getenv(name.uppercased()) : nil)
-        return found.map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }
-    }
-
     private static func hop(_ name: String, _ context: TlsContext?, _ options: inout OptionsReader) -> Hop? {
         guard let text = variable(name) else { return nil }
         do throws(OptionMistake) {
@@ -73,115 +65,15 @@ extension UpstreamProxy {
         }
     }
 
-    /// The proxy of a URL, whose certificate the context verifies, or else what the system trusts.
+    /// The proxy of a URL; a failure without one.
     private static func hop(
         _ url: ProxyUrl, _ context: TlsContext?, at key: String, _ options: inout OptionsReader
     ) -> Hop? {
-        let tls = url.isSecure ? context ?? SystemTrust.shared.client : nil
-        if url.isSecure, tls == nil {
-            options.fail(at: key, "OpenSSL cannot make a context for TLS with the proxy")
+        do throws(OptionMistake) {
+            return try hop(of: url, context)
+        } catch {
+            options.fail(at: key, error.hint)
             return nil
         }
-        return Hop(host: url.host, port: url.port, user: url.user, password: url.password, tls: tls)
-    }
-}
-
-extension UpstreamProxy {
-    /// A proxy by its URL, such as `http://user:password@proxy.corp:3128`, for all hosts but those that `except` names as `NO_PROXY`
-    /// does. Throws an `OptionMistake` if one of them is not valid.
-    public init(url text: String, except: [String] = []) throws(OptionMistake) {
-        let hop = try UpstreamProxy.hop(ProxyUrl(optionText: text))
-        self.init()
-        plain = hop
-        secure = hop
-        for text in except {
-            guard let exception = Exception(environment: text) else {
-                throw OptionMistake("write a name, an address, a network, or *")
-            }
-            self.except.append(exception)
-        }
-    }
-
-    /// The proxies that `http_proxy`, `https_proxy` and `no_proxy` of the process name; `nil` if they name none. Throws an
-    /// `OptionMistake` if a URL is not valid.
-    public static func ofEnvironment() throws(OptionMistake) -> UpstreamProxy? {
-        var proxy = UpstreamProxy()
-        proxy.plain = try environmentHop("http_proxy")
-        proxy.secure = try environmentHop("https_proxy")
-        for text in variable("no_proxy")?.split(whereSeparator: { $0 == "," || $0 == " " }) ?? [] {
-            // Other programs pass by what they do not understand, too.
-            if let exception = Exception(environment: String(text)) { proxy.except.append(exception) }
-        }
-        return proxy.plain == nil && proxy.secure == nil ? nil : proxy
-    }
-
-    private static func environmentHop(_ name: String) throws(OptionMistake) -> Hop? {
-        guard let text = variable(name) else { return nil }
-        return try hop(ProxyUrl(optionText: text.contains("://") ? text : "http://\(text)"))
-    }
-
-    private static func hop(_ url: ProxyUrl) throws(OptionMistake) -> Hop {
-        let tls = url.isSecure ? SystemTrust.shared.client : nil
-        if url.isSecure, tls == nil { throw OptionMistake("OpenSSL cannot make a context for TLS with the proxy") }
-        return Hop(host: url.host, port: url.port, user: url.user, password: url.password, tls: tls)
-    }
-}
-
-/// The URL of a proxy, which may contain a password.
-private struct ProxyUrl: OptionValue {
-    let text: String
-    /// The proxy is reached by TLS.
-    let isSecure: Bool
-    let host: String
-    let port: UInt16
-    let user: String?
-    let password: String
-
-    static let optionType = "proxy URL such as http://proxy.corp:3128"
-    static let isSecret = true
-    static var optionForm: OptionForm { .text }
-    var optionText: String { "***" }
-
-    init(optionText: String) throws(OptionMistake) {
-        text = optionText
-        let hint = "write a URL such as http://proxy.corp:3128"
-        isSecure = optionText.lowercased().hasPrefix("https://")
-        guard isSecure || optionText.lowercased().hasPrefix("http://") else { throw OptionMistake(hint) }
-        var rest = optionText.dropFirst(isSecure ? 8 : 7)
-        if rest.hasSuffix("/") { rest = rest.dropLast() }
-        if let at = rest.lastIndex(of: "@") {
-            let parts = rest[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = parts.first.flatMap(ProxyUrl.decoded), !name.contains(":"),
-                let word = parts.count > 1 ? ProxyUrl.decoded(parts[1]) : ""
-            else { throw OptionMistake(hint) }
-            user = name
-            password = word
-            rest = rest[rest.index(after: at)...]
-        } else {
-            user = nil
-            password = ""
-        }
-        guard let authority = Authority(String(rest)), authority.port != 0 else { throw OptionMistake(hint) }
-        host = authority.host.hasPrefix("[") ? String(authority.host.dropFirst().dropLast()) : authority.host
-        port = authority.port ?? (isSecure ? 443 : 80)
-    }
-
-    /// Percent-decoded; `nil` where that is not possible. RFC 3986 §2.1.
-    private static func decoded(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            let digits = rest.prefix(2)
-            guard digits.count == 2, let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16) else {
-                return nil
-            }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
-        }
-        return String(validating: bytes, as: UTF8.self)
     }
 }

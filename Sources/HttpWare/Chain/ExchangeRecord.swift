@@ -46,6 +46,9 @@ public struct ExchangeRecord: Sendable {
     /// What each ware did, where somebody observes the exchange.
     var trail = WareTrail()
 
+    /// That of an exchange that has not begun.
+    public init() {}
+
     mutating func reset() {
         started = 0
         startedAt = WallTime(seconds: 0)

@@ -1,6 +1,7 @@
 /// Calls upstream through a client in place of connections: a script in tests, or whatever else can send a request.
 ///
-/// Such a client is given requests whole, for absolute URIs, and brings responses whole. Used on its loop's thread.
+/// Such a client is given requests whole, for absolute URIs, and brings responses whole, unless it is one that takes pieces. Used on its
+/// loop's thread.
 final class ClientConnector: UpstreamConnector {
     private let client: any HttpClient
     private let transport: LoopTransport
@@ -13,7 +14,11 @@ final class ClientConnector: UpstreamConnector {
     func connect(
         to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
-        waiter.connectionReady(ClientStream(client, transport), nil)
+        if let client = client as? any PiecewiseClient {
+            waiter.connectionReady(PiecewiseStream(client, transport), nil)
+        } else {
+            waiter.connectionReady(ClientStream(client, transport), nil)
+        }
         return nil
     }
 }

@@ -46,7 +46,7 @@ public struct HttpRequest: Sendable {
     }
 
     /// An empty request, to be decoded into.
-    init() {
+    package init() {
         method = .get
         receivedMethod = .unread
     }

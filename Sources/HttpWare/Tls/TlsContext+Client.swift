@@ -8,6 +8,8 @@ extension TlsContext {
         public var authorities: TlsFile?
         /// Shown to a server that asks.
         public var identity: TlsIdentity?
+        /// The public keys of which the server's chain, besides being trusted, must have one; empty for any.
+        public var pins: [PublicKeyPin] = []
         /// Whoever answers is believed.
         public var skipsVerification = false
 
@@ -16,7 +18,7 @@ extension TlsContext {
     }
 
     /// Builds a client's context. Throws what is wrong with a file, by its name. The system's trust counts where no authorities
-    /// are given.
+    /// are given; pins cannot be used where nothing is verified.
     public convenience init(client options: Client, trusting system: SystemTrust = .shared) throws(TlsFault) {
         let context = try TlsContext.make(TLS_client_method())
         do throws(TlsFault) {
@@ -24,6 +26,9 @@ extension TlsContext {
             SSL_CTX_sess_set_new_cb(context, keepSession)
             if let identity = options.identity { try TlsContext.use(identity, in: context) }
             if options.skipsVerification {
+                guard options.pins.isEmpty else {
+                    throw TlsFault(.material, "pins cannot be used with skipsVerification")
+                }
                 SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nil)
             } else {
                 SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
@@ -31,6 +36,10 @@ extension TlsContext {
                     try TlsContext.trust(authorities, in: context, asksFor: false)
                 } else {
                     system.apply(to: context)
+                }
+                let digests = options.pins.flatMap(\.digest)
+                if !digests.isEmpty, copenssl_set_pins(context, digests, options.pins.count) != 1 {
+                    throw TlsFault.material("the pins cannot be used")
                 }
             }
         } catch {

@@ -53,7 +53,11 @@ public struct TlsFault: Error, Equatable, Sendable, CustomStringConvertible {
             return TlsFault(.truncated, "the peer closed the connection")
         }
         if isSsl == 1, reason == SSL_R_CERTIFICATE_VERIFY_FAILED {
-            return TlsFault(.certificate, text(X509_verify_cert_error_string(SSL_get_verify_result(session))))
+            let result = SSL_get_verify_result(session)
+            if result == X509_V_ERR_APPLICATION_VERIFICATION {
+                return TlsFault(.certificate, "the server has none of the pinned keys")
+            }
+            return TlsFault(.certificate, text(X509_verify_cert_error_string(result)))
         }
         if isSsl == 1, reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE {
             return TlsFault(.certificate, "the peer sent no certificate")

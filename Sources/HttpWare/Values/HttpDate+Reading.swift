@@ -134,6 +134,11 @@ extension HttpDate {
         return WallTime(seconds: days * 86400 + Int64(second))
     }
 
+    /// When the day begins, in seconds since 1970; `nil` for a day that its month does not have.
+    package static func seconds(year: Int, month: Int, day: Int) -> Int64? {
+        (1...12).contains(month) ? time(year, month, day, 0)?.seconds : nil
+    }
+
     /// How many days after 1970-01-01 the date is, in the Gregorian calendar: what `civil` undoes.
     static func days(_ year: Int, _ month: Int, _ day: Int) -> Int64 {
         let shiftedYear = month <= 2 ? year - 1 : year

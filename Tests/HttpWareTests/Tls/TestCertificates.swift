@@ -1,3 +1,4 @@
+import COpenSSLShims
 import Foundation
 import Glibc
 
@@ -51,6 +52,16 @@ final class TestCertificates: Sendable {
         defer { try? FileManager.default.removeItem(at: file) }
         try Data(input).write(to: file)
         return run(arguments + ["-in", file.path])
+    }
+
+    /// The SHA-256 of a certificate's public key, in base64.
+    func keyDigest(_ name: String) -> String {
+        let text = run(["x509", "-in", path("\(name).pem"), "-pubkey", "-noout"])
+        let key = Data(base64Encoded: text.split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()) ?? Data()
+        var digest = [UInt8](repeating: 0, count: 32)
+        let bytes = [UInt8](key)
+        jose_sha256(nil, 0, bytes, bytes.count, &digest)
+        return Data(digest).base64EncodedString()
     }
 
     private func path(_ name: String) -> String { folder.appending(path: name).path }

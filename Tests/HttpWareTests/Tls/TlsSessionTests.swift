@@ -92,6 +92,38 @@ import Testing
         #expect(server == .failed && pair.server.fault?.kind == .alert)
     }
 
+    @Test(
+        "RFC 7469 §2.6: a server is accepted if its chain has a pinned key",
+        arguments: [
+            (["a"], nil), (["ca"], nil), (["wild", "a"], nil), (["wild"], "the server has none of the pinned keys"),
+        ]
+            as [([String], String?)])
+    func pins(names: [String], reason: String?) throws {
+        let pins = try names.map { try PublicKeyPin("sha256/" + files.keyDigest($0)) }
+        let pair = try #require(TlsPair(try server(["a"]), try peer { $0.pins = pins }))
+        let (client, _) = pair.shake()
+        #expect((client == .bytes(0)) == (reason == nil))
+        #expect(pair.client.fault?.reason == reason)
+    }
+
+    @Test func `a pinned key does not make an untrusted certificate trusted`() throws {
+        let pin = try PublicKeyPin("sha256/" + files.keyDigest("stranger"))
+        let pair = try #require(TlsPair(try server(["stranger"]), try peer { $0.pins = [pin] }))
+        #expect(pair.shake().0 == .failed)
+        #expect(pair.client.fault?.reason.contains("pinned") == false)
+    }
+
+    @Test(arguments: ["", "sha256/", "sha256/AAAA", "sha1/" + String(repeating: "A", count: 43) + "=", "sha256/ä"])
+    func `what is no pin is refused`(text: String) throws {
+        #expect(throws: TlsFault.self) { try PublicKeyPin(text) }
+        let pin = "sha256/" + String(repeating: "A", count: 43) + "="
+        #expect(try PublicKeyPin(pin).description == pin)
+        var options = TlsContext.Client()
+        options.pins = [try PublicKeyPin(pin)]
+        options.skipsVerification = true
+        #expect(throws: TlsFault.self) { try TlsContext(client: options) }
+    }
+
     @Test(arguments: [("a.test", "a"), ("www.a.test", "a"), ("x.b.test", "wild"), ("127.0.0.1", "address")])
     func `a certificate for the name is taken`(name: String, shown: String) throws {
         let pair = try #require(TlsPair(try server([shown]), try peer(name)))
