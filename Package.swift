@@ -46,7 +46,7 @@ let fuzzTargets: [Target] =
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",
             "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
             "TunnelBytes", "ProxyHeader", "Placeholders", "CaptureFilter", "CapturedMessages", "CaptureRecords",
-            "TraceContext", "FilePaths", "JsonEdits", "StickyToken", "AcmeAnswers", "MessageSignature",
+            "TraceContext", "FilePaths", "JsonEdits", "StickyToken", "ClientFields", "AcmeAnswers", "MessageSignature",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
@@ -97,9 +97,18 @@ let package = Package(
         .library(name: "HttpWare", targets: ["HttpWare"]),
         .library(name: "DiskCaching", targets: ["DiskCaching"]),
         .library(name: "HttpWareClient", targets: ["HttpWareClient"]),
+        .library(name: "HttpWareClientConfiguration", targets: ["HttpWareClientConfiguration"]),
         .library(name: "HttpWareCombine", targets: ["HttpWareCombine"]),
+        .library(name: "HttpWareFoundation", targets: ["HttpWareFoundation"]),
         .library(name: "HttpWareRedis", targets: ["HttpWareRedis"]),
         .library(name: "HttpWareTesting", targets: ["HttpWareTesting"]),
+    ],
+    traits: [
+        .default(enabledTraits: ["Gateway", "Publishers"]),
+        .trait(
+            name: "Gateway",
+            description: "The gateway, its command, and configuration files: swift-argument-parser and Yams."),
+        .trait(name: "Publishers", description: "The product HttpWareCombine where there is no Combine: OpenCombine."),
     ],
     dependencies: [
         // Reads the command line, prints its help: our own would be one more parser to trust.
@@ -169,7 +178,8 @@ let package = Package(
         .target(
             name: "GatewayConfig",
             dependencies: [
-                "HttpWare", "Acme", "Capturing", "HttpCaching", "Credentials", .product(name: "Yams", package: "Yams"),
+                "HttpWare", "Acme", "Capturing", "HttpCaching", "Credentials",
+                .product(name: "Yams", package: "Yams", condition: .when(traits: ["Gateway"])),
             ],
             swiftSettings: settings),
         .target(
@@ -182,15 +192,23 @@ let package = Package(
         .target(
             name: "HttpWareClient",
             dependencies: [
-                "HttpWare", "Capturing", "HttpCaching", "Credentials", "Wares", "GatewayConfig",
+                "HttpWare", "Capturing", "HttpCaching", "Credentials", "Wares",
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: settings + dataPath),
         .target(
-            name: "HttpWareCombine",
-            dependencies: ["HttpWareClient", .product(name: "OpenCombine", package: "OpenCombine")],
+            name: "HttpWareClientConfiguration",
+            dependencies: ["HttpWareClient", "GatewayConfig", "HttpCaching", "HttpWare", "Wares"],
             swiftSettings: settings),
+        .target(
+            name: "HttpWareCombine",
+            dependencies: [
+                "HttpWareClient",
+                .product(name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["Publishers"])),
+            ],
+            swiftSettings: settings),
+        .target(name: "HttpWareFoundation", dependencies: ["HttpWare"], swiftSettings: settings),
         .target(name: "HttpWareTesting", dependencies: ["HttpWare", "CSystemShims"], swiftSettings: settings),
         .executableTarget(
             name: "TodoExample", dependencies: ["HttpWareClient", "HttpWareTesting"], swiftSettings: settings),
@@ -199,7 +217,8 @@ let package = Package(
             dependencies: [
                 "HttpGateway", "GatewayConfig", "Acme", "Capturing", "DiskCaching", "HttpCaching", "HttpWare", "Wares",
                 "CSystemShims",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(
+                    name: "ArgumentParser", package: "swift-argument-parser", condition: .when(traits: ["Gateway"])),
             ],
             swiftSettings: settings),
         .executableTarget(
@@ -262,12 +281,14 @@ let package = Package(
         .testTarget(
             name: "HttpWareClientTests",
             dependencies: [
-                "HttpWareClient", "HttpWareCombine", "TodoExample", "DiskCaching", "HttpCaching", "Credentials",
+                "HttpWareClient", "HttpWareClientConfiguration", "HttpWareCombine", "HttpWareFoundation", "TodoExample",
+                "DiskCaching",
+                "HttpCaching", "Credentials",
                 "Wares",
                 "HttpWare",
                 "HttpWareTesting",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "OpenCombine", package: "OpenCombine"),
+                .product(name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["Publishers"])),
             ],
             swiftSettings: settings),
         .testTarget(

@@ -52,6 +52,7 @@
 @_exported public import class HttpWare.RecordRing
 @_exported public import enum HttpWare.Responder
 @_exported public import struct HttpWare.Secret
+@_exported public import struct HttpWare.PublicKeyPin
 @_exported public import struct HttpWare.SideCaller
 @_exported public import struct HttpWare.StatusSet
 @_exported public import class HttpWare.TlsContext

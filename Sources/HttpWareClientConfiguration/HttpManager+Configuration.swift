@@ -1,8 +1,9 @@
-import Wares
-public import HttpWare
 import FoundationEssentials
 import GatewayConfig
 public import HttpCaching
+public import HttpWare
+public import HttpWareClient
+import Wares
 
 /// The mistakes in a configuration file, each with its place.
 public struct ConfigurationMistakes: Error, Sendable, CustomStringConvertible {
@@ -26,7 +27,8 @@ extension HttpManager {
     /// Throws `ConfigurationMistakes` with every mistake in the file, or if the file has no such chain. Reads files:
     /// not on a loop.
     public convenience init(
-        configuration path: String, chain name: String, service: ServiceDefinition, client: any HttpClient = .libevent,
+        configuration path: String, chain name: String, service: HttpWareClient.ServiceDefinition,
+        client: any HttpClient = .libevent,
         wares: [any ConfigurableWare.Type] = BuiltinWares.all, stores: [any StoreKind.Type] = [],
         environment: [String: String]? = nil, records: RecordRing? = nil,
         loops: ClientLoops = .shared
@@ -51,11 +53,11 @@ extension HttpManager {
         configuration path: String, service name: String, chain: String? = nil, client: any HttpClient = .libevent,
         wares: [any ConfigurableWare.Type] = BuiltinWares.all, stores: [any StoreKind.Type] = [],
         environment: [String: String]? = nil, records: RecordRing? = nil, loops: ClientLoops = .shared,
-        adjust: (inout ServiceDefinition) -> Void = { _ in }
+        adjust: (inout HttpWareClient.ServiceDefinition) -> Void = { _ in }
     ) throws {
         let file = try ClientFile(path, wares, stores, environment)
         let written = try file.service(name)
-        var service = try ServiceDefinition(written)
+        var service = try HttpWareClient.ServiceDefinition(written)
         adjust(&service)
         self.init(
             service: service, client: client, chain: try (chain ?? written.chain).map(file.chain) ?? .empty,

@@ -1,7 +1,8 @@
-import HttpWare
 import GatewayConfig
+import HttpWare
+import HttpWareClient
 
-extension ServiceDefinition {
+extension HttpWareClient.ServiceDefinition {
     /// What a configuration file says of a service. What no client can do is a mistake, with its place.
     init(_ written: GatewayConfig.ServiceDefinition) throws(ConfigurationMistakes) {
         func mistake(_ key: String, _ message: String) -> ConfigurationMistakes {

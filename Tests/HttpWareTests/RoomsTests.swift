@@ -28,7 +28,9 @@ import Testing
         "HttpWareRedis": ["Client", "Sharing", "Store"],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Reading"],
         "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Rules", "Upstream"],
-        "HttpWareClient": ["", "Decoding", "Manager", "Queue", "Routes", "Wares"],
+        "HttpWareClient": ["", "Cookies", "Decoding", "Manager", "Queue", "Routes", "Wares"],
+        "HttpWareClientConfiguration": [""],
+        "HttpWareFoundation": [""],
         "HttpWareTesting": ["Clocks", "Exchanges", "Origins"],
         "HttpWareCommand": ["", "Commands", "Display", "Mcp", "Trust"],
     ]
@@ -49,8 +51,10 @@ import Testing
             "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
             "HttpWareRedis", "GatewayConfig",
         ],
-        "HttpWareClient": ["HttpWare", "Capturing", "HttpCaching", "Credentials", "Wares", "GatewayConfig"],
+        "HttpWareClient": ["HttpWare", "Capturing", "HttpCaching", "Credentials", "Wares"],
+        "HttpWareClientConfiguration": ["HttpWare", "HttpCaching", "Wares", "GatewayConfig", "HttpWareClient"],
         "HttpWareCombine": ["HttpWareClient"],
+        "HttpWareFoundation": ["HttpWare"],
         "HttpWareTesting": ["HttpWare"],
         "HttpWareCommand": [
             "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "Wares", "GatewayConfig", "HttpGateway",
@@ -120,7 +124,7 @@ import Testing
     }
 
     /// What a program on the client library links.
-    @Test func `the client library needs neither LMDB nor hiredis`() {
+    @Test func `the client library needs neither LMDB, hiredis nor YAML`() {
         var needed: Set = ["HttpWareClient", "HttpWareCombine", "HttpWareTesting"]
         var former: Set<String> = []
         while former != needed {
@@ -128,7 +132,7 @@ import Testing
             for module in former { needed.formUnion(RoomsTests.imports[module] ?? []) }
         }
         #expect(needed.contains("Wares"))
-        #expect(needed.isDisjoint(with: ["DiskCaching", "HttpWareRedis"]))
+        #expect(needed.isDisjoint(with: ["DiskCaching", "HttpWareRedis", "GatewayConfig", "Acme"]))
     }
 
     @Test func `a room uses only types of itself and of the rooms to its left`() throws {

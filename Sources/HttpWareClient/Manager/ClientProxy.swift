@@ -1,4 +1,3 @@
-import GatewayConfig
 import HttpWare
 
 /// The proxy by which a client reaches servers, such as that of a company.

@@ -49,11 +49,23 @@ struct ManagerCore: Sendable {
             throw HttpError(.client, .exchange(.internalError), .making, "OpenSSL cannot make a context")
         }
         let host = origin.host ?? ""
-        let endpoint = Endpoint(
-            host: host, port: origin.port ?? (isSecure ? 443 : 80), limits: service.pool, speaks: service.speaks,
-            tls: tls, serverName: service.serverName)
         proxy = try service.proxy.resolved()
-        var own = UpstreamService(name: host, endpoints: [endpoint], timeouts: service.timeouts)
+        let endpoint: Endpoint
+        var policy = UpstreamService.HostPolicy.upstream
+        if let path = service.unixSocket {
+            guard !isSecure, proxy == nil, path.utf8.count <= 107, path.hasPrefix("/") else {
+                throw HttpError(
+                    .client, .invalidRequest, .making,
+                    "unixSocket is an absolute path of at most 107 bytes, for a base URL with http and without a proxy")
+            }
+            endpoint = Endpoint(unixPath: path, limits: service.pool)
+            policy = .preserve
+        } else {
+            endpoint = Endpoint(
+                host: host, port: origin.port ?? (isSecure ? 443 : 80), limits: service.pool, speaks: service.speaks,
+                tls: tls, serverName: service.serverName)
+        }
+        var own = UpstreamService(name: host, endpoints: [endpoint], host: policy, timeouts: service.timeouts)
         if proxy != nil {
             guard service.serverName == nil else {
                 throw HttpError(.client, .invalidRequest, .making, "serverName cannot be used with a proxy")

@@ -36,6 +36,9 @@ public struct ServiceDefinition: Sendable {
     public var tls: TlsContext?
     /// The name that the server's certificate must have; `nil` is the base URL's host.
     public var serverName: String?
+    /// The path of the Unix socket on which the service listens, in place of the base URL's host and port; the host is still what
+    /// the service is told. Only for `http`, and not together with a proxy.
+    public var unixSocket: String?
 
     public init(
         baseURL: BaseUrl, environments: [ServiceEnvironment: BaseUrl] = [:], encoder: any ModelEncoder = JsonCoder(),
@@ -44,7 +47,7 @@ public struct ServiceDefinition: Sendable {
         responseLimit: ByteCount = .mebibytes(64), redirects: RedirectPolicy = 5,
         decodesContent: Bool = true, proxy: ClientProxy = .none,
         pool: Endpoint.PoolLimits = Endpoint.PoolLimits(), speaks: Endpoint.Version = .auto, tls: TlsContext? = nil,
-        serverName: String? = nil
+        serverName: String? = nil, unixSocket: String? = nil
     ) {
         self.baseURL = baseURL
         self.environments = environments
@@ -61,6 +64,7 @@ public struct ServiceDefinition: Sendable {
         self.speaks = speaks
         self.tls = tls
         self.serverName = serverName
+        self.unixSocket = unixSocket
     }
 
     /// The same service in another environment. Throws if the service does not define it.

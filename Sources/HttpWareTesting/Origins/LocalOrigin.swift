@@ -1,3 +1,4 @@
+import Glibc
 public import HttpWare
 import Synchronization
 
@@ -13,24 +14,42 @@ public final class LocalOrigin: Sendable {
     /// The function that answers a request; it may wait.
     public typealias Answer = @Sendable (HttpRequest) async throws -> HttpResponse
 
-    /// The port that it listens on, at 127.0.0.1.
-    public var port: UInt16 { reserved.number }
-    private let reserved: ReservedPort
+    /// The port that it listens on, at 127.0.0.1; 0 on a Unix socket.
+    public var port: UInt16 { reserved?.number ?? 0 }
+    private let reserved: ReservedPort?
+    /// Its Unix socket; `nil` on a port.
+    private let path: String?
     private let seen = Mutex<[HttpRequest]>([])
     private let stage: Stage
 
     /// Listens. Throws if there is no socket or no thread. Without `keepsRequests`, `requests` stays empty, for large
     /// numbers of requests.
-    public init(keepsRequests: Bool = true, _ answer: @escaping Answer) throws {
-        reserved = try ReservedPort()
-        stage = try Stage(reserved.listener)
+    public convenience init(keepsRequests: Bool = true, _ answer: @escaping Answer) throws {
+        let reserved = try ReservedPort()
+        try self.init(reserved.listener, reserved, nil, keepsRequests, answer)
+    }
+
+    /// Listens on a Unix socket, whose file goes with it.
+    public convenience init(unixSocket path: String, keepsRequests: Bool = true, _ answer: @escaping Answer) throws {
+        try self.init(try Socket.listen(on: .unix(path: path)), nil, path, keepsRequests, answer)
+    }
+
+    private init(
+        _ listener: Int32, _ reserved: ReservedPort?, _ path: String?, _ keepsRequests: Bool, _ answer: @escaping Answer
+    ) throws {
+        self.reserved = reserved
+        self.path = path
+        stage = try Stage(listener)
         stage.serve { [weak self] request in
             if keepsRequests { self?.seen.withLock { $0.append(request) } }
             return try await answer(request)
         }
     }
 
-    deinit { stage.stop() }
+    deinit {
+        stage.stop()
+        if let path { unlink(path) }
+    }
 
     /// `http://127.0.0.1:port`.
     public var url: String { "http://127.0.0.1:\(port)" }
@@ -45,7 +64,7 @@ public final class LocalOrigin: Sendable {
 
     /// Closes its socket and all its connections now; further ones are refused.
     public func close() async {
-        reserved.refuse()
+        reserved?.refuse()
         await stage.loop.submit { [stage] in stage.close() }
     }
 

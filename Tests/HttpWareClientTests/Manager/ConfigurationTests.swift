@@ -1,5 +1,6 @@
 import Foundation
 import HttpWareClient
+import HttpWareClientConfiguration
 import HttpWareTesting
 import Testing
 

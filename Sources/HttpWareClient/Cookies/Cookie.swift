@@ -1,0 +1,99 @@
+public import FoundationEssentials
+
+/// A stored cookie. RFC 6265bis §5.7.
+///
+/// It can be encoded, for programs that keep cookies over their end: `jar.cookies` is what to write, `CookieJar(_:)` takes it back.
+public struct Cookie: Sendable, Hashable, Codable {
+    public let name: String
+    public let value: String
+    /// The host that set it, or the domain that it named; in lower case.
+    public let domain: String
+    /// Whether it goes to no other host of the domain.
+    public let isHostOnly: Bool
+    /// The beginning of the paths that it goes to.
+    public let path: String
+    /// Whether it goes over TLS only.
+    public let isSecure: Bool
+    /// Whether scripts of a page may not read it, which a client has no use for.
+    public let isHttpOnly: Bool
+    /// When it ends; `nil` for one that ends with the session.
+    public let expires: Date?
+    /// When it was set for the first time.
+    public internal(set) var created: Date
+
+    public init(
+        name: String, value: String, domain: String, isHostOnly: Bool = true, path: String = "/",
+        isSecure: Bool = true, isHttpOnly: Bool = true, expires: Date? = nil, created: Date = Date()
+    ) {
+        self.name = name
+        self.value = value
+        self.domain = domain.lowercased()
+        self.isHostOnly = isHostOnly
+        self.path = path.hasPrefix("/") ? path : "/"
+        self.isSecure = isSecure
+        self.isHttpOnly = isHttpOnly
+        self.expires = expires
+        self.created = created
+    }
+
+    /// As it stands in `Cookie`. RFC 6265bis §5.8.3.
+    var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
+
+    func isOver(_ now: Date) -> Bool { expires.map { $0 <= now } ?? false }
+
+    /// Whether both are one cookie, of which the later one counts.
+    func replaces(_ other: Cookie) -> Bool {
+        name == other.name && domain == other.domain && isHostOnly == other.isHostOnly && path == other.path
+    }
+
+    /// Whether it goes to the address.
+    func goes(to place: CookiePlace) -> Bool {
+        (isHostOnly ? place.host == domain : CookiePlace.matches(place.host, domain: domain))
+            && CookiePlace.matches(place.path, path: path) && (place.isSecure || !isSecure)
+    }
+}
+
+/// The parts of a request's target that cookies depend on.
+struct CookiePlace {
+    let host: String
+    let path: String
+    let isSecure: Bool
+
+    /// `nil` for a request without a host.
+    init?(_ request: HttpRequest) {
+        guard let host = request.host else { return nil }
+        self.init(host: host, path: request.path, isSecure: request.scheme == "https")
+    }
+
+    init(host: String, path: String, isSecure: Bool) {
+        self.host = host
+        self.path = path
+        self.isSecure = isSecure
+    }
+
+    /// Up to the last slash of the path, without it. RFC 6265bis §5.1.4.
+    var defaultPath: String {
+        guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return "/" }
+        return String(path[..<slash])
+    }
+
+    /// Whether the host is the domain or below it. RFC 6265bis §5.1.3.
+    static func matches(_ host: String, domain: String) -> Bool {
+        host == domain || (host.hasSuffix("." + domain) && !isAddress(host))
+    }
+
+    /// RFC 6265bis §5.1.4.
+    static func matches(_ path: String, path prefix: String) -> Bool {
+        guard path != prefix else { return true }
+        return path.hasPrefix(prefix) && (prefix.hasSuffix("/") || path.dropFirst(prefix.count).hasPrefix("/"))
+    }
+
+    private static func isAddress(_ host: String) -> Bool {
+        if host.hasPrefix("[") { return true }
+        return host.utf8.allSatisfy { $0 == 0x2e || (0x30...0x39).contains($0) }
+    }
+
+    /// Whether everybody may have a name right below this one. Without the list of public suffixes, that is known only of names with
+    /// one label, such as `com`.
+    static func isPublicSuffix(_ domain: String) -> Bool { !domain.contains(".") || isAddress(domain) }
+}

@@ -1,0 +1,127 @@
+public import FoundationEssentials
+public import HttpWare
+
+/// The cookies of a client, shared by as many managers as use it. RFC 6265bis §5.7.
+///
+/// ```swift
+/// let jar = CookieJar()
+/// let manager = HttpManager(service: api, middlewares: [Cookies(jar)])
+/// ```
+///
+/// At most 50 cookies of a domain and 3,000 in all are kept; those that were not used for longest go first. There is no list of public
+/// suffixes: a server may set a cookie for any domain of its own with two labels or more.
+///
+/// Usable from any thread: its state is guarded by a lock.
+public final class CookieJar: Sendable {
+    private struct Entry {
+        var cookie: Cookie
+        var used: UInt64
+    }
+
+    private struct State {
+        var entries: [Entry] = []
+        /// Counts the uses, to order them.
+        var uses: UInt64 = 0
+    }
+
+    private static let mostOfDomain = 50
+    private static let most = 3000
+
+    private let state = ThreadLock(State())
+    private let clock: @Sendable () -> Date
+
+    /// A jar with the cookies of an earlier one.
+    public convenience init(_ cookies: [Cookie] = []) {
+        self.init(cookies) { Date() }
+    }
+
+    /// One with a clock of the caller's.
+    init(_ cookies: [Cookie] = [], clock: @escaping @Sendable () -> Date) {
+        self.clock = clock
+        for cookie in cookies { set(cookie) }
+    }
+
+    /// All cookies that have not expired.
+    public var cookies: [Cookie] {
+        let now = clock()
+        return state.withLock { state in state.entries.map(\.cookie).filter { !$0.isOver(now) } }
+    }
+
+    /// Puts a cookie in place of the one with its name, domain and path.
+    public func set(_ cookie: Cookie) {
+        let now = clock()
+        state.withLock { CookieJar.put(cookie, into: &$0, now) }
+    }
+
+    /// Forgets all cookies: for logging out.
+    public func removeAll() { state.withLock { $0.entries = [] } }
+
+    /// Forgets those that say they end with the session.
+    public func endSession() { state.withLock { $0.entries.removeAll { $0.cookie.expires == nil } } }
+
+    /// Takes a value of `Set-Cookie` from the response to a request. What the origin server may not set is ignored.
+    public func take(_ line: String, from request: HttpRequest) {
+        let now = clock()
+        guard let place = CookiePlace(request), let read = SetCookie(line, now: now),
+            let cookie = read.cookie(from: place, now: now)
+        else { return }
+        state.withLock { state in
+            // What is written in the clear does not take the place of what goes over TLS only. RFC 6265bis §5.7, step 18.
+            let isGuarded =
+                !cookie.isSecure && !place.isSecure
+                && state.entries.contains {
+                    $0.cookie.isSecure && $0.cookie.name == cookie.name
+                        && (CookiePlace.matches($0.cookie.domain, domain: cookie.domain)
+                            || CookiePlace.matches(cookie.domain, domain: $0.cookie.domain))
+                        && CookiePlace.matches(cookie.path, path: $0.cookie.path)
+                }
+            if !isGuarded { CookieJar.put(cookie, into: &state, now) }
+        }
+    }
+
+    /// The value of `Cookie` for a request; `nil` where no cookie goes to it. RFC 6265bis §5.8.3.
+    public func line(for request: HttpRequest) -> String? {
+        guard let place = CookiePlace(request) else { return nil }
+        let now = clock()
+        let found = state.withLock { state -> [Cookie] in
+            var found: [Cookie] = []
+            for index in state.entries.indices
+            where !state.entries[index].cookie.isOver(now) && state.entries[index].cookie.goes(to: place) {
+                state.uses += 1
+                state.entries[index].used = state.uses
+                found.append(state.entries[index].cookie)
+            }
+            return found
+        }
+        guard !found.isEmpty else { return nil }
+        let ordered = found.sorted {
+            let (one, other) = ($0.path.utf8.count, $1.path.utf8.count)
+            return one == other ? $0.created < $1.created : one > other
+        }
+        return ordered.map(\.pair).joined(separator: "; ")
+    }
+
+    private static func put(_ cookie: Cookie, into state: inout State, _ now: Date) {
+        var cookie = cookie
+        if let index = state.entries.firstIndex(where: { cookie.replaces($0.cookie) }) {
+            cookie.created = state.entries.remove(at: index).cookie.created
+        }
+        guard !cookie.isOver(now) else { return }
+        state.uses += 1
+        state.entries.append(Entry(cookie: cookie, used: state.uses))
+        let isCrowded = state.entries.count { $0.cookie.domain == cookie.domain } > mostOfDomain
+        guard isCrowded || state.entries.count > most else { return }
+        state.entries.removeAll { $0.cookie.isOver(now) }
+        if state.entries.count(where: { $0.cookie.domain == cookie.domain }) > mostOfDomain {
+            drop(from: &state) { $0.domain == cookie.domain }
+        }
+        if state.entries.count > most { drop(from: &state) { _ in true } }
+    }
+
+    /// Drops the one that was not used for longest.
+    private static func drop(from state: inout State, where isMeant: (Cookie) -> Bool) {
+        let oldest = state.entries.indices.filter { isMeant(state.entries[$0].cookie) }
+            .min { state.entries[$0].used < state.entries[$1].used }
+        if let oldest { state.entries.remove(at: oldest) }
+    }
+}

@@ -1,0 +1,30 @@
+public import HttpWare
+
+/// Sends the cookies of a jar, and keeps those that origin servers set. Without this ware, a client has no cookies.
+///
+/// ```swift
+/// HttpManager(service: api, middlewares: [Cookies()])
+/// ```
+///
+/// A request with a `Cookie` field of its own is sent as it is. A request that leaves the service's origin carries no cookies, as it
+/// passes no middlewares; what its response sets is not kept.
+public struct Cookies: Middleware, Postware {
+    /// Where cookies are kept.
+    public let jar: CookieJar
+
+    public init(_ jar: CookieJar = CookieJar()) { self.jar = jar }
+
+    public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
+        if !request.fields.contains(.cookie), let line = jar.line(for: request) {
+            try request.fields.set(.cookie, to: line)
+        }
+        return .pass
+    }
+
+    public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
+        // A stored response set its cookies when it came.
+        guard exchange.responder != .cache, let request = exchange.request else { return .pass }
+        for line in response.fields.values(of: .setCookie) { jar.take(line, from: request) }
+        return .pass
+    }
+}

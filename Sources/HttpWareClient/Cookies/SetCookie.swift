@@ -1,0 +1,98 @@
+import FoundationEssentials
+import HttpWare
+
+/// Reads the value of `Set-Cookie`. RFC 6265bis §5.6.
+struct SetCookie {
+    var name: String
+    var value: String
+    /// When `Expires` or `Max-Age`, which goes first, says that it ends.
+    var expires: Date?
+    /// Without a dot in front, in lower case; empty for none.
+    var domain = ""
+    /// `nil`: that of the request.
+    var path: String?
+    var isSecure = false
+    var isHttpOnly = false
+
+    /// The most bytes of a name and its value together.
+    private static let mostBytes = 4096
+    /// The most bytes of an attribute's value.
+    private static let mostAttributeBytes = 1024
+    /// The longest life of a cookie. RFC 6265bis §5.6.1.
+    private static let longestLife: TimeInterval = 400 * 86400
+
+    /// `nil` for what is to be ignored.
+    init?(_ line: String, now: Date) {
+        guard line.utf8.allSatisfy({ ($0 >= 0x20 && $0 != 0x7f) || $0 == 0x09 }) else { return nil }
+        var parts = line.utf8.split(separator: 0x3b, omittingEmptySubsequences: false)[...]
+        guard let pair = parts.popFirst() else { return nil }
+        if let equals = pair.firstIndex(of: 0x3d) {
+            name = SetCookie.trimmed(pair[..<equals])
+            value = SetCookie.trimmed(pair[pair.index(after: equals)...])
+        } else {
+            name = ""
+            value = SetCookie.trimmed(pair)
+        }
+        guard !name.isEmpty || !value.isEmpty, name.utf8.count + value.utf8.count <= SetCookie.mostBytes else {
+            return nil
+        }
+        var ends: (date: Date?, age: Date?) = (nil, nil)
+        for part in parts {
+            let equals = part.firstIndex(of: 0x3d)
+            let key = SetCookie.trimmed(part[..<(equals ?? part.endIndex)]).lowercased()
+            let text = equals.map { SetCookie.trimmed(part[part.index(after: $0)...]) } ?? ""
+            guard text.utf8.count <= SetCookie.mostAttributeBytes else { continue }
+            switch key {
+            case "expires":
+                if let date = CookieDate.read(text) {
+                    ends.date = min(Date(timeIntervalSince1970: TimeInterval(date)), now + SetCookie.longestLife)
+                }
+            case "max-age":
+                if let age = SetCookie.age(text) {
+                    ends.age = age <= 0 ? .distantPast : now + min(TimeInterval(age), SetCookie.longestLife)
+                }
+            case "domain": domain = (text.hasPrefix(".") ? String(text.dropFirst()) : text).lowercased()
+            case "path": path = text.hasPrefix("/") ? text : nil
+            case "secure": isSecure = true
+            case "httponly": isHttpOnly = true
+            default: break
+            }
+        }
+        expires = ends.age ?? ends.date
+    }
+
+    private static func trimmed(_ text: Substring.UTF8View) -> String {
+        var text = text
+        while let first = text.first, first == 0x20 || first == 0x09 { text.removeFirst() }
+        while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
+        return String(text) ?? ""
+    }
+
+    /// Seconds; `nil` for what is no number. One that is too long for 64 bits is as good as the largest.
+    private static func age(_ text: String) -> Int64? {
+        let digits = text.utf8.drop { $0 == 0x2d }
+        guard !digits.isEmpty, text.utf8.count - digits.count <= 1,
+            digits.allSatisfy({ (0x30...0x39).contains($0) })
+        else { return nil }
+        return Int64(text) ?? (text.hasPrefix("-") ? .min : .max)
+    }
+
+    /// The cookie as it is stored when it comes from that address; `nil` where the address may not set it. RFC 6265bis §5.7.
+    func cookie(from place: CookiePlace, now: Date) -> Cookie? {
+        var domain = domain
+        guard domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+        if !domain.isEmpty, CookiePlace.isPublicSuffix(domain) {
+            guard domain == place.host else { return nil }
+            domain = ""
+        }
+        guard domain.isEmpty || CookiePlace.matches(place.host, domain: domain) else { return nil }
+        guard place.isSecure || !isSecure else { return nil }
+        // The names that promise something are judged without regard to case, for servers may compare them so.
+        let promise = name.isEmpty ? value.lowercased() : name.lowercased()
+        if promise.hasPrefix("__secure-"), !isSecure || name.isEmpty { return nil }
+        if promise.hasPrefix("__host-"), !isSecure || !domain.isEmpty || path != "/" || name.isEmpty { return nil }
+        return Cookie(
+            name: name, value: value, domain: domain.isEmpty ? place.host : domain, isHostOnly: domain.isEmpty,
+            path: path ?? place.defaultPath, isSecure: isSecure, isHttpOnly: isHttpOnly, expires: expires, created: now)
+    }
+}

@@ -1,0 +1,84 @@
+import HttpWare
+
+/// The responses of a list that comes in pages, each asked for when it is taken.
+///
+/// ```swift
+/// for try await page in manager.pages(of: Todos()) { show(page.model) }
+/// ```
+///
+/// Throws what a request for a page throws, and an `HttpError` if a page leads to one that was there before.
+public struct ResponsePages<Model: Decodable & Sendable>: AsyncSequence, Sendable {
+    public typealias Element = ModelResponse<Model>
+
+    let manager: HttpManager
+    let first: @Sendable () throws -> Request<Model>
+    let following: @Sendable (ModelResponse<Model>) throws -> Request<Model>?
+
+    public func makeAsyncIterator() -> Iterator { Iterator(self) }
+
+    public struct Iterator: AsyncIteratorProtocol {
+        private let pages: ResponsePages
+        private var next: Request<Model>?
+        private var seen: Set<[UInt8]> = []
+        private var isFirst = true
+
+        init(_ pages: ResponsePages) { self.pages = pages }
+
+        /// The next page; `nil` after the last one.
+        public mutating func next() async throws -> ModelResponse<Model>? {
+            if isFirst {
+                isFirst = false
+                next = try pages.first()
+            }
+            guard let request = next.take() else { return nil }
+            let page = try await pages.manager.response(of: request)
+            // Where the content of the request tells the pages apart, their addresses are the same.
+            if request.content.isEmpty, !seen.insert(page.request.targetUri()).inserted {
+                throw HttpError(.upstream, .redirect, .checking, "the page leads to itself, or to one before it").about(
+                    request.name, page.request, page.response, page.responder)
+            }
+            next = try pages.following(page)
+            return page
+        }
+    }
+}
+
+extension HttpManager {
+    /// The pages of a route. `next` makes the route for the page that follows a response; `nil` ends.
+    public func pages<R: Route>(
+        of route: R, next: @escaping @Sendable (ModelResponse<R.Response>) throws -> R?
+    ) -> ResponsePages<R.Response> {
+        ResponsePages(manager: self) {
+            try self.request(route)
+        } following: { page in
+            try next(page).map { try self.request($0) }
+        }
+    }
+
+    /// The pages of a route, of which each names the next one in `Link` with `rel="next"`. RFC 8288.
+    ///
+    /// Throws if the next page is at another origin, where the request's credentials are not meant to go.
+    public func pages<R: Route>(of route: R) -> ResponsePages<R.Response> {
+        ResponsePages(manager: self) {
+            try self.request(route)
+        } following: { page in
+            guard let target = page.links["next"] else { return nil }
+            guard let message = page.request.resolve(target), message.host != nil else {
+                throw HttpError(
+                    .upstream, .redirect, .checking, "the next page, \(target.debugDescription), has no valid URL"
+                ).about("\(R.self)", page.request, page.response, page.responder)
+            }
+            // What the request carries is meant for its own origin.
+            guard OriginRouter.isSame(message, page.request) else {
+                throw HttpError(
+                    .upstream, .redirect, .checking,
+                    "the next page, \(target.debugDescription), is at another origin; pages(of:next:) can go there"
+                ).about("\(R.self)", page.request, page.response, page.responder)
+            }
+            var request = try self.request(route)
+            request.path = RoutePath(encoded: String(decoding: message.targetUri(), as: UTF8.self))
+            request.query = [:]
+            return request
+        }
+    }
+}
