@@ -326,6 +326,8 @@ class Debian:
             run("debootstrap", "--variant=minbase", "bookworm", root)
             if base:
                 run("cp", "-a", root, base)
+        # A temporary folder is its owner's alone, which the package's user is not.
+        root.chmod(0o755)
         shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
         for name in ("sources.list", "apt.conf", "apt.conf.d", "sources.list.d", "trusted.gpg.d"):
             place = Path("/etc/apt") / name
@@ -345,7 +347,6 @@ class Debian:
 
 def attempt(package: Path, base: Path | None) -> None:
     folder = Path(tempfile.mkdtemp(prefix="httpware-debian-"))
-    folder.chmod(0o755)
     debian = Debian(folder, base)
     process = None
     try:
