@@ -54,6 +54,7 @@ struct OriginUrl: OptionValue {
         let slash = rest.firstIndex(of: "/") ?? rest.endIndex
         var path = rest[slash...]
         while path.hasSuffix("/") { path.removeLast() }
+        if let mistake = PortText.mistake(in: rest[..<slash]) { throw mistake }
         guard let authority = Authority(String(rest[..<slash])), authority.port != 0,
             path.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else { throw OptionMistake(hint) }

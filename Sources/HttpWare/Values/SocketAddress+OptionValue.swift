@@ -12,6 +12,7 @@ extension SocketAddress: OptionValue {
         if text.lowercased().hasPrefix("localhost:") { text = "127.0.0.1" + text.dropFirst("localhost".count) }
         guard let address = SocketAddress(text) else {
             let isEveryone = optionText.hasPrefix(":") || optionText.hasPrefix("*:")
+            if let mistake = PortText.mistake(in: text) { throw mistake }
             throw OptionMistake(isEveryone ? "write 0.0.0.0 or [::] before the port to listen on all addresses" : hint)
         }
         self = address
