@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/us
 # What `httpware version` shows: read by Package.swift.
 export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
-.PHONY: run test bench format lint setup build wire clients load faults races leaks stores images reference docs page dist install
+.PHONY: run test bench format lint setup build wire clients load faults races leaks stores images reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -105,3 +105,7 @@ build: setup
 # The inspector page in headless Chromium: Debian's chromium and chromium-driver. Skipped without them.
 page: build
 	python3 Tests/Page/run.py --binary $(BINARY)
+
+# The pictures of the README, from real traffic; needs what `page` needs.
+pictures: build
+	python3 Tests/Page/pictures.py --binary $(BINARY)
