@@ -326,6 +326,7 @@ def _(r: Recipe) -> None:
     expect(application.field("Authorization") == "Bearer change-me", application.seen, lines)
     expect(any('"path"' in line and "hwp_" in line for line in lines), "not scrubbed:", lines)
     expect(any(line.endswith("403") for line in lines), lines)
+    expect(not any("stopped" in line for line in lines), "the gateway's end is shown:", lines)
 
 
 def main() -> int:
