@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/us
 # What `httpware version` shows: read by Package.swift.
 export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
-.PHONY: run test bench format lint setup build wire clients load faults races leaks stores images reference page dist install
+.PHONY: run test bench format lint setup build wire clients load faults races leaks stores images reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -73,6 +73,10 @@ images: build
 reference: build
 	$(BINARY) wares --markdown > Sources/HttpGateway/HttpGateway.docc/Wares.md
 
+# The documentation as a static site, .build-docs/site: every catalogue by DocC. A warning is an error. BASE= is the path below which it will be served.
+docs: setup
+	.ci/docs --base "$(BASE)"
+
 # What is given to others: a Debian package, an archive, the root of the container image, sums, and what is in them. Needs dpkg-dev and
 # lowdown; lintian checks the package if it is installed. `make dist TRY=--try` also installs it in a bare Debian: needs root and debootstrap.
 dist: setup
@@ -101,3 +105,7 @@ build: setup
 # The inspector page in headless Chromium: Debian's chromium and chromium-driver. Skipped without them.
 page: build
 	python3 Tests/Page/run.py --binary $(BINARY)
+
+# The pictures of the README, from real traffic; needs what `page` needs.
+pictures: build
+	python3 Tests/Page/pictures.py --binary $(BINARY)

@@ -85,6 +85,11 @@ let trialTargets: [Target] =
             swiftSettings: settings)
     ] : []
 
+// Makes the site of the documentation: `make docs`.
+let docsPackages: [Package.Dependency] =
+    Context.environment["HTTPWARE_DOCS"] == nil
+    ? [] : [.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0")]
+
 // What `httpware version` calls the commit; the Makefile asks git. SwiftPM's own `Context.gitInformation` stays that of the
 // first build, as the result of this file is kept until its text or the environment changes.
 let commit = Context.environment["HTTPWARE_COMMIT"] ?? "unknown"
@@ -123,7 +128,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         // Publishers where there is no Combine; only for those who ask for the product.
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
-    ] + benchPackages,
+    ] + benchPackages + docsPackages,
     targets: [
         .systemLibrary(name: "CLibevent", pkgConfig: "libevent_core", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),

@@ -38,8 +38,8 @@ import Wares
     }
 
     @Test(arguments: [
-        "Configuration.md", "Wares.md", "WritingAWare.md", "Admin.md", "Access.md", "Caching.md", "Files.md",
-        "FirstGateway.md", "Recipes.md", "ComingFrom.md",
+        "Configuration.md", "Wares.md", "WaresByPurpose.md", "WritingAWare.md", "Admin.md", "Access.md", "Caching.md",
+        "Files.md", "FirstGateway.md", "ComingFrom.md",
     ])
     func `a whole configuration in an article is read without errors or warnings`(article: String) throws {
         for block in CodeBlock.all("yaml", in: try Repository.article(article)) where block.text.hasPrefix("version:") {
@@ -103,6 +103,12 @@ import Wares
             }
         }
         #expect(named.sorted() == names.sorted())
+    }
+
+    @Test(arguments: Repository.wareNames)
+    func `the article about purposes names each ware in a table`(name: String) throws {
+        let lines = try Repository.article("WaresByPurpose.md").components(separatedBy: "\n")
+        #expect(lines.contains { $0.hasPrefix("|") && $0.contains("`\(name)`") })
     }
 
     @Test func `a relative path is relative to the file that writes it`() throws {

@@ -129,7 +129,9 @@ struct HarEntry {
         let isCoded = !message.content.isDecoded && !message.values(of: "content-encoding").isEmpty
         let isKept = !message.content.kept.isEmpty || message.content.size == 0
         // What was not captured of content without codings counts; of other content nobody knows how long it would be.
-        let size = isCoded ? decoded.bytes.count : max(message.content.size, decoded.bytes.count)
+        // A mask may be longer than what it hides.
+        let isMasked = message.content.maskedFrom != nil && !message.content.isDecoded
+        let size = isCoded ? decoded.bytes.count : max(message.content.size, isMasked ? 0 : decoded.bytes.count)
         let saved = isCoded && decoded.isWhole ? Json.number(size - message.content.size) : nil
         return .object(given: [
             ("size", .number(size)), ("compression", saved), ("mimeType", .text(mediaType(message) ?? "x-unknown")),

@@ -9,7 +9,11 @@ public enum GraphQLOperations {
 
     /// The names, in order, each once. Empty if the request is not one of GraphQL, or if its operations have no names.
     ///
-    /// - Parameter content: decoded, as far as it was captured. Members that are not there yet are not waited for.
+    /// - Parameters:
+    ///   - method: `GET` has the request in the query, other methods in the content.
+    ///   - url: the URL, whose path may say that the request is one of GraphQL.
+    ///   - mediaType: the `Content-Type`; `nil` if there is none.
+    ///   - content: decoded, as far as it was captured. Members that are not there yet are not waited for.
     public static func names(method: String, url: String, mediaType: String?, content: [UInt8]) -> [String] {
         guard mayBeThere(method: method, url: url, content: content) else { return [] }
         var names: [String] = []

@@ -167,7 +167,8 @@ public final class Gateway: @unchecked Sendable {
         for store in running.configuration.stores { store.store.close() }
         captures?.archive?.close()
         if !isSucceeded { for path in sockets.paths { unlink(path) } }
-        log.write(.info, "stopped")
+        // A gateway that ends with the command behind it was not asked by a signal.
+        if isDraining { log.write(.info, "stopped") }
         log.flush()
     }
 

@@ -79,7 +79,7 @@ public struct Digest256: Sendable {
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 32 else { return nil }
         var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
-        withUnsafeMutableBytes(of: &words) { _ = $0.copyBytes(from: bytes) }
+        withUnsafeMutableBytes(of: &words) { $0.copyBytes(from: bytes) }
         self.words = words
     }
 

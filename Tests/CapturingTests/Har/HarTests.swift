@@ -18,6 +18,19 @@ import Testing
 
     // MARK: Out
 
+    @Test func `masked content is whole in an archive, even if the mask is longer than the value`() throws {
+        var exchange = CaptureFilterTests.sample()
+        exchange.response?.fields = [.init("Content-Type", "application/json")]
+        exchange.response?.content.kept = Array("{\"token\":\"…\"}".utf8)  // {"token":null} before
+        exchange.response?.content.maskedFrom = 14
+        exchange.response?.content.size = 14
+        let content = try #require(try HarReader(HarTests.archive([exchange])).exchanges.first?.response?.content)
+        #expect(content.isWhole && content.size == 14)
+        exchange.response?.content.size = 100
+        let cut = try #require(try HarReader(HarTests.archive([exchange])).exchanges.first?.response?.content)
+        #expect(!cut.isWhole)
+    }
+
     @Test func `the log has all required members and says how many secrets are missing`() throws {
         let har = try JsonScanner.read(
             HarTests.archive([CaptureFilterTests.sample(), CaptureFilterTests.sample()], missingSecrets: 2))
