@@ -176,7 +176,7 @@ let package = Package(
                 "HttpWare", "Capturing", "Credentials", "HttpCaching",
                 .product(name: "DequeModule", package: "swift-collections"),
             ],
-            swiftSettings: settings + dataPath),
+            swiftSettings: settings + dataPath + measuredSettings),
         .target(
             name: "HttpWareRedis", dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares", "CHiredis"],
             swiftSettings: settings + dataPath),

@@ -1,4 +1,4 @@
-public import HttpWare
+import HttpWare
 
 extension UpstreamProxy {
     /// Reads `listeners.NAME.forward.upstreamProxy`; `nil` when it is not given, wrong, or the environment names none.

@@ -1,4 +1,4 @@
-public import FoundationEssentials
+import FoundationEssentials
 public import HttpWare
 
 /// The cookies of a client, shared by as many managers as use it. RFC 6265bis §5.7.
