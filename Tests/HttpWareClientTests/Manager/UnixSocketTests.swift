@@ -13,7 +13,7 @@ import Testing
         var service = try ServiceDefinition.local(80)
         service.baseURL = "http://docker.test/v1"
         service.unixSocket = path
-        let manager = HttpManager(service: service)
+        let manager = HttpManager(service: service, loops: ClientLoops())
         #expect(try await manager.send(GetTodo(id: 1)).title == "docker.test /v1/todos/1")
         let response = try await manager.response(of: GetTodo(id: 2))
         #expect(response.metrics.reusedConnection && response.metrics.attempts == 1)
@@ -48,7 +48,7 @@ import Testing
             try await Task.sleep(for: .milliseconds(30))
             return .json(#"{"id":1,"title":"a","isDone":false}"#)
         }
-        let manager = HttpManager(service: try .local(origin.port))
+        let manager = HttpManager(service: try .local(origin.port), loops: ClientLoops())
         let first = try await manager.response(of: GetTodo(id: 1)).metrics
         #expect(first.wait >= .milliseconds(25) && first.total >= first.wait && first.attempts == 1)
         #expect(first.handshake == .zero && !first.reusedConnection && first.receivedBytes == 35)
