@@ -56,6 +56,12 @@ final class RedisLink: RedisConnectionOwner {
         return connection != nil || connector == nil || backoff.failures == 0
     }
 
+    /// The servers changed: what this one refused before says little. One that is silent is still left alone.
+    func tryAgain() {
+        pausedUntil = nil
+        backoff.succeed()
+    }
+
     /// Sends a command. Answers once, at once or within `patience`.
     ///
     /// Several commands that must not be parted have several answers, which come as one array; if one of them is refused, all of them

@@ -108,6 +108,7 @@ final class RedisRouter: LoopGuest {
             self.version = version
             map = directory.map
             forgetStrangers()
+            for link in links.values { link.tryAgain() }
         }
         return map
     }
