@@ -25,7 +25,7 @@ import Testing
             "Signing",
             "Tokens",
         ],
-        "HttpWareRedis": ["Client", "Sharing", "Store"],
+        "HttpWareRedis": ["Client", "Servers", "Sharing", "Store"],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Reading"],
         "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Rules", "Upstream"],
         "HttpWareClient": ["", "Cookies", "Decoding", "Manager", "Queue", "Routes", "Wares"],

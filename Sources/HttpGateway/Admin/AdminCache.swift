@@ -170,10 +170,11 @@ extension AdminEndpoint {
     }
 
     private static func json(_ status: RedisStatus) -> Json {
-        .object([
+        .object(given: [
             ("connections", .number(status.connections)), ("subscribed", .bool(status.isSubscribed)),
             ("commands", .number(status.commands)), ("failures", .number(status.failures)),
-            ("fault", status.fault.map(Json.text) ?? .null),
+            ("fault", status.fault.map(Json.text) ?? .null), ("master", status.master.map(Json.text)),
+            ("nodes", status.nodes.map { .number($0.count) }), ("nodesUp", status.nodes.map { .number($0.up) }),
         ])
     }
 

@@ -18,13 +18,18 @@ struct CacheOverview: Decodable {
         let commands: Int
         let failures: Int
         let fault: String?
+        let master: String?
+        let nodes: Int?
+        let nodesUp: Int?
 
         /// The state in a few words.
         var line: String {
             let state =
                 fault
                 ?? (subscribed ? "answers" : connections > 0 ? "answers, but does not report changes" : "not asked yet")
-            return "\(state); \(commands) commands, \(failures) failed"
+            var servers = master.map { "; master \($0)" } ?? ""
+            if let nodes { servers += "; \(nodesUp ?? 0) of \(nodes) masters up" }
+            return "\(state)\(servers); \(commands) commands, \(failures) failed"
         }
     }
 

@@ -1,7 +1,8 @@
 import HttpWare
 import Synchronization
 
-/// Talks to one Redis server, from any loop: each has a connection of its own, made when it is needed first.
+/// Talks to a Redis server – or to the master that sentinels name, or to the masters of a cluster – from any loop: each has
+/// connections of its own, made when they are needed first.
 ///
 /// What a command costs is bounded: it has a deadline, and after a failure commands fail at once until the server was left alone
 /// for a while. Nothing here waits for a server that is away. That one does not answer, the clients of one server tell each other
@@ -20,6 +21,7 @@ public final class RedisClient: Sendable {
 
     public let definition: RedisDefinition
     private let health: RedisHealth
+    private let directory: RedisDirectory
     private let state = ThreadLock(State())
     /// Tells its links from those of others. Never used twice.
     private let number: Int
@@ -29,6 +31,11 @@ public final class RedisClient: Sendable {
     public init(_ definition: RedisDefinition) {
         self.definition = definition
         health = RedisHealth(definition)
+        if case .one(let url) = definition.servers {
+            directory = RedisDirectory(RedisMap(url.place))
+        } else {
+            directory = RedisDirectory()
+        }
         number = RedisClient.lastNumber.add(1, ordering: .relaxed).newValue
     }
 
@@ -63,37 +70,106 @@ public final class RedisClient: Sendable {
     }
 
     /// Sends a command; answers once, on the calling loop or on a thread of the client's own, at once or within `patience`, or
-    /// the definition's `timeout`.
+    /// the definition's `timeout`. On a cluster, all its keys have to be in one slot.
     ///
-    /// Commands that are sent on one loop are done in their order.
+    /// Commands that are sent on one loop to one server are done in their order.
     public func send(
         _ arguments: [RedisArgument], within patience: Duration? = nil,
         completion: @escaping @Sendable (Result<RedisReply, RedisFailure>) -> Void = { _ in }
     ) {
-        guard let command = arguments.command else {
-            return completion(.failure(RedisFailure(.unavailable, "there is no memory for a command")))
+        send([arguments], at: nil, within: patience, completion: completion)
+    }
+
+    /// Sends commands that must not be parted, to the server of the first one's key, or to `place`; the answers of several come as
+    /// one array.
+    func send(
+        _ unit: [[RedisArgument]], at place: RedisUrl.Place?, within patience: Duration?,
+        completion: @escaping @Sendable (Result<RedisReply, RedisFailure>) -> Void
+    ) {
+        var bytes: [UInt8] = []
+        for arguments in unit {
+            guard let command = arguments.command else {
+                return completion(.failure(RedisFailure(.unavailable, "there is no memory for a command")))
+            }
+            if bytes.isEmpty { bytes = command } else { bytes += command }
         }
         let patience = patience ?? definition.timeout
-        if let link = linkHere() { return link.send(command, within: patience, completion: completion) }
+        let slot = definition.servers.isCluster ? slot(unit) : nil
+        let count = unit.count
+        if let router = routerHere() {
+            return router.send(
+                bytes, answers: count, slot: slot, at: place, within: patience, completion: completion)
+        }
         guard let home = home() else {
             return completion(.failure(RedisFailure(.unavailable, "the client is closed, or has no thread")))
         }
-        home.loop.execute {
-            guard let link = self.linkHere() else {
+        home.loop.execute { [bytes] in
+            guard let router = self.routerHere() else {
                 return completion(.failure(RedisFailure(.unavailable, "the client is closed")))
             }
-            link.send(command, within: patience, completion: completion)
+            router.send(bytes, answers: count, slot: slot, at: place, within: patience, completion: completion)
         }
     }
 
-    /// Whether a command that is sent here and now may be answered: the server did not fail just now.
-    public var mayAnswer: Bool { linkHere()?.mayAnswer ?? true }
+    private func slot(_ unit: [[RedisArgument]]) -> UInt16? { unit.first?.routingKey.map { RedisSlot.of($0) } }
 
-    /// This loop's link; `nil` on other threads, and when it is closed.
-    private func linkHere() -> RedisLink? {
+    /// Sends commands to one master, whatever keys they are about.
+    func commands(
+        _ list: [[RedisArgument]], at place: RedisUrl.Place, within patience: Duration
+    ) async -> [Result<RedisReply, RedisFailure>] {
+        let waits = list.map { arguments in
+            let wait = LoopWait<Result<RedisReply, RedisFailure>>()
+            send([arguments], at: place, within: patience) { wait.resume(returning: $0) }
+            return wait
+        }
+        var results: [Result<RedisReply, RedisFailure>] = []
+        for wait in waits { results.append((try? await wait.value()) ?? .failure(.givenUp)) }
+        return results
+    }
+
+    /// The masters now; empty if none is found within `patience`.
+    func masters(within patience: Duration) async -> [RedisUrl.Place] {
+        // Any command waits for the first search.
+        if directory.map == nil { _ = try? await command(["PING"], within: patience) }
+        return directory.map?.masters.map(\.place) ?? []
+    }
+
+    /// Sends a write, and says whether so many replicas have it as the definition asks for: by default one, if sentinels or a cluster
+    /// are there to make a replica the master, and the master has replicas.
+    func write(
+        _ arguments: [RedisArgument], within patience: Duration? = nil
+    ) async throws(RedisFailure) -> (reply: RedisReply, isKept: Bool) {
+        let patience = patience ?? definition.timeout
+        let needed = await replicasNeeded(arguments, within: patience)
+        guard needed > 0 else { return (try await command(arguments, within: patience), true) }
+        // Other commands of the loop wait behind it.
+        let most = min(patience / 2, .milliseconds(100))
+        let unit = [arguments, ["WAIT", RedisArgument(needed), RedisArgument(milliseconds: most)]]
+        let wait = LoopWait<Result<RedisReply, RedisFailure>>()
+        send(unit, at: nil, within: patience) { wait.resume(returning: $0) }
+        guard let result = try? await wait.value() else { throw .givenUp }
+        guard let replies = try result.get().array, replies.count == 2, let count = replies[1].integer else {
+            throw RedisFailure(.noAnswer, "the server sends what is no answer to WAIT")
+        }
+        return (replies[0], count >= needed)
+    }
+
+    private func replicasNeeded(_ arguments: [RedisArgument], within patience: Duration) async -> Int {
+        if let known = definition.minReplicas { return known }
+        guard !definition.servers.isFixed else { return 0 }
+        _ = await masters(within: patience)
+        let master = directory.map?.master(of: definition.servers.isCluster ? slot([arguments]) : nil)
+        return min(1, master?.replicas ?? 0)
+    }
+
+    /// Whether a command that is sent here and now may be answered: the server did not fail just now.
+    public var mayAnswer: Bool { routerHere()?.mayAnswer ?? true }
+
+    /// This loop's router; `nil` on other threads, and when it is closed.
+    private func routerHere() -> RedisRouter? {
         guard let transport = LoopTransport.current else { return nil }
         let loop = transport.loop
-        if let known = transport.guests[number] as? RedisLink { return known }
+        if let known = transport.guests[number] as? RedisRouter { return known }
         let mayBegin = state.withLock { state -> Bool in
             guard !state.isClosed else { return false }
             state.loops.removeAll { $0.loop == nil }
@@ -101,12 +177,13 @@ public final class RedisClient: Sendable {
             return true
         }
         guard mayBegin else { return nil }
-        let others = transport.guests.values.lazy.compactMap { $0 as? RedisLink }
-        let silence = others.first { $0.place == definition.url.place }?.silence ?? RedisSilence()
-        let link = RedisLink(
-            definition, health: health, loop: loop, resolver: transport.resolver, silence: silence)
-        transport.guests[number] = link
-        return link
+        let router = RedisRouter(
+            definition, directory: directory, health: health, loop: loop, resolver: transport.resolver
+        ) { [weak self] in self?.watch { $0.look() } }
+        transport.guests[number] = router
+        // The search for the servers begins with the first command.
+        if !definition.servers.isFixed { watch { _ in } }
+        return router
     }
 
     // MARK: Messages
@@ -114,13 +191,20 @@ public final class RedisClient: Sendable {
     /// Tells of the messages of a channel, from now on until the client is closed. `tell` is called on a thread of the client's
     /// own, in order. To be called once.
     public func subscribe(to channel: String, _ tell: @escaping @Sendable (RedisEvent) -> Void) {
+        watch { $0.subscribe(to: channel, tell) }
+    }
+
+    /// Has something done on the client's own thread.
+    private func watch(_ body: @escaping @Sendable (RedisWatch) -> Void) {
         guard let home = home() else { return }
-        home.loop.execute { [definition, health, number] in
+        home.loop.execute { [definition, directory, health, number] in
             guard let transport = LoopTransport.current else { return }
             // The numbers of clients are positive.
-            transport.guests[-number] = RedisSubscription(
-                definition, channel: channel, health: health, loop: transport.loop, resolver: transport.resolver,
-                tell: tell)
+            if let known = transport.guests[-number] as? RedisWatch { return body(known) }
+            let watch = RedisWatch(
+                definition, directory: directory, health: health, loop: transport.loop, resolver: transport.resolver)
+            transport.guests[-number] = watch
+            body(watch)
         }
     }
 

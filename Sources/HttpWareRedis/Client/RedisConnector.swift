@@ -7,37 +7,33 @@ import HttpWare
 final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
     typealias Completion = (Result<RedisConnection, RedisFailure>) -> Void
 
-    /// How long all that may take.
-    private let patience: Duration
-
-    private let definition: RedisDefinition
+    private let target: RedisTarget
     private let loop: EventLoop
     private let timer: LoopTimer
     private var addresses: ArraySlice<SocketAddress> = []
     private var connection: RedisConnection?
-    /// The commands that were sent and not answered, by what is said when they are refused.
-    private var steps: ArraySlice<String> = []
+    /// The commands that were sent and not answered.
+    private var steps: ArraySlice<Step> = []
     private var lastReason = "there is no address to connect to"
     private var completion: Completion?
     private var ownReference: RedisConnector?
 
     /// Answers once, at once or later, on the loop's thread; not after `cancel()`.
     init(
-        _ definition: RedisDefinition, loop: EventLoop, resolver: Resolver?, completion: @escaping Completion
+        _ target: RedisTarget, loop: EventLoop, resolver: Resolver?, completion: @escaping Completion
     ) {
-        self.definition = definition
+        self.target = target
         self.loop = loop
         self.completion = completion
-        patience = max(.seconds(1), definition.timeout)
         timer = LoopTimer(loop: loop)
         timer.handler = self
-        timer.set(after: patience)
+        timer.set(after: target.patience)
         ownReference = self  // released by cancel(), which answerCaller(_:) calls, too
         start(resolver)
     }
 
     private func start(_ resolver: Resolver?) {
-        switch definition.url.place {
+        switch target.place {
         case .path(let path): found([.unix(path: path)])
         case .host(let host, let port):
             guard let resolver else {
@@ -87,22 +83,42 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
         connectNext()
     }
 
+    /// A command, what is said when it is refused, and which answer it has otherwise.
+    private struct Step {
+        let refusal: String
+        let command: [RedisArgument]
+        /// Whether the server's own words may be repeated: they hold nothing of ours.
+        var mayQuote = false
+        var isGood: (RedisReply) -> Bool = { $0.isText("OK") }
+    }
+
     func connectionStands() {
-        var commands: [(String, [RedisArgument])] = []
-        if let password = definition.password {
-            let user = definition.url.user.map { [RedisArgument($0)] } ?? []
-            // The refusal's own text is not repeated: the server knows the password.
-            commands.append(
-                ("the server refuses user or password", ["AUTH"] + user + [RedisArgument(password.revealed)]))
+        var steps: [Step] = []
+        if let password = target.password {
+            let user = target.user.map { [RedisArgument($0)] } ?? []
+            steps.append(
+                Step(
+                    refusal: "the server refuses user or password",
+                    command: ["AUTH"] + user + [RedisArgument(password.revealed)]))
         }
-        if definition.url.database != 0 {
-            commands.append(
-                ("there is no database \(definition.url.database)", ["SELECT", RedisArgument(definition.url.database)]))
+        if target.database != 0 {
+            steps.append(
+                Step(
+                    refusal: "there is no database \(target.database)",
+                    command: ["SELECT", RedisArgument(target.database)]))
         }
-        commands.append(("the server does not answer PING", ["PING"]))
-        steps = commands.map(\.0)[...]
-        for (_, command) in commands {
-            guard let bytes = command.command else {
+        // NOAUTH and LOADING are answers to this one.
+        steps.append(
+            Step(refusal: "the server does not answer PING", command: ["PING"], mayQuote: true) { $0.isText("PONG") })
+        if target.mustBeMaster {
+            steps.append(
+                Step(refusal: "the server is not a master", command: ["ROLE"], mayQuote: true) {
+                    $0.replicasOfMaster != nil
+                })
+        }
+        self.steps = steps[...]
+        for step in steps {
+            guard let bytes = step.command.command else {
                 return answerCaller(.failure(RedisFailure(.unavailable, "there is no memory for a command")))
             }
             connection?.send(bytes)
@@ -113,17 +129,17 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
         guard let step = steps.popFirst() else {
             return answerCaller(.failure(RedisFailure(.unavailable, "it answers what was not asked")))
         }
-        let isGood = steps.isEmpty ? reply.isText("PONG") : reply.isText("OK")
-        guard isGood else {
-            var reason = step
-            // What it says to PING – NOAUTH, LOADING – holds nothing of ours.
-            if steps.isEmpty, case .error(let text) = reply { reason += ": " + String(text.prefix(80)).quotedForErrors }
+        guard step.isGood(reply) else {
+            var reason = step.refusal
+            if step.mayQuote, case .error(let text) = reply {
+                reason += ": " + String(text.prefix(80)).quotedForErrors
+            }
             return answerCaller(.failure(RedisFailure(.unavailable, reason)))
         }
         if steps.isEmpty, let connection { answerCaller(.success(connection)) }
     }
 
     func timerFired(_ timer: LoopTimer) {
-        answerCaller(.failure(RedisFailure(.unavailable, "no connection stands after \(patience.optionText)")))
+        answerCaller(.failure(RedisFailure(.unavailable, "no connection stands after \(target.patience.optionText)")))
     }
 }

@@ -1,23 +1,39 @@
 public import HttpWare
 
-/// A Redis server, or a Valkey one, as a configuration names it.
+/// A Redis server, or a Valkey one, or several of them that belong together, as a configuration names them.
 public struct RedisDefinition: Sendable, Hashable {
-    public var url: RedisUrl
+    public var servers: RedisServers
+    /// The user of Redis' access lists; `nil` for the default one.
+    public var user: String?
     /// What the server wants to hear before anything else; `nil` where it wants nothing.
     public var password: Secret?
+    /// The number of the database, 0 to 9999.
+    public var database = 0
     /// What all keys and channels begin with: who shares it shares what is kept.
     public var prefix = RedisDefinition.usualPrefix
     /// What a request waits for an answer at most: 1 ms to 10 s.
     public var timeout = RedisDefinition.usualTimeout
+    /// The replicas that must have a lock, or new tokens, before these count; `nil` for one where a replica may become the master.
+    public var minReplicas: Int?
 
     public static let usualPrefix = "httpware:"
     /// With what is around the wait, a request loses 50 ms at most.
     public static let usualTimeout = Duration.milliseconds(40)
 
+    /// One server; its URL says user and database.
     public init(
         url: RedisUrl, password: Secret? = nil, prefix: String = usualPrefix, timeout: Duration = usualTimeout
     ) {
-        self.url = url
+        self.init(.one(url), password: password, prefix: prefix, timeout: timeout)
+        user = url.user
+        database = url.database
+    }
+
+    public init(
+        _ servers: RedisServers, password: Secret? = nil, prefix: String = usualPrefix,
+        timeout: Duration = usualTimeout
+    ) {
+        self.servers = servers
         self.password = password
         self.prefix = prefix
         self.timeout = timeout
@@ -28,13 +44,23 @@ public struct RedisDefinition: Sendable, Hashable {
 }
 
 extension RedisDefinition {
-    /// Reads the options of a server; `nil` without a URL. If the options are given, a URL is required.
+    /// Reads the options of a server; `nil` without one. If the options are given, they have to name one.
     public init?(options: inout OptionsReader, isGiven: Bool) {
-        var url: RedisUrl?
-        options.read("url", into: &url, doc: "the server, and the number of its database: redis://host:6379/0")
-        if isGiven { options.require("url") }
+        let servers = RedisDefinition.servers(options: &options, isGiven: isGiven)
+        var user: String?
+        options.read("user", into: &user, doc: "the user of the server's access lists (ACL)")
+        if user?.isEmpty == true { options.fail(at: "user", "is empty; write the name of a user, or leave it out") }
         var password: Secret?
         options.readSecret("password", into: &password, doc: "the password for the server")
+        if options.isGiven("user"), !options.isGiven("password") {
+            options.fail(at: "user", "needs password; without one the server asks for no user")
+        }
+        var database: Int?
+        options.read("db", into: &database, in: 0...9999, doc: "the number of the database")
+        var minReplicas: Int?
+        options.read(
+            "minReplicas", into: &minReplicas, in: 0...16,
+            doc: "the number of replicas that must have a lock or new tokens before these count")
         var prefix = RedisDefinition.usualPrefix
         options.read("prefix", into: &prefix, doc: "the prefix of its keys; gateways with the same prefix share them")
         if !(1...64).contains(prefix.utf8.count) || !prefix.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
@@ -46,7 +72,50 @@ extension RedisDefinition {
         options.read(
             "timeout", into: &timeout, in: .milliseconds(1) ... .seconds(10),
             doc: "how long a request waits for an answer")
-        guard let url else { return nil }
-        self.init(url: url, password: password, prefix: prefix, timeout: timeout)
+        guard let servers else { return nil }
+        if servers.isCluster, prefix.contains(where: { "{}".contains($0) }) {
+            options.fail(at: "prefix", "cannot contain { or } with nodes: all keys would belong to one node")
+        }
+        if servers.isCluster, database != nil {
+            options.fail(at: "db", "cannot be combined with nodes: a cluster has only one database; use another prefix")
+        }
+        if case .one(let url) = servers {
+            if url.user != nil, user != nil { options.fail(at: "user", "is in url already; write only one of them") }
+            if url.database != 0, database != nil {
+                options.fail(at: "db", "is in url already; write only one of them")
+            }
+            self.init(url: url, password: password, prefix: prefix, timeout: timeout)
+        } else {
+            self.init(servers, password: password, prefix: prefix, timeout: timeout)
+        }
+        if let user { self.user = user }
+        if let database { self.database = database }
+        self.minReplicas = minReplicas
+    }
+
+    private static func servers(options: inout OptionsReader, isGiven: Bool) -> RedisServers? {
+        var url: RedisUrl?
+        options.read("url", into: &url, doc: "the server, and the number of its database: redis://host:6379/0")
+        var sentinels: [RedisAddress]?
+        options.read("sentinels", into: &sentinels, doc: "the sentinels that know the master; needs master")
+        var master: String?
+        options.read("master", into: &master, doc: "the name under which the sentinels know the master")
+        var nodes: [RedisAddress]?
+        options.read("nodes", into: &nodes, doc: "some nodes of a cluster, which name the others")
+        if isGiven { options.requireOne(of: "url", "sentinels", "nodes") }
+        for (key, list) in [("sentinels", sentinels), ("nodes", nodes)] {
+            guard let list, !(1...RedisServers.mostAddresses).contains(list.count) else { continue }
+            options.fail(at: key, "has \(list.count) addresses; write 1 to \(RedisServers.mostAddresses)")
+        }
+        if options.isGiven("sentinels"), !options.isGiven("master") {
+            options.fail(at: "sentinels", "needs master, the name of the master in sentinel.conf, such as mymaster")
+        } else if options.isGiven("master"), !options.isGiven("sentinels") {
+            options.fail(at: "master", "needs sentinels, the addresses of the sentinels that know this master")
+        } else if master?.isEmpty == true {
+            options.fail(at: "master", "is empty; write the name of the master in sentinel.conf, such as mymaster")
+        }
+        if let sentinels, let master { return .sentinels(sentinels, master: master) }
+        if let nodes { return .nodes(nodes) }
+        return url.map { .one($0) }
     }
 }

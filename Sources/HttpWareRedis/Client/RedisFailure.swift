@@ -19,9 +19,13 @@ public struct RedisFailure: Error, Equatable, Sendable, CustomStringConvertible 
 
     public var description: String { reason }
 
-    init(_ kind: Kind, _ reason: String) {
+    /// Where a node of a cluster sends the command; `nil` for any other failure.
+    let redirect: RedisRedirect?
+
+    init(_ kind: Kind, _ reason: String, redirect: RedisRedirect? = nil) {
         self.kind = kind
         self.reason = reason
+        self.redirect = redirect
     }
 
     /// The task that waited was cancelled.
@@ -31,6 +35,6 @@ public struct RedisFailure: Error, Equatable, Sendable, CustomStringConvertible 
     init(refusal text: String) {
         self.init(
             text.hasPrefix("NOSCRIPT") ? .unknownScript : .refused,
-            "the server refuses: \(String(text.prefix(120)).quotedForErrors)")
+            "the server refuses: \(String(text.prefix(120)).quotedForErrors)", redirect: RedisRedirect(text))
     }
 }

@@ -5,14 +5,14 @@ import HttpWare
 /// Every command has a deadline, and how many wait is bounded. After a failure commands fail at once, until the server was left
 /// alone for a while; then one of them tries. A server that does not answer in time is left alone by all links of the loop to
 /// it, so that a request waits for it once, whatever it asks it. Used on its loop's thread only.
-final class RedisLink: RedisConnectionOwner, LoopGuest {
+final class RedisLink: RedisConnectionOwner {
     typealias Completion = (Result<RedisReply, RedisFailure>) -> Void
 
     /// The most commands that wait for an answer, and what they may take together.
     static let mostCommands = 1024
     static let mostBytes = 32 << 20
 
-    private let definition: RedisDefinition
+    private let target: RedisTarget
     private let health: RedisHealth
     private let loop: EventLoop
     private weak var resolver: Resolver?
@@ -26,12 +26,16 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
     /// What all links of the loop to this server know.
     let silence: RedisSilence
     private var isClosed = false
+    /// Told whenever the server fails, or closes the connection.
+    private let whenFailing: () -> Void
 
     /// `silence` is that of the loop's other links to the same server.
     init(
-        _ definition: RedisDefinition, health: RedisHealth, loop: EventLoop, resolver: Resolver?, silence: RedisSilence
+        _ target: RedisTarget, health: RedisHealth, loop: EventLoop, resolver: Resolver?,
+        silence: RedisSilence = RedisSilence(), whenFailing: @escaping () -> Void = {}
     ) {
-        self.definition = definition
+        self.target = target
+        self.whenFailing = whenFailing
         self.health = health
         self.loop = loop
         self.resolver = resolver
@@ -39,7 +43,10 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
     }
 
     /// Where its server is.
-    var place: RedisUrl.Place { definition.url.place }
+    var place: RedisUrl.Place { target.place }
+
+    /// Whether nothing waits for an answer.
+    var isIdle: Bool { waiting.isEmpty }
 
     /// Whether a command that is sent now may be answered: the server did not fail just now.
     var mayAnswer: Bool {
@@ -49,8 +56,17 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
         return connection != nil || connector == nil || backoff.failures == 0
     }
 
+    /// The servers changed: what this one refused before says little. One that is silent is still left alone.
+    func tryAgain() {
+        pausedUntil = nil
+        backoff.succeed()
+    }
+
     /// Sends a command. Answers once, at once or within `patience`.
-    func send(_ command: [UInt8], within patience: Duration, completion: @escaping Completion) {
+    ///
+    /// Several commands that must not be parted have several answers, which come as one array; if one of them is refused, all of them
+    /// are.
+    func send(_ command: [UInt8], answers: Int = 1, within patience: Duration, completion: @escaping Completion) {
         guard mayAnswer else {
             health.change { $0.failures += 1 }
             return completion(.failure(RedisFailure(.unavailable, "the server failed just now")))
@@ -59,7 +75,7 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
             return completion(.failure(RedisFailure(.unavailable, "too much waits for the server")))
         }
         health.change { $0.commands += 1 }
-        let call = RedisCall(command, self, loop, completion)
+        let call = RedisCall(command, answers: answers, self, loop, completion)
         waiting.append(call)
         waitingBytes += command.count
         call.timer.set(after: patience)
@@ -75,7 +91,7 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
         pausedUntil = nil
         // One that answers at once has answered before it is assigned.
         var hasAnswered = false
-        let connector = RedisConnector(definition, loop: loop, resolver: resolver) { [weak self] result in
+        let connector = RedisConnector(target, loop: loop, resolver: resolver) { [weak self] result in
             hasAnswered = true
             self?.connector = nil
             switch result {
@@ -103,15 +119,21 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
     func connectionStands() {}
 
     func received(_ reply: RedisReply) {
-        guard !waiting.isEmpty else { return drop("it answers what was not asked") }
-        let call = waiting.removeFirst()
+        guard let call = waiting.first else { return drop("it answers what was not asked") }
+        guard let reply = call.take(reply) else { return }
+        waiting.removeFirst()
         waitingBytes -= call.command.count
         // What comes too late is no sign that the next answer is in time.
         guard call.isWanted else { return }
+        if target.mayLoseRole, case .error(let text) = reply, RedisRedirect.isAway(text) {
+            let failure = RedisFailure(.unavailable, RedisFailure(refusal: text).reason)
+            call.finish(.failure(failure))
+            return drop(failure.reason)
+        }
         backoff.succeed()
         pausedUntil = nil
         silence.end = nil
-        health.answered()
+        health.answered(at: target.place)
         if case .error(let text) = reply {
             call.finish(.failure(RedisFailure(refusal: text)))
         } else {
@@ -139,7 +161,8 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
     private func pause(_ reason: String, isSilent: Bool = false) {
         pausedUntil = loop.now + backoff.fail()
         if isSilent { silence.end = pausedUntil }
-        health.failed(reason)
+        health.failed(reason, at: target.place)
+        whenFailing()
     }
 
     /// Gives the connection up, and with it all that waits.
@@ -153,6 +176,7 @@ final class RedisLink: RedisConnectionOwner, LoopGuest {
         if waiting.isEmpty {
             // A server may close what is idle; whether it is away shows when it is asked.
             lose()
+            whenFailing()
         } else {
             drop(reason)
         }
@@ -198,13 +222,29 @@ private final class RedisCall: LoopTimerHandler {
     var sentAt: LoopInstant?
     private unowned let link: RedisLink  // holds its calls, and closes them before it goes
     private var completion: RedisLink.Completion?
+    /// Answers that have not come yet, and those before them.
+    private var left: Int
+    private var replies: [RedisReply] = []
 
-    init(_ command: [UInt8], _ link: RedisLink, _ loop: EventLoop, _ completion: @escaping RedisLink.Completion) {
+    init(
+        _ command: [UInt8], answers: Int, _ link: RedisLink, _ loop: EventLoop,
+        _ completion: @escaping RedisLink.Completion
+    ) {
         self.command = command
+        left = answers
         self.link = link
         self.completion = completion
         timer = LoopTimer(loop: loop)
         timer.handler = self
+    }
+
+    /// Takes an answer; `nil` while others have to come. Of several, a refusal stands for all.
+    func take(_ reply: RedisReply) -> RedisReply? {
+        left -= 1
+        if replies.isEmpty, left == 0 { return reply }
+        replies.append(reply)
+        guard left == 0 else { return nil }
+        return replies.first { if case .error = $0 { true } else { false } } ?? .array(replies)
     }
 
     /// Whether somebody still waits.

@@ -14,7 +14,7 @@ public enum RedisEvent: Sendable {
 /// A connection of its own, on which the messages of one channel come; made anew whenever it is lost.
 ///
 /// A server that is gone without a word is found out by PING. Used on its loop's thread only.
-final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler, LoopGuest {
+final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler {
     /// How often the server is asked for a sign of life, and how long that may take.
     static let interval = Duration.seconds(2)
 
@@ -26,22 +26,22 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler, LoopGuest
         case closed
     }
 
-    private let definition: RedisDefinition
+    private let target: RedisTarget
     private let channel: String
     private let health: RedisHealth
     private let loop: EventLoop
     private let resolver: Resolver?
-    private let tell: @Sendable (RedisEvent) -> Void
+    private let tell: (RedisEvent) -> Void
     private let timer: LoopTimer
     private var state = State.waiting
     private var backoff = RedisBackoff()
 
     /// Begins at once, and goes on until it is closed.
     init(
-        _ definition: RedisDefinition, channel: String, health: RedisHealth, loop: EventLoop, resolver: Resolver?,
-        tell: @escaping @Sendable (RedisEvent) -> Void
+        _ target: RedisTarget, channel: String, health: RedisHealth, loop: EventLoop, resolver: Resolver?,
+        tell: @escaping (RedisEvent) -> Void
     ) {
-        self.definition = definition
+        self.target = target
         self.channel = channel
         self.health = health
         self.loop = loop
@@ -57,7 +57,7 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler, LoopGuest
 
     private func connect() {
         var hasAnswered = false
-        let connector = RedisConnector(definition, loop: loop, resolver: resolver) { [weak self] result in
+        let connector = RedisConnector(target, loop: loop, resolver: resolver) { [weak self] result in
             hasAnswered = true
             switch result {
             case .success(let connection): self?.subscribe(connection)
@@ -82,7 +82,7 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler, LoopGuest
     /// Tries again later.
     private func retry(_ reason: String) {
         state = .waiting
-        health.failed(reason)
+        health.failed(reason, at: target.place)
         timer.set(after: backoff.fail())
     }
 
@@ -100,7 +100,6 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler, LoopGuest
         case .subscribing(let connection): connection.close()
         case .on(let connection, _):
             connection.close()
-            health.change { $0.isSubscribed = false }
             tell(.ended)
         }
         state = .waiting
@@ -116,8 +115,7 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler, LoopGuest
         case .subscribing(let connection) where kind.isText("subscribe"):
             state = .on(connection, isAsked: false)
             backoff.succeed()
-            health.answered()
-            health.change { $0.isSubscribed = true }
+            health.answered(at: target.place)
             timer.set(after: RedisSubscription.interval)
             tell(.began)
         case .on where kind.isText("message") && parts.count == 3:

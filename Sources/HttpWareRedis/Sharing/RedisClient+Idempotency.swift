@@ -7,7 +7,7 @@ public import Wares
 /// the mark of the claim (8 bytes), or the record of the response. Redis forgets it when its time is over.
 extension RedisClient: IdempotencyServer {
     private func place(_ claim: SharedClaim) -> RedisArgument {
-        RedisArgument("\(definition.prefix)i:\(claim.key.hex)")
+        RedisArgument(definition.tagged("i:", claim.key.hex))
     }
 
     private func value(_ claim: SharedClaim) -> [UInt8] {

@@ -11,6 +11,8 @@ struct RedisRate: SharedRate {
     private let patience: Int64
     /// What its keys begin with.
     private let place: String
+    /// What they end with.
+    private let end: String
     private let numbers: [RedisArgument]
 
     /// `name` is what gateways that share the limit call it.
@@ -19,7 +21,9 @@ struct RedisRate: SharedRate {
         self.limit = limit
         self.patience = patience
         let digest = Array(name.utf8).withUnsafeBytes { Digest256(of: $0) }
-        place = "\(client.definition.prefix)q:\(digest.hex.prefix(16)):"
+        let isCluster = client.definition.servers.isCluster
+        place = "\(client.definition.prefix)q:\(isCluster ? "{" : "")\(digest.hex.prefix(16)):"
+        end = isCluster ? "}" : ""
         numbers = [limit.interval, limit.tolerance, patience].map { RedisArgument(Int($0)) }
     }
 
@@ -44,7 +48,7 @@ struct RedisRate: SharedRate {
 
     /// Decides about a request of that key, and counts it. `nil` if there is no valid answer in time.
     func countRequest(of key: Digest256) async -> Gcra.Decision? {
-        let key = RedisArgument(place + key.hex.prefix(32))
+        let key = RedisArgument(place + key.hex.prefix(32) + end)
         do {
             return decision(try await client.run(RedisRate.script, keys: [key], numbers))
         } catch {

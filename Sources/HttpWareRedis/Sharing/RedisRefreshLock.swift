@@ -37,7 +37,7 @@ final class RedisRefreshLock: RefreshLock {
         self.client = client
         self.time = time ?? definition.timeout + RedisRefreshLock.margin
         self.isUnwritten = isUnwritten
-        key = RedisArgument(client.definition.prefix + "l:" + definition.sharedName)
+        key = RedisArgument(client.definition.tagged("l:", definition.sharedName))
     }
 
     var pause: Duration { .milliseconds(50) }
@@ -65,13 +65,14 @@ final class RedisRefreshLock: RefreshLock {
     private func ask(
         _ script: RedisArgument, _ take: Int, within patience: Duration? = nil
     ) async throws(RedisFailure) -> Bool {
-        let reply = try await client.command(
-            [
-                "EVAL", script, 1, key, RedisArgument("\(owner)\(take)"), RedisArgument(milliseconds: time),
-                RedisArgument(owner),
-            ],
-            within: patience)
-        return reply == .integer(1)
+        try await client.command(words(script, take), within: patience) == .integer(1)
+    }
+
+    private func words(_ script: RedisArgument, _ take: Int) -> [RedisArgument] {
+        [
+            "EVAL", script, 1, key, RedisArgument("\(owner)\(take)"), RedisArgument(milliseconds: time),
+            RedisArgument(owner),
+        ]
     }
 
     func tryTake() async throws(CredentialFailure) -> (any RefreshLease)? {
@@ -80,7 +81,11 @@ final class RedisRefreshLock: RefreshLock {
             return state.takes
         }
         do {
-            return try await ask(RedisRefreshLock.take, take) ? Lease(self, take) : nil
+            let (reply, isKept) = try await client.write(words(RedisRefreshLock.take, take))
+            guard reply == .integer(1) else { return nil }
+            // A replica that becomes the master without it would let another gateway take it, too.
+            guard isKept else { throw RedisFailure(.noAnswer, "no replica confirmed it") }
+            return Lease(self, take)
         } catch {
             // Without an answer it may have been taken all the same.
             giveBackLater(take)

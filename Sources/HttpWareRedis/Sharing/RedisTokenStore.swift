@@ -27,7 +27,7 @@ final class RedisTokenStore: TokenStore {
 
     init(_ client: RedisClient, _ definition: CredentialDefinition) {
         self.client = client
-        key = RedisArgument(client.definition.prefix + "t:" + definition.sharedName)
+        key = RedisArgument(client.definition.tagged("t:", definition.sharedName))
     }
 
     /// Whether the last tokens are not in Redis yet.
@@ -78,9 +78,16 @@ final class RedisTokenStore: TokenStore {
     }
 
     private func put(_ tokens: StoredTokens, within patience: Duration? = nil) async throws(Fault) {
-        guard try await ask(["SET", key, RedisArgument(tokens.json)], within: patience).isText("OK") else {
-            throw Fault(description: "the shared tokens cannot be written")
+        let isKept: Bool
+        do throws(RedisFailure) {
+            let reply: RedisReply
+            (reply, isKept) = try await client.write(["SET", key, RedisArgument(tokens.json)], within: patience)
+            guard reply.isText("OK") else { throw RedisFailure(.refused, "they cannot be written") }
+        } catch {
+            throw Fault(description: "the shared tokens cannot be reached: \(error)")
         }
+        // A replica that becomes the master without them would offer those that they replaced.
+        guard isKept else { throw Fault(description: "the shared tokens are written, but no replica confirmed them") }
         state.withLock { if $0.last == tokens { $0.isUnwritten = false } }
     }
 

@@ -1,4 +1,4 @@
-/// What is done in Redis in one step. The keys of contents are made of what the index says: one server, no cluster.
+/// What is done in Redis in one step. The keys of contents are made of what the index says; on a cluster they are in its slot.
 enum RedisScripts {
     /// The responses of an index, each followed by its first piece – of the first ones – or by whether that is there.
     /// KEYS: index. ARGV: what contents' keys begin with; of how many the piece is wanted.

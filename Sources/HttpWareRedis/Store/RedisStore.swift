@@ -48,14 +48,20 @@ public final class RedisStore: CacheStore {
 
     private var prefix: String { client.definition.prefix }
     private var channel: RedisArgument { RedisArgument(prefix + "changes") }
-    private var contents: RedisArgument { RedisArgument(prefix + "c:") }
     private var indexes: String { prefix + "k:" }
 
+    private func digest(_ key: CacheKey) -> String { key.bytes.withUnsafeBytes { Digest256(of: $0) }.hex }
+
     private func index(_ key: CacheKey) -> RedisArgument {
-        RedisArgument(indexes + key.bytes.withUnsafeBytes { Digest256(of: $0) }.hex)
+        RedisArgument(client.definition.tagged("k:", digest(key)))
     }
 
-    func content(_ mark: [UInt8]) -> RedisArgument { RedisArgument(Array((prefix + "c:").utf8) + mark) }
+    /// What the keys of contents begin with. On a cluster, contents are in the slot of their index.
+    private func contents(_ key: CacheKey) -> RedisArgument {
+        RedisArgument(client.definition.servers.isCluster ? "\(prefix)c:{\(digest(key))}" : prefix + "c:")
+    }
+
+    func content(_ mark: [UInt8], of key: CacheKey) -> RedisArgument { RedisArgument(contents(key).bytes + mark) }
 
     private func message(_ change: RedisChange) -> RedisArgument { RedisArgument(change.message(from: sender)) }
 
@@ -106,7 +112,7 @@ public final class RedisStore: CacheStore {
         let ticket = near.ticket(for: key)
         guard
             let reply = try? await client.command(
-                ["EVAL", RedisScripts.load, 1, index(key), contents, RedisArgument(RedisStore.piecesAtOnce)]),
+                ["EVAL", RedisScripts.load, 1, index(key), contents(key), RedisArgument(RedisStore.piecesAtOnce)]),
             let values = reply.array, values.count % 2 == 0
         else { return [] }
         var found: [StoredResponse] = []
@@ -128,7 +134,7 @@ public final class RedisStore: CacheStore {
             return StoredResponse(found.record.head, content: .bytes(piece), key: key)
         }
         guard piece != nil || first == .integer(1) else { return nil }
-        let reader = RedisContent(client, key: content(found.mark), count: length, first: piece)
+        let reader = RedisContent(client, key: content(found.mark, of: key), count: length, first: piece)
         return StoredResponse(found.record.head, content: .elsewhere(reader), key: key)
     }
 
@@ -148,9 +154,9 @@ public final class RedisStore: CacheStore {
             near.put(StoredResponse(head, content: .bytes(whole), key: key), under: key, near.ticket(for: key))
         }
         let arguments: [RedisArgument] = [
-            "EVAL", RedisScripts.store, 2, index(key), content(mark), RedisRecord.variant(of: head.vary),
+            "EVAL", RedisScripts.store, 2, index(key), content(mark, of: key), RedisRecord.variant(of: head.vary),
             RedisArgument(mark + record), RedisArgument(milliseconds: RedisRecord.lifetime(head, at: now)),
-            RedisArgument(chunks), RedisArgument(RedisStore.mostVariants), contents,
+            RedisArgument(chunks), RedisArgument(RedisStore.mostVariants), contents(key),
             RedisArgument(milliseconds: RedisStore.grace), channel, message(.key(key)),
         ]
         client.send(arguments, within: RedisStore.patience) { [near] in
@@ -189,7 +195,7 @@ public final class RedisStore: CacheStore {
     ) -> [RedisArgument] {
         [
             "EVAL", RedisScripts.change, 1, index, variant, RedisArgument(former), RedisArgument(record),
-            RedisArgument(milliseconds: living), contents, RedisArgument(milliseconds: RedisStore.grace), channel,
+            RedisArgument(milliseconds: living), contents(key), RedisArgument(milliseconds: RedisStore.grace), channel,
             message(.key(key)),
         ]
     }
@@ -198,7 +204,8 @@ public final class RedisStore: CacheStore {
         beginListening()
         near.forget(key)
         let arguments: [RedisArgument] = [
-            "EVAL", RedisScripts.invalidate, 1, index(key), contents, RedisArgument(milliseconds: RedisStore.grace),
+            "EVAL", RedisScripts.invalidate, 1, index(key), contents(key),
+            RedisArgument(milliseconds: RedisStore.grace),
             channel, message(.key(key)),
         ]
         client.send(arguments, within: RedisStore.patience) { [weak self] result in
@@ -286,10 +293,27 @@ public final class RedisStore: CacheStore {
         let found: RedisRecord
     }
 
-    /// Gives every response that is there all the while, until `body` answers false. Answers whether it came to the end, past
-    /// none that could not be read.
+    /// Gives every response that is there all the while, on all masters, until `body` answers false. Answers whether it came to the
+    /// end, past none that could not be read.
     private func walk(_ body: ([Item]) async -> Bool) async -> Bool {
         let first = SystemLoopClock().now()
+        let masters = await client.masters(within: RedisStore.patience)
+        var isWhole = !masters.isEmpty
+        for master in masters {
+            guard await walk(master, since: first, body) else {
+                isWhole = false
+                // One that is away hides no other one; `body` ends it all.
+                if masters.count > 1, await body([]) { continue }
+                return false
+            }
+        }
+        // Keys may have gone from one that was not examined to one that was.
+        return await client.masters(within: RedisStore.patience) == masters && isWhole
+    }
+
+    private func walk(
+        _ master: RedisUrl.Place, since first: LoopInstant, _ body: ([Item]) async -> Bool
+    ) async -> Bool {
         var cursor = RedisArgument("0")
         var isWhole = true
         for _ in 0..<RedisStore.mostRounds where SystemLoopClock().now() - first < RedisStore.longestWalk {
@@ -298,9 +322,12 @@ public final class RedisStore: CacheStore {
             ]
             let reply: RedisReply
             do {
-                reply = try await client.command(scan, within: RedisStore.patience)
+                guard
+                    let result = await client.commands([scan], at: master, within: RedisStore.patience).first
+                else { return false }
+                reply = try result.get()
             } catch {
-                WareLog.shared.log(.warning, "\(client.definition.url): not all keys were examined: \(error)")
+                WareLog.shared.log(.warning, "\(client.definition.servers): not all keys were examined: \(error)")
                 return false
             }
             guard let parts = reply.array, parts.count == 2, let next = parts[0].bytes, let keys = parts[1].array else {

@@ -37,7 +37,7 @@ final class RedisWriter: StoreWriter {
     }
 
     private func send(_ content: ArraySlice<UInt8>) {
-        let target = store.content(mark)
+        let target = store.content(mark, of: key)
         let writing = writing
         let note: @Sendable (Result<RedisReply, RedisFailure>) -> Void = { if case .failure = $0 { writing.fail() } }
         let number = RedisArgument(sent)
@@ -65,6 +65,6 @@ final class RedisWriter: StoreWriter {
         guard !hasEnded else { return }
         hasEnded = true
         buffer = []
-        if sent > 0 { store.client.send(["UNLINK", store.content(mark)], within: RedisStore.patience) }
+        if sent > 0 { store.client.send(["UNLINK", store.content(mark, of: key)], within: RedisStore.patience) }
     }
 }

@@ -3,15 +3,22 @@ import Glibc
 import HttpWare
 import Synchronization
 
-/// A real `redis-server` for one test, on a Unix socket in its own folder, with nothing kept on disk. With its last
-/// reference, it ends and its folder is removed. Every call blocks for a moment. Its process is guarded by a mutex.
+/// A real `redis-server` for one test, on a Unix socket in its own folder, with nothing kept on disk. As a node of a cluster, as a
+/// replica or as a sentinel it also has a free port of the loopback. With its last reference, it ends and its folder is removed.
+/// Every call blocks for a moment. Its process is guarded by a mutex.
 public final class TestRedis: Sendable {
     /// A program that a test needs is missing.
     public struct Missing: Error, CustomStringConvertible {
         public let description: String
     }
 
+    /// What it is beside a server of its own.
+    private enum Role {
+        case alone, replica(of: UInt16), node(bus: UInt16), sentinel
+    }
+
     private let folder: String
+    private let role: Role
     private let process = Mutex<pid_t>(0)
 
     /// What it wants to hear first; `nil` for nothing.
@@ -23,27 +30,87 @@ public final class TestRedis: Sendable {
     /// Its URL in a configuration.
     public var url: String { "unix:\(path)" }
 
+    /// Its port of 127.0.0.1; 0 without one.
+    public let port: UInt16
+
+    /// The port of its connections to the other nodes of a cluster; `nil` for anything else.
+    public var busPort: UInt16? { if case .node(let bus) = role { bus } else { nil } }
+
     /// Starts it, and waits until it listens.
-    public init(password: String? = nil) throws {
+    public convenience init(password: String? = nil) throws {
+        try self.init(.alone, port: 0, password: password)
+    }
+
+    /// A server with a port, which may be the replica of another one.
+    public convenience init(replicaOf master: TestRedis?, password: String? = nil) throws {
+        try self.init(
+            master.map { .replica(of: $0.port) } ?? .alone, port: TestRedis.freePort(), password: password)
+    }
+
+    /// A node of a cluster that has no slots and knows no other node yet.
+    public static func node() throws -> TestRedis {
+        try TestRedis(.node(bus: freePort()), port: freePort(), password: nil)
+    }
+
+    /// A sentinel that decides alone, after half a second.
+    public static func sentinel(of master: TestRedis, named name: String) throws -> TestRedis {
+        let password = master.password.map { "sentinel auth-pass \(name) \($0)\n" } ?? ""
+        return try TestRedis(
+            .sentinel, port: freePort(), password: nil,
+            file: """
+                sentinel monitor \(name) 127.0.0.1 \(master.port) 1
+                sentinel down-after-milliseconds \(name) 500
+                sentinel failover-timeout \(name) 2000
+                \(password)
+                """)
+    }
+
+    private init(_ role: Role, port: UInt16, password: String?, file: String? = nil) throws {
+        self.role = role
+        self.port = port
         var template = Array("/tmp/httpware-redis-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Missing(description: "a folder cannot be created") }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         self.password = password
+        if let file {
+            guard let opened = fopen("\(folder)/redis.conf", "w") else {
+                throw Missing(description: "a file cannot be created")
+            }
+            fputs(file, opened)
+            fclose(opened)
+        }
         try start()
+    }
+
+    /// A port of the loopback that nobody has now.
+    private static func freePort() throws -> UInt16 {
+        let descriptor = try Socket.listen(on: .loopback)
+        defer { Socket.close(descriptor) }
+        guard let port = Socket.localAddress(descriptor)?.port else { throw Missing(description: "no port is free") }
+        return port
     }
 
     deinit {
         kill()
-        for name in ["redis.sock", "dump.rdb"] { unlink("\(folder)/\(name)") }
+        for name in ["redis.sock", "dump.rdb", "redis.conf", "nodes.conf"] { unlink("\(folder)/\(name)") }
         rmdir(folder)
     }
 
     /// Starts it again, empty, at the same place, after it was killed.
     public func start() throws {
-        var words = [
-            "redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no", "--dir", folder,
-        ]
-        if let password { words += ["--requirepass", password] }
+        var words = ["redis-server"]
+        if case .sentinel = role { words += ["\(folder)/redis.conf", "--sentinel"] }
+        words += ["--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", path, "--dir", folder]
+        switch role {
+        case .sentinel: break
+        case .alone: words += ["--save", "", "--appendonly", "no"]
+        case .replica(let master):
+            words += ["--save", "", "--appendonly", "no", "--replicaof", "127.0.0.1", "\(master)"]
+        case .node(let bus):
+            words += ["--save", "", "--appendonly", "no", "--cluster-enabled", "yes", "--cluster-port", "\(bus)"]
+            words += ["--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0"]
+        }
+        if let password { words += ["--requirepass", password, "--masterauth", password] }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }

@@ -13,7 +13,45 @@ extension Fuzzing {
         let pieces = replies(wire, by: choice % 7 + 1)
         require(whole.replies == pieces.replies, "in pieces it is read otherwise")
         require(whole.isRefused == pieces.isRefused, "in pieces it is refused otherwise")
-        for reply in whole.replies { use(reply) }
+        for reply in whole.replies {
+            use(reply)
+            find(reply)
+        }
+    }
+
+    /// What sentinels and nodes say about where the servers are.
+    private static func find(_ reply: RedisReply) {
+        if let map = RedisMap(clusterSlots: reply, from: .host("127.0.0.1", port: 1)) {
+            require((1...RedisMap.mostMasters).contains(map.masters.count), "a map has too many masters, or none")
+            for slot in [0, 1, 8191, 16_383, 16_384, UInt16.max] {
+                guard let master = map.master(of: slot) else { continue }
+                require(
+                    slot < RedisSlot.count && map.contains(master.place), "a slot has a master that is not on the map")
+            }
+        }
+        if let place = RedisUrl.Place(masterAddress: reply) { check(place) }
+        _ = reply.replicasOfMaster
+        guard let bytes = reply.bytes else {
+            if case .error(let text) = reply { redirect(text) }
+            return
+        }
+        redirect(String(decoding: bytes, as: UTF8.self))
+        require(RedisSlot.of(bytes) < RedisSlot.count, "there is no such slot")
+    }
+
+    private static func redirect(_ text: String) {
+        switch RedisRedirect(text) {
+        case .moved(let place?), .asked(let place):
+            check(place)
+            if case .host(let host, _) = place { require(text.contains(host), "a place is read otherwise") }
+        default: return
+        }
+    }
+
+    private static func check(_ place: RedisUrl.Place) {
+        guard case .host(let host, let port) = place else { return require(false, "a server names a path") }
+        require(port > 0, "there is no port 0")
+        require(host.utf8.allSatisfy { (0x2d...0x7a).contains($0) }, "a host has other characters")
     }
 
     private static func replies(_ wire: [UInt8], by step: Int) -> (replies: [RedisReply], isRefused: Bool) {

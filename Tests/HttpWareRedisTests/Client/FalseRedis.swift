@@ -3,17 +3,20 @@ import Glibc
 @testable import HttpWare
 @testable import HttpWareRedis
 
-/// Something on a Unix socket that a client takes for Redis, and that answers what a test says: the bytes for each piece that
+/// Something on a Unix socket, or on a free port of the loopback, that a client takes for Redis, and that answers what a test says: the bytes for each piece that
 /// came, or none, which closes the connection. On threads of its own; gone with the last reference.
 final class FalseRedis: Sendable {
     let path: String
+    /// 0 on a Unix socket.
+    let port: UInt16
     private let listener: Int32
 
     /// `answer` is called on several threads.
-    init(_ answer: @escaping @Sendable ([UInt8]) -> [UInt8]?) throws {
+    init(hasPort: Bool = false, _ answer: @escaping @Sendable ([UInt8]) -> [UInt8]?) throws {
         path = "/tmp/httpware-false-redis-\(UInt64.random(in: 0 ... .max)).sock"
-        let listener = try Socket.listen(on: .unix(path: path))
+        let listener = try Socket.listen(on: hasPort ? .loopback : .unix(path: path))
         self.listener = listener
+        port = hasPort ? Socket.localAddress(listener)?.port ?? 0 : 0
         _ = fcntl(listener, F_SETFL, 0)
         FalseRedis.thread {
             while true {

@@ -57,7 +57,7 @@ import Testing
         #expect(await ask(good, seat, ["PING"]) == .success(text("PONG")))
         for password in [nil, "wrong"] {
             let client = RedisClient(
-                RedisDefinition(url: try redis.definition.url, password: password.map { Secret($0) }))
+                RedisDefinition(try redis.definition.servers, password: password.map { Secret($0) }))
             guard case .failure(let failure) = await ask(client, seat, ["PING"]) else {
                 Issue.record("let in")
                 return
@@ -126,7 +126,7 @@ import Testing
         let clock = ManualClock()
         let seat = try TestLoop(clock: clock)
         let definition = try redis.definition
-        let clients = ["a:", "b:", "c:"].map { RedisClient(RedisDefinition(url: definition.url, prefix: $0)) }
+        let clients = ["a:", "b:", "c:"].map { RedisClient(RedisDefinition(definition.servers, prefix: $0)) }
         // The third one is not on the loop yet.
         for client in clients[..<2] { #expect(await ask(client, seat, ["PING"]) == .success(text("PONG"))) }
         redis.pause()
@@ -164,7 +164,7 @@ import Testing
         let clock = ManualClock()
         let seat = try TestLoop(clock: clock)
         let definition = try server.definition
-        let clients = ["a:", "b:"].map { RedisClient(RedisDefinition(url: definition.url, prefix: $0)) }
+        let clients = ["a:", "b:"].map { RedisClient(RedisDefinition(definition.servers, prefix: $0)) }
         for client in clients { #expect(await ask(client, seat, ["GET", "a"]) == .success(text("known"))) }
         let answers = ThreadLock<[Result<RedisReply, RedisFailure>]>([])
         await seat.loop.submit {
@@ -193,7 +193,7 @@ import Testing
         let redis = try TestRedis(password: "right")
         let seat = try TestLoop(clock: ManualClock())
         let definition = try redis.definition
-        let wrong = RedisClient(RedisDefinition(url: definition.url, password: Secret("wrong")))
+        let wrong = RedisClient(RedisDefinition(definition.servers, password: Secret("wrong")))
         guard case .failure = await ask(wrong, seat, ["PING"]) else {
             Issue.record("let in")
             return
@@ -324,7 +324,8 @@ import Testing
         let box = await seat.loop.submit {
             Box(
                 RedisSubscription(
-                    definition, channel: "news", health: health, loop: EventLoop.current ?? seat.loop, resolver: nil
+                    definition.target(.path(redis.path)), channel: "news", health: health,
+                    loop: EventLoop.current ?? seat.loop, resolver: nil
                 ) { event in
                     switch event {
                     case .began: events.withLock { $0.append("began") }
