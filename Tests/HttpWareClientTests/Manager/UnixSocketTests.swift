@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct UnixSocketTests {
     @Test func `a service on a Unix socket is told the host of the base URL`() async throws {
-        let folder = try TemporaryFolder()
+        let folder = TemporaryFolder()
         let path = "\(folder.path)/s"
         let origin = try LocalOrigin(unixSocket: path) { request in
             .json(#"{"id":1,"title":"\#(request.fields["Host"] ?? "") \#(request.path)","isDone":false}"#)
