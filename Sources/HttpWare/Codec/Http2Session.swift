@@ -158,10 +158,15 @@ final class Http2Session {
     /// Whether `send` may be called now: not while bytes are being taken.
     var maySend: Bool { !isBusy }
 
-    /// Writes what may go out now.
+    /// Writes the frames that may be sent now.
     func send() {
         hasAsked = false
         guard session != nil, !isBusy, let handler else { return }
+        sendFrames(to: handler)
+    }
+
+    /// The handler is a parameter, so that it is not retained for every frame.
+    private func sendFrames(to handler: some Http2SessionHandler) {
         repeat {
             isBusy = true
             while !handler.isOutputFull {
