@@ -2,6 +2,7 @@ public import Capturing
 import Glibc
 import HttpWare
 
+// One file: the segments, their marks and the writing thread share one state behind one mutex.
 /// Captures in the files of a folder, within a number of bytes: segments that only grow, of which the oldest goes. One thread writes what
 /// loops hand over; a loop never waits for it. Other threads read the files without any lock.
 ///

@@ -234,4 +234,15 @@ import Testing
             }
         }
     }
+
+    @Test func `a file of more than 400 lines says before its first declaration why it is one file`() throws {
+        for module in RoomsTests.imports.keys {
+            for file in try RoomsTests.files(of: module) where file.code.count(where: { $0 == "\n" }) > 400 {
+                let text = try String(
+                    contentsOf: RoomsTests.sources.appending(path: file.path), encoding: .utf8)
+                let head = text.split(separator: "\n").prefix { $0.hasPrefix("//") || $0.contains("import ") }
+                #expect(head.contains { $0.hasPrefix("// One file: ") }, "\(file.path)")
+            }
+        }
+    }
 }

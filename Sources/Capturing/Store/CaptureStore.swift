@@ -1,6 +1,7 @@
 import HttpWare
 import Synchronization
 
+// One file: the ring of captures, its byte limit and its watchers change together behind one mutex.
 /// The captures of a gateway in memory: as many as fit, the oldest go first. Those that are pinned stay as long as others can go.
 ///
 /// Loops put, any thread reads. One `Mutex` guards it, held for one capture at a time.

@@ -1,6 +1,7 @@
 import Glibc
 import HttpWare
 
+// One file: the copies of an exchange's heads, content and messages share one memory limit.
 /// Captures one exchange: what passes is copied, never held. Used on its loop only.
 final class ExchangeCapture: ExchangeTap {
     private let captures: LoopCaptures

@@ -2,6 +2,7 @@ import Credentials
 import HttpCaching
 import HttpWare
 
+// One file: the sections are read in one order, because each refers to names that an earlier one defines.
 /// Gives the joined files their meaning: definitions, names that resolve, chains that are built and joined.
 struct ConfigurationChecker {
     private(set) var diagnostics = Diagnostics()

@@ -1,3 +1,4 @@
+// One file: everything that a ware can ask about an exchange is found in one place.
 /// One request and its final response, as wares see it: who asks, where it goes, what was decided, what wares remember.
 ///
 /// It stays on its loop, and ends exactly once.

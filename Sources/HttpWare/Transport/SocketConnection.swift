@@ -1,5 +1,6 @@
 import Glibc
 
+// One file: reading, writing, TLS and tunnels share one socket, one queue of unsent bytes and one timer.
 /// A connection's socket, its output and its timer: what server and client connections have in common.
 ///
 /// It holds no buffer while nothing is half done: reads go to the loop's buffer, and only what a socket does not take, or

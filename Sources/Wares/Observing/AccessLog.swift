@@ -1,5 +1,6 @@
 public import HttpWare
 
+// One file: the three formats write the same members, by the same rules for escaping and masking.
 /// Writes one access log line for each exchange, including exchanges that the client aborted (status 499).
 ///
 /// Lines are built once, as bytes, and written by a separate thread. If the output is too slow, lines are dropped, and
