@@ -27,6 +27,7 @@ START = r"(?m)(?:^[ \t]*(?:[-*] |\d+\. )?(?:(?:Parameter \w+|Returns|Throws): )?
 ROOMS: tuple[str, ...] = (
     "HttpWare/Chain",
     "HttpWare/Exchange",
+    "HttpWare/Transport",
 )
 
 
