@@ -26,6 +26,7 @@ START = r"(?m)(?:^[ \t]*(?:[-*] |\d+\. )?(?:(?:Parameter \w+|Returns|Throws): )?
 # The folders beneath Sources whose comments are read: whole modules, or rooms. Sorted.
 ROOMS: tuple[str, ...] = (
     "HttpWare/Chain",
+    "HttpWare/Codec",
     "HttpWare/Exchange",
     "HttpWare/Transport",
 )
