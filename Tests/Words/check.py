@@ -28,6 +28,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Chain",
     "HttpWare/Codec",
     "HttpWare/Exchange",
+    "HttpWare/Fields",
     "HttpWare/Messages",
     "HttpWare/Transport",
 )
