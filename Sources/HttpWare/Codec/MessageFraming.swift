@@ -249,8 +249,8 @@ extension HttpFields {
         setOwn(.host, authority.description)
     }
 
-    /// The protocols that the lines of `Upgrade` ask for together. `nil` if the list is empty, invalid or too long, or names HTTP/2 over
-    /// clear text, which was withdrawn (RFC 9113 §3.1) and could bypass a gateway.
+    /// The protocols that the lines of `Upgrade` ask for together. `nil` if the list is empty, invalid or too long. Also `nil` if it names
+    /// HTTP/2 over clear text, which was withdrawn (RFC 9113 §3.1) and could bypass a gateway.
     fileprivate var upgradeProtocols: String? {
         var protocols: [String] = []
         var left = 1024
