@@ -30,6 +30,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Exchange",
     "HttpWare/Fields",
     "HttpWare/Messages",
+    "HttpWare/Routing",
     "HttpWare/Transport",
 )
 
