@@ -29,6 +29,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Codec",
     "HttpWare/Exchange",
     "HttpWare/Fields",
+    "HttpWare/Loop",
     "HttpWare/Messages",
     "HttpWare/Routing",
     "HttpWare/Transport",
