@@ -31,6 +31,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Fields",
     "HttpWare/Loop",
     "HttpWare/Messages",
+    "HttpWare/Options",
     "HttpWare/Routing",
     "HttpWare/Transport",
 )
