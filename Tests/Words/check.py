@@ -33,6 +33,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Messages",
     "HttpWare/Options",
     "HttpWare/Routing",
+    "HttpWare/Tls",
     "HttpWare/Transport",
 )
 
