@@ -57,8 +57,8 @@ public final class ExchangePlan: Sendable {
 /// Chooses the plan of a request. One instance serves all loops.
 public protocol ExchangeRouter: Sendable {
     /// The plan of the first route that matches; if the route has several shares, that of the first. `captures` gets the captures of
-    /// its path pattern. Without a match, the listener's own plan, which has no service. Throws if a pattern reaches its match limit before the
-    /// route is known.
+    /// its path pattern. Without a match, the listener's own plan, which has no service. Throws if a pattern reaches its match limit before
+    /// the route is known.
     func plan(
         for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
     ) throws(Pattern.LimitReached) -> ExchangePlan
