@@ -33,6 +33,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Loop",
     "HttpWare/Messages",
     "HttpWare/Options",
+    "HttpWare/Recording",
     "HttpWare/Routing",
     "HttpWare/Tls",
     "HttpWare/Transport",
