@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 START = r"(?m)(?:^[ \t]*(?:[-*] |\d+\. )?(?:(?:Parameter \w+|Returns|Throws): )?|\| |(?<=[a-z0-9X)`*][.?!] ))"
 # The folders beneath Sources whose comments are read: whole modules, or rooms. Sorted.
 ROOMS: tuple[str, ...] = (
+    "HttpWare/Balance",
     "HttpWare/Broker",
     "HttpWare/Calls",
     "HttpWare/Chain",
