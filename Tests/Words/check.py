@@ -33,6 +33,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Exchange",
     "HttpWare/Fields",
     "HttpWare/Loop",
+    "HttpWare/Matching",
     "HttpWare/Messages",
     "HttpWare/Options",
     "HttpWare/Recording",
