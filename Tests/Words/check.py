@@ -40,6 +40,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Routing",
     "HttpWare/Tls",
     "HttpWare/Transport",
+    "HttpWare/Values",
 )
 
 
