@@ -3,8 +3,9 @@
 
     Tests/Words/check.py [FILE …] [--binary .build/release/httpware]
 
-Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc, which contain the texts that wares declare. With a binary, also
-the help of every command and the descriptions in the schema. Code is not read. Each shape is first tried on its own good and bad sentences.
+Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc, which contain the texts that wares declare, and the comments of
+the Swift files in `ROOMS`. With a binary, also the help of every command and the descriptions in the schema. Code is not read. A FILE may be a
+Swift file or a folder of them. Each shape is first tried on its own good and bad sentences.
 Python 3.11, standard library only. Last: `N passed, N failed`.
 """
 
@@ -21,7 +22,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where a sentence begins: a line, a cell, an item of a list, or behind the end of another sentence.
-START = r"(?m)(?:^[ \t]*(?:[-*] |\d+\. )?|\| |(?<=[a-z0-9X)`*][.?!] ))"
+START = r"(?m)(?:^[ \t]*(?:[-*] |\d+\. )?(?:(?:Parameter \w+|Returns|Throws): )?|\| |(?<=[a-z0-9X)`*][.?!] ))"
+# The folders beneath Sources whose comments are read: whole modules, or rooms. Sorted.
+ROOMS: tuple[str, ...] = (
+    "HttpWare/Balance",
+    "HttpWare/Broker",
+    "HttpWare/Calls",
+    "HttpWare/Chain",
+    "HttpWare/Codec",
+    "HttpWare/Exchange",
+    "HttpWare/Fields",
+    "HttpWare/Loop",
+    "HttpWare/Matching",
+    "HttpWare/Messages",
+    "HttpWare/Options",
+    "HttpWare/Recording",
+    "HttpWare/Routing",
+    "HttpWare/Tls",
+    "HttpWare/Transport",
+    "HttpWare/Values",
+)
 
 
 @dataclass(frozen=True)
@@ -55,9 +75,9 @@ SHAPES = (
           ("Sends so many requests at once.",), ("Sends at most five requests at once.", "so there are many requests")),
     Shape(r"(?i)\bas (?:long|often|much) as it is told\b|\bwhat it is told to\b", "name the option",
           ("Answers as long as it is told to.", "It holds what it is told to."), ("Answers for the time in `for`.",)),
-    Shape(START + r"(?:Is|Are|Does|Do|Has|Have|Comes|Asks|Goes) (?:it|the|a|an|there|no|one)\b[^?|\n]*, ", "put the condition first, with if",
-          ("Is it late, the response goes on.", "Asks the response for more, it is passed on.", "It waits. Has it ended, it is told."),
-          ("If it is late, the response is passed on.", "Is it late? It continues.", "Asks a server about each token.")),
+    Shape(START + r"(?:Is|Are|Was|Were|Has|Have|Had|Should) (?:it|the|a|an|there|no|one)\b[^?|\n]*, ", "put the condition first, with if",
+          ("Is it late, the response goes on.", "It waits. Has it ended, it is told.", "Had it ended, nothing is sent."),
+          ("If it is late, the response is passed on.", "Is it late? It continues.", "Is read, or written.")),
     Shape(r"(?i)\banew\b", "again", ("It is read anew.",), ("It is read again.", "a new one")),
     Shape(r"(?i)\bmend(?:s|ed|ing)?\b", "fix", ("with the mend", "until that is mended"), ("with the fix", "it amends the file")),
     Shape(r"(?i)\b(?:gone|goes|go|going) on with\b", "continue", ("A valid one is gone on with.", "others go on with it"), ("A valid one is continued.", "it goes on")),
@@ -67,6 +87,30 @@ SHAPES = (
           ("Lets in who shows a key.", "a ware that keeps strangers out"), ("Requires an API key.", "lets in 5 requests")),
     Shape(r"(?i)\brule \d+\b", "say the rule's words", ("as rule 7 has it",), ("20 rules", "the rules of RFC 9111")),
     Shape(r"(?i)\bnot built\b|\buntil \w+ is built\b", "describe what exists", ("Upgrade is not built.", "ipRule, until authentication is built"), ("It is built by make.",)),
+)
+
+# Shapes of articles only: a comment may begin with such a verb.
+ARTICLE_SHAPES = (
+    Shape(START + r"(?:Does|Do|Comes|Asks|Goes) (?:it|the|a|an|there|no|one)\b[^?|\n]*, ", "put the condition first, with if",
+          ("Asks the response for more, it is passed on.", "It waits. Does it end, it is told."),
+          ("If the response asks for more, it is passed on.", "Does it end? It continues.", "Asks a server about each token.")),
+)
+# Shapes of comments only.
+COMMENT_SHAPES = (
+    Shape(START + r"(?:One|Ones|Those|Another|Others|None) (?:that|which|who|whose|with|without|for|of which)\b", "begin with a noun: a request, a connection",
+          ("One that is lost stays lost.", "It ends. Those without a name are skipped.", "- Parameter key: One that is free."),
+          ("One of the two is used.", "A lost lease stays lost.", "Those two are equal.")),
+    Shape(r"(?i)\bis one (?:that|which|who|whose|of which)\b", "say what it is", ("The key is one that is held.",), ("The key is held.", "It is one of five.")),
+    Shape(r"(?i)\bthat is to say\b|\ball the same\b(?=\s*(?:[.,;:]|$))|\bbut for\b", "leave it out; still; except",
+          ("It ends all the same.", "that is to say, now", "all but for one"), ("They are all the same size.", "It still ends.")),
+    Shape(r"(?i)\bwhom\b|\b(?:thereof|whereof|therein|wherein|whereto|thereto|whither|lest)\b", "name it",
+          ("To whom it is sent.", "the length thereof", "lest it ends"), ("The receiver.", "at least one")),
+    Shape(r"(?i)\b(?:tell|tells|told|hears?|heard) of\b|\b(?:knows?|says?|learns?) (?:nothing|something|more|anything)?\b ?of\b", "reports, is notified about, about",
+          ("The loop tells of an end.", "It knows nothing of the chain.", "is told of the end"), ("The loop reports an end.", "It knows nothing about the chain.")),
+    Shape(r"(?i)(?<!or )\bmay not\b", "must not; or might not, need not", ("It may not be used.",), ("It must not be used.", "It may or may not be used.")),
+    Shape(r"(?i)\b(?:is|are|was|were|be) over\b(?! (?:the|a|an|its|this|that|max|X|\d))", "ends, has ended", ("until it is over.",), ("until it ends", "is over the limit", "is over 5")),
+    Shape(r"(?i)\bso (?:much|long|few|little)\b(?! as\b)", "name the quantity: for the time in X, at most X bytes",
+          ("It waits so long.", "reads so much at once"), ("It waits for five seconds.", "so long as it is held")),
 )
 
 
@@ -80,21 +124,43 @@ def readable(text: str) -> str:
     return re.sub(r"\n(?=[ ]*[A-Za-z0-9(*X\"'])(?! *(?:\d+\.|[-*]) )", " ", text)
 
 
-def faults(name: str, text: str) -> list[str]:
+def faults(name: str, text: str, shapes: tuple[Shape, ...] = SHAPES + ARTICLE_SHAPES, line: int = 1) -> list[str]:
     shown = readable(text)
-    found = sorted((match.start() + len(match[0]) - len(match[0].lstrip()), shape.fix) for shape in SHAPES for match in shape.found(shown))
-    return [f"{name}:{text.count(chr(10), 0, offset) + 1}: {text[offset:offset + 60].splitlines()[0]!r}: {fix}" for offset, fix in found]
+    found = sorted((match.start() + len(match[0]) - len(match[0].lstrip()), shape.fix) for shape in shapes for match in shape.found(shown))
+    return [f"{name}:{text.count(chr(10), 0, offset) + line}: {text[offset:offset + 60].splitlines()[0]!r}: {fix}" for offset, fix in found]
+
+
+def comments(code: str) -> Iterator[tuple[int, str]]:
+    """The comments of a Swift file, each with its first line. Whole lines below each other with the same marker are one comment."""
+    first, marker, lines = 0, "", []
+    for number, line in enumerate((*code.splitlines(), ""), 1):
+        match = re.match(r"\s*(///?)(?!/) ?(.*)", line) or re.match(r"((?:[^\"/]|\"(?:[^\"\\]|\\.)*\"|/(?!/))*)(?<=\s)// (.*)", line)
+        found = match[1] if match and match[1].startswith("//") else ""
+        if lines and found != marker:
+            yield first, "\n".join(lines)
+            lines = []
+        if found:
+            first, marker, lines = (first if lines else number), found, [*lines, match[2]]
+        elif match:
+            yield number, match[2]
+
+
+def swift_faults(name: str, code: str) -> list[str]:
+    return [fault for line, text in comments(code) for fault in faults(name, text, SHAPES + COMMENT_SHAPES, line)]
 
 
 def trials() -> Iterator[tuple[str, list[str]]]:
     """Each shape on its own sentences: the bad ones are found, the good ones are not."""
-    for shape in SHAPES:
+    for shape in SHAPES + ARTICLE_SHAPES + COMMENT_SHAPES:
         wrong = [f"{sentence!r} is not found" for sentence in shape.bad if not any(shape.found(readable(sentence)))]
         wrong += [f"{sentence!r} is found" for sentence in shape.good if any(shape.found(readable(sentence)))]
         yield f"the shape {shape.pattern}", wrong
     sample = "# A title\n\nA `code that is none` word.\n\n```sh\nread anew\n```\n\nIt is read\nanew.\n"
     expected = ["sample:10: 'anew.': again"]
     yield "a sample", [] if faults("sample", sample) == expected else [f"{faults('sample', sample)}, not {expected}"]
+    code = '/// Read\n/// anew.\nlet who = "// anew"  // What is read.\n    // One `is none`\n    // that\n    //\n    // One that\n'
+    expected = ["code:2: 'anew.': again", "code:3: 'What is read.': begin with a noun: the client, the value", "code:7: 'One that': begin with a noun: a request, a connection"]
+    yield "a sample of code", [] if swift_faults("code", code) == expected else [f"{swift_faults('code', code)}, not {expected}"]
 
 
 def described(node: object) -> Iterator[str]:
@@ -128,11 +194,12 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--binary")
     options = parser.parse_args()
-    files = options.files or [ROOT / "README.md", ROOT / "Tests/README.md", *sorted(ROOT.glob("Sources/*/*.docc/*.md"))]
+    files = options.files or [ROOT / "README.md", ROOT / "Tests/README.md", *sorted(ROOT.glob("Sources/*/*.docc/*.md")), *(ROOT / "Sources" / room for room in ROOMS)]
     results = list(trials())
     for file in files:
-        name = str(file.relative_to(ROOT)) if file.is_relative_to(ROOT) else str(file)
-        results.append((name, faults(name, file.read_text())))
+        for path in sorted(file.rglob("*.swift")) if file.is_dir() else [file]:
+            name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+            results.append((name, (swift_faults if path.suffix == ".swift" else faults)(name, path.read_text())))
     if options.binary:
         results += [(name, faults(name, text)) for name, text in declared(options.binary)]
     for name, wrong in results:

@@ -1,29 +1,29 @@
 import Synchronization
 
-/// The endpoints of one service: who of them is well, and who gets the next request. Shared by all loops.
+/// The endpoints of one service: their state, and the choice for each request. Shared by all loops.
 ///
-/// From any thread. A request reads two atomics and a table that its loop holds; what changes is behind one mutex, which is taken when an
-/// endpoint fails, is checked, goes or comes.
+/// Usable from any thread. A request reads two atomics and a table that its loop holds. Changes are behind one mutex, which is
+/// taken when an endpoint fails, is checked, is removed or added.
 public final class Balancer: Sendable {
     let rules: Balancing
-    /// The endpoints of the configuration.
+    /// The configured endpoints.
     let origins: [Endpoint]
-    /// Grows with each change of the table.
+    /// Incremented with each change of the table.
     let version = Atomic<Int>(0)
     private let turn = Atomic<Int>(0)
     private let reachability: ServiceReachability
     private let state: ThreadLock<State>
 
-    /// What is known of an endpoint beyond what its requests count.
+    /// The state of an endpoint besides the counts of its requests.
     private struct Standing {
         let member: EndpointMember
         var isHealthy = true
-        /// How many checks in a row said otherwise.
+        /// The number of consecutive checks with the opposite result.
         var contrary = 0
         var checksPassed = 0
         var checksFailed = 0
         var ejectedUntil: LoopInstant?
-        /// How many ejections the next one counts on from, and when the last one ended.
+        /// The number of earlier ejections that make the next one longer, and when the last one ended.
         var recentEjections = 0
         var returned = LoopInstant(nanoseconds: .min)
         var ejections = 0
@@ -37,9 +37,9 @@ public final class Balancer: Sendable {
     private struct State {
         var standings: [Standing]
         var table: EndpointTable
-        /// By the place of the endpoint in the configuration.
+        /// The addresses, by the index of the configured endpoint.
         var addresses: [[SocketAddress]?]
-        /// Those that are none of them any more, and had requests under way when they went.
+        /// Removed endpoints that had running requests when they were removed.
         var leaving: [EndpointMember] = []
     }
 
@@ -60,7 +60,7 @@ public final class Balancer: Sendable {
 
     // MARK: The table
 
-    /// The table of this moment, and its number.
+    /// The current table, and its version.
     func table(at now: LoopInstant) -> (EndpointTable, version: Int) {
         state.withLock { state in
             if now.nanoseconds >= state.table.nextReturn { takeBack(&state, now) }
@@ -68,13 +68,13 @@ public final class Balancer: Sendable {
         }
     }
 
-    /// All endpoints that requests may go to at the moment.
+    /// All current endpoints.
     var endpoints: [Endpoint] { state.withLock { $0.standings.map(\.member.endpoint) } }
 
-    /// Those of the present table.
+    /// The members of the current table.
     var members: [EndpointMember] { state.withLock { $0.standings.map(\.member) } }
 
-    /// There are checks to be made, or names to be followed.
+    /// Whether there are health checks to make, or names to follow.
     var needsMonitor: Bool { rules.healthCheck != nil || rules.resolvesNames && origins.contains(where: \.isNamed) }
 
     private static func makeTable(
@@ -92,11 +92,11 @@ public final class Balancer: Sendable {
             nextReturn: standings.compactMap { $0.ejectedUntil?.nanoseconds }.min() ?? .max)
     }
 
-    /// Weights in which the addresses of a name have what it weighs together.
+    /// The weights of the endpoints. The addresses of a name share its weight.
     private static func shares(_ standings: [Standing], _ origins: [Endpoint]) -> [Int] {
         var counts = [Int](repeating: 0, count: origins.count)
         for standing in standings { counts[standing.member.place] += 1 }
-        // Divisible by every number up to 16: beyond that a share may be a little off.
+        // Divisible by every number up to 16: with more addresses a share may be slightly inexact.
         let whole = counts.allSatisfy { $0 <= 1 } ? 1 : 720_720
         return standings.map { standing in
             let place = standing.member.place
@@ -110,7 +110,7 @@ public final class Balancer: Sendable {
         if rules.healthCheck != nil { reachability.setUnhealthy(state.standings.allSatisfy { !$0.isHealthy }) }
     }
 
-    /// Those whose time is over take requests again.
+    /// Ends the ejections whose time has passed.
     private func takeBack(_ state: inout State, _ now: LoopInstant) {
         for index in state.standings.indices {
             guard let until = state.standings[index].ejectedUntil, until <= now else { continue }
@@ -128,9 +128,9 @@ public final class Balancer: Sendable {
         standing.member.offers.store(0, ordering: .relaxed)
     }
 
-    // MARK: What requests find out
+    // MARK: Results of requests
 
-    /// A request failed there by the endpoint's fault: `what` is for people.
+    /// A request failed because of the endpoint; `what` is for people.
     func failed(_ member: EndpointMember, _ what: String, at now: LoopInstant) {
         member.noteFailure(what, at: now)
         guard let ejection = rules.ejection else { return }
@@ -147,15 +147,15 @@ public final class Balancer: Sendable {
         }
     }
 
-    /// So many ejections count at most: with them it is out for the longest time, and more would only take longer to be forgotten.
+    /// The number of ejections that is counted at most: it already gives the longest time, and more would only take longer to be forgotten.
     private static func mostTimes(_ ejection: Balancing.Ejection) -> Int {
         let base = max(1, ejection.base.nanoseconds)
         let (whole, rest) = max(0, ejection.longest.nanoseconds).quotientAndRemainder(dividingBy: base)
-        // No sum of 64 bits overflows: with a rest the base is two at least.
+        // No overflow is possible: with a rest, the base is at least two.
         return max(1, Int(clamping: whole) + (rest > 0 ? 1 : 0))
     }
 
-    /// Never the last that takes requests, and no more than are allowed; but always one.
+    /// Whether the endpoint may be ejected: never the last one that takes requests, and at most the allowed part; but always one.
     private func mayEject(_ index: Int, _ state: State, _ ejection: Balancing.Ejection) -> Bool {
         guard state.standings.indices.contains(where: { $0 != index && state.standings[$0].isOpen }) else {
             return false
@@ -164,17 +164,17 @@ public final class Balancer: Sendable {
         return out + 1 <= max(1, Int(ejection.mostOut.value * Double(state.standings.count)))
     }
 
-    /// How many ejections of before count: one less for each time that it took requests for as long as the first one lasts.
+    /// The number of earlier ejections that count: one less for each `base` of time since the endpoint returned.
     private func times(_ standing: Standing, _ ejection: Balancing.Ejection, _ now: LoopInstant) -> Int {
         guard standing.recentEjections > 0 else { return 0 }
         let well = (now - standing.returned).nanoseconds / max(1, ejection.base.nanoseconds)
-        // Another loop's clock may be behind the one that took it back.
+        // Another loop's clock may be behind the one that ended the ejection.
         return max(0, standing.recentEjections - max(0, Int(clamping: well)))
     }
 
-    // MARK: What checks find out
+    // MARK: Results of checks
 
-    /// A health check of that endpoint passed, or failed for that reason.
+    /// A health check of that endpoint passed, or failed for this reason.
     func checked(_ member: EndpointMember, failure: String?, at now: LoopInstant) {
         guard let check = rules.healthCheck else { return }
         let hasPassed = failure == nil
@@ -196,12 +196,12 @@ public final class Balancer: Sendable {
         if hasPassed { reachability.reached() }
     }
 
-    // MARK: What the names say
+    // MARK: Addresses of names
 
-    /// The name of the endpoint in that place has these addresses now, in the order to be tried, at least one.
+    /// Sets the addresses of the name of the endpoint with this index, at least one, in the order to try them.
     ///
-    /// Addresses of the first one's family are endpoints; those of the other family are tried where a connection to one cannot be made. Those
-    /// that stay keep what is known of them.
+    /// Addresses of the first one's family become endpoints; those of the other family are tried if such an endpoint is unreachable.
+    /// Unchanged addresses keep their state.
     func resolved(_ place: Int, _ found: [SocketAddress], at now: LoopInstant) {
         let first = found.first?.address?.isIPv4
         let own = found.filter { $0.address?.isIPv4 == first }.prefix(Balancing.mostAddresses)
@@ -212,7 +212,7 @@ public final class Balancer: Sendable {
             let former = state.addresses[place]
             guard former != own else { return }
             state.addresses[place] = own
-            // Of the only address nothing has to be told apart: the name itself will do.
+            // A single address needs no separate endpoint: the name is sufficient.
             if former == nil, own.count == 1 { return }
             let origin = origins[place]
             var standings = state.standings.filter { $0.member.place < place }
@@ -225,14 +225,14 @@ public final class Balancer: Sendable {
                 } else {
                     var standing = Standing(
                         EndpointMember(origin.fixed(at: [address] + others), place: place))
-                    // Not those that were there from the beginning.
+                    // Not for the first addresses.
                     if former != nil { warm(&standing, now) }
                     standings.append(standing)
                 }
             }
             standings += state.standings.filter { $0.member.place > place }
             let gone = state.standings.map(\.member).filter { member in !standings.contains { $0.member === member } }
-            // One that is back is told of once.
+            // An endpoint that is back is not also listed as leaving.
             let names = Set(standings.map(\.member.endpoint.name))
             state.leaving = (state.leaving + gone).filter { $0.load > 0 && !names.contains($0.endpoint.name) }
                 .suffix(Balancer.mostLeaving)
@@ -243,10 +243,10 @@ public final class Balancer: Sendable {
 
     // MARK: For people
 
-    /// How many of those that went are shown at most.
+    /// The maximum number of leaving endpoints that are shown.
     private static let mostLeaving = 64
 
-    /// How each endpoint is, in the order of the configuration; behind them those that went while requests are under way there.
+    /// The state of each endpoint, in the order of the configuration, followed by removed endpoints with running requests.
     func reports(at now: LoopInstant) -> [EndpointReport] {
         state.withLock { state in
             if now.nanoseconds >= state.table.nextReturn { takeBack(&state, now) }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// One loop's view of a service's endpoints: the table that it uses until there is another. Used on its loop's thread only.
+/// One loop's view of a service's endpoints, with the table in use. Used on its loop's thread only.
 final class BalancerSeat {
     let balancer: Balancer
     private let transport: LoopTransport
@@ -14,7 +14,7 @@ final class BalancerSeat {
         (table, version) = balancer.table(at: transport.loop.now)
     }
 
-    /// Who takes a request: none of those tried, while there is another; `nil` where all were.
+    /// Chooses an endpoint for a request, avoiding those tried while others are left; `nil` if all were tried.
     @inline(__always)
     func choose(key: UInt64, excluding tried: [EndpointMember], at now: LoopInstant) -> EndpointMember? {
         if version != balancer.version.load(ordering: .acquiring) || now.nanoseconds >= table.nextReturn { renew(now) }
@@ -26,7 +26,7 @@ final class BalancerSeat {
         return lastResort(tried)
     }
 
-    /// One that takes requests, and was not tried; `nil` if there is none.
+    /// An endpoint that takes requests, and was not tried; `nil` if there is none.
     func chooseOpen(key: UInt64, excluding tried: [EndpointMember], at now: LoopInstant) -> EndpointMember? {
         if version != balancer.version.load(ordering: .acquiring) || now.nanoseconds >= table.nextReturn { renew(now) }
         guard !table.isForlorn else { return nil }
@@ -37,7 +37,7 @@ final class BalancerSeat {
         ).map { table.open[$0].member }
     }
 
-    /// A backup, where those that take requests were all tried; then one that takes none: it may be back by now.
+    /// After all endpoints that take requests were tried: a backup, or else one that takes none, because it may have recovered.
     private func lastResort(_ tried: [EndpointMember]) -> EndpointMember? {
         let backup = table.places.first { place in
             place.isOpen && place.isBackup && !tried.contains { $0 === place.member }
@@ -50,10 +50,10 @@ final class BalancerSeat {
         table.places.first { place in !place.isOpen && !tried.contains { $0 === place.member } }?.member
     }
 
-    /// How many endpoints there are to be tried.
+    /// The number of endpoints that can be tried.
     var count: Int { table.places.count }
 
-    /// Takes the present table. Connections to those that are none of it any more end with what they do.
+    /// Takes the current table. Connections to removed endpoints end after their current work.
     private func renew(_ now: LoopInstant) {
         let former = table
         (table, version) = balancer.table(at: now)

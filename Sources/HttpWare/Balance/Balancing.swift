@@ -1,65 +1,65 @@
-/// How requests are spread over the endpoints of a service, and which endpoints are left out.
+/// How requests are distributed over the endpoints of a service, and which endpoints are excluded.
 public struct Balancing: Sendable {
-    /// Who gets the next request.
+    /// The rule that chooses the endpoint of a request.
     public enum Rule: Sendable, Equatable {
-        /// Each in its turn, as often as it weighs.
+        /// Each endpoint in turn, in proportion to its weight.
         case roundRobin
-        /// The one with the fewest requests under way, for its weight; of several each as often as it weighs.
+        /// The endpoint with the fewest current requests relative to its weight; equal ones in turn, in proportion to their weights.
         case leastRequests
-        /// The one with fewer for its weight of two that are drawn by weight, else the first of them.
+        /// Two endpoints are drawn by weight; the one with fewer requests relative to its weight is chosen, or the first if equal.
         case random2
-        /// The same one for the same key, unless that has too many requests: rendezvous hashing with bounded loads.
+        /// The same endpoint for the same key, unless it has too many requests: rendezvous hashing with bounded loads.
         case hash(RequestKey)
     }
 
-    /// When an endpoint that fails is left out, as Envoy's outlier detection does.
+    /// When a failing endpoint is excluded, similar to Envoy's outlier detection.
     public struct Ejection: Sendable, Equatable {
-        /// So many requests have to fail one after the other, at least 1.
+        /// The number of consecutive failures that eject an endpoint, at least 1.
         public var failures = 5
-        /// How long it is out the first time; the second time twice as long, and so on.
+        /// The duration of the first ejection; the second takes twice as long, the third three times, and so on.
         public var base = Duration.seconds(30)
-        /// The longest that it is out.
+        /// The maximum duration of an ejection.
         public var longest = Duration.seconds(300)
-        /// The part of the endpoints that may be out at once; one always may, but not the last.
+        /// The part of the endpoints that may be ejected at once; one always may, but not the last.
         public var mostOut: Ratio = 0.5
 
         public init() {}
     }
 
-    /// How endpoints are asked whether they are well.
+    /// The settings of health checks.
     public struct HealthCheck: Sendable, Equatable {
         /// The request target of a GET.
         public var path: String
-        /// From one check's beginning to the next.
+        /// The time from the start of one check to the next.
         public var interval = Duration.seconds(5)
-        /// How long a check may take, the connection included.
+        /// The time limit of a check, including the connection.
         public var timeout = Duration.seconds(2)
-        /// So many have to fail one after the other before the endpoint is left out, at least 1.
+        /// The number of consecutive failures before the endpoint is excluded, at least 1.
         public var fails = 3
-        /// So many have to pass one after the other before it is back, at least 1.
+        /// The number of consecutive passes before it is included again, at least 1.
         public var passes = 2
-        /// What a response has to have.
+        /// The statuses that pass.
         public var statuses = StatusSet([200...399])
 
         public init(path: String) { self.path = path }
     }
 
     public var rule = Rule.roundRobin
-    /// How long an endpoint that comes back, or is new, gets less than its share: from a tenth, growing.
+    /// How long a new or returning endpoint gets less than its share: it starts with a tenth and grows.
     public var slowStart = Duration.zero
-    /// `nil`: failures throw none out.
+    /// The rules of ejection; `nil` disables it.
     public var ejection: Ejection?
-    /// `nil`: nobody is asked.
+    /// The health checks; `nil` disables them.
     public var healthCheck: HealthCheck?
-    /// Whether a name with several addresses is several endpoints, followed by the TTL of its records.
+    /// Whether a name with several addresses becomes several endpoints, updated by the TTL of its records.
     public var resolvesNames = false
 
     public init() {}
 
-    /// How far a load may lie above the average with `hash`: five quarters. Mirrokni, Thorup and Zadimoghaddam,
+    /// The factor by which a load may exceed the average with `hash`: five quarters. Mirrokni, Thorup and Zadimoghaddam,
     /// *Consistent Hashing with Bounded Loads*.
     static let boundNumerator = 5
     static let boundDenominator = 4
-    /// How many addresses of one name are used at most.
+    /// The maximum number of addresses used of one name.
     static let mostAddresses = 32
 }

@@ -1,7 +1,8 @@
-/// What failed at an endpoint last.
+/// The last failure at an endpoint.
 public struct EndpointFailure: Sendable, Equatable {
-    /// In a word or two: a fault as `Proxy-Status` names it (RFC 9209 §2.3), or `status 503`; of a health check behind `check:`.
+    /// The failure in a word or two: a fault named as in `Proxy-Status` (RFC 9209 §2.3), or `status 503`; for a health check after
+    /// `check:`.
     public let what: String
-    /// When, by the loops' clock.
+    /// The time of the failure, by the loops' clock.
     public let time: LoopInstant
 }

@@ -1,17 +1,17 @@
 import Synchronization
 
-/// An endpoint as it takes part in the balancing: of one service, shared by all loops.
+/// An endpoint as a member of the balancing of one service. Shared by all loops.
 final class EndpointMember: Sendable {
     let endpoint: Endpoint
-    /// The place, among those of the configuration, of the endpoint that it stands for.
+    /// The index of its configured endpoint.
     let place: Int
-    /// A number of its own that is the same in every process.
+    /// A number that identifies it, the same in every process.
     let identity: UInt64
     private let active = Atomic<Int>(0)
-    /// How many failed there one after the other.
+    /// The number of consecutive failures.
     let failures = Atomic<Int>(0)
     private let last = ThreadLock<EndpointFailure?>(nil)
-    /// How often its turn came while it was warming up.
+    /// The number of turns offered to it while it was warming up.
     let offers = Atomic<Int>(0)
 
     init(_ endpoint: Endpoint, place: Int) {
@@ -22,7 +22,7 @@ final class EndpointMember: Sendable {
         identity = hash.value
     }
 
-    /// How many requests are under way there.
+    /// The number of current requests.
     @inline(__always)
     var load: Int { active.load(ordering: .relaxed) }
 
@@ -32,15 +32,15 @@ final class EndpointMember: Sendable {
     @inline(__always)
     func endRequest() { active.wrappingSubtract(1, ordering: .relaxed) }
 
-    /// What failed there last.
+    /// The last failure; `nil` without one.
     var lastFailure: EndpointFailure? { last.withLock { $0 } }
 
-    /// A request or a check failed there: of all loops' the latest stays.
+    /// Records the failure of a request or a check; of all loops, the latest is kept.
     func noteFailure(_ what: String, at now: LoopInstant) {
         last.withLock { if $0.map({ $0.time <= now }) ?? true { $0 = EndpointFailure(what: what, time: now) } }
     }
 
-    /// A request was answered there.
+    /// A request was answered.
     @inline(__always)
     func succeeded() {
         if failures.load(ordering: .relaxed) != 0 { failures.store(0, ordering: .relaxed) }

@@ -1,33 +1,33 @@
-/// How an endpoint of a service is at one moment, for people and metrics.
+/// The state of a service's endpoint at one moment, for people and metrics.
 public struct EndpointReport: Sendable, Equatable {
-    /// Whether it takes requests, and why not.
+    /// Whether it takes requests, and if not, why.
     public enum State: String, Sendable, CaseIterable {
         /// It takes requests.
         case open
-        /// It takes fewer than its share, for it has just come back.
+        /// It takes fewer requests than its share, because it has just returned.
         case warming
-        /// Its requests failed; it is left alone for a while.
+        /// Its requests failed; it is excluded for a while.
         case ejected
         /// Its health checks failed.
         case unhealthy
-        /// Its name has this address no more; what is under way there ends.
+        /// Its name no longer has this address; its current requests finish.
         case draining
     }
 
-    /// The place of the endpoint in the configuration.
+    /// The index of the configured endpoint.
     public let place: Int
-    /// `host:port`; of a name with several addresses one of these.
+    /// `host:port`; for a name with several addresses, one of them.
     public let name: String
     public let state: State
-    /// The requests under way there.
+    /// The number of current requests.
     public let active: Int
-    /// How long it is left alone yet; `nil` unless it is.
+    /// The remaining time of its ejection; `nil` if it is not ejected.
     public let ejectedFor: Duration?
-    /// How often it was ejected.
+    /// The number of its ejections.
     public let ejections: Int
-    /// Health checks that passed, and that did not.
+    /// The numbers of passed and failed health checks.
     public let checksPassed: Int
     public let checksFailed: Int
-    /// What a request or a check met there last, whatever came since; `nil`: nothing failed.
+    /// The last failure of a request or a check, even if later ones succeeded; `nil` without any.
     public let lastFailure: EndpointFailure?
 }

@@ -1,33 +1,33 @@
 import Glibc
 import Synchronization
 
-/// Who of a service's endpoints take requests at the moment, and with what weight. Never changed: another moment has another table.
+/// The endpoints of a service that currently take requests, with their weights. Immutable: each change makes another table.
 final class EndpointTable: Sendable {
-    /// An endpoint's place in it.
+    /// The entry of an endpoint.
     struct Place: Sendable {
         let member: EndpointMember
-        /// Its share of the sum of all; at least 1.
+        /// The share relative to the sum of all; at least 1.
         let weight: Int
-        /// It takes requests.
+        /// Whether it takes requests.
         let isOpen: Bool
-        /// It takes requests only while no other does.
+        /// Whether it takes requests only while no other does.
         var isBackup = false
-        /// Since when it gets less than its share, in nanoseconds of the loops' clock; `nil` once it is warm, or was from the beginning.
+        /// The start of its warm-up, in nanoseconds of the loops' clock; `nil` if it is warm.
         let warmsSince: Int64?
     }
 
-    /// All of them.
+    /// All entries.
     let places: [Place]
-    /// Those that take requests: the others, or the backups where none of these would; all but the backups where no one would, for one
-    /// that answers is better than none.
+    /// The entries that take requests: the primaries, or the backups if no primary is available. If none is available, all except the
+    /// backups, because one of them might still answer.
     let open: [Place]
-    /// Those by turns, one as often as it weighs.
+    /// The indices in `open` for one round, each as often as its weight.
     let turns: [UInt16]
-    /// None takes requests: they go to all the same.
+    /// Whether no endpoint is available: they get requests nevertheless.
     let isForlorn: Bool
-    /// When one comes back that is out for a time, in nanoseconds of the loops' clock; `Int64.max` where none is.
+    /// The end of the earliest ejection, in nanoseconds of the loops' clock; `Int64.max` without one.
     let nextReturn: Int64
-    /// Until when one of them gets less than its share.
+    /// The time until which an endpoint gets less than its share.
     let warmUntil: Int64
     private let slowStart: Int64
     private let isEven: Bool
@@ -49,9 +49,9 @@ final class EndpointTable: Sendable {
 
     // MARK: Choosing
 
-    /// A place for a request, in `open`, that is none of those tried; `nil` where all were tried. Allocates nothing.
+    /// Chooses an entry in `open` for a request, except the tried ones; `nil` if all were tried. Allocates nothing.
     ///
-    /// `turn` is the number of the request, `random` any number, `key` the number of its key.
+    /// `turn` is the number of the request, `random` a random number, `key` the hash of its key.
     func choose(
         _ rule: Balancing.Rule, turn: Int, random: UInt64, key: UInt64, excluding tried: [EndpointMember], at now: Int64
     ) -> Int? {
@@ -83,7 +83,7 @@ final class EndpointTable: Sendable {
         return last
     }
 
-    /// Whether one that warms up takes the turn that came to it: as many of them as its part is.
+    /// Whether a warming endpoint takes the turn offered to it: it takes as many as its current part.
     private func takesTurn(_ index: Int, _ now: Int64) -> Bool {
         let part = warmth(index, now)
         guard part < EndpointTable.warm else { return true }
@@ -91,7 +91,8 @@ final class EndpointTable: Sendable {
         return (offer + 1) * part / EndpointTable.warm > offer * part / EndpointTable.warm
     }
 
-    /// One of those that are the least full with this request; of several, or if all are idle, each as often as its share is of theirs.
+    /// The endpoint with the lowest relative load including this request. Equal ones, or all if idle, are chosen in proportion to their
+    /// shares.
     private func least(from turn: Int, _ tried: [EndpointMember], _ now: Int64) -> Int? {
         var best: Int?
         var shares = 0
@@ -107,23 +108,23 @@ final class EndpointTable: Sendable {
             }
         }
         guard let best, equal > 1 else { return best }
-        // Multiples of the golden ratio lie evenly, however many of them are looked at.
+        // Multiples of the golden ratio are evenly distributed, whatever their number.
         var left = point(UInt64(bitPattern: Int64(turn)) &* 0x9e37_79b9_7f4a_7c15, of: shares)
         for index in best..<open.count where !isTried(index, tried) && !hasLess(best, index, own, now) {
             left -= share(index, now)
             if left < 0 { return index }
         }
-        // Another loop changed their loads meanwhile.
+        // Another loop changed the loads meanwhile.
         return best
     }
 
-    /// Whether the first has fewer requests for its share, each with `own` more: the request that looks for a place, unless it finds
-    /// nobody else and whoever weighs most would have each.
+    /// Whether the first has fewer requests relative to its share, after `own` is added to each. `own` is 1 for the current request,
+    /// or 0 if all are idle, because the greatest weight would otherwise always win.
     private func hasLess(_ left: Int, _ right: Int, _ own: Int, _ now: Int64) -> Bool {
         (open[left].member.load &+ own) &* share(right, now) < (open[right].member.load &+ own) &* share(left, now)
     }
 
-    /// The one that is less full with this request, of two that were drawn by their shares; the first where both are idle, or as full.
+    /// The one of two drawn endpoints with the lower relative load including this request; the first if both are idle or equal.
     private func lesser(_ first: Int, _ second: Int, _ now: Int64) -> Int {
         let own = open[first].member.load > 0 || open[second].member.load > 0 ? 1 : 0
         return hasLess(second, first, own, now) ? second : first
@@ -139,12 +140,12 @@ final class EndpointTable: Sendable {
             let second = drawn(draw, shares, now)
             if second != first { return lesser(first, second, now) }
         }
-        // One weighs far more than all others.
+        // One weight is far greater than all others.
         let second = first + 1 < open.count ? first + 1 : 0
         return lesser(first, second, now)
     }
 
-    /// One of all by its weight, or by its share while one of them warms up: then `shares` is the sum of them.
+    /// Draws an endpoint by weight. While one warms up, draws by share, and `shares` is their sum; otherwise `shares` is 0.
     private func drawn(_ random: UInt64, _ shares: Int, _ now: Int64) -> Int {
         guard shares > 0 else { return Int(turns[Int(random % UInt64(turns.count))]) }
         var left = point(random, of: shares)
@@ -155,13 +156,13 @@ final class EndpointTable: Sendable {
         return open.count - 1
     }
 
-    /// A number below the sum, as far in it as the number is in all numbers of 64 bits.
+    /// Scales a 64-bit number to a number below the sum.
     private func point(_ number: UInt64, of sum: Int) -> Int {
         Int(truncatingIfNeeded: number.multipliedFullWidth(by: UInt64(sum)).high)
     }
 
-    /// The one that the key ranks highest of those whose load is within the bound. Rendezvous hashing: the ranks of the others do not
-    /// change when one goes, so only its keys move.
+    /// The endpoint that the key ranks highest, among those whose load is within the bound. Rendezvous hashing: when an endpoint is
+    /// removed, the ranks of the others do not change, so only its keys move.
     private func byKey(_ key: UInt64, _ tried: [EndpointMember], _ now: Int64) -> Int? {
         var load = 1
         var shares = 0
@@ -175,7 +176,7 @@ final class EndpointTable: Sendable {
         for index in open.indices where !isTried(index, tried) {
             let number = StableHash.spread(key ^ open[index].member.identity) >> 11
             let draw = (Double(number) + 0.5) / 9_007_199_254_740_992
-            // With weights w the largest w / -ln(draw) wins as often as w is of the sum.
+            // With weights w, the largest w / -ln(draw) wins in proportion to w.
             let rank = isEven ? draw : Double(share(index, now)) / -log(draw)
             if rank > fallback?.rank ?? -1 { fallback = (index, rank) }
             if rank > best?.rank ?? -1, isWithinBound(index, load, shares, now) { best = (index, rank) }
@@ -183,7 +184,7 @@ final class EndpointTable: Sendable {
         return best?.index ?? fallback?.index
     }
 
-    /// Whether one more request is at most what five quarters of its share come to, rounded up.
+    /// Whether one more request keeps the load within five quarters of the endpoint's share, rounded up.
     private func isWithinBound(_ index: Int, _ load: Int, _ shares: Int, _ now: Int64) -> Bool {
         let bound = Double(Balancing.boundNumerator * load) * Double(share(index, now))
         let most = (bound / (Double(Balancing.boundDenominator) * Double(shares))).rounded(.up)
@@ -192,12 +193,12 @@ final class EndpointTable: Sendable {
 
     // MARK: Shares
 
-    /// What `warmth` is in the end.
+    /// The final value of `warmth`.
     static let warm = 1024
-    /// What it is in the beginning: a tenth.
+    /// The initial value: a tenth.
     private static let cold = 103
 
-    /// Which part of its weight counts, of 1,024.
+    /// The part of its weight that counts, out of 1,024.
     @inline(__always)
     private func warmth(_ index: Int, _ now: Int64) -> Int {
         guard now < warmUntil, let since = open[index].warmsSince, slowStart > 0 else { return EndpointTable.warm }
@@ -209,7 +210,7 @@ final class EndpointTable: Sendable {
     @inline(__always)
     private func share(_ index: Int, _ now: Int64) -> Int { open[index].weight &* warmth(index, now) }
 
-    /// Weights without what divides them all, their sum at most 1,000 or so.
+    /// The weights divided by their common divisor, with a sum of at most about 1,000.
     static func reduce(_ weights: [Int]) -> [Int] {
         let divisor = max(1, commonDivisor(weights))
         let reduced = weights.map { $0 / divisor }
@@ -228,8 +229,8 @@ final class EndpointTable: Sendable {
         }
     }
 
-    /// One round in which each comes as often as it weighs, spread evenly: the one that is furthest behind its share is
-    /// next.
+    /// One round in which each index occurs as often as its weight, spread evenly: the one that is furthest behind its share
+    /// comes next.
     static func spread(_ weights: [Int]) -> [UInt16] {
         guard weights.count > 1 else { return weights.isEmpty ? [] : [0] }
         let shares = reduce(weights)

@@ -1,6 +1,6 @@
 /// The digits of base64 in both alphabets. RFC 4648 §4, §5.
 enum Base64Digits {
-    /// The value of each digit; 255 for what is none.
+    /// The value of each digit; 255 for other bytes.
     static let values: [UInt8] = (UInt8.min...UInt8.max).map { byte in
         switch byte {
         case 0x41...0x5a: byte - 0x41
@@ -14,7 +14,7 @@ enum Base64Digits {
     static let usual = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     static let url = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
-    /// The digits that bytes fill alone, in values, if so many bytes stand before them in their group of three.
+    /// The values of the digits that depend only on these bytes, if `count` bytes precede them in their group of three.
     static func digits(of bytes: [UInt8], behind count: Int) -> [UInt8] {
         var bits: [UInt8] = []
         for byte in [UInt8](repeating: 0, count: count) + bytes {
@@ -27,20 +27,20 @@ enum Base64Digits {
     }
 }
 
-/// Puts other bytes into a run of base64 in place of some of its own, and shifts what follows, so that the run stays readable.
+/// Replaces bytes in a run of base64 by others and shifts the rest, so that the run stays decodable.
 struct Base64Splice {
     private var bits: UInt32 = 0
     private var held = 0
-    /// The bits of the next digit that belong to the bytes that were replaced.
+    /// The number of bits of the next digit that belong to the replaced bytes.
     private var dropped = 0
-    /// Digits since the beginning of a group of four, as they came and as they went.
+    /// The numbers of digits since the start of a group of four, in the input and in the output.
     private var digitsIn: Int
     private var digitsOut: Int
-    /// All bits that went out or are held, with those of digits before.
+    /// All bits that were written or are held, including those of earlier digits.
     private var bitsOut: Int
     private let isUrl: Bool
 
-    /// Begins in a run that has so many digits in its present group, all of which went out.
+    /// Begins in a run whose current group has `digits` digits, all of which were written.
     init(digits: Int, isUrl: Bool) {
         digitsIn = digits
         digitsOut = digits
@@ -48,15 +48,15 @@ struct Base64Splice {
         self.isUrl = isUrl
     }
 
-    /// The bytes take the place of `count` digits of which they fill none with others; of the digit behind them, the first
-    /// `dropping` bits go.
+    /// Replaces `count` whole digits by the bytes. Of the next digit, the first
+    /// `dropping` bits are dropped.
     mutating func replace(digits count: Int, by bytes: [UInt8], dropping: Int, into output: inout [UInt8]) {
         digitsIn += count
         for byte in bytes { push(byte, 8, &output) }
         dropped = dropping
     }
 
-    /// The first bits of a digit that stay in front of bytes that are replaced.
+    /// Keeps the first bits of a digit before the replaced bytes.
     mutating func keep(_ value: UInt8, first count: Int, into output: inout [UInt8]) {
         digitsIn += 1
         let wanted = max(0, count - dropped)
@@ -64,7 +64,7 @@ struct Base64Splice {
         push(value >> UInt8(6 - count) & UInt8(truncatingIfNeeded: (1 << wanted) - 1), wanted, &output)
     }
 
-    /// The next digit of the run.
+    /// Appends the next digit of the run.
     mutating func append(_ value: UInt8, into output: inout [UInt8]) {
         digitsIn += 1
         let count = 6 - dropped
@@ -72,7 +72,7 @@ struct Base64Splice {
         push(value & UInt8(truncatingIfNeeded: (1 << count) - 1), count, &output)
     }
 
-    /// Fills the group so that digits which follow stand at the place in their group that they had.
+    /// Fills the group so that the following digits keep their position in their group.
     mutating func realign(into output: inout [UInt8]) {
         if held > 0 { push(0, 6 - held, &output) }
         while digitsOut % 4 != digitsIn % 4 { push(0, 6, &output) }
@@ -81,12 +81,12 @@ struct Base64Splice {
 
     /// The run has ended, with padding or without.
     mutating func finish(isPadded: Bool, into output: inout [UInt8]) {
-        // The last digit may hold bits that are no byte's.
+        // The last digit may have unused bits.
         let data = bitsOut - 6 * digitsIn % 8
         let wanted = (max(0, data) + 5) / 6
         if digitsOut < wanted, held > 0 { emit(UInt8(truncatingIfNeeded: bits << UInt32(6 - held)) & 63, &output) }
         held = 0
-        // A run that came out even says nothing about padding: the usual alphabet has it.
+        // A run of whole groups gives no hint about padding: the usual alphabet uses it.
         guard isPadded || digitsIn % 4 == 0 && !isUrl else { return }
         while digitsOut % 4 != 0 {
             output.append(0x3d)

@@ -1,41 +1,42 @@
 import Glibc
 
-/// Finds texts of the form of placeholders in bytes, in linear time. Each of their characters may stand for itself, be percent-encoded
-/// (RFC 3986 §2.1), or be an escape of JSON (RFC 8259 §7).
+/// Finds placeholders in bytes, in linear time. Each of their characters may be literal, percent-encoded
+/// (RFC 3986 §2.1), or a JSON escape (RFC 8259 §7).
 struct PlaceholderSearch {
-    /// How characters of a text were written.
+    /// The escapes used for the characters of a text.
     struct Escapes: OptionSet {
         let rawValue: UInt8
         static let percent = Escapes(rawValue: 1)
         static let json = Escapes(rawValue: 2)
     }
 
-    /// A text that was found.
+    /// A found text.
     struct Find {
         let range: Range<Int>
         let placeholder: TokenPlaceholder
-        /// Empty if it was written as it is.
+        /// The escapes; empty if all characters are literal.
         let escapes: Escapes
     }
 
-    /// The most bytes that one text takes: each character is an escape such as `\u0068`.
+    /// The maximum length of one text in bytes: each character may be an escape such as `\u0068`.
     static let longest = 6 * TokenPlaceholder.length
 
     private let bytes: UnsafeRawBufferPointer
-    /// Where the next underscore is, in each way to write it; the number of bytes if there is none. An underscore is rarer than letters.
+    /// The place of the next underscore, for each way to write it; the number of bytes if there is none. Underscores are rarer than
+    /// letters.
     private var plain = -1
     private var percent = -1
     private var json = -1
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-    /// The first text in these bytes.
+    /// The first placeholder in these bytes.
     static func first(in bytes: UnsafeRawBufferPointer) -> Find? {
         var search = PlaceholderSearch(bytes)
         return search.next(from: 0)
     }
 
-    /// The first text that begins at `start` or behind it. Later calls begin no earlier.
+    /// The first placeholder that begins at or after `start`. Later calls must not begin earlier.
     mutating func next(from start: Int) -> Find? {
         var from = start
         while let underscore = nextUnderscore(from) {
@@ -45,7 +46,7 @@ struct PlaceholderSearch {
         return nil
     }
 
-    /// Where a text may begin whose rest has not come; the number of bytes if there is none.
+    /// The place where an incomplete placeholder may begin; the number of bytes if there is none.
     static func unfinished(in bytes: UnsafeRawBufferPointer, from start: Int = 0) -> Int {
         let search = PlaceholderSearch(bytes)
         var index = max(start, bytes.count - (longest - 1))
@@ -58,7 +59,7 @@ struct PlaceholderSearch {
 
     // MARK: Characters
 
-    /// A character, and how it is written.
+    /// A character and its encoding.
     private struct Symbol {
         let value: UInt8
         let range: Range<Int>
@@ -78,7 +79,7 @@ struct PlaceholderSearch {
         return Symbol(value: byte, range: index..<index + 1, escapes: [])
     }
 
-    /// The number that so many hexadecimal digits say; `nil` if they are not there.
+    /// The number in `count` hexadecimal digits; `nil` if they are missing.
     private func hexValue(_ index: Int, _ count: Int) -> Int? {
         guard index + count <= bytes.count else { return nil }
         var value = 0
@@ -89,7 +90,7 @@ struct PlaceholderSearch {
         return value
     }
 
-    /// The character that ends in front of `end`, if it is this letter and begins no earlier than `start`.
+    /// The character before `end`, if it is this letter and begins no earlier than `start`.
     private func letter(_ letter: UInt8, before end: Int, from start: Int) -> Symbol? {
         for length in [1, 3, 6] where end - length >= start {
             let found = character(at: end - length)
@@ -100,10 +101,10 @@ struct PlaceholderSearch {
 
     // MARK: Finding
 
-    /// The first underscore at `start` or behind it.
+    /// The first underscore at or after `start`.
     private mutating func nextUnderscore(_ start: Int) -> Symbol? {
         if plain < start { plain = place(of: 0x5f, from: start) }
-        // In both escapes the digits are 5F.
+        // In both escapes the hexadecimal digits are 5F.
         if percent < start { percent = place(ofEscape: [0x25, 0x35], from: start) }
         if json < start { json = place(ofEscape: [0x5c, 0x75, 0x30, 0x30, 0x35], from: start) }
         let first = min(plain, percent, json)
@@ -117,7 +118,7 @@ struct PlaceholderSearch {
         return UnsafeRawPointer(found) - base
     }
 
-    /// The first escape of an underscore that begins like this; its last digit is in upper or lower case.
+    /// The first escape of an underscore with this beginning; its last digit is in upper or lower case.
     private func place(ofEscape text: [UInt8], from start: Int) -> Int {
         var place = place(of: text[0], from: start)
         while place < bytes.count {
@@ -153,7 +154,7 @@ struct PlaceholderSearch {
         return Find(range: lower..<upper, placeholder: TokenPlaceholder(bytes: text), escapes: escapes)
     }
 
-    /// From there on all bytes are as in a placeholder, but more would have to come.
+    /// Whether all bytes from there on match a placeholder that is incomplete.
     private func isCut(from start: Int) -> Bool {
         var index = start
         for place in 0..<TokenPlaceholder.length {
@@ -172,7 +173,7 @@ struct PlaceholderSearch {
         return false
     }
 
-    /// All that is left is the beginning of an escape: of that letter, or else of any letter or digit.
+    /// Whether only the beginning of an escape is left: for this letter, or else for any letter or digit.
     private func isCutEscape(at index: Int, of letter: UInt8?) -> Bool {
         let rest = UnsafeRawBufferPointer(rebasing: bytes[index...])
         for frame in ["%", "\\u00"] where rest.count < frame.utf8.count + 2 {

@@ -1,13 +1,13 @@
-/// Lets a token take the place of its placeholder in a request when that goes upstream.
+/// Replaces a placeholder by its token in a request that goes upstream.
 ///
 /// The request that wares, logs and records see keeps the placeholder.
 public struct PlaceholderSwap: Sendable {
-    /// Where placeholders are replaced.
+    /// The places where placeholders are replaced.
     public struct Places: OptionSet, Sendable, Hashable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// In values of fields, inside Basic credentials too.
+        /// In values of fields, also inside Basic credentials.
         public static let headers = Places(rawValue: 1)
         /// In values of the query.
         public static let query = Places(rawValue: 2)
@@ -15,21 +15,21 @@ public struct PlaceholderSwap: Sendable {
         public static let form = Places(rawValue: 4)
         /// In strings of JSON content that are not names.
         public static let json = Places(rawValue: 8)
-        /// Those inside content.
+        /// The places inside content.
         static let content: Places = [.form, .json]
     }
 
     public let placeholder: TokenPlaceholder
     public let places: Places
-    /// The token becomes the placeholder again in what the origin server sends; `nil` if it is not looked for.
+    /// Replaces the token by the placeholder again in the origin server's response; `nil` without such a search.
     let search: TokenSearch?
     let token: [UInt8]
-    /// The token as a value of a query or a form holds it. RFC 3986 §2.1.
+    /// The token encoded for a value of a query or a form. RFC 3986 §2.1.
     let inForm: [UInt8]
-    /// The token as a string of JSON holds it. RFC 8259 §7.
+    /// The token encoded for a JSON string. RFC 8259 §7.
     let inJson: [UInt8]
 
-    /// The token takes the placeholder's place there. With `search`, it becomes the placeholder again in the response.
+    /// Makes a swap for these places. With `search`, the token becomes the placeholder again in the response.
     public init(_ placeholder: TokenPlaceholder, by token: Secret, in places: Places, search: TokenSearch? = nil) {
         self.placeholder = placeholder
         self.search = search
@@ -57,7 +57,7 @@ enum PercentText {
 
     static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 0x30 : value + 0x37 }
 
-    /// The bytes that a text stands for; what is no escape stands for itself.
+    /// The decoded bytes of a text; invalid escapes stand for themselves.
     static func decoded(_ text: some Collection<UInt8>) -> [UInt8] {
         let text = Array(text)
         var bytes: [UInt8] = []
@@ -78,12 +78,12 @@ enum PercentText {
     }
 }
 
-/// A placeholder that is on its way to where it does not belong.
+/// A placeholder that was about to reach the wrong place.
 struct PlaceholderFault: Error, Sendable {
     let placeholder: TokenPlaceholder
-    /// What it was found in: `the query`.
+    /// The place where it was found: `the query`.
     let place: String
-    /// It is replaced elsewhere in requests to this host.
+    /// Whether it is replaced elsewhere in requests to this host.
     let isKnown: Bool
 
     init(_ placeholder: TokenPlaceholder, in place: String, _ swaps: [PlaceholderSwap]) {

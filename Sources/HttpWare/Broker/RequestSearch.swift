@@ -1,12 +1,12 @@
-/// Looks for placeholders in a request's head, and puts tokens in their place where that is wanted.
+/// Searches a request's head for placeholders, and replaces them by tokens where that is configured.
 struct RequestSearch {
     let swaps: [PlaceholderSwap]
-    /// The placeholders that were replaced.
+    /// The replaced placeholders.
     private(set) var used: [TokenPlaceholder] = []
 
     init(_ swaps: [PlaceholderSwap]) { self.swaps = swaps }
 
-    /// Whether the head may hold a text of the form of placeholders.
+    /// Whether the head may contain placeholders.
     static func isNeeded(_ request: borrowing HttpRequest) -> Bool {
         if contains(request.target.bytes) || request.target.bytes.contains(0x25) { return true }
         if contains(request.fields.bytes) { return true }
@@ -17,7 +17,7 @@ struct RequestSearch {
         bytes.withUnsafeBytes { PlaceholderSearch.first(in: $0) != nil }
     }
 
-    /// Whether this placeholder is in the head, where it may be replaced or not.
+    /// Whether this placeholder is in the head, at any place.
     static func holds(_ request: borrowing HttpRequest, _ placeholder: TokenPlaceholder) -> Bool {
         guard isNeeded(request) else { return false }
         if holds(PercentText.decoded(request.target.bytes), placeholder) { return true }
@@ -40,13 +40,13 @@ struct RequestSearch {
         }
     }
 
-    /// Puts tokens in place of their placeholders. Throws if a placeholder is left.
+    /// Replaces placeholders by their tokens. Throws if a placeholder is left.
     mutating func replace(in request: inout HttpRequest) throws(PlaceholderFault) {
         try searchTarget(&request)
         try searchFields(&request.fields)
     }
 
-    /// Trailer fields, in which nothing is replaced.
+    /// Searches trailer fields, in which nothing is replaced.
     func searchTrailers(_ fields: HttpFields) throws(PlaceholderFault) {
         try refuse(fields.bytes, in: "a trailer field")
     }
@@ -102,8 +102,8 @@ struct RequestSearch {
         value.count > 6 && value.prefix(5).elementsEqual("basic".utf8) { ByteClass.lower($0) == $1 }
     }
 
-    /// The decoded credentials of `Basic`, if they hold a placeholder, and what stands before them. RFC 7617 §2. Read as the most
-    /// lenient server would.
+    /// The decoded credentials of `Basic`, if they contain a placeholder, and the text before them. RFC 7617 §2. Parsed as leniently
+    /// as any server might.
     private static func basic(_ value: [UInt8]) -> (scheme: [UInt8], bytes: [UInt8])? {
         guard isBasic(value[...]), value[5] == 0x20 || value[5] == 0x09,
             let start = value[5...].firstIndex(where: { $0 != 0x20 && $0 != 0x09 })
@@ -116,15 +116,15 @@ struct RequestSearch {
             default: byte
             }
         }
-        // Bits behind the last byte do not count.
+        // Bits after the last byte are ignored.
         guard let bytes = Base64.decode(digits) ?? Base64.decode(digits.dropLast()), contains(bytes) else { return nil }
         return (Array(value[..<start]), bytes)
     }
 
     // MARK: One text
 
-    /// The text with tokens in place of their placeholders; `nil` if there is none in it. One with escapes is not where it belongs:
-    /// the text is decoded already, or is none that is decoded.
+    /// The text with placeholders replaced by tokens; `nil` if it contains none. A placeholder with escapes is refused, because
+    /// the text is already decoded, or must not be decoded.
     private mutating func replaced(
         _ text: [UInt8], _ place: PlaceholderSwap.Places, _ words: String
     ) throws(PlaceholderFault) -> [UInt8]? {

@@ -1,14 +1,14 @@
-/// Puts placeholders in place of tokens in what an origin server sends.
+/// Replaces tokens by placeholders in an origin server's response.
 enum ResponseScrub {
-    /// Edits the head; `filter` takes the filters that the content has to pass, messages of a WebSocket have theirs in the swaps.
-    /// Throws where the content cannot be searched.
+    /// Edits the head. `filter` gets the filters for the content; those for messages of a WebSocket are stored in the swaps.
+    /// Throws if the content cannot be searched.
     static func apply(
         to response: inout HttpResponse, _ swaps: TokenSwaps, filter: (any ContentFilter) -> Void
     ) throws(GatewayError) {
         if response.status == .partialContent {
             throw .badResponse("a part of the content cannot be searched for the token that the request carried")
         }
-        // What the origin server writes there is for people.
+        // The origin server's reason phrase could contain the token, so it is dropped.
         response.reason = nil
         var codings = response.fields.values(of: .contentEncoding)
         for (placeholder, tokens) in swaps.searched {
@@ -32,20 +32,20 @@ enum ResponseScrub {
         describe(&response)
     }
 
-    /// What is said of the content is true of what the client gets, or goes.
+    /// Adapts the fields about the content to what the client gets, or removes them.
     private static func describe(_ response: inout HttpResponse) {
         for name in untrue { response.fields.remove(name) }
-        // Not byte by byte the same: RFC 9110 §8.8.1.
+        // The content may differ from the original in some bytes: RFC 9110 §8.8.1.
         if let tag = response.fields[.etag], tag.hasPrefix("\"") {
             response.fields.setOwn(.etag, "W/\(tag)")
         }
     }
 
-    /// What holds for other bytes: their coding, number, ranges and digests.
+    /// Fields that describe other bytes: coding, length, ranges and digests.
     private static let untrue: [FieldName] =
         [.contentEncoding, .contentLength, .acceptRanges, "Content-MD5"] + HttpFields.digests
 
-    /// The trailers of the response.
+    /// Edits the trailers of the response.
     static func scrub(_ trailers: inout HttpFields, _ swaps: TokenSwaps) {
         for (placeholder, tokens) in swaps.searched where trailers.scrub(tokens, placeholder: placeholder) {
             swaps.found.insert(placeholder)
@@ -53,7 +53,7 @@ enum ResponseScrub {
     }
 }
 
-/// A message of a WebSocket: all tokens are looked for.
+/// Searches a message of a WebSocket for all tokens.
 private final class MessageScrub: ContentFilter {
     private var filters: [ScrubbedContent] = []
 

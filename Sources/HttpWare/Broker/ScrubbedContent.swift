@@ -1,12 +1,12 @@
-/// Puts a placeholder in place of tokens in a response's content while it streams. Codings are taken off for it.
+/// Replaces tokens by a placeholder in a response's content while it streams. Content codings are removed for this.
 public final class ScrubbedContent: ContentFilter {
     private let decoder: ContentDecoder?
     private var scrubbers: [TokenScrubber]
     private let found: () -> Void
     private var isFound = false
 
-    /// Looks for tokens in content with these values of `Content-Encoding`; `nil` if one of them cannot be decoded. `found` is called
-    /// at the first find.
+    /// Searches content with these values of `Content-Encoding`; `nil` if one of them cannot be decoded. `found` is called
+    /// once, at the first find.
     public init?(
         _ tokens: [TokenSearch], placeholder: TokenPlaceholder, codings: [String] = [], found: @escaping () -> Void
     ) {
@@ -16,7 +16,7 @@ public final class ScrubbedContent: ContentFilter {
         scrubbers = tokens.map { TokenScrubber($0, placeholder: placeholder) }
     }
 
-    /// A token was found whose first bytes had gone out.
+    /// A token was found whose first bytes were already sent.
     struct Fault: Error, CustomStringConvertible {
         let description = "the response holds the token of the request, in pieces with pauses between them"
     }
@@ -40,7 +40,7 @@ public final class ScrubbedContent: ContentFilter {
         try pass(into: &output) { $0.finish(into: &$1) }
     }
 
-    /// What each scrubber still gives goes through those behind it.
+    /// Passes the rest of each scrubber through the following ones.
     private func pass(into output: inout [UInt8], _ take: (inout TokenScrubber, inout [UInt8]) -> Void) throws {
         for index in scrubbers.indices {
             var rest: [UInt8] = []
@@ -58,7 +58,7 @@ public final class ScrubbedContent: ContentFilter {
         if first == scrubbers.count - 1 {
             var last: [UInt8] = []
             scrubbers[first].feed(input, into: &last)
-            // What would complete a token whose beginning has gone does not.
+            // The bytes that would complete a token after its beginning was sent are not sent.
             guard !scrubbers[first].isBroken else { throw Fault() }
             output += last
         } else {
@@ -78,7 +78,7 @@ public final class ScrubbedContent: ContentFilter {
 }
 
 extension HttpFields {
-    /// Puts a placeholder in place of tokens in all values; a line whose name holds a token goes. Whether one was found.
+    /// Replaces tokens by a placeholder in all values; a line whose name contains a token is removed. Returns whether one was found.
     public mutating func scrub(_ tokens: [TokenSearch], placeholder: TokenPlaceholder) -> Bool {
         var isFound = false
         for token in tokens {
@@ -103,7 +103,7 @@ extension HttpFields {
 }
 
 extension [UInt8] {
-    /// Whether those bytes stand in these.
+    /// Whether these bytes contain the others.
     fileprivate func contains(_ other: [UInt8]) -> Bool {
         guard count >= other.count else { return false }
         return (0...(count - other.count)).contains { self[$0...].starts(with: other) }

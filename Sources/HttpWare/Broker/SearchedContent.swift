@@ -1,26 +1,26 @@
-/// Looks for placeholders in a request's content while it streams, and puts tokens in their place where that is wanted. Throws when a
-/// placeholder is left: nothing of it has gone on then.
+/// Searches a request's content for placeholders while it streams, and replaces them by tokens where that is configured. Throws
+/// if a placeholder is left, before any of its bytes is forwarded.
 final class SearchedContent: ContentFilter {
     private let swaps: TokenSwaps
     private let decoder: ContentDecoder?
-    /// Where in the content tokens may be put.
+    /// The place in the content where placeholders are replaced; empty if they are not.
     private let place: PlaceholderSwap.Places
     private let words: String
-    /// The content goes on as it came, or not at all.
+    /// Whether the content is forwarded unchanged, or not at all.
     let keepsLength: Bool
 
     /// Decoded content that may be the beginning of a placeholder.
     private var pending: [UInt8] = []
-    /// How many bytes of it have gone on, because no more came for a while.
+    /// The number of these bytes that were forwarded, because the content paused.
     private var released = 0
     /// Coded content whose end may be the beginning of a placeholder.
     private var heldCoded: [UInt8] = []
     private var values: ValueTracker
 
-    /// More than the largest piece that comes at once.
+    /// The limit of held coded content: more than the largest single piece.
     private static let mostHeldCoded = 4 << 20
 
-    /// Searches content of that type; `nil` if it has a coding that cannot be decoded.
+    /// Searches the content of a request; `nil` if it has a coding that cannot be decoded.
     init?(_ request: borrowing HttpRequest, _ swaps: TokenSwaps) {
         guard let decoder = ContentDecoder(request.fields.values(of: .contentEncoding)) else { return nil }
         self.decoder = decoder.isIdentity ? nil : decoder
@@ -33,7 +33,7 @@ final class SearchedContent: ContentFilter {
         words = kind.words
     }
 
-    /// Searches a message that has no type, such as one of a WebSocket.
+    /// Searches a message without a type, such as one of a WebSocket.
     init(_ swaps: TokenSwaps, words: String) {
         self.swaps = swaps
         decoder = nil
@@ -43,7 +43,7 @@ final class SearchedContent: ContentFilter {
         self.words = words
     }
 
-    /// The coding of the content is taken off, so that it can be changed.
+    /// Whether the coding of the content is removed, so that the content can be changed.
     var decodes: Bool { decoder != nil && !keepsLength }
 
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
@@ -57,7 +57,7 @@ final class SearchedContent: ContentFilter {
             try search($0, into: &unused)
         }
         if pending.count <= decoded {
-            // What may be the beginning of a placeholder began in this piece, if there is any: what came before may go.
+            // A possible beginning of a placeholder lies in this piece, if there is any: earlier content may be forwarded.
             output += heldCoded
             heldCoded.removeAll(keepingCapacity: true)
         }
@@ -67,7 +67,7 @@ final class SearchedContent: ContentFilter {
         }
     }
 
-    /// A few bytes may go when no more comes for a while: a dialogue may wait for them.
+    /// A few held bytes may be forwarded when the content pauses, because a dialogue may depend on them.
     var holdsBack: Bool { released < pending.count && pending.count <= SearchedContent.shortPrefix }
 
     private static let shortPrefix = 3
@@ -91,7 +91,7 @@ final class SearchedContent: ContentFilter {
         released = 0
     }
 
-    /// Appends what goes on of decoded content.
+    /// Searches decoded content, and appends what may be forwarded.
     private func search(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
         if pending.isEmpty { return try search(whole: input, gone: 0, into: &output) }
         pending.append(contentsOf: input)
@@ -101,10 +101,10 @@ final class SearchedContent: ContentFilter {
         try joined.withUnsafeBytes { try search(whole: $0, gone: gone, into: &output) }
     }
 
-    /// Of the bytes, so many have gone on already.
+    /// Searches bytes of which the first `gone` were already forwarded.
     private func search(whole bytes: UnsafeRawBufferPointer, gone: Int, into output: inout [UInt8]) throws {
         var from = 0
-        // Those that have gone are not of a value only.
+        // Forwarded bytes are not appended again.
         var next = gone
         var search = PlaceholderSearch(bytes)
         while let find = search.next(from: from) {
@@ -129,7 +129,7 @@ final class SearchedContent: ContentFilter {
         }
     }
 
-    /// Whether content that is at hand holds a placeholder where it may be replaced, or may hold one that cannot be seen.
+    /// Whether complete content contains a placeholder at a place where it may be replaced, or could contain a hidden one.
     static func holds(_ placeholder: TokenPlaceholder, _ bytes: [UInt8], of request: borrowing HttpRequest) -> Bool {
         guard let decoder = ContentDecoder(request.fields.values(of: .contentEncoding)) else { return false }
         var decoded: [UInt8] = []
@@ -150,7 +150,7 @@ final class SearchedContent: ContentFilter {
     }
 }
 
-/// What kind of values content holds.
+/// The kind of content, which determines its values.
 enum ContentKind {
     case form, json, other
 
@@ -182,17 +182,17 @@ enum ContentKind {
     }
 }
 
-/// Knows whether the next byte of a form or of JSON is inside a value, and not inside a name.
+/// Tracks whether the next byte of a form or of JSON is inside a value, not inside a name.
 struct ValueTracker {
     private let kind: ContentKind
-    /// In a form: behind the equals sign.
+    /// In a form: whether the equals sign has been read.
     private var isBehindEquals = false
-    /// The containers that are open in JSON: true for an object. Deeper ones are taken for arrays of no interest.
+    /// The open containers in JSON: true for an object. Deeper ones are treated as arrays.
     private var containers: [Bool] = []
     private var tooDeep = 0
     private var isInString = false
     private var isEscaped = false
-    /// The next string is a name.
+    /// Whether the next string is a name.
     private var isNameNext = false
 
     private static let mostContainers = 512
@@ -207,7 +207,7 @@ struct ValueTracker {
         }
     }
 
-    /// Takes the bytes that come next.
+    /// Processes the next bytes.
     mutating func pass(_ bytes: UnsafeRawBufferPointer) {
         switch kind {
         case .other: break

@@ -1,10 +1,10 @@
-/// A sequence of symbols to be found in streams: made once, used for all of them (Knuth, Morris and Pratt).
+/// A sequence of symbols to search for in streams: made once, used for all of them (Knuth, Morris and Pratt).
 struct SequencePattern: Sendable {
     let symbols: [UInt8]
-    /// For each number of matched symbols: how many are still matched if the next one does not fit.
+    /// For each number of matched symbols: how many still match if the next symbol does not fit.
     let shorter: [Int32]
 
-    /// The pattern has at least one symbol.
+    /// The pattern must have at least one symbol.
     init(_ symbols: [UInt8]) {
         self.symbols = symbols
         var shorter = [Int32](repeating: 0, count: symbols.count + 1)
@@ -18,24 +18,24 @@ struct SequencePattern: Sendable {
     }
 }
 
-/// Finds a pattern in one stream, in linear time, and knows where a match began that is not whole.
+/// Finds a pattern in one stream, in linear time, and knows where an incomplete match began.
 struct SequenceMatcher {
     let pattern: SequencePattern
-    /// The number of symbols that are matched.
+    /// The number of matched symbols.
     private(set) var matched = 0
-    /// Where the matched symbols began in the stream, behind some that do not count any more.
+    /// The starts of the matched symbols in the stream, after some obsolete ones.
     private var starts: [Int] = []
 
     init(_ pattern: SequencePattern) { self.pattern = pattern }
 
-    /// Takes the next symbol, which begins at `start` in the stream. Where the pattern began, if it is complete: then it is forgotten.
+    /// Processes the next symbol, which begins at `start` in the stream. If the pattern is complete, returns where it began and forgets it.
     mutating func step(_ symbol: UInt8, at start: Int) -> Int? {
         while matched > 0, pattern.symbols[matched] != symbol { matched = Int(pattern.shorter[matched]) }
         guard pattern.symbols[matched] == symbol else {
             if !starts.isEmpty { starts.removeAll(keepingCapacity: true) }
             return nil
         }
-        // Starts that do not count any more go when they are the greater part.
+        // Obsolete starts are removed when they are the majority.
         if starts.count > 2 * matched + 64 { starts.removeFirst(starts.count - matched) }
         starts.append(start)
         matched += 1
@@ -45,10 +45,10 @@ struct SequenceMatcher {
         return began
     }
 
-    /// Where the symbols began that are matched; there is at least one.
+    /// The start of the first matched symbol; there must be at least one.
     var began: Int { starts[starts.count - matched] }
 
-    /// What came so far does not count.
+    /// Discards the matched symbols.
     mutating func forget() {
         matched = 0
         if !starts.isEmpty { starts.removeAll(keepingCapacity: true) }

@@ -1,6 +1,6 @@
-/// A text that stands for a token: `hwp_` and 32 letters and digits. It is worth nothing by itself.
+/// A text that stands for a token: `hwp_` and 32 letters and digits. It is useless by itself.
 ///
-/// Programs get it in place of a token that they must not see.
+/// Programs get it instead of a token that they must not see.
 public struct TokenPlaceholder: Sendable, Hashable {
     /// The text.
     public let text: String
@@ -10,7 +10,7 @@ public struct TokenPlaceholder: Sendable, Hashable {
     /// The number of bytes.
     static let length = 36
 
-    /// Makes a new one from random letters and digits.
+    /// Makes a new placeholder from random letters and digits.
     public static func make() -> TokenPlaceholder {
         let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
         var random = SystemRandomNumberGenerator()
@@ -33,6 +33,6 @@ public struct TokenPlaceholder: Sendable, Hashable {
         text = String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Whether a byte may stand in a placeholder behind its prefix.
+    /// Whether a byte is valid in a placeholder after its prefix.
     static func isAlphanumeric(_ byte: UInt8) -> Bool { ByteClass.isDigit(byte) || (byte | 0x20) &- 0x61 < 26 }
 }

@@ -1,23 +1,23 @@
-/// Finds where a token may begin in a stream, at one look into a table for each byte (Aho and Corasick).
+/// Finds where a token may begin in a stream, with one table lookup per byte (Aho and Corasick).
 ///
-/// It knows the first symbols of the token as it is and in base64. A stretch without any of them, and without an escape, holds no token.
+/// It knows the first symbols of the token as plain text and in base64. A stretch without these and without escapes contains no token.
 struct TokenPrefixes: Sendable {
-    /// For each state and byte the next state, or `stop`.
+    /// The next state for each state and byte, or `stop`.
     private let next: [UInt8]
-    /// An escape may be the first symbol of the token itself.
+    /// Whether an escape character may be the first symbol of the token itself.
     private let beginsWithBreak: Bool
-    /// For each state: how many bytes in front of the place belong to it.
+    /// For each state: the number of preceding bytes that belong to it.
     private let depths: [UInt8]
 
-    /// The most symbols of each pattern that are looked at: more are not needed to leave out nearly all of a text.
+    /// The maximum number of symbols of each pattern that are used: more are not needed to skip almost all of a text.
     private static let most = 6
     private static let stop = UInt8.max
 
-    /// The patterns by the bytes that each of their symbols may be; none is empty.
+    /// Makes the table from patterns; each symbol is the set of its possible bytes. No pattern is empty.
     init(_ patterns: [[Set<UInt8>]]) {
         let patterns = patterns.map { Array($0.prefix(TokenPrefixes.most)) }
         let roots = patterns.indices.map { Place(pattern: $0, count: 0) }
-        // A state is what is matched of the patterns, in their order.
+        // A state is the set of partial matches of the patterns, in their order.
         var states: [[Place]] = [[]]
         var numbers: [[Place]: UInt8] = [[]: 0]
         var next: [UInt8] = []
@@ -52,14 +52,14 @@ struct TokenPrefixes: Sendable {
         depths = states.map { UInt8($0.map(\.count).max() ?? 0) }
     }
 
-    /// So many symbols of a pattern.
+    /// A partial match: the number of matched symbols of a pattern.
     private struct Place: Hashable {
         let pattern: Int
         let count: Int
     }
 
-    /// Where a token may begin in these bytes, at `start` or behind it, if nothing in front of `start` belongs to one; the number of
-    /// bytes if it does not begin in them.
+    /// The place at or after `start` where a token may begin, if no byte before `start` belongs to one; the number of
+    /// bytes if no token begins in them.
     func place(in bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         next.withUnsafeBufferPointer { next in
             var index = start
@@ -79,8 +79,8 @@ struct TokenPrefixes: Sendable {
         }
     }
 
-    /// The length of an escape with which no token begins, whether it is read as an escape or not; `nil` if the next bytes may be
-    /// another one.
+    /// The length of an escape that begins no token, whether it is interpreted or not; `nil` if the next bytes may be
+    /// another escape.
     @inline(__always)
     private func otherEscape(
         at index: Int, _ bytes: UnsafeBufferPointer<UInt8>, _ next: UnsafeBufferPointer<UInt8>
@@ -96,11 +96,11 @@ struct TokenPrefixes: Sendable {
             return next[Int(high << 4 | low)] == 0 ? 3 : nil
         }
         guard bytes[index] == 0x5c, second != 0x75, second == 0x5c || next[Int(second)] == 0 else { return nil }
-        // Of the others, two stand for the end of a line.
+        // Two of the other escapes stand for the end of a line.
         return next[0x0a] == 0 ? 2 : nil
     }
 
-    /// Whether these bytes, of which nothing follows, may hold a token.
+    /// Whether these bytes, as a complete text, may contain a token.
     func mayHold(in bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         next.withUnsafeBufferPointer { next in
             var state = 0

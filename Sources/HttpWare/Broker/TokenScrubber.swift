@@ -1,12 +1,12 @@
-/// Puts a placeholder in place of a token in a stream of bytes, in linear time and wherever the stream is cut.
+/// Replaces a token by a placeholder in a stream of bytes, in linear time and wherever the stream is cut.
 ///
-/// The token is found as it is, percent-encoded (RFC 3986 §2.1), escaped in JSON (RFC 8259 §7), and in base64 at each of its three
-/// alignments. In base64 what follows is shifted, so that the run decodes to the text with the placeholder. Bytes that may be the
+/// The token is found as plain text, percent-encoded (RFC 3986 §2.1), and escaped in JSON (RFC 8259 §7). It is also found in base64,
+/// at each of its three alignments. In base64 the rest of the run is shifted, so that it decodes to the text with the placeholder. Bytes that may be the
 /// beginning of the token are held back until the next ones decide.
 struct TokenScrubber {
-    /// How often the token was found.
+    /// The number of finds.
     private(set) var finds = 0
-    /// A token was found whose beginning had gone out already.
+    /// Whether a token was found whose beginning had already been sent.
     private(set) var isBroken = false
     private let placeholder: [UInt8]
     private let search: TokenSearch
@@ -14,30 +14,30 @@ struct TokenScrubber {
     private var literal: SequenceMatcher
     private var percent: SequenceMatcher
     private var json: SequenceMatcher
-    /// In what is percent-encoded, then in what is escaped in JSON; each by the number of bytes that stand before the token in its
+    /// Matchers in percent-encoded text, then in JSON-escaped text; each by the number of bytes before the token in its
     /// group of three.
     private var base64: [SequenceMatcher]
 
-    /// What came, from `base` in the stream on.
+    /// Bytes of the stream from `base` on.
     private var pending: [UInt8] = []
     private var base = 0
-    /// Up to where the stream went out.
+    /// The place up to which the stream was sent.
     private var sent = 0
-    /// The next byte that is looked at, in the stream.
+    /// The place of the next byte to process.
     private var position = 0
-    /// Where an escape began that is not whole: `%41`, `\u0041`.
+    /// The start of an incomplete escape: `%41`, `\u0041`.
     private var percentStart: Int?
     private var jsonStart: Int?
     private var splice: Base64Splice?
-    /// The run of base64 has ended in padding, of which the rest is thrown away.
+    /// Whether the run of base64 has ended in padding, whose rest is dropped.
     private var dropsPadding = false
-    /// Line ends behind a run of base64 that may go on in the next line.
+    /// Line ends after a run of base64, which may continue in the next line.
     private var lineEnds: [UInt8] = []
 
-    /// The most symbols that go out, when no more comes for a while, although they may begin a token.
+    /// The maximum number of symbols that are sent when the stream pauses, although they may begin a token.
     private static let shortPrefix = 3
 
-    /// Looks for a token.
+    /// Makes a scrubber for a token.
     init(_ search: TokenSearch, placeholder: TokenPlaceholder) {
         self.search = search
         self.placeholder = placeholder.bytes
@@ -49,13 +49,13 @@ struct TokenScrubber {
 
     // MARK: The stream
 
-    /// Takes a piece of the stream, and appends what goes on.
+    /// Processes a piece of the stream, and appends the output.
     mutating func feed(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
         pending.append(contentsOf: input)
         let end = base + pending.count
         while position < end {
             if isAtRest {
-                // Nothing is matched: on to the next byte that may begin something.
+                // Nothing is matched: skips to the next byte that may begin a match.
                 position =
                     base + pending.withUnsafeBufferPointer { search.prefixes.place(in: $0, from: position - base) }
                 guard position < end else { break }
@@ -69,27 +69,27 @@ struct TokenScrubber {
         base = sent
     }
 
-    /// Whether bytes are held back that may go when no more comes for a while: they may begin a token, but are few.
+    /// Whether held bytes may be sent when the stream pauses: they may begin a token, but are few.
     var holdsBack: Bool {
         (sent < base + pending.count || !lineEnds.isEmpty) && percentStart == nil && jsonStart == nil
             && ([literal, percent, json] + base64).allSatisfy { $0.matched <= TokenScrubber.shortPrefix }
     }
 
-    /// No more came for a while: lets few bytes go. If they turn out to be the beginning of a token, the stream is broken.
+    /// The stream pauses: sends a few held bytes. If they turn out to be the beginning of a token, the stream is broken.
     mutating func flush(into output: inout [UInt8]) {
         guard holdsBack else { return }
         send(upTo: base + pending.count, into: &output)
         if !lineEnds.isEmpty { endSplice(isPadded: false, into: &output) }
     }
 
-    /// The stream has ended: what is held back is not the token.
+    /// The stream has ended: the held bytes are not the token.
     mutating func finish(into output: inout [UInt8]) {
         send(upTo: base + pending.count, into: &output)
         endSplice(isPadded: false, into: &output)
         forget()
     }
 
-    /// A text in which the token is replaced; `nil` if it is not in there.
+    /// A text in which the token is replaced; `nil` if the text does not contain it.
     mutating func scrubbed(_ text: UnsafeRawBufferPointer) -> [UInt8]? {
         let before = finds
         var output: [UInt8] = []
@@ -114,7 +114,7 @@ struct TokenScrubber {
 
     // MARK: Finding
 
-    /// A token that was found.
+    /// A find of the token.
     private enum Find {
         case text(from: Int)
         case base64(alignment: Int, from: Int)
@@ -123,7 +123,7 @@ struct TokenScrubber {
     private mutating func look(at byte: UInt8, into output: inout [UInt8]) {
         let index = position - 1
         if let began = literal.step(byte, at: index) { return found(from: began, into: &output) }
-        // Both go on with each byte, whatever the other finds.
+        // Both matchers process each byte, whatever the other finds.
         let first = lookForPercent(byte, index)
         switch first ?? lookForJson(byte, index) {
         case .text(let began): found(from: began, into: &output)
@@ -132,20 +132,20 @@ struct TokenScrubber {
         }
     }
 
-    /// A byte that percent-encoding stands for.
+    /// Processes a byte after percent-decoding.
     private mutating func stepPercent(_ byte: UInt8, at start: Int) -> Find? {
         if let began = percent.step(byte, at: start) { return .text(from: began) }
         return stepBase64(byte, at: start, from: 0)
     }
 
-    /// A byte that an escape of JSON stands for.
+    /// Processes a byte after decoding of JSON escapes.
     private mutating func stepJson(_ byte: UInt8, at start: Int) -> Find? {
         if let began = json.step(byte, at: start) { return .text(from: began) }
         return stepBase64(byte, at: start, from: 3)
     }
 
     private mutating func stepBase64(_ byte: UInt8, at start: Int, from first: Int) -> Find? {
-        // Lines of base64 are cut anywhere. RFC 2045 §6.8.
+        // Lines of base64 may be broken anywhere. RFC 2045 §6.8.
         if byte == 0x0a || byte == 0x0d { return nil }
         let value = Base64Digits.values[Int(byte)]
         for alignment in 0..<3 {
@@ -156,7 +156,7 @@ struct TokenScrubber {
         return nil
     }
 
-    /// Takes the byte of an escape, or one that stands for itself.
+    /// Processes a byte of an escape, or a literal byte.
     private mutating func lookForPercent(_ byte: UInt8, _ index: Int) -> Find? {
         guard let start = percentStart else {
             if byte == 0x25 {
@@ -176,7 +176,7 @@ struct TokenScrubber {
         return stepPercent(high << 4 | low, at: start)
     }
 
-    /// It was no escape: its bytes stand for themselves.
+    /// The escape turned out to be invalid: its bytes stand for themselves.
     private mutating func replayPercent(from start: Int, _ byte: UInt8, _ index: Int) -> Find? {
         for place in start..<index {
             if let find = stepPercent(pending[place - base], at: place) { return find }
@@ -203,7 +203,7 @@ struct TokenScrubber {
             case 0x22, 0x2f, 0x5c: return stepJson(byte, at: start)
             case 0x6e, 0x72: return stepJson(0x0a, at: start)
             default:
-                // An escape that no token needs.
+                // No token needs this escape.
                 forgetJson()
                 return nil
             }
@@ -224,7 +224,7 @@ struct TokenScrubber {
         return stepJson(UInt8(unit), at: start)
     }
 
-    /// The token stands from there up to the byte that was looked at last.
+    /// The token lies between `began` and the last processed byte.
     private mutating func found(from began: Int, into output: inout [UInt8]) {
         if began < sent { isBroken = true }
         send(upTo: began, into: &output)
@@ -235,7 +235,7 @@ struct TokenScrubber {
 
     private mutating func foundBase64(_ alignment: Int, from began: Int, into output: inout [UInt8]) {
         guard began >= sent else { return found(from: began, into: &output) }
-        // The digit before holds bits of the token, too.
+        // The previous digit contains bits of the token, too.
         let head = alignment > 0 && began > sent ? Base64Digits.values[Int(pending[began - 1 - base])] : 255
         guard alignment == 0 || head != 255 else { return found(from: began, into: &output) }
         let isUrl = pending[(began - base)..<(position - base)].contains { $0 == 0x2d || $0 == 0x5f }
@@ -249,16 +249,16 @@ struct TokenScrubber {
         skip()
     }
 
-    /// What was found is replaced, and looked at no more.
+    /// Skips the replaced bytes.
     private mutating func skip() {
         finds += 1
         sent = position
         forget()
     }
 
-    // MARK: What goes out
+    // MARK: Output
 
-    /// Where the first byte is that may belong to a token.
+    /// The place of the first byte that may belong to a token.
     private var held: Int {
         if isAtRest { return heldAtRest }
         var held = base + pending.count
@@ -271,7 +271,7 @@ struct TokenScrubber {
         return max(sent, held)
     }
 
-    /// The last digit of base64 may be the one before the token's.
+    /// The last base64 digit may be the one before the token.
     private var heldAtRest: Int {
         let end = base + pending.count
         guard end > sent, let last = pending.last, Base64Digits.values[Int(last)] != 255 else { return max(sent, end) }
@@ -288,7 +288,7 @@ struct TokenScrubber {
         sent = end
     }
 
-    /// A byte behind a token in base64.
+    /// Sends a byte after a token in base64.
     private mutating func send(_ byte: UInt8, into output: inout [UInt8]) {
         if dropsPadding {
             dropsPadding = false
@@ -296,7 +296,7 @@ struct TokenScrubber {
             return
         }
         if byte == 0x0a || byte == 0x0d {
-            // The end of the run, or of a line of it.
+            // The end of the run, or of one of its lines.
             lineEnds.append(byte)
             return
         }
@@ -305,7 +305,7 @@ struct TokenScrubber {
             splice?.append(value, into: &output)
             return
         }
-        // In the middle of a run that is cut into lines, or has escapes, what follows keeps its place in its group.
+        // Inside a run with line breaks or escapes, the following digits keep their position in their group.
         if value != 255 || byte == 0x5c || byte == 0x25 { splice?.realign(into: &output) }
         endSplice(isPadded: byte == 0x3d, into: &output)
         if byte == 0x3d { dropsPadding = true } else { output.append(byte) }
@@ -320,17 +320,17 @@ struct TokenScrubber {
     }
 }
 
-/// A token to be looked for: the patterns of its forms, made once for each token.
+/// A token to search for: the patterns of its forms, made once per token.
 public final class TokenSearch: Sendable {
     let literal: SequencePattern
-    /// By the number of bytes that stand before the token in its group of three.
+    /// The patterns by the number of bytes before the token in its group of three.
     let base64: [SequencePattern]
-    /// Where a match may begin.
+    /// Finds where a match may begin.
     let prefixes: TokenPrefixes
     let token: [UInt8]
     var count: Int { token.count }
 
-    /// The shortest token that is looked for: shorter ones are found in text that has nothing to do with them.
+    /// The minimum length of a token: shorter ones would be found in unrelated text.
     public static let leastToken = 4
 
     /// `nil` if the token is too short.

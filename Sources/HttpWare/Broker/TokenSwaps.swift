@@ -1,19 +1,19 @@
-/// What is to be swapped in a request, and what came of it. Used on the loop of its exchange only.
+/// The swaps of a request, and their results. Used on the loop of its exchange only.
 final class TokenSwaps {
     private(set) var swaps: [PlaceholderSwap] = []
     /// The placeholders that were replaced in this exchange.
     private(set) var used: Set<TokenPlaceholder> = []
-    /// The request went to an endpoint.
+    /// Whether the request went to an endpoint.
     var wasSent = false
-    /// The request crosses a network without TLS: nothing may be replaced any more.
+    /// Whether the request crosses a network without TLS, so that nothing may be replaced any more.
     var isOpenToOthers = false
-    /// The tokens that took a placeholder's place in one attempt or another, or may do so, where responses are searched for them.
+    /// The tokens that replaced a placeholder in any attempt, or may do so, for which responses are searched.
     private(set) var searched: [(placeholder: TokenPlaceholder, tokens: [TokenSearch])] = []
     /// The placeholders whose tokens were found in the response.
     var found: Set<TokenPlaceholder> = []
-    /// The request as it goes upstream; `nil` where it goes as it is.
+    /// The request as it goes upstream; `nil` if it is unchanged.
     var outgoing: OutgoingRequest?
-    /// What the client sends into the tunnel that the exchange becomes, and what it gets from there.
+    /// The filters for the two directions of the tunnel that the exchange becomes: from the client, and to it.
     var sentFilter: (any ContentFilter)?
     var receivedFilter: (any ContentFilter)?
 
@@ -24,13 +24,13 @@ final class TokenSwaps {
 
     func remove(_ placeholder: TokenPlaceholder) { swaps.removeAll { $0.placeholder == placeholder } }
 
-    /// A token takes the placeholder's place.
+    /// A token replaces the placeholder.
     func use(_ placeholder: TokenPlaceholder) {
         used.insert(placeholder)
         expect(placeholder)
     }
 
-    /// A token may take the placeholder's place, in content that still streams: the response is searched for it.
+    /// A token may replace the placeholder in content that still streams: the response is searched for it.
     func expect(_ placeholder: TokenPlaceholder) {
         guard let swap = swaps.first(where: { $0.placeholder == placeholder }), let search = swap.search else { return }
         if let index = searched.firstIndex(where: { $0.placeholder == placeholder }) {
@@ -40,6 +40,6 @@ final class TokenSwaps {
         }
     }
 
-    /// The response is searched for tokens.
+    /// Whether the response is searched for tokens.
     var scrubs: Bool { !searched.isEmpty }
 }

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// What would become of a request: its route is chosen and its middlewares are asked as for any client, but nothing is sent or
-/// written, no ware is waited for, and no observer is told.
+/// The result of a dry run: a request's route is chosen and its middlewares run as for any client. But nothing is sent or
+/// written, no wait is carried out, and no observer is notified.
 ///
-/// The gateway's own driver does the work, before a connector that only notes what it is given. Middlewares that would wait count
-/// as if they had passed the request. Postwares are not asked; only the part of their conditions that concerns the
-/// request is judged.
+/// The gateway's own driver does the work, with a connector that only records what it gets. Middlewares that would wait count
+/// as if they had passed the request. Postwares do not run; only the conditions that concern the
+/// request are evaluated.
 public struct DryRun: Sendable {
-    /// The listener that the request comes to, and from where.
+    /// The listener and the client of the request.
     public struct Setting: Sendable {
         public var name: String
         public var settings = ServerSettings()
@@ -17,11 +17,11 @@ public struct DryRun: Sendable {
         public var bind: SocketAddress?
         public var peer: SocketAddress?
 
-        /// A reverse listener of that name.
+        /// Makes a reverse listener with this name.
         public init(name: String) { self.name = name }
     }
 
-    /// Where a request comes from.
+    /// The client's side of a request.
     public struct Source: RequestSource, Sendable {
         public let client: IPAddress?
         let scheme: String
@@ -29,72 +29,72 @@ public struct DryRun: Sendable {
         public func clientScheme(of request: HttpRequest) -> String { scheme }
     }
 
-    /// What a middleware came to.
+    /// The result of a middleware.
     public enum Decision: Sendable {
         case passed
-        /// Its condition does not hold.
+        /// Its condition is not met.
         case skipped
-        /// It answers by itself; `response` of the run is what it says.
+        /// It answers by itself, with the run's `response`.
         case answered
-        /// It would decide later.
+        /// It would wait before it decides.
         case waits
-        /// It would be asked when the content, which a dry run has not, is there.
+        /// It would run when the content is available, which a dry run does not have.
         case needsContent
-        /// It threw; a ware that fails open lets the request pass all the same.
+        /// It threw; if the ware fails open, the request continues.
         case failed(String)
-        /// The request does not come so far.
+        /// The request does not reach it.
         case notReached
     }
 
-    /// A middleware, and what it did to the request.
+    /// A middleware, and its changes to the request.
     public struct Step: Sendable {
         public var decision = Decision.notReached
-        /// The field lines that it added, as `Name: value`, and those that it took away.
+        /// The field lines that it added, as `Name: value`, and the lines that it removed.
         public var added: [String] = []
         public var removed: [String] = []
-        /// Method and target, where it changed them.
+        /// The method and target, if it changed them.
         public var target: String?
     }
 
-    /// Whether a postware would be asked.
+    /// Whether a postware would run.
     public enum Meaning: Sendable {
         case runs, doesNotRun
-        /// Its condition asks something of the response, too.
+        /// Its condition also depends on the response.
         case dependsOnResponse
-        /// A pattern of the condition takes too long to decide.
+        /// A pattern of the condition reaches its match limit.
         case undecided
     }
 
-    /// The plan that was chosen; the listener's own where no route matched or the request could not be read.
+    /// The chosen plan; the listener's own if no route matched or the request is invalid.
     public fileprivate(set) var plan: ExchangePlan
-    /// The name of the service that the plan has.
+    /// The name of the plan's service.
     public var service: String? { plan.service?.name }
-    /// The request as the gateway read it; `nil` where it could not.
+    /// The request as the gateway read it; `nil` if it is invalid.
     public fileprivate(set) var request: HttpRequest?
-    /// A route was looked for: the request could be read, and is of a form that the listener takes.
+    /// Whether a route was searched: the request is valid, and has a form that the listener accepts.
     public fileprivate(set) var isRouted: Bool
-    /// Where the request comes from, as a match sees it.
+    /// The client's side of the request, as a match sees it.
     public fileprivate(set) var source: Source
-    /// What the route's path pattern captured.
+    /// The captures of the route's path pattern.
     public fileprivate(set) var captures: [(name: String, value: String)] = []
-    /// One for each middleware of the plan's chain, in order.
+    /// A step for each middleware of the plan's chain, in order.
     public fileprivate(set) var middlewares: [Step] = []
-    /// One for each postware.
+    /// The result for each postware, in order.
     public fileprivate(set) var postwares: [Meaning] = []
-    /// Where the request would go: `host:port`; `nil` where it does not go upstream.
+    /// The destination of the request: `host:port`; `nil` if it does not go upstream.
     public fileprivate(set) var destination: String?
-    /// The name of the destination is still to be resolved, and private addresses are denied.
+    /// Whether the destination's name is still to be resolved, with private addresses denied.
     public fileprivate(set) var isAddressJudged = false
-    /// The head that would go there, the request line first; empty for a tunnel.
+    /// The head that would be sent there, the request line first; empty for a tunnel.
     public fileprivate(set) var head: [String] = []
-    /// The answer where the request does not go upstream, as it starts its way back.
+    /// The answer, as it starts its way back, if the request does not go upstream.
     public fileprivate(set) var response: HttpResponse?
-    /// Who makes it.
+    /// The maker of the answer.
     public fileprivate(set) var responder = Responder.upstream
-    /// Why the gateway answers by itself.
+    /// The reason why the gateway answers by itself.
     public fileprivate(set) var failure: GatewayError?
 
-    /// Runs a request, given as the lines of its head, the request line first. Throws where the system has no room for a loop.
+    /// Runs a request, given as the lines of its head, the request line first. Throws if the system has no resources for a loop.
     public init(_ lines: [String], setting: Setting, router: any ExchangeRouter) throws {
         plan = router.listenerPlan
         isRouted = false
@@ -148,9 +148,9 @@ public struct DryRun: Sendable {
         } else {
             response = sink.response
         }
-        // What could not be read has parts nevertheless.
+        // An unreadable request may still have parts that were read.
         let received = request ?? driver.exchange.heldRequest
-        // What a ware would do at the end is not done.
+        // Actions that wares planned for the end are dropped.
         driver.exchange.dropEnd()
         driver.clientLeft()
         server.closeAll()
@@ -166,7 +166,7 @@ public struct DryRun: Sendable {
     }
 }
 
-/// What was chosen, and what each middleware did.
+/// Records the chosen plan and the actions of each middleware.
 private final class Notes: Sendable {
     private let state: Mutex<(plan: ExchangePlan, isRouted: Bool, steps: [DryRun.Step])>
 
@@ -185,12 +185,12 @@ private final class Notes: Sendable {
     }
 }
 
-/// Chooses as the router does, but a plan whose middlewares are watched, and that has no postwares and no observers.
+/// Routes like the inner router, but returns plans whose middlewares are watched, without postwares and observers.
 private struct DryRouter: ExchangeRouter {
     let inner: any ExchangeRouter
     let notes: Notes
 
-    /// No wares run for a request that cannot be read.
+    /// No wares run for an unreadable request.
     var listenerPlan: ExchangePlan { ExchangePlan(chain: .empty, service: nil, route: nil) }
 
     func plan(
@@ -209,18 +209,18 @@ private struct DryRouter: ExchangeRouter {
         return watched(plan)
     }
 
-    /// The same plan, whose middlewares are watched, without postwares.
+    /// A copy of the plan whose middlewares are watched, without postwares.
     func watched(_ plan: ExchangePlan) -> ExchangePlan {
         let entries = plan.chain.entries.middlewares.enumerated().map { index, entry in
             ChainEntry(Watched(entry: entry, index: index, notes: notes), label: entry.label, order: .middle)
         }
-        // They are middlewares all, so none is on the wrong side.
+        // All entries are middlewares, so none is on the wrong side.
         let chain = (try? WareChain(middlewares: entries, postwares: [])) ?? .empty
         return plan.copy(with: chain)
     }
 }
 
-/// Asks a middleware and notes what it does.
+/// Runs a middleware and records its actions.
 private struct Watched: Middleware {
     let entry: ChainEntry
     let index: Int
@@ -262,7 +262,7 @@ private struct Watched: Middleware {
 }
 
 extension DryRun.Step {
-    /// What became of a request.
+    /// Records the changes of a request.
     fileprivate mutating func compare(_ before: HttpRequest, _ after: HttpRequest) {
         let lines = { (request: HttpRequest) in request.fields.map { "\($0.name): \($0.value)" } }
         let difference = lines(after).difference(from: lines(before))
@@ -278,7 +278,7 @@ extension DryRun.Step {
     }
 }
 
-/// Gives a stream for every endpoint, which keeps what is sent.
+/// Provides a stream for every endpoint, which records what is sent.
 private final class DryConnector: UpstreamConnector, ReceivingStream {
     private(set) var endpoint: String?
     private(set) var isAddressJudged = false
@@ -314,7 +314,7 @@ private final class DryConnector: UpstreamConnector, ReceivingStream {
     }
 }
 
-/// Keeps the response.
+/// Stores the response.
 private final class DrySink: ResponseSink {
     private(set) var response: HttpResponse?
     private var content: [UInt8] = []

@@ -1,5 +1,5 @@
-/// Follows the endpoints of one service: asks whether they are well, and which addresses their names have. On one loop, for all of
-/// them. Used on its loop's thread only.
+/// Follows the endpoints of one service: checks their health, and resolves the addresses of their names. One loop does this for all
+/// loops. Used on its loop's thread only.
 public final class EndpointMonitor {
     private let service: UpstreamService
     private let balancer: Balancer
@@ -8,10 +8,10 @@ public final class EndpointMonitor {
     private var checks: [ObjectIdentifier: SideCall] = [:]
     private var isStopped = false
 
-    /// How long the addresses of a name are believed, whatever the TTL says.
+    /// The bounds of the time before a name is resolved again, whatever its TTL is.
     static let refresh: ClosedRange<Duration> = .seconds(5) ... .seconds(300)
 
-    /// One for the service, where there is anything to follow.
+    /// Makes a monitor for the service; `nil` if there is nothing to follow.
     public init?(_ service: UpstreamService, transport: LoopTransport) {
         guard let balancer = service.balancer, balancer.needsMonitor else { return nil }
         self.service = service
@@ -19,10 +19,10 @@ public final class EndpointMonitor {
         self.transport = transport
     }
 
-    /// Whether it follows that service.
+    /// Whether it follows this service.
     public func follows(_ service: UpstreamService) -> Bool { self.service === service }
 
-    /// Begins: the first checks and questions are under way when this returns.
+    /// Starts: the first checks and lookups are running when this returns.
     public func start() {
         if balancer.rules.resolvesNames, let resolver = transport.resolver {
             for (place, origin) in balancer.origins.enumerated() where origin.isNamed {
@@ -36,7 +36,7 @@ public final class EndpointMonitor {
         }
     }
 
-    /// Ends; what is under way is given up.
+    /// Ends, and abandons running checks.
     public func stop() {
         isStopped = true
         for timer in timers { timer.cancel() }
@@ -65,7 +65,7 @@ public final class EndpointMonitor {
                 let left = resolver.timeLeft(for: origin.key.host) ?? .zero
                 pause = min(max(left, EndpointMonitor.refresh.lowerBound), EndpointMonitor.refresh.upperBound)
             }
-            // Where there is no answer, what was known before is as good as anything.
+            // Without an answer, the previous addresses are kept.
             later(timer, after: pause) { $0.resolve(place, origin, resolver, timer: timer) }
         }
     }

@@ -1,4 +1,4 @@
-/// A client in the same process that is given the whole response: for tests, and for calls that need no socket. Used on the
+/// A client in the same process that receives the whole response: for tests, and for calls that need no socket. Used on the
 /// server's loop only.
 public final class LocalCaller {
     private let server: LoopListener
@@ -9,10 +9,10 @@ public final class LocalCaller {
     private var local: LocalExchange?
     private var response = HttpResponse(.ok)
     private var content: [UInt8] = []
-    /// The most content of a response that is held.
+    /// The maximum content of a response that is stored.
     private let limit: Int
 
-    /// A caller at this address, for one request; with a `certificate` as if that had been verified in a handshake.
+    /// Makes a caller at this address, for one request. A `certificate` counts as verified in a handshake.
     public init(
         _ server: LoopListener, peer: SocketAddress?, certificate: TlsClientIdentity? = nil,
         limit: ByteCount = .mebibytes(64)
@@ -23,11 +23,11 @@ public final class LocalCaller {
         self.limit = limit.bytes
     }
 
-    /// Sends the request, whose content is at hand, and calls `completion` once: with the response, its content whole, or
-    /// with an error when the response was cut off, or the request's `Host` is no host. A response that the gateway made for a
-    /// fault is a response.
+    /// Sends the request, with its content in memory, and calls `completion` once: with the response and its whole content, or
+    /// with an error if the response was cut off, or the request's `Host` is invalid. A response that the gateway makes for a
+    /// fault counts as a response.
     ///
-    /// `receive` is given each piece of content as it comes, with the response's head; the completion is then without content.
+    /// `receive` gets each piece of content as it arrives, with the response's head; the completion is then without content.
     /// `observe` is called when the exchange has ended.
     public func send(
         _ request: HttpRequest, receive: ((HttpResponse, UnsafeRawBufferPointer) -> Void)? = nil,
@@ -47,7 +47,7 @@ public final class LocalCaller {
         }
     }
 
-    /// Goes away, as a client that closes its connection does; the completion is not called.
+    /// Leaves like a client that closes its connection; the completion is not called.
     public func leave() {
         completion = nil
         local.take()?.leave()

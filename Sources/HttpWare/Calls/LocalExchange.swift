@@ -1,14 +1,14 @@
-/// What becomes of a `LocalExchange`: told on its loop.
+/// Receives the events of a `LocalExchange`, on its loop.
 public protocol LocalExchangeReceiver: AnyObject {
-    /// The final response's head is here, after the last postware; content follows, unless there is none.
+    /// The final response's head has arrived, after the last postware; content follows, unless there is none.
     func responseStarted(_ exchange: Exchange, _ response: HttpResponse)
     /// A piece of the response's content, valid during the call.
     func responseContent(_ bytes: UnsafeRawBufferPointer)
-    /// The response is whole, and the exchange over.
+    /// The response is complete, and the exchange has ended.
     func responseEnded(_ exchange: Exchange, _ trailers: HttpFields?)
-    /// The response was cut off: what there is of it is not the whole. The exchange is over.
+    /// The response was cut off: it is incomplete. The exchange has ended.
     func responseFailed(_ exchange: Exchange, _ error: GatewayError)
-    /// More of the request's content may be supplied, after a piece that did not fit.
+    /// More of the request's content may be supplied, after `supply` had returned false.
     func contentWanted()
 }
 
@@ -20,10 +20,10 @@ public final class LocalExchange {
     private var driver: ExchangeDriver?
     private var isRequestPaused = false
     private var isResponsePaused = false
-    /// The content that the last call brought is behind its end.
+    /// Whether the request's content has ended.
     private var hasEndedRequest = false
 
-    /// An exchange of a client at this address, with this certificate. The receiver is held until the end is told.
+    /// Makes an exchange for a client at this address, with this certificate. The receiver is retained until the end.
     public init(
         _ server: LoopListener, peer: SocketAddress? = nil, certificate: TlsClientIdentity? = nil,
         receiver: any LocalExchangeReceiver
@@ -37,26 +37,26 @@ public final class LocalExchange {
         driver = server.makeDriver(for: self, facts)
     }
 
-    /// An exchange of a client by a connection of which that is known.
+    /// Makes an exchange for a client on a connection with these facts.
     init(_ server: LoopListener, facts: ConnectionFacts, receiver: any LocalExchangeReceiver) {
         self.server = server
         self.receiver = receiver
         driver = server.makeDriver(for: self, facts)
     }
 
-    /// The exchange, until its end: what wares are to know of it is put there before it starts.
+    /// The exchange, until its end. Set values for wares before it starts.
     public var exchange: Exchange? { driver?.exchange }
 
-    /// Sends the request. Content that it holds goes with it; where it says that content is streamed, that is supplied
+    /// Sends the request, with the content that it holds. If the content is streamed, supply it
     /// afterwards, up to `finish`.
     ///
-    /// Throws when the request's `Host` is no host (RFC 9110 §7.2): nothing is sent then, and the receiver is told nothing.
+    /// Throws if the request's `Host` is invalid (RFC 9110 §7.2): then nothing is sent, and the receiver is not called.
     public func start(_ request: HttpRequest) throws(GatewayError) {
         guard let driver else { return }
         do throws(GatewayError) {
             driver.exchange.heldRequest = try LocalExchange.received(request)
         } catch {
-            // It has not begun: there is nothing to end.
+            // The exchange has not begun, so it need not be ended.
             receiver = nil
             self.driver = nil
             throw error
@@ -71,7 +71,7 @@ public final class LocalExchange {
         }
     }
 
-    /// Supplies a piece of the request's content, and answers whether more may follow at once; else `contentWanted` tells when.
+    /// Supplies a piece of the request's content. Returns whether more may follow at once; otherwise `contentWanted` follows later.
     @discardableResult
     public func supply(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let driver, !hasEndedRequest else { return true }
@@ -79,7 +79,7 @@ public final class LocalExchange {
         return self.driver == nil || !isRequestPaused
     }
 
-    /// The request's content is whole.
+    /// Ends the request's content.
     public func finish() {
         guard let driver, !hasEndedRequest else { return }
         server.transport.inEvent { end(driver) }
@@ -90,10 +90,10 @@ public final class LocalExchange {
         driver.requestEnded(nil)
     }
 
-    /// Takes no more content for now; a few pieces may still come.
+    /// Pauses the response's content; a few pieces may still come.
     public func pause() { isResponsePaused = true }
 
-    /// Takes content again.
+    /// Continues the response's content.
     public func resume() {
         guard isResponsePaused else { return }
         isResponsePaused = false
@@ -101,14 +101,14 @@ public final class LocalExchange {
         server.transport.inEvent { driver.downstreamDrained() }
     }
 
-    /// Goes away, as a client that closes its connection does; the receiver is told nothing more.
+    /// Leaves like a client that closes its connection; the receiver is not called any more.
     public func leave() {
         receiver = nil
         guard let driver = driver.take() else { return }
         server.transport.inEvent { driver.clientLeft() }
     }
 
-    /// The request as if it had been decoded: all its fields came from the peer, and `Host` is its authority.
+    /// The request in the state after decoding: all its fields come from the peer, and `Host` is its authority.
     private static func received(_ request: HttpRequest) throws(GatewayError) -> HttpRequest {
         var request = request
         request.fields.receivedCount = request.fields.lines.count
@@ -133,7 +133,7 @@ extension LocalExchange: ResponseSink {
 
     func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
         var response = exchange.response
-        // The content follows, however it came here.
+        // The content follows separately, even if it is in memory.
         response.content = HttpContent(extent: extent)
         receiver?.responseStarted(exchange, response)
     }
@@ -152,7 +152,7 @@ extension LocalExchange: ResponseSink {
             exchange.failure ?? GatewayError(.upstream, .responseIncomplete, "the response was cut off"))
     }
 
-    // What follows a switch of protocols is content to a client in process.
+    // After a switch of protocols, a client in process receives the bytes as content.
     func startTunnel() {}
     func setTunnelIdle(_ nanoseconds: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) { receiver?.responseContent(bytes) }

@@ -1,17 +1,17 @@
-/// Repeats a captured request: a new exchange of a listener, which passes the whole chain as if a client had sent it. Its response goes to
-/// its capture only. Used on the listener's loop.
+/// Repeats a captured request: a new exchange of a listener, which passes the whole chain as if a client had sent it. Its response is
+/// only captured. Used on the listener's loop.
 public final class ReplayedExchange {
-    /// A request for a target URI.
+    /// The order to repeat a request.
     public struct Order: Sendable {
         public var mark: ReplayMark
         public var method: HttpMethod
-        /// Absolute.
+        /// The absolute URL.
         public var url: String
         public var fields: HttpFields
         public var content: [UInt8]
-        /// How the captured request came in; `nil` if that is not known any more.
+        /// How the captured request arrived; `nil` if that is no longer known.
         public var entry: ExchangeEntry?
-        /// The address of the client that asks for the repetition.
+        /// The address of the client that requests the repetition.
         public var peer: SocketAddress?
 
         public init(mark: ReplayMark, method: HttpMethod, url: String) {
@@ -26,10 +26,10 @@ public final class ReplayedExchange {
     private let order: Order
     private var local: LocalExchange?
 
-    /// Longer repetitions end, for no client waits for them.
+    /// The maximum duration of a repetition: no client would end it.
     private static let longest = Duration.seconds(600)
 
-    /// Begins the exchange. Throws if the listener cannot be asked for that URL.
+    /// Begins the exchange. Throws if the listener cannot take a request for that URL.
     public static func start(_ order: Order, on server: LoopListener) throws(GatewayError) {
         let replay = ReplayedExchange(order)
         let (request, facts) = try replay.made(for: server)
@@ -41,7 +41,7 @@ public final class ReplayedExchange {
 
     private init(_ order: Order) { self.order = order }
 
-    /// The request in the form in which a client sends it to this listener, and the connection that it seems to come by.
+    /// The request in the form in which a client sends it to this listener, and the connection that it would use.
     private func made(for server: LoopListener) throws(GatewayError) -> (HttpRequest, ConnectionFacts) {
         guard order.method != .connect else { throw .malformed("CONNECT cannot be repeated") }
         let named = try HttpRequest(order.method, order.url)
@@ -78,7 +78,7 @@ public final class ReplayedExchange {
         return (request, facts)
     }
 
-    /// The tunnel that the request has to be in; `nil` if a client would send it without one.
+    /// The tunnel that must contain the request; `nil` if a client would send it without one.
     private func tunnel(
         of server: LoopListener, host: String, port: UInt16?, isSecure: Bool
     ) throws(GatewayError) -> TunnelFacts? {
@@ -92,7 +92,7 @@ public final class ReplayedExchange {
         guard server.forward.connectPorts.contains(port) else {
             throw GatewayError(.gateway, .requestDenied, "CONNECT to port \(port) is not allowed")
         }
-        // The CONNECT that a client would send for it, with the credentials that it showed this proxy.
+        // The CONNECT that a client would send first, with the same credentials for this proxy.
         var connect = HttpRequest()
         connect.proxyAuthorization = former?.proxyAuthorization ?? order.entry?.proxyAuthorization
         return TunnelFacts(connect, host: host, port: port)

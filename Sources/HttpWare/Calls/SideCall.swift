@@ -1,8 +1,8 @@
 /// One call of the gateway's own: a connection, the request, the whole response. Used on its loop's thread only.
 ///
-/// It is kept alive by its timer until it has ended.
+/// Its timer keeps it alive until it has ended.
 final class SideCall: HttpCall {
-    /// Holds the request: what sends one takes it from there.
+    /// Holds the request, because streams take it from an exchange.
     private let exchange: Exchange
     private let limits: CallLimits
     private let transport: LoopTransport
@@ -11,12 +11,12 @@ final class SideCall: HttpCall {
     private var ticket: ConnectionTicket?
     private var stream: (any UpstreamStream)?
     private var endpoint: Endpoint?
-    /// Where it goes, in place of where the request's target says; and what its `Host` says then.
+    /// The endpoint and the `Host` to use instead of those of the request's target.
     private let given: Endpoint?
     private let givenHost: String?
-    /// Content beyond the limit is left where it is, in place of failing the call: only the head matters.
+    /// Whether excess content is ignored instead of failing the call, because only the head matters.
     private let cutsContent: Bool
-    /// By which servers are verified; `nil` trusts whom the system trusts.
+    /// The TLS context that verifies servers; `nil` uses the system's trust.
     private let trust: TlsContext?
     private var response = HttpResponse(.ok)
     private var content: [UInt8] = []
@@ -44,7 +44,7 @@ final class SideCall: HttpCall {
 
     private var request: HttpRequest { exchange.heldRequest }
 
-    /// Sets the deadline, and asks for a connection.
+    /// Starts the deadline, and asks for a connection.
     func begin() {
         timer = transport.loop.schedule(after: limits.timeout) { self.timedOut() }
         connect()
@@ -101,7 +101,7 @@ final class SideCall: HttpCall {
 
     private func connect(to endpoint: Endpoint) {
         self.endpoint = endpoint
-        // What must not be sent twice gets a connection that nobody used before: it cannot have been closed meanwhile.
+        // A request that must not be sent twice gets a new connection, which cannot have been closed meanwhile.
         let need: ConnectionNeed = request.method.isIdempotent && !hasRetried ? .usual : .new
         let ticket = transport.connect(to: endpoint, need: need, timeout: limits.timeout, waiter: self)
         if let ticket, stream == nil, completion != nil { self.ticket = ticket }
@@ -127,7 +127,7 @@ final class SideCall: HttpCall {
 
     // MARK: Redirects
 
-    /// Where the response sends the request instead, if that is followed. RFC 9110 §15.4.
+    /// The request to the redirect's target, if it is followed; `nil` otherwise. RFC 9110 §15.4.
     private func redirected() -> HttpRequest? {
         guard redirectsLeft > 0, request.method == .get || request.method == .head,
             [301, 302, 303, 307, 308].contains(response.status.code), let location = response.fields[.location],
@@ -137,23 +137,23 @@ final class SideCall: HttpCall {
         return next.request
     }
 
-    /// The request for where `Location` leads, and whether that is another place; `nil` where it is not followed.
+    /// The request to the target of `Location`, and whether that is another origin; `nil` if it is not followed.
     static func follow(_ request: HttpRequest, to location: String) -> (request: HttpRequest, isElsewhere: Bool)? {
         guard var next = HttpRequest.redirected(request, to: location) else { return nil }
-        // Never from TLS to clear text.
+        // Never from TLS to an unencrypted connection.
         guard request.scheme == "http" || next.scheme == "https" else { return nil }
         if OriginRouter.isSame(request, next) { return (next, false) }
-        // Whatever else there is may be a credential for the place that is left.
+        // Any other field may be a credential for the previous origin.
         var kept = HttpFields()
         for name in SideCall.harmless {
-            // Each stood in a field line before.
+            // Each value is valid, because it was in a field line.
             for value in request.fields.values(of: name) { try? kept.append(name, value) }
         }
         next.fields = kept
         return (next, true)
     }
 
-    /// What goes along to another place.
+    /// The fields that may be sent to another origin.
     private static let harmless: [FieldName] = [.accept, .acceptEncoding, .acceptLanguage, .userAgent]
 }
 
@@ -214,7 +214,7 @@ extension SideCall: ResponseReceiver {
     func upstreamFailed(_ error: GatewayError) {
         let wasReused = stream?.isReused == true
         stream = nil
-        // A connection that waited was closed under the request. RFC 9110 §9.2.2.
+        // A pooled connection was closed during the request. RFC 9110 §9.2.2.
         if error.mayRetry, wasReused, !hasRetried, request.method.isIdempotent {
             hasRetried = true
             return connect()
@@ -228,8 +228,8 @@ extension SideCall: ResponseReceiver {
 }
 
 extension HttpRequest {
-    /// The same request for where `Location` points: an absolute URI, or a path of the same authority; `nil` for anything
-    /// else. A fragment is left out. RFC 9110 §10.2.2.
+    /// The same request for the target of `Location`: an absolute URI, or a path of the same authority; `nil` for anything
+    /// else. A fragment is removed. RFC 9110 §10.2.2.
     fileprivate static func redirected(_ request: HttpRequest, to location: String) -> HttpRequest? {
         let place = location.prefix { $0 != "#" }
         let isPath = place.hasPrefix("/") && !place.hasPrefix("//")

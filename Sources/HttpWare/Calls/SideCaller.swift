@@ -1,13 +1,13 @@
-/// The gateway's own client for side calls: the transport of the loop that it is called on – its resolver, its pools, TLS
-/// verified against whom the system trusts – and nothing else.
+/// The gateway's own client for side calls. It uses only the transport of the calling loop – its resolver and its pools – and TLS
+/// verified by the system's trust.
 ///
-/// A value without state: any ware, and what works in the background, may have its own.
+/// A value without state: any ware and any background work may have its own.
 public struct SideCaller: HttpClient {
     private let trust: TlsContext?
 
     public init() { trust = nil }
 
-    /// One that verifies servers by this client's context, in place of the system's trust.
+    /// Makes a caller that verifies servers by this client's context instead of the system's trust.
     public init(trusting context: TlsContext) { trust = context }
 
     @discardableResult
@@ -25,7 +25,7 @@ public struct SideCaller: HttpClient {
     }
 }
 
-/// A call that could not begin.
+/// A call that could not be started.
 private final class NoCall: HttpCall {
     func cancel() {}
 }

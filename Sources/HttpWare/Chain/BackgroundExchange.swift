@@ -1,48 +1,48 @@
-/// Takes the response of a background exchange. Called on the loop of the exchange that started it.
+/// Receives the response of a background exchange. Called on the loop of the exchange that started it.
 public protocol BackgroundReceiver: AnyObject {
-    /// The head is there: the origin server's, or that of an error of ours, which `exchange.failure` names then.
+    /// The response's head is available: from the origin server, or from an error of the gateway, which `exchange.failure` then names.
     func responseStarted(_ response: HttpResponse, in exchange: Exchange)
-    /// A piece of its content; the bytes are valid during the call only.
+    /// A piece of the response's content; the bytes are valid during the call only.
     func responseContent(_ bytes: UnsafeRawBufferPointer)
-    /// Nothing more comes. `isWhole` says whether the content came to its end.
+    /// The response has ended. `isWhole` says whether its content is complete.
     func responseEnded(isWhole: Bool)
 }
 
-/// Starts background exchanges: the driver.
+/// Starts background exchanges. The driver implements it.
 protocol BackgroundStarter: AnyObject {
     func startBackground(_ request: HttpRequest, to receiver: any BackgroundReceiver) -> Bool
-    /// The content that has come so far, and whether that is all.
+    /// The request content received so far, and whether it is complete.
     var contentSoFar: (bytes: [UInt8], isWhole: Bool) { get }
-    /// All content as it came; `nil` if some is missing.
+    /// All request content as received; `nil` if some is missing.
     var keptContent: [UInt8]? { get }
     func startBeside(
         _ request: HttpRequest, to service: String, within limit: Duration, telling receiver: any BackgroundReceiver
     ) -> (any HttpCall)?
-    /// The endpoints of the service.
+    /// The names of the service's endpoints.
     var endpointNames: [String] { get }
-    /// Puts another service in the place of the present one.
+    /// Replaces the current service by another one.
     func divert(to name: String) -> Bool
-    /// Adds to what the ware at work has noted, after its exchange has ended, too; `nil` if nobody observes.
+    /// Extends the note of the ware that is running, also after its exchange has ended; `nil` if the exchange is not observed.
     var lateNote: ((String) -> Void)? { get }
 }
 
 extension Exchange {
-    /// Sends a request, without content, inward from the ware that is at work: through the middlewares behind it, upstream, and
-    /// back through their response halves. There is no client, and no postware is asked.
+    /// Sends a request without content inward from the ware that is running: through the middlewares behind it, upstream, and
+    /// back through their response halves. There is no client, and postwares do not run.
     ///
-    /// To be called before the ware answers, or while it waits; the receiver may be told before this returns. Answers false, and does nothing, where too many run already.
+    /// Call this before the ware answers, or while it waits. The receiver may be called before this returns. Returns false and does
+    /// nothing if too many background exchanges are running.
     public func startBackground(_ request: HttpRequest, to receiver: any BackgroundReceiver) -> Bool {
         starter?.startBackground(request, to: receiver) ?? false
     }
 }
 
 extension Exchange {
-    /// Sends a copy of a request, with its content at hand, to another service. No ware sees it, and the exchange does not wait for it: it
-    /// begins when what is done for the exchange in this turn of the loop is done, and may outlive it. It takes no longer than
-    /// `limit`.
+    /// Sends a copy of a request, whose content is in memory, to another service. No ware sees the copy, and the exchange does not wait
+    /// for it: it starts after the work of this turn of the loop, and may outlive the exchange. It takes at most `limit`.
     ///
-    /// To be called by the ware that is at work. `nil`, and nothing is sent, if there is no such service, or if the request carries a
-    /// credential for its own place.
+    /// Call this from the ware that is running. Returns `nil` and sends nothing if the service does not exist, or if the request
+    /// carries a credential for its own authority.
     public func startBeside(
         _ request: HttpRequest, to service: String, within limit: Duration, telling receiver: any BackgroundReceiver
     ) -> (any HttpCall)? {
@@ -50,15 +50,16 @@ extension Exchange {
             ? starter?.startBeside(request, to: service, within: limit, telling: receiver) : nil
     }
 
-    /// All content of the request as it came, if it was kept (`ContentNeed.kept`); `nil` if some is missing.
+    /// All content of the request as received, if it was kept (`ContentNeed.kept`); `nil` if some is missing.
     public var keptContent: [UInt8]? { starter?.keptContent }
 
     /// Whether a ware changes the request's content while it streams.
     public var filtersRequestContent: Bool { !requestFilters.isEmpty }
 
-    /// Adds to the note of the ware that is at work, after the exchange has ended, too; `nil` if nobody observes. Called on the loop.
+    /// Extends the note of the ware that is running, also after the exchange has ended; `nil` if the exchange is not observed. Called
+    /// on the loop.
     public var lateNote: ((String) -> Void)? { starter?.lateNote }
 
-    /// Calls `body` on the loop, behind what is done in this turn.
+    /// Calls `body` on the loop, after the current turn's work.
     public func afterwards(_ body: @escaping () -> Void) { loop.later(body) }
 }

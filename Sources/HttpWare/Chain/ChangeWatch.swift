@@ -1,25 +1,25 @@
-/// Finds out what a ware changed in a message. What it left as it was costs a few comparisons.
+/// Detects what a ware changed in a message. An unchanged message costs a few comparisons.
 ///
-/// It relies on `HttpFields` never moving a line: a removed one is marked, a new one stands behind the others. Messages come as
-/// `inout` only because they are stored in a class: else each look would copy them, at 50 ns.
+/// It relies on `HttpFields` never moving a line: a removed line is marked, a new line is appended. Messages are passed as
+/// `inout` only because they are stored in a class: otherwise each look would copy them, at a cost of 50 ns.
 struct ChangeWatch {
     private var changes: UInt32 = 0
     private var lines = 0
     private var received = 0
-    /// The lines that are known to be removed, in no order.
+    /// The indices of lines known to be removed, unordered.
     private var removed: [Int] = []
     private var targetChanges: UInt32 = 0
     private var method = HttpMethod.get
     private var status = 0
 
-    /// Takes the request as it is before a ware sees it.
+    /// Records the request's state before a ware sees it.
     mutating func begin(_ request: inout HttpRequest) {
         targetChanges = request.target.changes
         method = request.method
         begin(&request.fields)
     }
 
-    /// Takes the response as it is before a ware sees it.
+    /// Records the response's state before a ware sees it.
     mutating func begin(_ response: inout HttpResponse) {
         status = response.status.code
         begin(&response.fields)
@@ -33,14 +33,14 @@ struct ChangeWatch {
         for index in 0..<lines where fields.lines[index].isRemoved { removed.append(index) }
     }
 
-    /// Notes what is not as it was.
+    /// Adds the request's changes to the trail.
     @inline(__always)
     mutating func look(at request: inout HttpRequest, _ trail: inout WareTrail) {
         if request.fields.changes != changes { note(&request.fields, &trail) }
         if request.target.changes != targetChanges || !request.method.isSurely(method) { note(&request, &trail) }
     }
 
-    /// Notes what is not as it was.
+    /// Adds the response's changes to the trail.
     @inline(__always)
     mutating func look(at response: inout HttpResponse, _ trail: inout WareTrail) {
         if response.fields.changes != changes { note(&response.fields, &trail) }
@@ -65,7 +65,7 @@ struct ChangeWatch {
 
     @inline(never)
     private mutating func note(_ fields: inout HttpFields, _ trail: inout WareTrail) {
-        // Fewer lines than there were, or not those of the peer: these are other fields.
+        // Fewer lines than before, or lines of another peer: the fields were replaced as a whole.
         if fields.lines.count < lines || fields.receivedCount != received {
             trail.add(.allFields, EmptyCollection())
             return begin(&fields)
@@ -75,7 +75,7 @@ struct ChangeWatch {
             if line.isRemoved {
                 guard !removed.contains(index) else { continue }
                 removed.append(index)
-                // What came and went again within one ware was never seen.
+                // A line that one ware both added and removed was never visible.
                 if index < lines { trail.add(.removed, fields.bytes[line.name]) }
             } else if index >= lines {
                 trail.add(.added, fields.bytes[line.name])

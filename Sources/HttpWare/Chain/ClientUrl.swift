@@ -1,7 +1,7 @@
 /// The URL that a client asked for, as it looks from the client's side.
 ///
-/// Behind another proxy, scheme and host are those of that proxy. They are taken from `X-Forwarded-Proto` and `-Host` if
-/// one of the listener's `trustedProxies` sent them. Of a list the first member counts: it is the nearest to the client.
+/// Behind another proxy, the scheme and the host are those of that proxy. They are taken from `X-Forwarded-Proto` and
+/// `X-Forwarded-Host` if one of the listener's `trustedProxies` sent them. In a list, the first member counts: it is nearest to the client.
 extension Exchange {
     /// The scheme that the client used: `http` or `https`.
     public func clientScheme(of request: HttpRequest) -> String {
@@ -12,13 +12,13 @@ extension Exchange {
         }
     }
 
-    /// The authority that a trusted proxy names; `nil` if none does, or if the field has no valid one.
+    /// The authority that a trusted proxy names; `nil` if the field is missing or invalid.
     public func forwardedAuthority(of request: HttpRequest) -> Authority? {
         forwarded(.xForwardedHost, request).flatMap(Authority.init)
     }
 
-    /// The URL that the client asked for, whatever wares changed since; a path if the request names no host, and empty for a target
-    /// without a path.
+    /// The URL that the client asked for, regardless of later changes by wares. A path if the request names no host; empty if the
+    /// target has no path.
     func clientUrl(of request: HttpRequest) -> String {
         guard request.hasPath else { return "" }
         guard let authority = forwardedAuthority(of: request) ?? request.receivedAuthority else {

@@ -1,8 +1,8 @@
-/// An `if` as it is decided: when an entry of a chain runs. Keys are ANDed, members of a list ORed.
+/// A compiled `if`: decides whether an entry of a chain runs. Keys are ANDed, members of a list ORed.
 public struct Condition: Sendable {
-    /// As it was written.
+    /// The condition as written.
     public let options: ConditionOptions
-    /// Whether it, or a member of its `not` or `any`, asks something of the response.
+    /// Whether the condition, or a member of its `not` or `any`, depends on the response.
     let asksResponse: Bool
 
     public init(_ options: ConditionOptions) {
@@ -10,13 +10,13 @@ public struct Condition: Sendable {
         asksResponse = options.request.asksResponse
     }
 
-    /// Whether the request is one that the condition means, whatever the response is. A condition on a part that a partial request lacks is
-    /// not met.
+    /// Whether the request meets the condition; tests of the response are left out. A test of a part that a partial
+    /// request lacks is not met.
     public func matches(_ request: HttpRequest, in exchange: Exchange) throws(Pattern.LimitReached) -> Bool {
         try options.request.truth(of: request, from: exchange) ?? true
     }
 
-    /// Whether the response is one that the condition means; the request is judged as received, but for its method.
+    /// Whether the response meets the condition; the request is judged as received, except for its method.
     public func matches(_ response: HttpResponse, in exchange: Exchange) throws(Pattern.LimitReached) -> Bool {
         try options.request.truth(of: exchange.heldRequest, from: exchange, asReceived: true) {
             asked throws(Pattern.LimitReached) in
@@ -29,7 +29,7 @@ public struct Condition: Sendable {
         } ?? false
     }
 
-    /// Whether the request is one that the condition means, judged as received; `nil` where that depends on the response.
+    /// Whether the request meets the condition, judged as received; `nil` if that depends on the response.
     func matchesReceived(
         _ request: HttpRequest, from source: some RequestSource
     ) throws(Pattern.LimitReached) -> Bool? {

@@ -6,9 +6,9 @@ public protocol ConfigurableWare: Ware {
     static var about: WareAbout { get }
     /// Where the ware belongs in a chain; `nil` if it can stand anywhere.
     static var chainPlace: ChainPlace? { get }
-    /// What happens if the ware stands before some other wares.
+    /// The risks of placing the ware before certain other wares.
     static var orderRisks: [OrderRisk] { get }
-    /// Reads the options: once, when the configuration is loaded, never per request. Mistakes are recorded and reading goes on.
+    /// Reads the options: once, when the configuration is loaded, never per request. Mistakes are recorded and reading continues.
     init(options: inout OptionsReader)
 }
 
@@ -34,9 +34,9 @@ public struct WareAbout: Sendable {
     public let source: String
     /// Entries of a chain that show its use, each behind a dash: `- bodyLimit: { max: 1MiB }`.
     public let example: String
-    /// What the options do not say, in one or more paragraphs; may be empty.
+    /// Facts that the options do not show, in one or more paragraphs; may be empty.
     public let details: String
-    /// The names of such a ware in other programs, such as `gzip`: an error about an unknown ware suggests this one for them.
+    /// Names of similar wares in other programs, such as `gzip`. An error about an unknown ware of such a name suggests this ware.
     public let otherNames: [String]
 
     public init(

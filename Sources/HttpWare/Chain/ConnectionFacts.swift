@@ -1,22 +1,22 @@
 import Synchronization
 
-/// What the exchanges of one connection downstream have in common: made once for all of them.
+/// The facts that all exchanges of one downstream connection share. Made once per connection.
 final class ConnectionFacts: Sendable {
     /// The other end of the connection; never an IPv4-mapped address.
     let peer: SocketAddress?
     /// Our end of the connection; never an IPv4-mapped address.
     let local: SocketAddress?
-    /// It is encrypted.
+    /// Whether the connection is encrypted.
     let isSecure: Bool
-    /// Who the client is by its certificate.
+    /// The client's identity by its certificate.
     let clientIdentity: TlsClientIdentity?
-    /// The principal of that certificate.
+    /// The principal that the certificate names.
     let principal: Principal?
-    /// The tunnel that the connection is in, where the gateway reads it; `nil` for a connection of its own.
+    /// The intercepted tunnel that contains the connection; `nil` for a direct connection.
     let tunnel: TunnelFacts?
-    /// Its one exchange repeats a captured one.
+    /// Set if the connection's only exchange repeats a captured one.
     let replay: ReplayMark?
-    /// The number of the peer's address as a key; 0 until it is asked for.
+    /// The peer's address as a numeric key; 0 until first requested.
     private let knownPeerNumber = Atomic<UInt64>(0)
 
     init(
@@ -33,12 +33,12 @@ final class ConnectionFacts: Sendable {
         self.replay = replay
     }
 
-    /// A connection in a tunnel of this one.
+    /// The facts of a connection inside a tunnel of this connection.
     func inside(_ tunnel: TunnelFacts, isSecure: Bool) -> ConnectionFacts {
         ConnectionFacts(peer: peer, local: local, isSecure: isSecure, clientIdentity: clientIdentity, tunnel: tunnel)
     }
 
-    /// The number of the peer's address as a key (`RequestKey.number`), made once. From any thread.
+    /// The peer's address as a numeric key (`RequestKey.number`), computed once. Safe to call from any thread.
     func peerNumber(_ make: () -> UInt64) -> UInt64 {
         let known = knownPeerNumber.load(ordering: .relaxed)
         if known != 0 { return known }
@@ -47,6 +47,6 @@ final class ConnectionFacts: Sendable {
         return made
     }
 
-    /// Of a connection of which nothing is known.
+    /// A connection without known facts.
     static let none = ConnectionFacts()
 }

@@ -1,7 +1,7 @@
 extension Exchange {
     private enum CspNonce: ExchangeKey { typealias Value = String }
 
-    /// A value for the `nonce` of scripts and styles in a page: 128 random bits as base64, made when first asked for, and the same until the
+    /// A value for the `nonce` of scripts and styles in a page: 128 random bits as base64, created on first use and constant until the
     /// exchange ends. CSP Level 3 §2.3.1.
     public var cspNonce: String {
         if let made = self[CspNonce.self] { return made }

@@ -1,9 +1,9 @@
-/// Decides whether an entry of a chain acts on an exchange, beside its condition: a filter, or a rule with an end.
+/// Decides whether an entry of a chain acts on an exchange, in addition to its condition: for a filter, or a rule that expires.
 ///
-/// Asked on the loop of the exchange before content is collected for the ware, perhaps more than once for one turn.
+/// Called on the loop of the exchange before content is collected for the ware, perhaps several times per run of the ware.
 public protocol EntryGate: Sendable {
-    /// Whether the decision about a request needs the beginning of its content (`Exchange.beginningOfContent`). Read once, when the
-    /// chain is made.
+    /// Whether the decision about a request needs the start of its content (`Exchange.beginningOfContent`). Read once, when the
+    /// chain is built.
     var needsRequestContent: Bool { get }
     /// Whether the ware acts on the request.
     func admits(_ request: HttpRequest, in exchange: Exchange) -> Bool
@@ -11,24 +11,24 @@ public protocol EntryGate: Sendable {
     func admits(_ response: HttpResponse, in exchange: Exchange) -> Bool
 }
 
-/// How fast content passes. Asked on the loop of the exchange; one object may serve exchanges of all loops.
+/// Limits how fast content passes. Called on the loop of the exchange; one object may serve exchanges of all loops.
 public protocol ContentPace: AnyObject, Sendable {
-    /// Reserves the passage of some of these bytes: how many of them pass, at least one, and how long they wait before.
+    /// Reserves capacity for some of these bytes. Returns how many may pass, at least one, and how long to wait first.
     func reserve(_ count: Int, at now: LoopInstant) -> (count: Int, wait: Duration)
 }
 
-/// What wares do to an exchange beyond its messages: slow it down, break it off. Most exchanges have none.
+/// Effects of wares on an exchange beyond its messages: slowing it down, or breaking it off. Most exchanges have none.
 final class Intervention {
     var requestPace: (any ContentPace)?
     var responsePace: (any ContentPace)?
-    /// The response is broken off behind this many bytes of content.
+    /// The response is cut after this many bytes of content.
     var cut: Int?
-    /// The client gets no response: its connection, or its stream, is reset.
+    /// The client gets no response: its connection or stream is reset.
     var isBrokenOff = false
     /// The numbers of the rules that acted on the exchange.
     var rules: [Int] = []
 
-    /// Whether the content of the response does not simply pass.
+    /// Whether the response's content is slowed or cut.
     var changesResponse: Bool { responsePace != nil || cut != nil }
 }
 
@@ -46,12 +46,12 @@ extension Exchange {
     /// Sends the content of the response downstream at this pace. For postwares and response halves.
     public func slowResponse(by pace: any ContentPace) { ownIntervention.responsePace = pace }
 
-    /// Breaks the response off behind this many bytes of content; `nil` takes that back.
+    /// Cuts the response after this many bytes of content; `nil` cancels the cut.
     public func cutResponse(after bytes: Int?) {
         if bytes != nil || intervention != nil { ownIntervention.cut = bytes }
     }
 
-    /// Breaks the exchange off in place of a response: the client's connection, or its stream, is reset.
+    /// Resets the client's connection or stream instead of sending a response.
     public func breakOff() { ownIntervention.isBrokenOff = true }
 
     /// Whether the exchange gets no response.
@@ -60,7 +60,7 @@ extension Exchange {
     /// The numbers of the rules that acted on the exchange so far.
     public var rules: [Int] { intervention?.rules ?? [] }
 
-    /// Says that a rule acts on the exchange. Answers whether that is new.
+    /// Records that a rule acts on the exchange. Returns whether the rule is new to it.
     @discardableResult
     public func noteRule(_ number: Int) -> Bool {
         if rules.contains(number) { return false }
@@ -68,6 +68,6 @@ extension Exchange {
         return true
     }
 
-    /// Whether the gateway put a token into the request, or is about to.
+    /// Whether the gateway put a token into the request, or will do so.
     public var carriesToken: Bool { !injectedFields.isEmpty || tokenSwaps != nil || boundAuthority != nil }
 }

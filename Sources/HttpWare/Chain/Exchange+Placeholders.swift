@@ -1,17 +1,17 @@
 extension Exchange {
-    /// Lets a token take its placeholder's place when the request goes upstream. A later swap of the same placeholder replaces the
-    /// former. For middlewares, whose `contentNeed` is `beginning` if placeholders in content are replaced.
+    /// Replaces a placeholder by its token when the request goes upstream. A later swap of the same placeholder overrides the earlier
+    /// one. For middlewares; their `contentNeed` must be `beginning` if placeholders in content are replaced.
     public func swapPlaceholder(_ swap: PlaceholderSwap) {
         let swaps = tokenSwaps ?? TokenSwaps()
         tokenSwaps = swaps
         swaps.add(swap)
     }
 
-    /// The placeholder is not replaced any more.
+    /// Cancels the swap of the placeholder.
     public func forgetSwap(of placeholder: TokenPlaceholder) { tokenSwaps?.remove(placeholder) }
 
-    /// Whether the request holds the placeholder, in its head or in content of which values are replaced; or may hold it, because its
-    /// content still streams. For middlewares, while they are asked.
+    /// Whether the request holds the placeholder, in its head or in content that is searched. Also true if content that is still
+    /// streaming could hold it. For middlewares, while they run.
     public func holdsPlaceholder(
         _ placeholder: TokenPlaceholder, _ request: borrowing HttpRequest, in places: PlaceholderSwap.Places
     ) -> Bool {
@@ -22,21 +22,21 @@ extension Exchange {
         return !isWhole || SearchedContent.holds(placeholder, bytes, of: request)
     }
 
-    /// Whether a token took the placeholder's place in the request that went upstream.
+    /// Whether the request that went upstream carried the token in place of the placeholder.
     public func hasSwapped(_ placeholder: TokenPlaceholder) -> Bool {
         guard let tokenSwaps else { return false }
         return tokenSwaps.wasSent && tokenSwaps.used.contains(placeholder)
     }
 
-    /// Whether the response held a token that became the placeholder again.
+    /// Whether the response held a token that was replaced by its placeholder.
     public func hasScrubbed(_ placeholder: TokenPlaceholder) -> Bool {
         tokenSwaps?.found.contains(placeholder) ?? false
     }
 }
 
-/// Is told of placeholders that were on their way to where they do not belong. Called on the loop of the exchange.
+/// Receives reports of placeholders that were about to reach the wrong place. Called on the loop of the exchange.
 public protocol PlaceholderWatch: AnyObject, Sendable {
-    /// The name of the credential that the placeholder stands for; `nil` for another run's.
+    /// The name of the placeholder's credential; `nil` for a placeholder of another run.
     func credential(of placeholder: TokenPlaceholder) -> String?
     /// The request was refused.
     func refused(_ placeholder: TokenPlaceholder, _ reason: String, _ exchange: Exchange)

@@ -1,7 +1,7 @@
 // One file: everything that a ware can ask about an exchange is found in one place.
-/// One request and its final response, as wares see it: who asks, where it goes, what was decided, what wares remember.
+/// One request and its final response, as wares see it: the client, the destination, the decisions, and the wares' values.
 ///
-/// It stays on its loop, and ends exactly once.
+/// An exchange stays on its loop and ends exactly once.
 public final class Exchange {
     /// The listener's name; `client` for a client in process.
     public internal(set) var listener = ""
@@ -9,39 +9,39 @@ public final class Exchange {
     public internal(set) var route: String?
     /// The service's name; `nil` without one.
     public var service: String? { serviceNotes?.name }
-    /// What wares of all loops remember of the service; `nil` without one.
+    /// The values that wares of all loops keep for the service; `nil` without a service.
     public internal(set) var serviceNotes: ServiceNotes? {
         didSet { heldServiceNotes = serviceNotes.map { Unmanaged.passUnretained($0) } }
     }
-    /// The same, which is read without retaining it.
+    /// `serviceNotes`, readable without a retain.
     @usableFromInline private(set) var heldServiceNotes: Unmanaged<ServiceNotes>?
-    /// Whether the service is one of several that share the requests of the route: others may answer the same request.
+    /// Whether the service is one of several that share the route's requests, so that another may answer the same request.
     public internal(set) var isShare = false
-    /// What the client is given with the response, so that it stays with its share; `nil` for nearly all.
+    /// Sent to the client with the response, so that it keeps using the same share; `nil` for almost all exchanges.
     var shareMark: ShareMark?
     /// Whether the request came to a forward proxy.
     public internal(set) var isForward = false
-    /// Whether the request came in a tunnel of a forward proxy that the gateway reads.
+    /// Whether the request came through an intercepted tunnel of a forward proxy.
     public var isIntercepted: Bool { connection.tunnel != nil }
     /// Whether the client's connection is encrypted.
     public var isSecure: Bool { connection.isSecure }
-    /// Who the client is by its certificate, where the listener asks for one.
+    /// The client's identity by its certificate, if the listener asks for one.
     public var clientIdentity: TlsClientIdentity? { connection.clientIdentity }
     /// The other end of the connection.
     public var peer: SocketAddress? { connection.peer }
-    /// Whether the listener is bound to a loopback address or a Unix socket: only this host reaches it.
+    /// Whether the listener is bound to a loopback address or a Unix socket, so that only this host can reach it.
     public internal(set) var isBoundToLoopback = false
     /// Our end of the connection.
     public var local: SocketAddress? { connection.local }
-    /// What is known of the client's connection.
+    /// The facts of the client's connection.
     private(set) var connection = ConnectionFacts.none
-    /// The networks whose word about a request's client is taken.
+    /// The networks whose forwarding fields about the client are trusted.
     public internal(set) var trustedProxies: [IPNetwork] = []
 
-    /// The request as it is, or as it went upstream: in waits, response halves, postwares, and when the exchange has ended. `nil`
-    /// inside the request half of a ware, whose argument is the request.
+    /// The current request, or the request as it went upstream: for waits, response halves, postwares, and after the exchange has
+    /// ended. `nil` inside the request half of a ware, which has the request as its argument.
     public var request: HttpRequest? { isRequestLent ? nil : heldRequest }
-    /// The same; of no meaning while middlewares have the request.
+    /// The request without that check; meaningless while middlewares have the request.
     var heldRequest: HttpRequest {
         @inline(__always) _read { yield requestStorage.pointee }
         @inline(__always) _modify { yield &requestStorage.pointee }
@@ -51,84 +51,84 @@ public final class Exchange {
         @inline(__always) _read { yield lentStorage.pointee }
         @inline(__always) _modify { yield &lentStorage.pointee }
     }
-    /// Where the request is. Behind pointers, because to read a stored property of a class copies it, and a request goes
-    /// through many hands; the driver takes the request out before anybody else may change it.
+    /// The request's storage. Behind pointers, because reading a stored property of a class copies it, and a request passes
+    /// through many functions. The driver takes the request out before other code may change it.
     private var requestStorage: UnsafeMutablePointer<HttpRequest>
     private var lentStorage: UnsafeMutablePointer<HttpRequest>
-    /// The response at hand: the driver's, which lends it to wares. Behind a pointer for the same reason.
+    /// The current response. The driver owns it and lends it to wares. Behind a pointer for the same reason.
     var response: HttpResponse {
         @inline(__always) _read { yield responseStorage.pointee }
         @inline(__always) _modify { yield &responseStorage.pointee }
     }
     private let responseStorage: UnsafeMutablePointer<HttpResponse>
-    /// What the route's path pattern captured, still percent-encoded.
+    /// The captures of the route's path pattern, still percent-encoded.
     public internal(set) var captures: [(name: String, value: String)] = []
-    /// The principals of the request: that of the client's certificate, verified in the handshake, then those that wares found.
+    /// The principals of the request: first that of the client's verified certificate, then the principals that wares found.
     public internal(set) var principals: [Principal] = []
     /// The principal that the last authenticating ware found, else that of the client's certificate; `nil` if there is neither.
     public var principal: Principal? { principals.last }
-    /// Who made the response at hand.
+    /// The maker of the current response.
     public internal(set) var responder = Responder.upstream
-    /// What the last cache that saw the request did with it; `nil` where none did.
+    /// The result of the last cache that saw the request; `nil` without a cache.
     public var cacheResult: CacheResult?
-    /// Why there was no response from upstream.
+    /// The reason why no response came from upstream.
     public internal(set) var failure: GatewayError?
-    /// What happened so far.
+    /// The record of the exchange so far.
     public internal(set) var record = ExchangeRecord()
     /// The endpoint that the request was last sent to: `host:port`.
     public internal(set) var upstreamAddress: String?
     /// The status of the final response and how the exchange ended; for `onEnd`.
     public internal(set) var finalStatus: HttpStatus?
     public internal(set) var end: ExchangeEnd?
-    /// Lets others have the response, too; `nil` where it is the client's alone. A ware that sets it keeps the one that was there,
-    /// and hands on what it is told.
+    /// Shares the response with other exchanges; `nil` if only the client gets it. A ware that sets it keeps the previous sharer and
+    /// forwards the calls to it.
     public var sharer: (any ResponseSharer)?
-    /// What metrics tell apart, beside its route and service.
+    /// The level of detail in metrics, in addition to route and service.
     public var measuring = ExchangeMeasuring.nothing
-    /// Nothing goes upstream any more: what no ware answers fails there.
+    /// Nothing may go upstream any more: a request that no ware answers fails there.
     public var isOffline = false
-    /// Whether only the course of a request is asked for, as by `httpware explain`: nothing may be sent, written or begun. A ware
-    /// that would wait returns `.wait`, which is not carried out; the request counts as passed.
+    /// Whether this is a dry run, as for `httpware explain`: nothing may be sent, written or started. A ware that would wait
+    /// returns `.wait`, which is not carried out; the request counts as passed.
     public internal(set) var isDryRun = false
-    /// Who sends requests without a client: the driver, which takes itself away when it goes or has another exchange. Not weak: one
+    /// Sends requests without a client: the driver, which clears this when it ends or takes another exchange. Not weak: one
     /// weak reference makes each retain of its object take three times as long.
     unowned(unsafe) var starter: (any BackgroundStarter)?
-    /// Where the request has to go, if a ware put something into it that is for one place only.
+    /// The authority that the request must go to, if a ware put something into it for that authority only.
     var boundAuthority: BoundAuthority?
-    /// Whatever the service is, the request goes where its target says.
+    /// The request goes where its target says, whatever its service is.
     var goesByTarget = false
-    /// Time limits of this exchange in place of the service's.
+    /// Time limits of this exchange that override those of the service.
     public var timeouts = ExchangeTimeouts()
-    /// Which endpoints the request may go to; `nil` leaves that to the balancing.
+    /// The endpoints that the request may go to; `nil` leaves the choice to the balancing.
     public var steering: EndpointSteering?
-    /// How further endpoints are asked for the response; `nil` if none are.
+    /// How further endpoints are asked for the response; `nil` if they are not.
     public var hedging: Hedging?
-    /// When the exchange has taken as long as it may; `nil` where it has no such limit so far.
+    /// The time at which the exchange must have ended; `nil` while it has no such limit.
     public internal(set) var deadline: LoopInstant?
 
-    /// The loop; wares have no business with it but through `sleep` and `now`.
+    /// The exchange's loop; wares use it only through `sleep` and `now`.
     let loop: EventLoop
     @usableFromInline var notebook = ExchangeNotebook()
     var endClosures: [EndClosure] = []
     var releases: [Release] = []
     var requestFilters: [any ContentFilter] = []
     var responseFilters: [any ContentFilter] = []
-    /// A ware changes the content.
+    /// A ware changes the request's content.
     private(set) var isRequestContentChanged = false
     private(set) var isResponseContentChanged = false
-    /// Somebody sees what passes.
+    /// The messages are captured or otherwise observed as they pass.
     var isTapped = false
-    /// What wares do beyond the messages; `nil` for nearly all.
+    /// Effects of wares beyond the messages; `nil` for almost all exchanges.
     var intervention: Intervention?
-    /// The number of its capture; `nil` if it is not captured.
+    /// The number of the exchange's capture; `nil` if it is not captured.
     public var captureNumber: Int? {
         get { heldCapture == 0 ? nil : heldCapture }
         set { heldCapture = newValue ?? 0 }
     }
     private var heldCapture = 0
-    /// The fields that the gateway put credentials into, if somebody sees what passes: their values are shown to nobody.
+    /// The fields that the gateway put credentials into, recorded only if messages are observed: their values are never shown.
     public private(set) var injectedFields: [FieldName] = []
-    /// The tokens that take the place of placeholders; `nil` where none does.
+    /// The tokens that replace placeholders; `nil` without any.
     var tokenSwaps: TokenSwaps?
     private var madeId: String?
 
@@ -152,17 +152,17 @@ public final class Exchange {
         responseStorage.deallocate()
     }
 
-    /// Gives the request to the middlewares, or takes it back.
+    /// Hands the request to the middlewares, or takes it back.
     func handRequestOver() {
         swap(&requestStorage, &lentStorage)
         isRequestLent.toggle()
     }
-    /// The middlewares have the request.
+    /// Whether the middlewares have the request.
     private(set) var isRequestLent = false
 
     // MARK: Identity
 
-    /// The exchange's own id, a UUID of version 7 (RFC 9562 §5.7), made when first asked for.
+    /// The exchange's own id, a UUID of version 7 (RFC 9562 §5.7), created on first use.
     public var id: String {
         get {
             if let madeId { return madeId }
@@ -173,16 +173,16 @@ public final class Exchange {
         set { madeId = newValue }
     }
 
-    /// The id, if anybody asked for it so far.
+    /// The id, if it was created; `nil` otherwise.
     public var idIfMade: String? { madeId }
 
-    /// Whether what the peer says about the client is believed.
+    /// Whether the peer is a trusted proxy, so that its statements about the client are accepted.
     public var isPeerTrusted: Bool {
         guard !trustedProxies.isEmpty, let peerAddress = peer?.address else { return false }
         return trustedProxies.contains { $0.contains(peerAddress) }
     }
 
-    /// The trace that the request is part of, once `traceparent` knows it.
+    /// The trace that the request belongs to, once `traceparent` has set it.
     public var traceId: TraceId?
 
     /// The client's address: the peer's, or what a trusted proxy says it is (the right-most address in `X-Forwarded-For`
@@ -193,29 +193,29 @@ public final class Exchange {
         return ForwardedFor.client(behind: peerAddress, receivedForwardedFor, trusted: trustedProxies)
     }
 
-    /// `X-Forwarded-For` as received, kept when the exchange began; empty unless the peer is trusted.
+    /// `X-Forwarded-For` as received, saved when the exchange began; empty unless the peer is trusted.
     var receivedForwardedFor: [String] = []
 
-    /// The values of a field of the response as it went to the client, behind commas; `nil` without the field, or without a response. For
-    /// those who are told of the end.
+    /// The values of a response field as sent to the client, joined with commas; `nil` without the field or without a response. For
+    /// handlers of the end.
     public func responseFieldValue(_ name: FieldName) -> [UInt8]? {
         guard finalStatus != nil else { return nil }
         let values = response.fields.rawValues(of: name)
         return values.isEmpty ? nil : Array(values.joined(separator: [0x2c, 0x20]))
     }
 
-    // MARK: What wares remember
+    // MARK: Values of wares
 
-    /// What a ware remembers in the exchange, under its own key.
+    /// A ware's value in the exchange, under the ware's own key.
     @inlinable
     public subscript<Key: ExchangeKey>(key: Key.Type) -> Key.Value? {
         get { notebook.value(of: key) }
         _modify { yield &notebook.page(of: key).pointee }
     }
 
-    /// Gives what wares of all loops remember of the service under that type, made when it is first asked for; `nil` without a
-    /// service. It is valid during the call, and is not retained for it. What stands for every origin that clients ask for can be
-    /// passed by.
+    /// Passes the note of this type that wares of all loops keep for the service, created on first use; returns `nil` without a
+    /// service. The note is valid during the call and is not retained. With `ofPassthrough` false, a service that stands for every
+    /// origin that clients ask for counts as none.
     @inlinable
     public func withServiceNote<Note: ServiceNote, Result>(
         _ type: Note.Type, ofPassthrough: Bool = true, _ body: (Note) -> Result
@@ -228,62 +228,62 @@ public final class Exchange {
     /// Calls `body` once, when the exchange has ended: completed, cut off, or left by the client.
     public func onEnd(_ body: @escaping (Exchange) -> Void) { endClosures.append(EndClosure(body: body)) }
 
-    /// Calls `body` once, before the client can know that the exchange is over: before the last bytes of the response leave, or when the
-    /// exchange ends in another way. For what the client's next request may need, on another loop too, such as a slot.
+    /// Calls `body` once, before the client can notice the end of the exchange: before the last bytes of the response leave, or when
+    /// the exchange ends in another way. For resources that the client's next request may need, also on another loop, such as a slot.
     public func beforeEnd(_ body: @escaping () -> Void) { releases.append(Release(body: body)) }
 
-    /// Nobody is called at the end of what wares began: for a dry run.
+    /// Discards all handlers of the end: for a dry run.
     func dropEnd() {
         endClosures = []
         releases = []
         sharer = nil
     }
 
-    /// What is called when the exchange has ended: as an array's element, a closure alone would be put into another one.
+    /// A handler of the end. A struct, because a bare closure as an array's element would be wrapped in another closure.
     struct EndClosure {
         let body: (Exchange) -> Void
     }
 
-    /// The same for what is called before the end.
+    /// A handler that runs before the end, wrapped for the same reason.
     struct Release {
         let body: () -> Void
     }
 
     // MARK: The record
 
-    /// Whether somebody observes what the wares do: the inspector, a log, a ware of the chain.
+    /// Whether the wares' actions are observed: by the inspector, a log, or a ware of the chain.
     public var isObserved: Bool { record.trail.labels != nil }
 
-    /// Says more about what the ware that is at work decides, for the record: `behind refresh 7`. With `asDecision` it names
-    /// the decision, in place of *passed* or *aborted*: `hit`.
+    /// Adds a note to the decision of the ware that is running, for the record: `behind refresh 7`. With `asDecision` the note
+    /// replaces the decision's name, *passed* or *aborted*: `hit`.
     ///
-    /// The text is made only where somebody observes; it holds no credentials. To be called before the ware answers.
+    /// The text is built only if the exchange is observed, and must hold no credentials. Call this before the ware answers.
     public func note(_ text: @autoclosure () -> String, asDecision: Bool = false) {
         if isObserved { record.trail.say(text(), isDecision: asDecision) }
     }
 
     // MARK: Content
 
-    /// Whether tokens took the place of placeholders in the request.
+    /// Whether tokens replace placeholders in the request.
     public var hasSwappedTokens: Bool { tokenSwaps != nil }
 
-    /// Says that the ware put a credential into that field, so that its value is shown to nobody.
+    /// Records that the ware put a credential into the field, so that its value is never shown.
     public func noteInjection(into field: FieldName) { if isTapped { injectedFields.append(field) } }
 
-    /// Lets the request's content pass through a filter on its way upstream. For middlewares.
+    /// Adds a filter to the request's content on its way upstream. For middlewares.
     public func filterRequestContent(with filter: any ContentFilter) { requestFilters.append(filter) }
 
-    /// Lets the response's content pass through a filter on its way downstream. For postwares and response halves.
+    /// Adds a filter to the response's content on its way downstream. For postwares and response halves.
     public func filterResponseContent(with filter: any ContentFilter) { responseFilters.append(filter) }
 
-    /// Says that the ware changes the request's content: digests in its trailers are dropped. RFC 9530 §2.
+    /// Declares that the ware changes the request's content: digests in its trailers are dropped. RFC 9530 §2.
     public func requestContentChanges() { isRequestContentChanged = true }
 
-    /// The same for the response's content.
+    /// Declares the same for the response's content.
     public func responseContentChanges() { isResponseContentChanged = true }
 
-    /// The request's content as far as it has come, and whether that is all. For wares whose `contentNeed` is `beginning` or `ifWhole`,
-    /// and for gates that need it, while they are asked.
+    /// The request's content received so far, and whether it is complete. For wares whose `contentNeed` is `beginning` or `ifWhole`,
+    /// and for gates that need content, while they run.
     public var beginningOfContent: (bytes: [UInt8], isWhole: Bool) { starter?.contentSoFar ?? ([], true) }
 
     // MARK: Time
@@ -294,13 +294,13 @@ public final class Exchange {
     /// The wall clock's time, read at most once in a callback of the loop.
     public var wallNow: WallTime { loop.turnWallNow }
 
-    /// Tells the loops apart: for what is kept once a loop.
+    /// Identifies the loop: for values that are kept per loop.
     public var loopIdentity: ObjectIdentifier { ObjectIdentifier(loop) }
 
-    /// Waits on the loop's timers: for what is awaited in a `.wait`.
+    /// Waits on the loop's timers. For use inside a `.wait`.
     public func sleep(for duration: Duration) async throws { try await loop.sleep(for: duration) }
 
-    /// Empties the exchange and keeps its memory, for one of this connection.
+    /// Empties the exchange and keeps its memory, for the connection's next one.
     func reset(for connection: consuming ConnectionFacts = .none) {
         let principal = connection.principal
         self.connection = connection
@@ -346,42 +346,42 @@ public final class Exchange {
     }
 }
 
-/// Lets others beside its client have an exchange's response. Called on the loop of the exchange.
+/// Shares an exchange's response with others than its client. Called on the loop of the exchange.
 public protocol ResponseSharer: AnyObject {
-    /// Whether the response goes on without waiting for the client: asked when that leaves, or takes its content slowly. Whoever
-    /// says so bounds what that costs.
+    /// Whether the response continues without the client: read when the client leaves, or takes the content slowly. An implementation
+    /// that returns true must bound the cost.
     var outlivesClient: Bool { get }
     /// The exchange has ended. Called once.
     func exchangeEnded()
 }
 
-/// Names what a ware remembers in an exchange: a type private to the ware's file.
+/// Names a ware's value in an exchange: a type private to the ware's file.
 public protocol ExchangeKey {
     associatedtype Value
 }
 
-/// What metrics tell apart of an exchange; each includes those before it.
+/// The level of detail that metrics record about an exchange; each case includes those before it.
 public enum ExchangeMeasuring: Sendable {
     case nothing
-    /// Its method and the class of its status.
+    /// The method and the class of the status.
     case kind
-    /// What each ware did.
+    /// The decision of each ware.
     case wares
 }
 
-/// Time limits; `nil` leaves the service's.
+/// Time limits of an exchange; `nil` keeps the service's limit.
 public struct ExchangeTimeouts: Sendable, Equatable {
-    /// Until a connection is made.
+    /// Until the connection is established.
     public var connect: Duration?
-    /// From the request's end, or the last progress of one that the origin server does not take, to the response's head.
+    /// Until the response's head: from the end of the request, or from its last progress while the origin server does not take it.
     public var response: Duration?
-    /// Without progress.
+    /// Time without progress.
     public var idle: Duration?
     /// For the whole exchange.
     public var total: Duration?
-    /// From when a request goes upstream to the head of its response, each time that it does; within the limits above.
+    /// For each try, from sending the request upstream to the response's head; within the limits above.
     public var perTry: Duration?
-    /// What the client is answered where the origin server took too long; `nil` is 504.
+    /// The status of the response when the origin server took too long; `nil` means 504.
     public var status: HttpStatus?
 
     public init() {}
@@ -389,7 +389,7 @@ public struct ExchangeTimeouts: Sendable, Equatable {
 
 /// The chain of addresses in `X-Forwarded-For`.
 enum ForwardedFor {
-    /// The right-most address that is not a trusted proxy's; the last one read when all are, or when one is no address.
+    /// The right-most address that is not a trusted proxy's. If all are, or if a member is invalid, the last address read.
     static func client(behind peer: IPAddress, _ members: [String], trusted: [IPNetwork]) -> IPAddress {
         var client = peer
         for member in members.reversed() {
@@ -402,7 +402,7 @@ enum ForwardedFor {
 }
 
 extension ForwardedFor {
-    /// Whether each member is an address, from the right up to the first that is not a trusted proxy's.
+    /// Whether each member is an address, from the right up to the first address that is not a trusted proxy's.
     static func isReadable(_ members: [String], trusted: [IPNetwork]) -> Bool {
         for member in members.reversed() {
             guard let address = address(member) else { return false }
@@ -411,7 +411,7 @@ extension ForwardedFor {
         return true
     }
 
-    /// The address that a member names, with or without a port; `nil` if it is none.
+    /// The address that a member names, with or without a port; `nil` if it is invalid.
     static func address(_ member: String) -> IPAddress? {
         IPAddress(member) ?? SocketAddress(member, defaultPort: 0)?.address
     }

@@ -1,8 +1,8 @@
-/// How a request came to its listener, beyond what its head says: what a repetition of it needs to come in the same way.
+/// How a request reached its listener, beyond its head: what a repetition needs to arrive in the same way.
 public final class ExchangeEntry: Sendable {
     let tunnel: TunnelFacts?
     let isSecure: Bool
-    /// The credentials for this proxy, of a request outside of a tunnel.
+    /// The credentials for this proxy, if the request is outside a tunnel.
     let proxyAuthorization: String?
 
     init(_ connection: ConnectionFacts, proxyAuthorization: String?) {
@@ -11,7 +11,7 @@ public final class ExchangeEntry: Sendable {
         self.proxyAuthorization = connection.tunnel == nil ? proxyAuthorization : nil
     }
 
-    /// About how much memory it takes, in bytes. Requests of one tunnel share what is known of it.
+    /// The approximate memory use in bytes. Requests of one tunnel share the tunnel's facts.
     public var memory: Int {
         64 + (proxyAuthorization?.utf8.count ?? 0) + (tunnel?.proxyAuthorization?.utf8.count ?? 0)
     }
@@ -19,9 +19,9 @@ public final class ExchangeEntry: Sendable {
 
 /// Marks an exchange that repeats a captured one.
 public struct ReplayMark: Sendable, Equatable {
-    /// The number of its own capture.
+    /// The number of the new exchange's capture.
     public let id: Int
-    /// That of the capture that it repeats.
+    /// The number of the repeated capture.
     public let original: Int
 
     public init(id: Int, original: Int) {
@@ -31,7 +31,7 @@ public struct ReplayMark: Sendable, Equatable {
 }
 
 extension Exchange {
-    /// How the request came in; `nil` if its head says all of it. For taps, while the request begins.
+    /// How the request arrived; `nil` if its head says all of it. For taps, while the request begins.
     public var entry: ExchangeEntry? {
         let credentials = heldRequest.proxyAuthorization
         guard connection.tunnel != nil || credentials != nil else { return nil }

@@ -1,37 +1,37 @@
-/// What a request waits for without a task, until it is let go or its time is over: for waits that thousands have at once.
+/// A wait without a task, until it is let go or its time limit passes: for waits of thousands of requests at once.
 ///
-/// A ware makes one and returns `.wait(for: hold) { request, exchange in … }`. The request stays where it is, and the closure decides on
-/// the loop of the exchange when the hold has ended.
+/// A ware makes a hold and returns `.wait(for: hold) { request, exchange in … }`. The request stays in place, and the closure decides
+/// on the loop of the exchange when the hold has ended.
 ///
-/// Unchecked: a subclass guards what it adds; all else is touched on the loop of its exchange only.
+/// Unchecked: a subclass guards its own state; everything else is used on the loop of its exchange only.
 open class ExchangeHold: @unchecked Sendable {
     private let loop: EventLoop
-    /// How long it holds.
+    /// The longest time that it holds.
     let limit: Duration
-    /// Whose request it holds; `nil` before it does, and when that is over.
+    /// The holder of the request; `nil` before the hold begins and after it ends.
     var holder: (any HoldHolder)?
-    /// What decides about the request then.
+    /// Decides about the request when the hold has ended.
     var then: ((inout HttpRequest, Exchange) throws -> Verdict)?
 
-    /// Holds the request of this exchange for no longer than that.
+    /// Holds the request of this exchange for at most `limit`.
     public init(in exchange: Exchange, for limit: Duration) {
         loop = exchange.loop
         self.limit = limit
     }
 
-    /// Ends the hold. From any thread; calls after the first one do nothing.
+    /// Ends the hold. Safe to call from any thread; calls after the first do nothing.
     public final func letGo() { loop.execute { self.holder?.ended(self) } }
 
-    /// Its time is over. Called on the loop, before the closure decides.
+    /// The time limit has passed. Called on the loop, before the closure decides.
     open func timedOut() {}
 
-    /// Nobody waits any more: the client left, or a deadline came. The closure is not asked. Called on the loop.
+    /// The wait was abandoned: the client left, or a deadline passed. The closure is not called. Called on the loop.
     open func givenUp() {}
 }
 
-/// The driver, as a hold knows it.
+/// The driver's interface for a hold.
 protocol HoldHolder: AnyObject {
-    /// The hold has ended, if it is one that is waited for.
+    /// The hold has ended; ignored if the exchange does not wait for it.
     func ended(_ hold: ExchangeHold)
 }
 

@@ -1,19 +1,19 @@
-/// What wares remember in an exchange: a page for each key that was ever used in it.
+/// The values of wares in an exchange: one page for each key that was ever used in it.
 ///
-/// Pages stay, empty, for the next exchange, so that to remember something allocates nothing once the exchange has been round.
-/// They are as many as there are keys in the program, and live as long as the notebook.
+/// Pages stay, empty, for the next exchange, so that storing a value allocates nothing once the pages exist. There are at most as many
+/// pages as keys in the program, and they live as long as the notebook.
 ///
-/// They are plain memory: as objects each look at one retained and released it, which cost more than all else here. Its owner frees
-/// them, once.
+/// Pages are plain memory: as objects, each look would retain and release one, which cost more than everything else here. The
+/// owner frees them, once.
 @usableFromInline
 struct ExchangeNotebook {
-    /// Those with something on them in this exchange.
+    /// The pages with a value in this exchange.
     private var used: UnsafeMutablePointer<ExchangePage>?
     private var empties: UnsafeMutablePointer<ExchangePage>?
 
     @usableFromInline init() {}
 
-    /// Lets go of all, at the end of the exchange's life.
+    /// Frees all pages, at the end of the exchange object's life.
     func free() {
         ExchangeNotebook.free(used)
         ExchangeNotebook.free(empties)
@@ -29,20 +29,20 @@ struct ExchangeNotebook {
         }
     }
 
-    /// What was written under that key in this exchange, if anything.
+    /// The value stored under the key in this exchange; `nil` without one.
     @inlinable
     func value<Key: ExchangeKey>(of key: Key.Type) -> Key.Value? {
-        // The page of that identity was made for that type.
+        // The page of this key was made for this type.
         find(ObjectIdentifier(key))?.assumingMemoryBound(to: Key.Value?.self).pointee
     }
 
-    /// Where the key's value stands, to be written.
+    /// The place of the key's value, for writing.
     @inlinable
     mutating func page<Key: ExchangeKey>(of key: Key.Type) -> UnsafeMutablePointer<Key.Value?> {
         if let value = open(ObjectIdentifier(key)) { return value.assumingMemoryBound(to: Key.Value?.self) }
         let value = UnsafeMutablePointer<Key.Value?>.allocate(capacity: 1)
         value.initialize(to: nil)
-        // Made where the type is known: who empties pages would have to look it up.
+        // Made here, where the type is known: code that empties pages would have to look it up.
         add(
             ExchangePage(
                 key: ObjectIdentifier(key), value: UnsafeMutableRawPointer(value),
@@ -64,7 +64,7 @@ struct ExchangeNotebook {
         return nil
     }
 
-    /// Finds the page among all, and notes that it is in use.
+    /// Finds the page among all pages, and marks it as used.
     @usableFromInline
     mutating func open(_ key: ObjectIdentifier) -> UnsafeMutableRawPointer? {
         if let value = find(key) { return value }
@@ -91,7 +91,7 @@ struct ExchangeNotebook {
         used = place
     }
 
-    /// Forgets what is on the pages.
+    /// Clears the values of all pages.
     mutating func empty() {
         while let page = used {
             used = page.pointee.next
@@ -106,7 +106,7 @@ struct ExchangeNotebook {
 @usableFromInline
 struct ExchangePage {
     let key: ObjectIdentifier
-    /// A `Key.Value?`.
+    /// Points to a `Key.Value?`.
     let value: UnsafeMutableRawPointer
     let forget: (UnsafeMutableRawPointer) -> Void
     let free: (UnsafeMutableRawPointer) -> Void

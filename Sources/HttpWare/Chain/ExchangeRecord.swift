@@ -1,52 +1,52 @@
-/// What happened to an exchange and when: one structure behind the log, the timings and every other view.
+/// The events of an exchange and their times: one structure behind the log, the timings and every other view.
 ///
-/// Times are nanoseconds of the loop's clock; 0 means that it did not come to that.
+/// Times are nanoseconds of the loop's clock; 0 means that the event did not happen.
 public struct ExchangeRecord: Sendable {
-    /// The request's head was read whole.
+    /// The request's head was complete.
     public internal(set) var started: Int64 = 0
-    /// Wall-clock time of the start, in seconds and nanoseconds since 1970; taken where somebody observes the exchange.
+    /// Wall-clock time of the start, in seconds and nanoseconds since 1970; set only if the exchange is observed.
     public internal(set) var startedAt = WallTime(seconds: 0, nanoseconds: 0)
-    /// A connection was asked for and is awaited; 0 as soon as there is one.
+    /// A connection was requested and is awaited; 0 as soon as it exists.
     var connectAsked: Int64 = 0
-    /// The request waited for a connection: all that the endpoint may have were in use, or one was being made for many.
+    /// The request began to wait for a connection: the endpoint's maximum was in use, or one was being made for several requests.
     var queueStarted: Int64 = 0
     var queueEnded: Int64 = 0
-    /// The last attempt's steps. A connection that was there already has no first three.
+    /// The steps of the last attempt. With a reused connection the first three are 0.
     public internal(set) var resolveStarted: Int64 = 0
     public internal(set) var connectStarted: Int64 = 0
     public internal(set) var connected: Int64 = 0
-    /// The TLS handshake was done.
+    /// The TLS handshake finished.
     public internal(set) var secured: Int64 = 0
     public internal(set) var sendStarted: Int64 = 0
     public internal(set) var requestSent: Int64 = 0
     public internal(set) var firstByte: Int64 = 0
-    /// The response wares had waited for something, and the content went on.
+    /// The content continued after response wares had waited.
     var contentStarted: Int64 = 0
-    /// The attempt failed, or its response was discarded or was whole before the exchange ended; 0 while it goes on.
+    /// The attempt failed, its response was discarded, or its response was complete before the exchange ended; 0 while it runs.
     var attemptEnded: Int64 = 0
-    /// Why it failed.
+    /// Why the attempt failed.
     var attemptFault: GatewayError.Fault?
-    /// A pause began, after which the request is sent again.
+    /// A pause began before the request is sent again.
     var pauseStarted: Int64 = 0
     public internal(set) var ended: Int64 = 0
 
-    /// How often the request was sent inward again.
+    /// How many times the request was sent inward again.
     public internal(set) var replays = 0
-    /// The request's content grew over what is kept of it, so it could not be sent again.
+    /// The request's content exceeded the limit for kept content, so it could not be sent again.
     public internal(set) var outgrewKept = false
-    /// How many connections were tried.
+    /// The number of connections tried.
     public internal(set) var attempts = 0
     /// The connection upstream had served another request before.
     public internal(set) var isReused = false
-    /// Bytes of content that came from the client, and that were sent to it.
+    /// Bytes of content received from the client, and sent to it.
     public internal(set) var requestBytes = 0
     public internal(set) var responseBytes = 0
     /// Bytes of the response's content before filters, such as compression, changed it.
     public internal(set) var unfilteredBytes = 0
-    /// What each ware did, where somebody observes the exchange.
+    /// The actions of each ware, if the exchange is observed.
     var trail = WareTrail()
 
-    /// That of an exchange that has not begun.
+    /// The record of an exchange that has not begun.
     public init() {}
 
     mutating func reset() {
@@ -64,7 +64,7 @@ public struct ExchangeRecord: Sendable {
         if trail.labels != nil { trail.reset() }
     }
 
-    /// Forgets the steps of an attempt that another one follows.
+    /// Clears the steps of an attempt before another one follows.
     mutating func forgetAttempt() {
         connectAsked = 0
         queueStarted = 0
@@ -82,11 +82,11 @@ public struct ExchangeRecord: Sendable {
         isReused = false
     }
 
-    /// Whether a connection was asked for since the last attempt was forgotten.
+    /// Whether an attempt has begun since the last one was cleared.
     @inline(__always)
     var hasAttempt: Bool { connectAsked | queueStarted | resolveStarted | connectStarted | sendStarted != 0 }
 
-    /// A connection is there, or its making began at this time: what passed since it was asked for was a wait for others.
+    /// A connection is available, or its making began, at this time: the time since the request for it was a wait in the queue.
     mutating func endQueue(at time: Int64) {
         if time > connectAsked {
             queueStarted = connectAsked
@@ -95,8 +95,8 @@ public struct ExchangeRecord: Sendable {
         connectAsked = 0
     }
 
-    /// Ends the attempt under way, and the phase that is still open, at this time: by a fault if there is one. Does nothing if it
-    /// ended before. `isSending` says that some of the request was still to be sent.
+    /// Ends the current attempt and its open phase at this time, by a fault if there is one. Does nothing if the attempt
+    /// has ended. `isSending` says that part of the request was still unsent.
     mutating func endAttempt(at now: Int64, _ fault: GatewayError.Fault?, isSending: Bool) {
         guard attemptEnded == 0, hasAttempt else { return }
         attemptEnded = now
@@ -104,13 +104,13 @@ public struct ExchangeRecord: Sendable {
         if isSending, firstByte == 0 { requestSent = 0 }
     }
 
-    /// The response that was to be discarded goes on after all.
+    /// A response that was about to be discarded continues after all.
     mutating func resumeAttempt(at now: Int64) {
         attemptEnded = 0
         contentStarted = now
     }
 
-    /// Notes the phases of an attempt that another one may follow, where somebody observes, and forgets it.
+    /// Records the phases of an attempt that another may follow, if the exchange is observed, and clears it.
     mutating func keepAttempt(at now: Int64, endpoint: String?) {
         guard hasAttempt else { return }
         endAttempt(at: now, nil, isSending: false)
@@ -124,7 +124,7 @@ public struct ExchangeRecord: Sendable {
         forgetAttempt()
     }
 
-    /// The steps of another attempt, which goes on in place of the one that was kept or forgotten.
+    /// Continues with the steps of another attempt, in place of the recorded or cleared one.
     mutating func goOn(with other: ExchangeRecord) {
         connectAsked = other.connectAsked
         queueStarted = other.queueStarted
@@ -138,7 +138,7 @@ public struct ExchangeRecord: Sendable {
         isReused = other.isReused
     }
 
-    /// Notes the phases of an attempt beside this one, which has ended by a fault, or is not wanted any more.
+    /// Records the phases of a parallel attempt that ended by a fault or is no longer needed.
     mutating func note(
         _ other: ExchangeRecord, endedAt now: Int64, _ fault: GatewayError.Fault?, endpoint: String
     ) {
@@ -153,14 +153,14 @@ public struct ExchangeRecord: Sendable {
         }
     }
 
-    /// The pause before the next attempt is over, or was ended by a fault.
+    /// The pause before the next attempt has ended, or a fault ended it.
     mutating func endPause(at now: Int64, _ fault: GatewayError.Fault? = nil) {
         guard pauseStarted != 0 else { return }
         if trail.labels != nil { trail.add(phase(.backoff, pauseStarted, now, fault)) }
         pauseStarted = 0
     }
 
-    /// No connection was made; which step it came to is known by the fault.
+    /// The connection failed; the fault shows at which step.
     mutating func connectFailed(_ fault: GatewayError.Fault, failed: Int64) {
         let asked = connectAsked
         forgetAttempt()
@@ -178,33 +178,34 @@ public struct ExchangeRecord: Sendable {
         }
     }
 
-    /// The whole exchange, so far if it has not ended.
+    /// The duration of the whole exchange; until `now` if it has not ended.
     public func duration(until now: LoopInstant) -> Duration {
         .nanoseconds((ended == 0 ? now.nanoseconds : ended) - started)
     }
 
-    /// What each ware did, in the order that they answered; empty unless somebody observes the exchange.
+    /// The steps of the wares, in the order of their answers; empty unless the exchange is observed.
     public var wares: [WareStep] { trail.steps.map { WareStep($0, of: trail) } }
 
     // MARK: Phases
 
     /// A part of an attempt to get a response from upstream, in nanoseconds.
     public struct Phase: Sendable, Equatable {
-        /// `queue` for the wait for a connection that others use, `dns`, `connect`, `tls`, `send`, `firstByte`, `content`, or `backoff` for the pause before the request is sent again.
+        /// `queue` for the wait for a connection, `dns`, `connect`, `tls`, `send`, `firstByte`, `content`, or `backoff` for the pause
+        /// before the request is sent again.
         public let name: String
-        /// When it began, as the record's times are.
+        /// The start, in the unit of the record's times.
         public let started: Int64
         public let duration: Int64
-        /// Which time the request went inward, from 1; of a pause, the time that it comes before.
+        /// The number of the try, from 1; for a pause, the try that follows it.
         public let attempt: Int
-        /// Where an attempt went that another one followed, as `host:port`.
+        /// The endpoint as `host:port`, if another attempt followed this one.
         public let endpoint: String?
-        /// What ended it before it was complete.
+        /// The fault that ended the phase before it was complete.
         public let fault: GatewayError.Fault?
     }
 
-    /// The phases of all attempts, in order, the content of the last one once it has ended; of the last attempt only where nobody
-    /// observes the exchange.
+    /// The phases of all attempts, in order; the last content phase once it has ended. If the exchange is not observed, only
+    /// the last attempt.
     public var phases: [Phase] {
         (trail.phases + lastPhases).map { phase in
             Phase(
@@ -214,7 +215,7 @@ public struct ExchangeRecord: Sendable {
         }
     }
 
-    /// The phases of the last attempt. One that had not come to its end by itself has the fault that ended it.
+    /// The phases of the last attempt. A phase that was interrupted carries the fault that ended it.
     private var lastPhases: [WareTrail.Phase] {
         let end = attemptEnded > 0 ? attemptEnded : ended
         var phases: [WareTrail.Phase] = []
@@ -231,7 +232,7 @@ public struct ExchangeRecord: Sendable {
         add(.send, sendStarted, isSent ? requestSent : end, isOpen: !isSent)
         add(.firstByte, requestSent, firstByte > 0 ? firstByte : end, isOpen: firstByte == 0)
         let content = firstByte > 0 ? max(firstByte, contentStarted) : 0
-        // Nothing was waited for of a response that was discarded.
+        // A discarded response has no content phase unless time passed in it.
         if attemptEnded == 0 || attemptFault != nil || end > content { add(.content, content, end, isOpen: true) }
         return phases
     }

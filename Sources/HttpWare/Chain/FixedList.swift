@@ -1,6 +1,6 @@
-/// Elements that never change, read in place: an array's would be counted as references, each time.
+/// Elements that never change, read in place: each read of an array would count a reference.
 ///
-/// Unchecked: written in `init` only. Its owner frees it, and is held while it is read.
+/// Unchecked: written in `init` only. The owner frees the list, and must be alive while it is read.
 struct FixedList<Element: Sendable>: @unchecked Sendable {
     private let base: UnsafeMutablePointer<Element>
     let count: Int
@@ -20,7 +20,7 @@ struct FixedList<Element: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Gives each element up, then the memory: once, by the owner.
+    /// Calls `each` on every element, then frees the memory. Called once, by the owner.
     func free(_ each: (Element) -> Void) {
         for index in 0..<count { each(base[index]) }
         base.deinitialize(count: count)

@@ -1,19 +1,19 @@
 /// Lets the gateway ask further endpoints of a service while a request waits for its response. Set by a ware on the way inward.
 public struct Hedging {
-    /// How long the request waits for each endpoint until the next one is asked; `nil` if no other one is asked.
+    /// The wait for each endpoint before the next one is asked; `nil` if no other endpoint is asked.
     public let after: Duration?
-    /// The most further endpoints that are asked.
+    /// The maximum number of further endpoints.
     public let most: Int
-    /// Allows each of these attempts, and counts what becomes of them.
+    /// Permits each of these attempts, and receives its outcome.
     public let keeper: any HedgeKeeper
 
-    /// How many further endpoints were asked, the last time that the request went upstream.
+    /// The number of further endpoints asked since the request last went upstream.
     public internal(set) var asked = 0
-    /// Whether one of these gave the response.
+    /// Whether a further endpoint gave the response.
     public internal(set) var isWon = false
-    /// From when the request went upstream to the response; `nil` before there is one.
+    /// The time from sending the request upstream to the response; `nil` before the response.
     public internal(set) var responseTime: Duration?
-    /// When the request went upstream, in nanoseconds of the loop's clock; `nil` before it does.
+    /// When the request went upstream, in nanoseconds of the loop's clock; `nil` before that.
     var started: Int64?
 
     public init(after: Duration?, most: Int, keeper: any HedgeKeeper) {
@@ -22,7 +22,7 @@ public struct Hedging {
         self.keeper = keeper
     }
 
-    /// The request goes upstream.
+    /// Resets the counts: the request goes upstream.
     mutating func begin(at now: Int64) {
         asked = 0
         isWon = false
@@ -31,20 +31,20 @@ public struct Hedging {
     }
 }
 
-/// What a ware that hedges requests is asked and told. Called on the loop of the exchange.
+/// Controls the hedging of requests for a ware, and receives the outcomes. Called on the loop of the exchange.
 public protocol HedgeKeeper: AnyObject, Sendable {
-    /// Whether another endpoint may be asked now: called when one would be.
+    /// Whether another endpoint may be asked now. Called only when the gateway would ask one.
     func mayHedge(_ exchange: Exchange) -> Bool
-    /// An attempt that was allowed is over, or its response has begun.
+    /// A permitted attempt has ended, or its response has begun.
     func hedgeEnded(_ outcome: HedgeOutcome)
 }
 
-/// What became of a further attempt.
+/// The outcome of a further attempt.
 public enum HedgeOutcome: String, Sendable, CaseIterable {
     /// Its response was the first one.
     case won
-    /// Another response was the first one, or the exchange ended before there was any.
+    /// Another response was the first one, or the exchange ended before any response.
     case lost
-    /// It failed, or was answered with 502, 503 or 504, while another attempt was under way.
+    /// It failed, or was answered with 502, 503 or 504, while another attempt was running.
     case failed
 }

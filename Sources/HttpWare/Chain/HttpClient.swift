@@ -1,35 +1,35 @@
-/// Sends requests of the gateway's own, which no client asked for: to a token endpoint, for keys, for an introspection.
+/// Sends the gateway's own requests, without a client: to a token endpoint, for keys, for an introspection.
 ///
-/// Such a *side call* passes no chain, waits in no hold and counts against no limit of exchanges, so that what a request
-/// waits for can never wait for that request. What is built in is `SideCaller`; tests put a script in its place.
+/// Such a *side call* passes no chain, waits in no hold and counts against no limit of exchanges. So a request never waits for a
+/// call that waits for the request. The built-in implementation is `SideCaller`; tests use a scripted one.
 public protocol HttpClient: Sendable {
-    /// Sends a request for an absolute URI, its content at hand, and calls `completion` once, on this loop: with the
-    /// response, its content whole, whatever its status, or with what went wrong. Perhaps before this returns; not after the
-    /// call was cancelled.
+    /// Sends a request for an absolute URI, with its content in memory, and calls `completion` once, on this loop. The result is
+    /// the response of any status with its whole content, or the error. `completion` may run before this returns, but never after
+    /// the call was cancelled.
     ///
-    /// To be called on the thread of a loop.
+    /// Call this on the thread of a loop.
     @discardableResult
     func start(
         _ request: HttpRequest, limits: CallLimits, completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) -> any HttpCall
 }
 
-/// A call that is under way. Used on its loop's thread.
+/// A running call. Used on its loop's thread.
 public protocol HttpCall: AnyObject {
-    /// Gives the call up: nobody is told of its end.
+    /// Abandons the call: its completion is not called.
     func cancel()
 }
 
-/// What bounds a call of the gateway's own.
+/// The limits of a call of the gateway's own.
 public struct CallLimits: Sendable, Equatable {
-    /// From its beginning to the last byte of the response, redirects included.
+    /// From the start to the last byte of the response, redirects included.
     public var timeout: Duration
-    /// The most content of a response; more fails the call.
+    /// The maximum content of a response; a larger one fails the call.
     public var content: ByteCount
-    /// How many redirects of a GET or HEAD are followed. One that is not is a response like any other.
+    /// How many redirects of a GET or HEAD are followed. A further redirect is returned as the response.
     public var redirects: Int
-    /// Loopback, private, link-local and metadata addresses are refused, judged after resolution. Where a redirect leads to
-    /// another authority they always are.
+    /// Whether loopback, private, link-local and metadata addresses are refused, judged after resolution. After a redirect to
+    /// another authority they are always refused.
     public var deniesPrivate: Bool
 
     public init(
@@ -47,7 +47,7 @@ extension HttpClient {
     /// Sends a request and waits for the whole response. Throws a `GatewayError`, or `CancellationError` when the task is
     /// cancelled, which ends the call.
     ///
-    /// To be called by a task of a loop.
+    /// Call this from a task of a loop.
     public func send(_ request: HttpRequest, limits: CallLimits = CallLimits()) async throws -> HttpResponse {
         guard let loop = EventLoop.current else {
             throw GatewayError(.gateway, .internalError, "a call of the gateway's own begins on a loop")

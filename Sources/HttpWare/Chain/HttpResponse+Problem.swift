@@ -1,8 +1,8 @@
 extension HttpResponse {
     /// A short refusal for programs and people: `application/problem+json` with title, status and detail. RFC 9457.
     ///
-    /// The detail is one sentence without a full stop, and holds no secret. Further members may follow: RFC 9457 §3.2. On its way to
-    /// the client it gets the id of the exchange; a browser gets a page in its place.
+    /// The detail is one sentence without a full stop and holds no secret. Additional members are allowed: RFC 9457 §3.2. Before the
+    /// response reaches the client, the id of the exchange is added; a browser gets a page instead.
     public static func problem(
         _ status: HttpStatus, _ detail: String, also members: [(String, Json)] = []
     ) -> HttpResponse {
@@ -30,7 +30,7 @@ extension HttpResponse {
         status.reasonPhrase.isEmpty ? "Status \(status.code)" : status.reasonPhrase
     }
 
-    /// Tells which exchange was refused: in problem details, or in a page where the client prefers that. RFC 9110 §12.5.1.
+    /// Adds the id of the exchange: to the problem details, or in a page if the client prefers HTML. RFC 9110 §12.5.1.
     mutating func presentProblem(to request: borrowing HttpRequest, id: String) {
         guard let problem, let bytes = content.bytes else { return }
         self.problem = nil
@@ -39,7 +39,7 @@ extension HttpResponse {
             fields.set(HttpResponse.pageType)
             content = .bytes(HttpResponse.page(status, problem, host: request.authority?.description, id: id))
         } else {
-            // It ends with a brace and a line feed.
+            // The JSON ends with a brace and a line feed.
             content = .bytes(bytes.dropLast(2) + Array(",\"id\":\(id.jsonString)}\n".utf8))
         }
     }

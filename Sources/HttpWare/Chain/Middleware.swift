@@ -1,6 +1,6 @@
 /// A step a request takes before it goes upstream.
 ///
-/// One instance serves every request of every loop at once, so what changes in it must guard itself. `handle` is called on
+/// One instance serves the requests of all loops at once, so it must guard its mutable state. `handle` is called on
 /// the loop of the exchange and must not block.
 public protocol Middleware: Ware {
     /// Decides about the request, and may change it. A ware throws only when it cannot do its work; a refusal is an abort.
@@ -14,28 +14,28 @@ public protocol Postware: Ware {
     func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer
 }
 
-/// What middlewares and postwares share.
+/// The common part of middlewares and postwares.
 public protocol Ware: Sendable {
     /// How much of the message's content the ware needs to see. Read once, when the chain is made.
     var contentNeed: ContentNeed { get }
-    /// How much of the response's content the response half of a two-sided ware needs: nothing or `.whole`. Without its own
-    /// declaration a ware that needs the whole content of requests needs that of responses, too. Read once, when the chain is made.
+    /// How much of the response's content the response half of a two-sided ware needs: `.none` or `.whole`. By default, a ware
+    /// that needs the whole content of requests needs that of responses, too. Read once, when the chain is made.
     var responseContentNeed: ContentNeed { get }
-    /// Whether the exchange goes on unchanged when the ware throws: telemetry and caches do, security does not.
+    /// Whether the exchange continues unchanged when the ware throws: true for telemetry and caches, false for security.
     var failsOpen: Bool { get }
-    /// Whether the response half may answer `.replay`: only then the request is kept as it was.
+    /// Whether the response half may answer `.replay`; only then is the original request kept.
     var mayReplay: Bool { get }
-    /// Whether the ware remembers something from one exchange to the next, which is lost with the instance.
+    /// Whether the ware keeps state between exchanges, which is lost with the instance.
     var holdsState: Bool { get }
-    /// The statuses of the responses that the postware, or the response half, has something to do with: with another one a
-    /// response passes it by, and it is not asked. Read once, when the chain is made.
+    /// The response statuses that the postware, or the response half, handles: it does not run for other statuses. Read once,
+    /// when the chain is made.
     var responseStatuses: StatusSet { get }
-    /// Whether the middleware may bind requests to the authority that they have (`Exchange.bindAuthority`). Read once, when the
-    /// chain is made.
+    /// Whether the middleware may bind requests to their authority (`Exchange.bindAuthority`). Read once, when the chain is
+    /// made.
     var bindsAuthority: Bool { get }
-    /// Whether the middleware may give requests another authority. The checks of a configuration ask for it.
+    /// Whether the middleware may give requests another authority. Used by the checks of a configuration.
     var changesAuthority: Bool { get }
-    /// Where the ware stands when nobody gives it another place.
+    /// The ware's default place in a joined chain.
     var order: WareOrder { get }
 }
 
@@ -51,23 +51,23 @@ extension Ware {
     public var order: WareOrder { .middle }
 }
 
-/// What a middleware decides.
+/// A middleware's decision.
 public enum Verdict {
-    /// On to the next middleware, or upstream after the last.
+    /// Continue with the next middleware, or upstream after the last.
     case pass
-    /// Nothing goes upstream; this response starts its way back.
+    /// Send nothing upstream; this response starts its way back.
     indirect case abort(with: HttpResponse)
     /// Finish asynchronously, on this loop, then decide.
     indirect case wait(Continuing<HttpRequest, Verdict>)
 }
 
-/// What a postware, or a ware's response half, decides.
+/// The decision of a postware, or of a ware's response half.
 public enum Answer {
-    /// On to the next.
+    /// Continue with the next postware or response half.
     case pass
-    /// This response goes on in place of the one at hand.
+    /// Replace the current response by this one.
     indirect case replace(with: HttpResponse)
-    /// Response halves only: send the request inward again, as it was when it left this ware, after so long.
+    /// Response halves only: wait for the duration, then send the request inward again, as it was when it left this ware.
     indirect case replay(after: Duration)
     /// Finish asynchronously, on this loop, then decide.
     indirect case wait(Continuing<HttpResponse, Answer>)
@@ -75,11 +75,11 @@ public enum Answer {
 
 /// The rest of a decision, to be finished asynchronously on the loop of the exchange.
 ///
-/// The message is handed over for the time of the wait, and taken back with every change. A deadline, or a client that
+/// The message is handed over during the wait, and returned with all changes. A deadline, or a client that
 /// leaves, cancels the task; its answer is then dropped.
 public struct Continuing<Message, Decision> {
     let finish: (inout Message, Exchange) async throws -> Decision
-    /// What is waited for instead, without a task.
+    /// Waits without a task, in place of `finish`.
     let hold: ExchangeHold?
 
     public init(_ finish: @escaping (inout Message, Exchange) async throws -> Decision) {
@@ -89,7 +89,7 @@ public struct Continuing<Message, Decision> {
 }
 
 extension Continuing {
-    /// The same, and behind it another step decides about its decision.
+    /// The same wait, followed by a step that may change its decision.
     public func then(
         _ next: @escaping (inout Message, Exchange, Decision) throws -> Decision
     ) -> Continuing {
@@ -101,7 +101,7 @@ extension Continuing {
         }
     }
 
-    /// Whether something is waited for without a task.
+    /// Whether the wait is a hold, without a task.
     public var isHold: Bool { hold != nil }
 }
 
@@ -126,8 +126,8 @@ extension Answer {
     }
 }
 
-/// A middleware that is written as one `async` function. Every request pays for a task: prefer `Middleware` where most
-/// decisions are at hand.
+/// A middleware that is written as one `async` function. Every request costs a task: prefer `Middleware` if most
+/// decisions need no wait.
 public protocol AsyncMiddleware: Middleware {
     /// Decides about the request, and may await. Runs on the loop of the exchange.
     func handle(_ request: inout HttpRequest, in exchange: Exchange) async throws -> Verdict
@@ -139,7 +139,7 @@ extension AsyncMiddleware {
     }
 }
 
-/// A postware that is written as one `async` function. Every response pays for a task.
+/// A postware that is written as one `async` function. Every response costs a task.
 public protocol AsyncPostware: Postware {
     /// Decides about the response, and may await. Runs on the loop of the exchange.
     func handle(_ response: inout HttpResponse, in exchange: Exchange) async throws -> Answer
@@ -153,21 +153,21 @@ extension AsyncPostware {
 
 /// How much of a message's content a ware needs to see.
 public enum ContentNeed: Sendable, Equatable {
-    /// The ware is asked before the content is there, which streams past; it can add a `ContentFilter`.
+    /// The ware runs before the content arrives. The content streams past; the ware can add a `ContentFilter`.
     case none
-    /// All of it before the ware is asked; more than this many bytes refuses the exchange.
+    /// The ware runs when all content is available; more than this many bytes refuses the exchange.
     case whole(upTo: Int)
-    /// It streams on, and one copy of at most this many bytes is kept for a replay.
+    /// The content streams on, and one copy of at most this many bytes is kept for a replay.
     case kept(upTo: Int)
-    /// The ware is asked when all of the request's content is there, when 1 MiB of it is, or when its client pauses: see
+    /// The ware runs when the request's content is complete, when 1 MiB has arrived, or when the client pauses: see
     /// `Exchange.beginningOfContent`. The rest streams on. Middlewares only.
     case beginning
-    /// All of it before the ware is asked if it has no more than this many bytes and comes without a pause; else it streams on. Of a
-    /// request, `Exchange.beginningOfContent` is that content.
+    /// The ware runs when all content is available, if that has at most this many bytes and comes without a pause. Otherwise it streams
+    /// on. For a request, `Exchange.beginningOfContent` gives the content.
     case ifWhole(upTo: Int)
 }
 
-/// The place of a ware among those of a joined chain: a stable sort, in both directions together.
+/// A ware's place in a joined chain. Applied by a stable sort, in both directions together.
 public enum WareOrder: String, Sendable, CaseIterable, Comparable, OptionWord {
     case first, early, middle, late, last
 

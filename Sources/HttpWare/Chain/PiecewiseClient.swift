@@ -1,28 +1,28 @@
-/// A client that takes the content of requests, and brings that of responses, in pieces. Used on its loop's thread.
+/// A client that streams the content of requests and responses in pieces. Used on its loop's thread.
 package protocol PiecewiseClient: HttpClient {
-    /// Begins a request, whose content follows. What comes of it is told to the receiver, until the call is cancelled.
+    /// Begins a request, whose content follows. The receiver gets all events until the call is cancelled.
     func open(_ request: HttpRequest, receiver: any PiecewiseReceiver) -> any PiecewiseCall
 }
 
-/// A request that such a client has under way.
+/// A running request of such a client.
 package protocol PiecewiseCall: HttpCall {
-    /// Gives a piece of the request's content, and answers whether the client wants more. If not, it says so later: `contentWanted`.
+    /// Supplies a piece of the request's content. Returns whether the client wants more; if not, `contentWanted` follows later.
     func supply(_ bytes: UnsafeRawBufferPointer) -> Bool
-    /// The request's content is whole.
+    /// Ends the request's content.
     func finish()
-    /// No more of the response can be taken now.
+    /// Pauses the response's content.
     func pause()
-    /// It can again.
+    /// Continues the response's content.
     func resume()
 }
 
-/// Who is told what comes of a request: the head of the response once, its content, and the end; or a failure, after which nothing
-/// comes.
+/// Receives the events of a request: the head of the response once, its content, and the end; or a failure, which is the last
+/// event.
 package protocol PiecewiseReceiver: AnyObject {
     func started(_ response: HttpResponse)
     func received(_ bytes: [UInt8])
     func ended()
     func failed(_ error: GatewayError)
-    /// More of the request's content can be taken.
+    /// The client wants more of the request's content.
     func contentWanted()
 }

@@ -1,18 +1,18 @@
 /// A client that a certificate or a ware authenticated: a token's subject, a user, the name of a key. It stays in the exchange.
 ///
-/// What is stored for one principal is not for another, whatever wares took from the message: RFC 9111 §3.5.
+/// A response stored for one principal is not reused for another, even if wares removed the credentials: RFC 9111 §3.5.
 public final class Principal: Sendable {
-    /// How it was found out: the name of the ware, or `tls` for a certificate.
+    /// The means of authentication: the name of the ware, or `tls` for a certificate.
     public let method: String
-    /// Its name there, for people; may be empty, and two principals may have one name.
+    /// The principal's name, for people; may be empty, and two principals may share a name.
     public let name: String
-    /// What its token says, as texts: for `{jwt.CLAIM}`.
+    /// The claims of its token, as texts: for `{jwt.CLAIM}`.
     public let claims: [(name: String, text: String)]
-    /// Identifies this principal among all others, and is the same in every process. What is kept or counted for one principal
-    /// goes by this, never by the name alone.
+    /// Identifies this principal among all others, and is the same in every process. Stored responses and counts use this,
+    /// never the name alone.
     public let identity: Digest256
 
-    /// Without an `identity`, the method and the name are it: for a method whose names are unique.
+    /// Without an `identity`, it is made of the method and the name: for a method whose names are unique.
     public init(
         method: String, name: String, claims: [(name: String, text: String)] = [], identity: Digest256? = nil
     ) {
@@ -22,26 +22,26 @@ public final class Principal: Sendable {
         self.identity = identity ?? Digest256(of: [method, name])
     }
 
-    /// The one that a verified certificate of a client names.
+    /// The principal of a client's verified certificate.
     convenience init(certificate: TlsClientIdentity) {
         self.init(
             method: "tls", name: certificate.subject.isEmpty ? certificate.alternativeNames : certificate.subject,
             identity: certificate.digest)
     }
 
-    /// The text of a claim of the token; `nil` when it has none of that name.
+    /// The text of a claim of the token; `nil` without that claim.
     public func claim(_ name: String) -> String? { claims.first { $0.name == name }?.text }
 }
 
 extension Exchange {
-    /// Remembers a principal of the request. The same one, from an earlier try of this exchange, is replaced.
+    /// Adds a principal of the request. The same principal from an earlier try of this exchange is replaced.
     public func authenticated(as principal: Principal) {
         guard !principals.isEmpty else { return principals.append(principal) }
         principals.removeAll { $0.identity == principal.identity }
         principals.append(principal)
     }
 
-    /// What the token of the client says: the last one that was accepted and has the claim.
+    /// A claim of the client's token. If several tokens were accepted, the last one with the claim counts.
     public func claim(_ name: String) -> String? {
         for principal in principals.reversed() {
             if let text = principal.claim(name) { return text }

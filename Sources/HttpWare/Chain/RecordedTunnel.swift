@@ -1,11 +1,11 @@
-/// The tunnel that the requests of a connection are in, as it is kept with each of them: made once, without credentials.
+/// The tunnel of a connection's requests, as recorded with each of them: made once, without credentials.
 public final class RecordedTunnel: Sendable {
     /// The host that the requests go to: in lower case without a trailing dot, an IPv6 address in brackets.
     public let host: String
     public let port: UInt16
-    /// The address that the CONNECT named, where the TLS handshake named the host.
+    /// The address that the CONNECT named, if the TLS handshake named the host.
     public let address: IPAddress?
-    /// The name of the principal that opened the tunnel; `nil` if no ware asked for credentials.
+    /// The name of the principal that opened the tunnel; `nil` if no ware required credentials.
     public let principal: String?
 
     init(host: String, port: UInt16, address: IPAddress?, principal: String?) {
@@ -15,6 +15,6 @@ public final class RecordedTunnel: Sendable {
         self.principal = principal
     }
 
-    /// How much memory it holds, about.
+    /// The approximate memory use in bytes.
     var bytes: Int { 96 + host.utf8.count + (principal?.utf8.count ?? 0) }
 }

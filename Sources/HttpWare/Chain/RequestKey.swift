@@ -1,11 +1,11 @@
-/// What tells those apart who have a limit each.
+/// Groups requests, for limits per group.
 ///
-/// Who has none of it – no address, no such field or two of them, no such claim – shares one limit with all others of that kind.
+/// Requests that lack the key share one limit: those without an address, with no such field or two of them, or without the claim.
 ///
 /// A field or a cookie is read as it stands at the key's place in the chain. If an earlier ware accepted it as a credential and
-/// took it away, the accepted value counts. A field that a ware set is read as set, never as received.
+/// removed it, the accepted value counts. A field that a ware set is read as set, never as received.
 public enum RequestKey: Sendable, Hashable {
-    /// The client's address, as the listener's `trustedProxies` make it known; of IPv6 the upper 64 bits.
+    /// The client's address, with `trustedProxies` of the listener taken into account; for IPv6 the upper 64 bits.
     case ip
     /// The value of a field.
     case header(FieldName)
@@ -13,14 +13,14 @@ public enum RequestKey: Sendable, Hashable {
     case cookie(String)
     /// A claim of the token that a ware before this one accepted.
     case claim(String)
-    /// Who asks: as the last ware before this one made sure, else by the client's certificate.
+    /// The principal that the last authenticating ware found, else that of the client's certificate.
     case principal
     /// The route's name.
     case route
-    /// All of these together: another one for each combination.
+    /// All of these together: each combination has its own limit.
     case all([RequestKey])
 
-    /// Gives what the request has of it, as bytes that are valid during the call only; `nil` for none.
+    /// Passes the key's value in the request, as bytes that are valid during the call only; `nil` if it is missing.
     @inline(__always)
     private func withBytes<Result>(
         _ request: borrowing HttpRequest, _ exchange: Exchange, _ body: (UnsafeRawBufferPointer?) -> Result
@@ -47,7 +47,7 @@ public enum RequestKey: Sendable, Hashable {
         }
     }
 
-    /// Gives what the request has of each part, as bytes that are valid during the call only; `nil` for none.
+    /// Passes the value of each part, as bytes that are valid during the call only; `nil` if it is missing.
     @inline(__always)
     private func forEachPart(
         _ request: borrowing HttpRequest, _ exchange: Exchange, _ body: (UnsafeRawBufferPointer?) -> Void
@@ -61,15 +61,14 @@ public enum RequestKey: Sendable, Hashable {
         return text.withUTF8 { body(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Whether the request has the key; of several, one of them.
+    /// Whether the request has the key; for a list, at least one part.
     func isGiven(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Bool {
         var isGiven = false
         forEachPart(request, exchange) { bytes in if bytes != nil { isGiven = true } }
         return isGiven
     }
 
-    /// A number for the key of a request: another one for another key, as far as nobody can make it come otherwise on purpose (SipHash with
-    /// a random seed of the process).
+    /// A hash of the request's key. Clients cannot provoke collisions: it is SipHash with a random seed of the process.
     public func number(_ request: borrowing HttpRequest, _ exchange: Exchange) -> UInt64 {
         guard case .ip = self, !exchange.isPeerTrusted else { return hash(request, exchange) }
         return exchange.connection.peerNumber { hash(request, exchange) }
@@ -79,14 +78,14 @@ public enum RequestKey: Sendable, Hashable {
         var hasher = Hasher()
         forEachPart(request, exchange) { bytes in
             if let bytes { hasher.combine(bytes: bytes) }
-            // So that no part looks like two, and none that is empty like one that is not there.
+            // The count keeps one part from looking like two, and an empty part from looking like a missing one.
             hasher.combine(bytes?.count ?? -1)
         }
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
-    /// The same number in every process and after every start, so that two gateways agree on it: for consistent hashing. Who chooses
-    /// its own key can choose this number too.
+    /// A hash that is the same in every process, so that two gateways agree on it: for consistent hashing. A client that can choose
+    /// its key can also choose this hash.
     func stableNumber(_ request: borrowing HttpRequest, _ exchange: Exchange) -> UInt64 {
         var hash = StableHash()
         let hasParts = if case .all = self { true } else { false }
@@ -97,18 +96,18 @@ public enum RequestKey: Sendable, Hashable {
         return hash.value
     }
 
-    /// A digest of the key of a request, the same in every gateway: for those that count together.
+    /// A digest of the request's key, the same in every gateway: for limits that several gateways share.
     public func digest(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Digest256 {
         let none = UnsafeRawBufferPointer(start: nil, count: 0)
         var digest = Digest256(of: none)
         forEachPart(request, exchange) { bytes in
-            // What is there is of a kind of its own, so that nothing else looks like what is not.
+            // Present and missing parts have different kinds, so that no value looks like a missing one.
             digest = digest.followed(by: bytes ?? none, kind: bytes == nil ? 0 : 1)
         }
         return digest
     }
 
-    /// The key for people; of a field or a cookie only its name, for its value may be a credential.
+    /// The key for people. For a field or a cookie only its name, because the value may be a credential.
     public func text(_ exchange: Exchange) -> String {
         switch self {
         case .ip: exchange.client.map { "\($0.subscriber)" + ($0.unmapped.isIPv4 ? "" : "/64") } ?? "no address"
@@ -121,7 +120,7 @@ public enum RequestKey: Sendable, Hashable {
         }
     }
 
-    /// The kind of key in a word; of several with `+` between them.
+    /// The kind of key as one word; several are joined by `+`.
     public var word: String {
         switch self {
         case .ip: "ip"
@@ -134,7 +133,7 @@ public enum RequestKey: Sendable, Hashable {
         }
     }
 
-    /// The keys that are looked at together: this one alone, or the members of a list.
+    /// The parts of the key: this key alone, or the members of a list.
     public var parts: [RequestKey] { if case .all(let keys) = self { keys } else { [self] } }
 }
 
@@ -175,13 +174,13 @@ extension RequestKey: OptionUnion {
 }
 
 extension OptionsReader {
-    /// Reads what tells requests apart: a key, or a list of them.
+    /// Reads a key, or a list of keys.
     public mutating func readKey(_ key: String, into value: inout RequestKey, doc: String = "") {
         read(key, into: &value, doc: doc)
         checkKey(key)
     }
 
-    /// Reads what tells requests apart, where nothing may do so.
+    /// Reads an optional key, or list of keys.
     public mutating func readKey(_ key: String, into value: inout RequestKey?, doc: String = "") {
         read(key, into: &value, doc: doc)
         checkKey(key)

@@ -1,4 +1,4 @@
-/// Where a request comes from, as far as a match asks for it.
+/// The client's side of a request, as far as a match needs it.
 public protocol RequestSource {
     /// The client's address, behind `trustedProxies`; `nil` for a client without one.
     var client: IPAddress? { get }
@@ -8,16 +8,16 @@ public protocol RequestSource {
 
 extension Exchange: RequestSource {}
 
-/// A source of which nothing is known but the request: no condition on the client's address holds.
+/// A source without any knowledge beyond the request: no condition on the client's address holds.
 struct UnknownSource: RequestSource {
     var client: IPAddress? { nil }
     func clientScheme(of request: HttpRequest) -> String { request.scheme }
 }
 
 extension RequestMatch {
-    /// Whether the request is one that is asked for, as it is now or as received. Throws when a pattern runs into its limit.
+    /// Whether the request matches, as it is now or as received. Throws if a pattern reaches its match limit.
     ///
-    /// `judge` answers for the response; where it does not know, and the answer depends on it, `nil` is the result.
+    /// `judge` decides for the response. If it cannot, and the result depends on the response, the result is `nil`.
     func truth(
         of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false,
         _ judge: (ResponseMatch) throws(Pattern.LimitReached) -> Bool? = { _ in nil }
@@ -52,15 +52,15 @@ extension RequestMatch {
         return isUnknown ? nil : false
     }
 
-    /// Whether the request is one that is asked for, where nothing is asked of a response.
+    /// Whether the request matches, for a match without tests of the response.
     func matches(
         _ request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
     ) throws(Pattern.LimitReached) -> Bool {
         try truth(of: request, from: source, asReceived: asReceived) ?? false
     }
 
-    /// Whether method, host, path and query are those that are asked for, as they are now or as received.
-    /// Path and query never match CONNECT. Throws when a pattern runs into its limit.
+    /// Whether method, host, path and query match, as they are now or as received.
+    /// Path and query never match CONNECT. Throws if a pattern reaches its match limit.
     public func matchesTarget(
         of request: HttpRequest, asReceived: Bool = false
     ) throws(Pattern.LimitReached) -> Bool {
@@ -70,7 +70,7 @@ extension RequestMatch {
         return try matchesQuery(of: request, asReceived: asReceived)
     }
 
-    /// Whether all holds but method, host and path.
+    /// Whether everything matches except method, host and path, which are not tested.
     func matchesBeyondPath(
         _ request: HttpRequest, from source: some RequestSource
     ) throws(Pattern.LimitReached) -> Bool {
@@ -87,13 +87,13 @@ extension RequestMatch {
 
     // MARK: One key
 
-    /// Whether the method is one of those that are asked for.
+    /// Whether the method is one of `methods`.
     @inline(__always)
     func matchesMethod(of request: HttpRequest, asReceived: Bool = false) -> Bool {
         methods.isEmpty || methods.contains(asReceived ? request.receivedMethod : request.method)
     }
 
-    /// Whether the host, with its port, is one of those that are asked for.
+    /// Whether the host, with its port, matches one of `hosts`.
     @inline(__always)
     func matchesHost(of request: HttpRequest, asReceived: Bool = false) -> Bool {
         guard !hosts.isEmpty else { return true }
@@ -101,7 +101,7 @@ extension RequestMatch {
         return request.withHost(asReceived: asReceived) { host in hosts.contains { $0.matches(host, port: port) } }
     }
 
-    /// Whether the path is one of those that are asked for; that of CONNECT is none.
+    /// Whether the path matches one of `paths` or `pathExpressions`; CONNECT has no path.
     @inline(__always)
     func matchesPath(of request: HttpRequest, asReceived: Bool = false) throws(Pattern.LimitReached) -> Bool {
         if paths.isEmpty, pathExpressions.isEmpty { return true }
@@ -118,7 +118,7 @@ extension RequestMatch {
         return false
     }
 
-    /// Whether all parameters that are asked for are there, each with one of its values, as `QueryParameters` reads them;
+    /// Whether every parameter of `query` is present with one of its values, as `QueryParameters` reads them;
     /// CONNECT has none.
     @inline(__always)
     func matchesQuery(of request: HttpRequest, asReceived: Bool = false) throws(Pattern.LimitReached) -> Bool {
@@ -129,7 +129,7 @@ extension RequestMatch {
         return true
     }
 
-    /// Whether all fields that are asked for are there, each with one of its values.
+    /// Whether every field of `headers` is present with one of its values.
     func matchesHeaders(of request: HttpRequest, asReceived: Bool = false) throws(Pattern.LimitReached) -> Bool {
         guard !headers.isEmpty else { return true }
         if asReceived {
@@ -141,7 +141,7 @@ extension RequestMatch {
         return true
     }
 
-    /// Whether all cookies that are asked for are there, each with one of its values. RFC 6265 §4.2.1.
+    /// Whether every cookie of `cookies` is present with one of its values. RFC 6265 §4.2.1.
     func matchesCookies(of request: HttpRequest, asReceived: Bool = false) throws(Pattern.LimitReached) -> Bool {
         guard !cookies.isEmpty else { return true }
         let fields = asReceived ? request.fields.received : request.fields
@@ -149,14 +149,14 @@ extension RequestMatch {
         return true
     }
 
-    /// Whether the client is in one of the networks that are asked for.
+    /// Whether the client's address is in one of the networks in `clients`.
     func matchesClient(_ source: some RequestSource) -> Bool {
         guard !clients.isEmpty else { return true }
         guard let client = source.client else { return false }
         return clients.contains { $0.contains(client) }
     }
 
-    /// Whether the client's scheme is one of those that are asked for; CONNECT has none.
+    /// Whether the client's scheme is one of `schemes`; CONNECT has none.
     func matchesScheme(of request: HttpRequest, from source: some RequestSource) -> Bool {
         guard !schemes.isEmpty else { return true }
         guard request.target.form != .authority else { return false }
@@ -168,7 +168,7 @@ extension RequestMatch {
 // MARK: Values
 
 extension HttpFields {
-    /// Whether a line of that name has one of the values.
+    /// Whether a line with that name has one of the wanted values.
     public func matches(_ name: FieldName, _ wanted: [ValueMatch]) throws(Pattern.LimitReached) -> Bool {
         guard contains(name) else { return false }
         return try wanted.match(anyOf: values(of: name))
@@ -176,7 +176,7 @@ extension HttpFields {
 }
 
 extension ValueMatch {
-    /// Whether this is the value. Throws when a pattern runs into its limit: then neither is known.
+    /// Whether the value matches. Throws if a pattern reaches its match limit, so that the result is unknown.
     public func matches(_ value: String) throws(Pattern.LimitReached) -> Bool {
         switch self {
         case .exactly(let wanted): return wanted == value
@@ -188,7 +188,7 @@ extension ValueMatch {
 }
 
 extension [ValueMatch] {
-    /// Whether one of the values is one of these.
+    /// Whether at least one of the values matches one of these.
     fileprivate func match(anyOf values: [String]) throws(Pattern.LimitReached) -> Bool {
         for value in values {
             for wanted in self where try wanted.matches(value) { return true }
@@ -198,7 +198,7 @@ extension [ValueMatch] {
 }
 
 extension QueryParameters {
-    /// Whether there is a parameter of that name with one of the values.
+    /// Whether a parameter with that name has one of the wanted values.
     func contains(_ name: String, _ wanted: [ValueMatch]) throws(Pattern.LimitReached) -> Bool {
         var place = start
         while let parameter = next(from: &place) {
@@ -217,7 +217,7 @@ extension QueryParameters {
 }
 
 extension Pattern {
-    /// What `matches` answers or throws: closures that lend bytes throw no error of a certain type.
+    /// The result of `matches` as a value: closures that lend bytes cannot throw a typed error.
     fileprivate func result(for subject: UnsafeRawBufferPointer) -> Result<Bool, LimitReached> {
         do throws(LimitReached) {
             return .success(try matches(subject))
@@ -235,14 +235,14 @@ extension HttpRequest {
         return target.bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[part.range])) }
     }
 
-    /// The bytes of the normal path, valid during the call.
+    /// The bytes of the normalised path, valid during the call.
     @inline(__always)
     func withPath<Result>(asReceived: Bool, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         let part = asReceived ? target.receivedNames.path : target.path
         return target.bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[part.range])) }
     }
 
-    /// The parameters of the query, valid as long as the request.
+    /// The parameters of the query, valid while the request exists.
     fileprivate func queryParameters(asReceived: Bool) -> QueryParameters {
         let names = target.receivedNames
         if asReceived { return QueryParameters(target.bytes, names.hasQuery ? names.query.range : 0..<0) }

@@ -1,5 +1,5 @@
 extension RequestMatch {
-    /// What a request lacks to be the one that is asked for.
+    /// The part of a match that a request does not meet.
     public enum Mismatch: Sendable, Equatable {
         case method, host, path
         /// The field of that name.
@@ -9,13 +9,13 @@ extension RequestMatch {
         /// The cookie of that name.
         case cookie(String)
         case client, scheme
-        /// It meets a member of `not`, counted from 0.
+        /// The request meets this member of `not`, counted from 0.
         case not(Int)
-        /// It meets no member of `any`.
+        /// The request meets no member of `any`.
         case any
     }
 
-    /// The first of the keys that a request does not hold to; `nil` where it holds to all. Throws when a pattern runs into its limit.
+    /// The first part that the request does not meet; `nil` if it matches. Throws if a pattern reaches its match limit.
     public func mismatch(
         with request: HttpRequest, from source: some RequestSource
     ) throws(Pattern.LimitReached) -> Mismatch? {

@@ -1,4 +1,4 @@
-/// Who made a response.
+/// The maker of a response.
 public enum Responder: Sendable, Equatable {
     /// The origin server.
     case upstream
@@ -6,12 +6,12 @@ public enum Responder: Sendable, Equatable {
     case cache
     /// The ware with this label.
     case ware(String)
-    /// The gateway itself: an error, or no route.
+    /// The gateway itself: after an error, or without a route.
     case gateway
-    /// The gateway, which accepted a CONNECT and reads what comes in its tunnel.
+    /// The gateway, which accepted a CONNECT and intercepts its tunnel.
     case interception
 
-    /// The word that conditions and logs use.
+    /// The name in conditions and logs.
     public var name: String {
         switch self {
         case .upstream: "upstream"
@@ -29,6 +29,6 @@ public enum ExchangeEnd: Sendable, Equatable {
     case completed
     /// The response was cut off after its head had gone out.
     case cutOff
-    /// The client went away before it had the response.
+    /// The client left before it had the response.
     case clientLeft
 }

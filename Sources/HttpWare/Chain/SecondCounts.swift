@@ -1,8 +1,8 @@
 public import Synchronization
 
-/// How many there were in each of the last 512 seconds, and how many of them were marked. From any thread, without a lock.
+/// Counts events in each of the last 512 seconds, and separately the marked ones. Safe to use from any thread, without a lock.
 ///
-/// Each second is one word: 24 bits that tell which round of 512 seconds it is of, then 20 bits for each of the two numbers, which stop
+/// Each second is one 64-bit value: 24 bits for its round of 512 seconds, then 20 bits for each of the two counts. Counts stop
 /// at about a million.
 public final class SecondCounts: Sendable {
     /// A sum over some seconds.
@@ -16,7 +16,7 @@ public final class SecondCounts: Sendable {
         }
     }
 
-    /// The most seconds that can be looked back.
+    /// The longest span that `sum` covers, in seconds.
     public static let most = 512
 
     @usableFromInline let cells: InlineArray<512, Atomic<UInt64>> = InlineArray { _ in Atomic(0) }
@@ -26,7 +26,7 @@ public final class SecondCounts: Sendable {
 
     public init() {}
 
-    /// Counts one in the present second: among all, marked, or both.
+    /// Adds one event in the current second: to all, to the marked ones, or to both.
     @inlinable
     public func add(all: Bool, marked: Bool, at now: LoopInstant) {
         let second = SecondCounts.second(now)
@@ -48,7 +48,7 @@ public final class SecondCounts: Sendable {
         }
     }
 
-    /// What was counted in the present second and those before it, so many together.
+    /// The counts of the last `seconds` seconds, including the current one.
     public func sum(last seconds: Int, at now: LoopInstant) -> Sum {
         let present = SecondCounts.second(now)
         var sum = Sum()
@@ -62,7 +62,7 @@ public final class SecondCounts: Sendable {
         return sum
     }
 
-    /// Forgets all.
+    /// Sets all counts to 0.
     public func clear() {
         for place in 0..<SecondCounts.most { cells[place].store(0, ordering: .relaxed) }
     }

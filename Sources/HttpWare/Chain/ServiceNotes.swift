@@ -1,23 +1,23 @@
 import Synchronization
 
-/// What the wares of all loops remember of one service: one note for each type that was ever asked for.
+/// The values that wares of all loops keep for one service: one note for each type.
 ///
-/// It lives as long as the service, over reloads that leave the service's definition as it is. Notes are never taken away; they are as
-/// many as there are types of them in the program. They are found without a lock.
+/// It lives as long as the service, also across reloads that leave the service's definition unchanged. Notes are never removed;
+/// there is at most one for each note type of the program. Lookups need no lock.
 public final class ServiceNotes: Sendable {
     /// The service's name in the configuration.
     public let name: String
-    /// It stands for every origin that clients ask for, which have nothing in common.
+    /// The service stands for every origin that clients ask for; these have nothing in common.
     public let isPassthrough: Bool
-    /// The names of its origin server; `nil` where clients choose it.
+    /// The names of the service's origin server; `nil` if clients choose it.
     let origin: OriginNames?
 
-    /// Whether it can be reached.
+    /// Whether the service can be reached.
     public let reachability = ServiceReachability()
-    /// How many requests it was asked for lately, each once however often it was sent. Counted by the driver.
+    /// The number of recent requests, each counted once even if it was sent several times. The driver counts them.
     public let requests = SecondCounts()
 
-    /// Held until this goes.
+    /// The first page; retained until `deinit`.
     private let first = Atomic<Unmanaged<Page>?>(nil)
 
     public convenience init(name: String, isPassthrough: Bool = false) {
@@ -30,7 +30,7 @@ public final class ServiceNotes: Sendable {
         self.isPassthrough = isPassthrough
     }
 
-    /// A note, and the page behind it. Never changed but for that page, which comes once.
+    /// A note and the link to the next page. Immutable except for the link, which is set once.
     private final class Page: Sendable {
         let key: ObjectIdentifier
         let note: any AnyObject & Sendable
@@ -42,18 +42,18 @@ public final class ServiceNotes: Sendable {
         }
     }
 
-    /// The note of that type, made when it is first asked for. From any thread.
+    /// The note of that type, created on first use. Safe to call from any thread.
     public func note<Note: ServiceNote>(_ type: Note.Type) -> Note { place(of: type).takeUnretainedValue() }
 
-    /// Where the note of that type is, for as long as this lives: made when it is first asked for. From any thread.
+    /// A reference to the note of that type, valid while this object lives; created on first use. Safe to call from any thread.
     @inlinable
     func place<Note: ServiceNote>(of type: Note.Type) -> Unmanaged<Note> {
         let place = find(ObjectIdentifier(type)) ?? add(ObjectIdentifier(type), Note())
-        // A note of that identity is of that type: a checked cast costs more than all else here.
+        // The key guarantees the type: a checked cast would cost more than everything else here.
         return place._withUnsafeGuaranteedRef { Unmanaged.passUnretained(unsafeDowncast($0, to: Note.self)) }
     }
 
-    /// The note of that type; `nil` where nobody asked for one so far. From any thread.
+    /// The note of that type; `nil` if none was created yet. Safe to call from any thread.
     public func noteIfMade<Note: ServiceNote>(_ type: Note.Type) -> Note? {
         find(ObjectIdentifier(type))?.takeUnretainedValue() as? Note
     }
@@ -62,7 +62,7 @@ public final class ServiceNotes: Sendable {
     func find(_ key: ObjectIdentifier) -> Unmanaged<AnyObject>? {
         var page = first.load(ordering: .acquiring)
         while let found = page {
-            // Nothing is retained on the way: pages stay as long as this does.
+            // Pages are not retained here: they live as long as this object.
             if found._withUnsafeGuaranteedRef({ $0.key == key }) {
                 return found._withUnsafeGuaranteedRef { Unmanaged.passUnretained($0.note) }
             }
@@ -71,10 +71,10 @@ public final class ServiceNotes: Sendable {
         return nil
     }
 
-    /// Adds a note; where another thread was faster, its note is the one.
+    /// Adds a note. If another thread was faster, its note is used.
     @usableFromInline
     func add(_ key: ObjectIdentifier, _ note: any AnyObject & Sendable) -> Unmanaged<AnyObject> {
-        let made = Unmanaged.passRetained(Page(key, note))  // released here below, or by deinit
+        let made = Unmanaged.passRetained(Page(key, note))  // released below, or by deinit
         var (isAdded, other) = first.compareExchange(
             expected: nil, desired: made, ordering: .acquiringAndReleasing)
         while !isAdded, let page = other?.takeUnretainedValue() {
@@ -97,7 +97,7 @@ public final class ServiceNotes: Sendable {
     }
 }
 
-/// Something that wares remember of a service. All loops share it, so it guards itself.
+/// A value that wares keep for a service. All loops share it, so it must guard itself.
 public protocol ServiceNote: AnyObject, Sendable {
     init()
 }

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Whether any endpoint of a service can be reached, and is well: for wares that wait until it is. Shared by all loops.
+/// Whether any endpoint of a service is reachable and healthy: for wares that wait for that. Shared by all loops.
 ///
-/// From any thread. To ask costs one atomic; a mutex guards changes and those who want to know of them.
+/// Safe to use from any thread. A query costs one atomic read; a mutex guards changes and the watchers.
 public final class ServiceReachability: Sendable {
     fileprivate struct State {
         var isUnreachable = false
@@ -12,16 +12,16 @@ public final class ServiceReachability: Sendable {
     }
 
     fileprivate let state = ThreadLock(State())
-    /// What the state says, to be asked without its mutex.
+    /// Caches whether the service is down, for reading without the mutex.
     private let isOut = Atomic(false)
 
     public init() {}
 
-    /// No connection can be made to any of its endpoints, or all of them failed their health checks.
+    /// Whether no endpoint accepts connections, or all of them failed their health checks.
     public var isDown: Bool { isOut.load(ordering: .relaxed) }
 
-    /// Calls `changed` with whether it is down: now, and whenever that changes, until the watch goes. Under a mutex: it must neither
-    /// block nor ask back.
+    /// Calls `changed` with the current state now and after every change, until the watch is released. The calls hold a mutex:
+    /// `changed` must neither block nor call back.
     public func watch(_ changed: @escaping @Sendable (_ isDown: Bool) -> Void) -> Watch {
         let number = state.withLock { state in
             state.taken += 1
@@ -32,7 +32,7 @@ public final class ServiceReachability: Sendable {
         return Watch(self, number)
     }
 
-    /// Somebody who wants to know; goes with this object.
+    /// A watcher's registration; releasing this object ends it.
     public final class Watch: Sendable {
         private let reachability: ServiceReachability
         private let number: Int
@@ -45,16 +45,16 @@ public final class ServiceReachability: Sendable {
         deinit {
             reachability.state.withLock { state in
                 state.watchers[number] = nil
-                // Nobody finds out any more when that is over.
+                // Without watchers, the driver no longer checks whether the endpoints are reachable again.
                 if state.watchers.isEmpty { reachability.change(&state) { $0.isUnreachable = false } }
             }
         }
     }
 
-    /// Somebody wants to know.
+    /// Whether there are watchers.
     var isWatched: Bool { state.withLock { !$0.watchers.isEmpty } }
 
-    /// No endpoint could be connected to. Answers whether that is news to somebody, who then wants to be told when it is over.
+    /// No endpoint accepted a connection. Returns true if watchers were told so; the caller must then check for the recovery.
     func failed() -> Bool {
         state.withLock { state in
             guard !state.watchers.isEmpty, !state.isUnreachable else { return false }
@@ -63,18 +63,18 @@ public final class ServiceReachability: Sendable {
         }
     }
 
-    /// A connection was made, or a response came.
+    /// A connection was made, or a response arrived.
     func reached() {
         guard isDown else { return }
         state.withLock { state in change(&state) { $0.isUnreachable = false } }
     }
 
-    /// All endpoints fail their health checks, or no longer.
+    /// Sets whether all endpoints fail their health checks.
     func setUnhealthy(_ isUnhealthy: Bool) {
         state.withLock { state in change(&state) { $0.isUnhealthy = isUnhealthy } }
     }
 
-    /// Whether no connection could be made, and none was since.
+    /// Whether the last attempt to connect failed at every endpoint.
     var isUnreachable: Bool { isDown && state.withLock { $0.isUnreachable } }
 
     fileprivate func change(_ state: inout State, _ body: (inout State) -> Void) {
@@ -88,7 +88,7 @@ public final class ServiceReachability: Sendable {
 }
 
 extension GatewayError.Fault {
-    /// Nobody is there: what a restart looks like from outside.
+    /// Whether no server answers the connection: a restarting server looks like this.
     public var isUnreachable: Bool {
         switch self {
         case .dnsError, .dnsTimeout, .destinationUnavailable, .connectionRefused, .connectionTimeout: true

@@ -1,4 +1,4 @@
-/// What a client is given with the response, so that it stays with its share.
+/// A field that is added to the response, so that the client keeps using the same share.
 struct ShareMark {
     let name: FieldName
     let value: [UInt8]

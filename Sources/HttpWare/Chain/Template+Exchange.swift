@@ -1,8 +1,8 @@
 extension Template {
-    /// The text with its placeholders filled in; one that has no value here is empty.
+    /// The text with its placeholders filled in; a placeholder without a value becomes empty.
     ///
-    /// Values are as received, still percent-encoded. Whether the bytes may stand where they land is judged by the one who
-    /// puts them there.
+    /// Values are as received, still percent-encoded. The caller checks whether the bytes are allowed where it puts
+    /// them.
     public func text(_ request: HttpRequest, in exchange: Exchange) -> String {
         if let fixedText { return String(decoding: fixedText, as: UTF8.self) }
         var result = ""
@@ -36,7 +36,7 @@ extension ContentTemplate {
         return content
     }
 
-    /// Appends a text so that it is no markup, in content and in quoted attributes of HTML.
+    /// Appends a text so that it contains no markup, for HTML content and quoted attributes.
     public static func appendHtml(_ value: String, to content: inout [UInt8]) {
         for byte in value.utf8 {
             switch byte {
@@ -51,14 +51,14 @@ extension ContentTemplate {
         }
     }
 
-    /// As JSON writes a text, without the quotes.
+    /// Appends a text as JSON writes it, without the quotes.
     private static func appendJson(_ value: String, to content: inout [UInt8]) {
         content += Json.text(value).text.utf8.dropFirst().dropLast()
     }
 }
 
 extension Placeholder {
-    /// The placeholder's value; empty when there is none.
+    /// The placeholder's value; empty if it is missing.
     public func value(_ request: HttpRequest, in exchange: Exchange) -> String {
         switch self {
         case .requestMethod: request.receivedMethod == .unread ? "" : request.method.name

@@ -1,4 +1,4 @@
-/// The error that a ware threw, as it was: for a client in the same process, to which it may mean something.
+/// The original error of a ware that threw: for a client in the same process, which may know its type.
 public struct ThrownByWare: ExchangeKey {
     public typealias Value = ThrownByWare
 

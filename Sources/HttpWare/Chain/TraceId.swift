@@ -11,7 +11,7 @@ public struct TraceId: Sendable, Hashable, CustomStringConvertible {
     /// 32 digits in lower case.
     public var description: String { TraceId.hex(high) + TraceId.hex(low) }
 
-    /// Sixteen digits in lower case.
+    /// 16 digits in lower case.
     public static func hex(_ number: UInt64) -> String {
         String(unsafeUninitializedCapacity: 16) { text in
             for place in 0..<16 {

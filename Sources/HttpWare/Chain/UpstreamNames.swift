@@ -1,18 +1,18 @@
-/// The names by which a request reaches its origin server: what a signature has to cover.
+/// The names by which a request reaches its origin server, as a signature must cover them.
 public struct UpstreamNames: Sendable, Equatable {
     /// The value of the `Host` field, or of `:authority`; empty if neither the request nor the service names one.
     public let authority: String
-    /// The path of the service's base URL, which goes before the request's: empty, or `/api`.
+    /// The path of the service's base URL, which precedes the request's path: empty, or `/api`.
     public let basePath: String
-    /// Whether the request goes by TLS.
+    /// Whether the request is sent over TLS.
     public let isSecure: Bool
 }
 
 /// The names of a service's origin server, as far as its definition fixes them.
 struct OriginNames: Sendable {
-    /// What goes into the `Host` field; `nil` leaves the client's.
+    /// The value for the `Host` field; `nil` keeps the client's.
     var host: String?
-    /// For requests that name no authority.
+    /// The authority for requests that name none.
     var fallback = ""
     var basePath = ""
     var isSecure = false
@@ -21,8 +21,8 @@ struct OriginNames: Sendable {
 }
 
 extension Exchange {
-    /// The names by which the request will reach the origin server. If the endpoints of the service have different authorities, the request
-    /// is given that of the first one, so that a signature is valid at whichever endpoint gets it.
+    /// The names by which the request will reach the origin server. If the endpoints have different authorities, the request
+    /// gets that of the first endpoint, so that a signature is valid at every endpoint.
     public func fixUpstreamNames(of request: inout HttpRequest) -> UpstreamNames {
         guard let notes = serviceNotes, !notes.isPassthrough, !goesByTarget, let origin = notes.origin else {
             return UpstreamNames(
@@ -39,7 +39,7 @@ extension Exchange {
 }
 
 extension HttpRequest {
-    /// What the `Host` field says if the service does not change it. RFC 9112 §3.2.2: an absolute target comes before the field.
+    /// The value of the `Host` field if the service does not change it. An absolute target overrides the field: RFC 9112 §3.2.2.
     fileprivate var sentHost: String? {
         if target.form == .absolute, !isAuthorityChanged { return authority?.description }
         return fields[.host] ?? authority?.description

@@ -1,10 +1,10 @@
-/// A middleware as the driver calls it: one indirect call, without a copy of the ware and without counting references.
+/// A middleware in the form that the driver calls: one indirect call, without copying the ware or counting references.
 ///
-/// Unchecked: it is made once and never changes; the ware is `Sendable`.
+/// Unchecked: it is immutable, and the ware is `Sendable`.
 struct MiddlewareCall: @unchecked Sendable {
     private let box: Unmanaged<MiddlewareBox>
 
-    /// Released by `free()`.
+    /// Boxes the ware; `free()` releases the box.
     init(_ ware: any Middleware) {
         func boxed(_ ware: some Middleware) -> MiddlewareBox { BoxOfMiddleware(ware) }
         box = Unmanaged.passRetained(boxed(ware))
@@ -12,7 +12,7 @@ struct MiddlewareCall: @unchecked Sendable {
 
     func free() { box.release() }
 
-    /// Asks the ware. Whoever frees the call has to be held meanwhile.
+    /// Runs the ware. The owner of this call must be alive meanwhile.
     @inline(__always)
     func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         try box._withUnsafeGuaranteedRef { try $0.handle(&request, in: exchange) }
@@ -23,7 +23,7 @@ struct MiddlewareCall: @unchecked Sendable {
 struct PostwareCall: @unchecked Sendable {
     private let box: Unmanaged<PostwareBox>
 
-    /// Released by `free()`.
+    /// Boxes the ware; `free()` releases the box.
     init(_ ware: any Postware) {
         func boxed(_ ware: some Postware) -> PostwareBox { BoxOfPostware(ware) }
         box = Unmanaged.passRetained(boxed(ware))
@@ -31,7 +31,7 @@ struct PostwareCall: @unchecked Sendable {
 
     func free() { box.release() }
 
-    /// Asks the ware. Whoever frees the call has to be held meanwhile.
+    /// Runs the ware. The owner of this call must be alive meanwhile.
     @inline(__always)
     func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
         try box._withUnsafeGuaranteedRef { try $0.handle(&response, in: exchange) }

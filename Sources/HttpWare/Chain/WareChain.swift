@@ -1,18 +1,18 @@
-/// One ware in a chain: the instance, and what the configuration says about it.
+/// One ware in a chain: the instance, and its settings in the configuration.
 public struct ChainEntry: Sendable {
     /// The ware.
     public let ware: any Ware
-    /// How logs, records and errors call it: its label, else its name.
+    /// The ware's name in logs, records and errors: its label, else the name of its type.
     public let label: String
-    /// When it runs; `nil` is always.
+    /// When the ware runs; `nil` means always.
     public let condition: Condition?
-    /// Decides beside the condition; `nil` is always.
+    /// An additional decision to the condition; `nil` means always.
     public let gate: (any EntryGate)?
-    /// Its place in the joined chain.
+    /// The ware's place in the joined chain.
     public let order: WareOrder
-    /// Where it was written.
+    /// The entry's place in the configuration.
     public let location: SourceLocation
-    /// Its options as they were written, secrets marked: for people to look at.
+    /// The options as written, with secrets marked: for display.
     public let options: ConfigNode
 
     public init(
@@ -29,54 +29,54 @@ public struct ChainEntry: Sendable {
     }
 }
 
-/// A chain as it runs: joined, sorted, and taken apart into flat arrays once, when the configuration is loaded.
+/// A chain in its final form: joined, sorted, and split into flat arrays once, when the configuration is loaded.
 public final class WareChain: Sendable {
     /// A ware on the request's way, and its response half if it has one.
     struct RequestStep: Sendable {
         let ware: MiddlewareCall
         let responseHalf: PostwareCall?
-        /// From the lowest to the highest status that the response half is asked about.
+        /// The range from the lowest to the highest status that the response half handles.
         let asked: ClosedRange<Int>?
         let condition: Condition?
         let gate: (any EntryGate)?
         let label: String
-        /// Content of the request that must be there before the ware is asked.
+        /// The amount of request content that must have arrived before the ware runs.
         let whole: Int?
-        /// Content of the response that must be there before the response half is asked.
+        /// The amount of response content that must have arrived before the response half runs.
         let halfWhole: Int?
-        /// The beginning of the request's content is waited for before the ware is asked.
+        /// The ware runs only when the start of the request's content has arrived.
         let needsBeginning: Bool
-        /// The same ware, if it edits content.
+        /// The ware as a content editor; `nil` if it edits no content.
         let editor: (any ContentEditor)?
         let failsOpen: Bool
         let mayReplay: Bool
-        /// Neither a condition nor a gate nor a need for content nor a replay: it is only asked.
+        /// The ware has no condition, gate, need for content or replay, so it only has to be called.
         let isPlain: Bool
-        /// This ware, or one before it, may bind requests to their authority.
+        /// This ware, or an earlier one, may bind requests to their authority.
         let watchesAuthority: Bool
-        /// Something is to be done when a request has passed the ware.
+        /// The driver has work to do when a request has passed the ware.
         let isMarked: Bool
     }
 
     /// A ware on the response's way.
     struct ResponseStep: Sendable {
         let ware: PostwareCall
-        /// From the lowest to the highest status that it is asked about.
+        /// The range from the lowest to the highest status that the ware handles.
         let asked: ClosedRange<Int>?
         let condition: Condition?
         let gate: (any EntryGate)?
         let label: String
         let whole: Int?
-        /// Content of the response that must be there before the ware is asked, if there is no more of it.
+        /// Response content up to this many bytes is collected before the ware runs; more streams on.
         let ifWhole: Int?
-        /// The same ware, if it edits content.
+        /// The ware as a content editor; `nil` if it edits no content.
         let editor: (any ContentEditor)?
         let failsOpen: Bool
-        /// Neither a condition nor a gate: it is asked about every response with its statuses.
+        /// The ware has no condition and no gate: it runs for every response with its statuses.
         let isUnconditional: Bool
     }
 
-    /// A ware that is told of ends.
+    /// A ware that handles the end of exchanges.
     struct Observer: Sendable {
         let ware: any ExchangeObserver
         let condition: Condition?
@@ -85,34 +85,34 @@ public final class WareChain: Sendable {
 
     let middlewares: FixedList<RequestStep>
     let postwares: FixedList<ResponseStep>
-    /// The request's content is kept up to so many bytes, so that it can be sent again.
+    /// The number of bytes of request content that are kept, so that it can be sent again.
     let kept: Int
     let hasReplays: Bool
-    /// A ware or a gate reads messages as people may see them.
+    /// A ware or a gate shows messages to people.
     let showsMessages: Bool
     let hasResponseHalves: Bool
-    /// A response half, or a postware, is asked about responses with some status.
+    /// Whether any response half or postware handles any status.
     var seesAnyResponse: Bool { hasResponseHalves || !postwares.isEmpty }
-    /// From the lowest to the highest status that any of them is asked about.
+    /// The range from the lowest to the highest status that any of them handles.
     let asked: ClosedRange<Int>?
-    /// A response half, or a postware, is asked about responses with that status.
+    /// Whether a response half or a postware may handle that status.
     @inline(__always)
     func seesResponses(_ status: HttpStatus) -> Bool { asked?.contains(status.code) ?? false }
-    /// The wares that decorate every response, with their places.
+    /// The wares that decorate every response, with their positions.
     let decorators: [(place: Int, ware: any ResponseDecorator, condition: Condition?)]
     let hasDecorators: Bool
-    /// The wares that are told when an exchange ends.
+    /// The wares that handle the end of an exchange.
     let observers: [Observer]
-    /// A ware asks for what each ware did.
+    /// A ware reads the other wares' actions.
     let observesWares: Bool
-    /// What the wares are called, for records.
+    /// The names of the wares, for records.
     let labels: ChainLabels
 
-    /// The entries in the order that they run.
+    /// The entries in running order.
     public let entries: (middlewares: [ChainEntry], postwares: [ChainEntry])
 
-    /// Sorts the entries by their order, stably. Throws the label of one that stands on the wrong side: a postware among
-    /// the middlewares, or a middleware – a two-sided one, too – among the postwares.
+    /// Sorts the entries by their order, stably. Throws the label of an entry on the wrong side: a postware among
+    /// the middlewares, or a middleware among the postwares, even if it is two-sided.
     public init(middlewares: [ChainEntry], postwares: [ChainEntry]) throws(WrongSide) {
         let before = middlewares.stablySorted()
         let after = postwares.stablySorted()
@@ -166,7 +166,7 @@ public final class WareChain: Sendable {
                 requestSteps.compactMap { $0.asked } + responseSteps.compactMap { $0.asked }
             ).bounds
         decorators = before.enumerated().compactMap { place, entry in
-            // A gate lets requests by that were seen.
+            // A gate can skip the ware for requests that it saw before.
             guard entry.gate == nil else { return nil }
             return (entry.ware as? any ResponseDecorator).map { (place, $0, entry.condition) }
         }
@@ -186,7 +186,7 @@ public final class WareChain: Sendable {
         labels = ChainLabels(middlewares: before.map(\.label), postwares: after.map(\.label))
     }
 
-    /// How much of a request's content gates of postwares may read.
+    /// The number of bytes of a request's content that gates of postwares may read.
     private static let keptForGates = 1 << 20
 
     /// A chain without wares.
@@ -216,10 +216,10 @@ public final class WareChain: Sendable {
         postwares.free { $0.ware.free() }
     }
 
-    /// An entry stands among those of the other direction.
+    /// An entry is in the list of the other direction.
     public struct WrongSide: Error, Equatable, CustomStringConvertible {
         public let label: String
-        /// It is a postware among the middlewares.
+        /// Whether it is a postware among the middlewares; otherwise the reverse.
         public let isPostware: Bool
 
         public var description: String {
@@ -239,14 +239,14 @@ extension ContentNeed {
         if case .ifWhole(let limit) = self { limit } else { nil }
     }
 
-    /// 0 where none is kept.
+    /// The limit of kept content; 0 if none is kept.
     var keptLimit: Int {
         if case .kept(let limit) = self { limit } else { 0 }
     }
 }
 
 extension [ChainEntry] {
-    /// Sorted by order; equal ones stay as they were.
+    /// The entries sorted by order; equal ones keep their order.
     func stablySorted() -> [ChainEntry] {
         enumerated().sorted { ($0.element.order, $0.offset) < ($1.element.order, $1.offset) }.map(\.element)
     }

@@ -1,12 +1,12 @@
 import Glibc
 import Synchronization
 
-/// Where wares write what the people who run the gateway should know; the gateway leads it into its own log.
+/// The log of wares, for operators; the gateway forwards it to its own log.
 ///
-/// One for the process, as that log is. Until `use` says otherwise, warnings and worse go to standard
-/// error. Guarded by a mutex and an atomic; writing must not block, so what `use` is given queues.
+/// One per process, like that log. Until `use` is called, warnings and worse go to standard
+/// error. Guarded by a mutex and an atomic. Writing must not block, so the function given to `use` must queue.
 public final class WareLog: Sendable {
-    /// How much a line matters.
+    /// The severity of a line.
     public enum Level: String, OptionWord, Comparable {
         case trace, debug, info, notice, warning, error, critical
 
@@ -29,10 +29,10 @@ public final class WareLog: Sendable {
         leastRank.store(level.rank, ordering: .relaxed)
     }
 
-    /// Whether lines of this level go anywhere.
+    /// Whether lines of this level are written.
     public func writes(_ level: Level) -> Bool { level.rank >= leastRank.load(ordering: .relaxed) }
 
-    /// Writes a line: starts in lower case, without a full stop, without credentials. It is made only if it goes anywhere.
+    /// Writes a line: lower case at the start, no full stop, no credentials. The text is built only if it is written.
     public func log(_ level: Level, _ message: @autoclosure () -> String) {
         guard writes(level) else { return }
         let write = self.write.withLock { $0 }

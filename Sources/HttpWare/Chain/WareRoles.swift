@@ -1,5 +1,5 @@
-/// The roles of wares: protocols that say what a ware does besides handling messages, so that the gateway and the checks of a
-/// configuration know it by this and not by its name.
+/// The roles of wares: protocols that say what a ware does besides handling messages. The gateway and the checks of a
+/// configuration recognise a ware by its roles, not by its name.
 ///
 /// Four roles need types of other modules and are declared there: `CredentialUser` (Credentials), `FilteredWare` (Capturing),
 /// `CachingWare` and `OfflineSwitch` (Wares).
@@ -200,7 +200,7 @@ public enum ChainPlace: Int, Sendable, Comparable {
     public static func < (left: ChainPlace, right: ChainPlace) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// A consequence of listing a ware before one of another place, which `check` warns of.
+/// A consequence of listing a ware before one of another place, reported by `check` as a warning.
 public struct OrderRisk: Sendable {
     /// The places of the wares that must not come later in the chain.
     public let places: [ChainPlace]

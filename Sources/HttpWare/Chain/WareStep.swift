@@ -1,13 +1,13 @@
-/// What one ware did to an exchange: a step of its record, as people read it.
+/// The action of one ware in an exchange: a step of its record, for people.
 public struct WareStep: Sendable, Equatable {
-    /// What a ware decided.
+    /// A ware's decision.
     public enum Decision: String, Sendable, CaseIterable {
         case passed, aborted, replaced, replayed, skipped, failed
-        /// Its wait was given up: a deadline came, or the client left.
+        /// The wait was given up: a deadline passed, or the client left.
         case gaveUp
     }
 
-    /// On which way the ware was asked.
+    /// The direction in which the ware ran.
     public enum Side: String, Sendable {
         case request
         /// The response half of a two-sided ware.
@@ -19,35 +19,35 @@ public struct WareStep: Sendable, Equatable {
     public let label: String
     public let side: Side
     public let decision: Decision
-    /// The status of the response that it aborted with, replaced by, or did not want; `nil` for none.
+    /// The status of the response that the ware aborted with, replaced by, or rejected for a replay; `nil` without one.
     public let status: Int?
-    /// It did not answer at once.
+    /// Whether the ware answered after a wait.
     public let hasWaited: Bool
-    /// What it said about its decision.
+    /// The ware's note about its decision.
     public let note: String?
-    /// The note is the name of the decision: `hit`.
+    /// Whether the note is the name of the decision: `hit`.
     public let isNamed: Bool
-    /// Which time the request went inward, from 1.
+    /// The number of the try, from 1.
     public let attempt: Int
-    /// When it was asked, in nanoseconds of the loop's clock.
+    /// When the ware was called, in nanoseconds of the loop's clock.
     public let started: Int64
-    /// In nanoseconds, waits included.
+    /// The duration in nanoseconds, waits included.
     public let duration: Int64
-    /// The names of fields whose lines it added, removed, or replaced by others.
+    /// The names of fields whose lines the ware added, removed, or replaced by others.
     public let added: [String]
     public let removed: [String]
     public let rewritten: [String]
-    /// It put other fields in place of all.
+    /// Whether the ware replaced all fields.
     public let replacedFields: Bool
-    /// What it made of the method, the target and the status, if anything.
+    /// The method, target and status if the ware changed them.
     public let newMethod: String?
     public let newTarget: String?
     public let newStatus: Int?
 
-    /// Whether it was asked about the response.
+    /// Whether the ware handled the response.
     public var isResponse: Bool { side != .request }
 
-    /// The decision in a word: `passed`, `held`, `hit`; of a note that names it, what stands before a colon.
+    /// The decision as one word: `passed`, `held`, `hit`. For a note that names the decision, its text before a colon.
     public var word: String { WareStep.word(decision, hasWaited, isNamed ? note : nil) }
 
     static func word(_ decision: Decision, _ hasWaited: Bool, _ name: String?) -> String {
@@ -55,7 +55,7 @@ public struct WareStep: Sendable, Equatable {
         return hasWaited && decision == .passed ? "held" : decision.rawValue
     }
 
-    /// The decision as people read it: `passed`, `aborted 401`, `held 212ms behind refresh 7`, `replayed after 401`, `hit`.
+    /// The decision for people: `passed`, `aborted 401`, `held 212ms behind refresh 7`, `replayed after 401`, `hit`.
     public var text: String {
         if isNamed, let note { return note }
         var text: String
@@ -70,7 +70,7 @@ public struct WareStep: Sendable, Equatable {
         return text
     }
 
-    /// A time in the unit that suits it: `212ms`, `3.4s`, `0.08ms`.
+    /// A time in a suitable unit: `212ms`, `3.4s`, `0.08ms`.
     static func brief(_ nanoseconds: Int64) -> String {
         let microseconds = max(0, nanoseconds) / 1000
         if microseconds >= 1_000_000 { return "\(microseconds / 1_000_000).\(microseconds / 100_000 % 10)s" }
@@ -81,7 +81,7 @@ public struct WareStep: Sendable, Equatable {
 }
 
 extension WareStep {
-    /// Makes texts of what was noted.
+    /// Converts a step of the trail into texts.
     init(_ step: WareTrail.Step, of trail: WareTrail) {
         label = trail.label(step)
         side = step.side
@@ -111,7 +111,7 @@ extension WareStep {
             case .status: status = Int(change.number)
             }
         }
-        // A line goes and another of that name comes: it was rewritten.
+        // A line removed and another added under the same name: the field was rewritten.
         rewritten = added.filter { removed.contains(sameName: $0) }
         added.removeAll { rewritten.contains($0) }
         removed.removeAll { rewritten.contains(sameName: $0) }
@@ -126,7 +126,7 @@ extension WareStep {
 }
 
 extension [String] {
-    /// Whether one of the names is this one. Field names know no case. RFC 9110 §5.1.
+    /// Whether the list contains the name. Field names are case-insensitive. RFC 9110 §5.1.
     fileprivate func contains(sameName name: String) -> Bool {
         contains {
             $0.utf8.count == name.utf8.count

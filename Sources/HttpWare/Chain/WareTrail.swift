@@ -1,19 +1,19 @@
-/// What the wares did to one exchange, as it is noted while they run: numbers and bytes only, made into texts by those who
-/// read it.
+/// The actions of the wares in one exchange, as recorded while they run: only numbers and bytes, which readers
+/// convert into texts.
 ///
-/// Its four buffers are used again for the next exchange, so that noting allocates nothing once they have grown.
+/// Its four buffers are reused for the next exchange, so that recording allocates nothing once they have grown.
 struct WareTrail: Sendable {
-    /// What one ware did.
+    /// The action of one ware.
     struct Step: Sendable {
         var started: Int64
         var duration: Int64
-        /// The ware's place among the middlewares, or the postwares.
+        /// The ware's position among the middlewares, or the postwares.
         var place: UInt16
-        /// The status that belongs to the decision; 0 for none.
+        /// The status that belongs to the decision; 0 without one.
         var status: UInt16
         var decision: WareStep.Decision
         var side: WareStep.Side
-        /// Which time the request went inward, from 1.
+        /// The number of the try, from 1.
         var attempt: UInt8
         var hasWaited: Bool
         var note: Text
@@ -25,13 +25,13 @@ struct WareTrail: Sendable {
     struct Text: Sendable {
         var start: UInt16 = 0
         var count: UInt16 = 0
-        /// It names the decision, and is not beside it.
+        /// Whether it names the decision instead of adding to it.
         var isDecision = false
 
         var range: Range<Int> { Int(start)..<Int(start) + Int(count) }
     }
 
-    /// Something that a ware changed.
+    /// A change that a ware made.
     struct Change: Sendable {
         enum Kind: Sendable { case added, removed, allFields, method, target, status }
 
@@ -42,49 +42,49 @@ struct WareTrail: Sendable {
         var number: UInt16 = 0
     }
 
-    /// A part of an attempt that another one followed, or the pause between two.
+    /// A part of an attempt that was followed by another, or the pause between two attempts.
     struct Phase: Sendable {
         enum Name: String, Sendable { case queue, dns, connect, tls, send, firstByte, content, backoff }
 
         var started: Int64
         var duration: Int64
         var name: Name
-        /// Which time the request went inward, from 1.
+        /// The number of the try, from 1.
         var attempt: UInt8
-        /// What ended it.
+        /// The fault that ended the phase.
         var fault: GatewayError.Fault?
         var endpoint: Text
     }
 
-    /// What the wares are called; `nil` where nobody observes.
+    /// The names of the wares; `nil` if the exchange is not observed.
     private(set) var labels: ChainLabels?
     private(set) var steps: [Step] = []
     private(set) var changes: [Change] = []
     private(set) var phases: [Phase] = []
-    /// Names and notes; behind them, once the exchange has ended, what its reader needs.
+    /// Names and notes; after the exchange has ended, followed by texts for its reader.
     private(set) var text: [UInt8] = []
-    /// There was more than is kept.
+    /// Whether something was dropped because a limit was reached.
     private(set) var isCut = false
-    /// What the ware at work has said.
+    /// The note of the ware that is running.
     private var pending = Text()
     private var firstChange = 0
 
-    /// The most that is kept of one exchange.
+    /// The limits for one exchange.
     static let mostSteps = 2048
     static let mostChanges = 1024
     static let mostPhases = 256
     static let mostText = 16 << 10
 
-    /// Begins to take notes, of an exchange that has none yet.
+    /// Begins to record, for an exchange without a record.
     mutating func beginNotes(_ labels: ChainLabels) { self.labels = labels }
 
-    /// What was said before belongs to no ware that is asked from now on.
+    /// Discards the pending note, so that it is not attributed to the next ware.
     mutating func forgetSayings() { pending = Text() }
 
-    /// What is kept for the next exchange: more is let go, or one long target would hold its memory for all that follow.
+    /// The capacity kept for the next exchange. A larger buffer is freed, or one long target would hold its memory for ever.
     private static let usualText = 1024
 
-    /// Empties it and keeps its memory, up to the usual size.
+    /// Empties the trail and keeps its memory, up to the usual size.
     mutating func reset() {
         labels = nil
         if !steps.isEmpty { steps.removeAll(keepingCapacity: true) }
@@ -96,15 +96,15 @@ struct WareTrail: Sendable {
         firstChange = 0
     }
 
-    /// How much memory it holds.
+    /// The memory use in bytes.
     var bytes: Int {
         steps.capacity * MemoryLayout<Step>.stride + changes.capacity * MemoryLayout<Change>.stride
             + phases.capacity * MemoryLayout<Phase>.stride + text.capacity
     }
 
-    // MARK: Taking notes
+    // MARK: Recording
 
-    /// A ware has answered; what was said and changed since the last answer is its own.
+    /// A ware has answered; the notes and changes since the last answer belong to it.
     mutating func add(
         _ decision: WareStep.Decision, _ side: WareStep.Side, place: Int, status: Int, started: Int64, ended: Int64,
         replays: Int, hasWaited: Bool
@@ -126,11 +126,11 @@ struct WareTrail: Sendable {
                 firstChange: UInt16(truncatingIfNeeded: first), changes: UInt16(truncatingIfNeeded: count &- first)))
     }
 
-    /// The ware at work says something; what it said before stays in front of it.
+    /// Appends to the note of the ware that is running.
     mutating func say(_ note: String, isDecision: Bool) {
         var words = note.unicodeScalars.prefix(256).map { $0.value < 0x20 || $0.value == 0x7f ? " " : Character($0) }
         if pending.count > 0 { words.insert(contentsOf: ", ", at: 0) }
-        // Only the names of what was changed can stand between two sayings, and they are taken when the ware has answered.
+        // Only the names of changes could lie between two notes, and these are added after the ware has answered.
         let added = add(String(words).utf8)
         guard added.count > 0 else { return }
         pending = Text(
@@ -139,7 +139,7 @@ struct WareTrail: Sendable {
             isDecision: pending.isDecision || isDecision)
     }
 
-    /// A ware says something after its exchange has ended: behind what it said the last time that it was asked there.
+    /// Appends to the note of a ware's last run, after its exchange has ended.
     mutating func amend(_ side: WareStep.Side, place: Int, with note: String) {
         guard let index = steps.lastIndex(where: { $0.side == side && Int($0.place) == place }) else { return }
         let former = steps[index].note
@@ -149,7 +149,7 @@ struct WareTrail: Sendable {
         steps[index].note = Text(start: added.start, count: added.count, isDecision: former.isDecision)
     }
 
-    /// The ware at work changed something.
+    /// Records a change by the ware that is running.
     mutating func add(_ kind: Change.Kind, _ bytes: some Collection<UInt8>, number: Int = 0) {
         guard changes.count < WareTrail.mostChanges else {
             isCut = true
@@ -158,12 +158,12 @@ struct WareTrail: Sendable {
         changes.append(Change(kind: kind, text: add(bytes), number: UInt16(truncatingIfNeeded: number)))
     }
 
-    /// A part of an attempt is over.
+    /// Records a finished part of an attempt.
     mutating func add(_ phase: Phase) {
         if phases.count < WareTrail.mostPhases { phases.append(phase) } else { isCut = true }
     }
 
-    /// Keeps bytes; none where there is no room for them.
+    /// Stores bytes; returns an empty range if there is no room.
     mutating func add(_ bytes: some Collection<UInt8>) -> Text {
         let count = bytes.count
         guard text.count + count <= WareTrail.mostText else {
@@ -181,7 +181,7 @@ struct WareTrail: Sendable {
         self.text.withUnsafeBufferPointer { String(decoding: $0[text.range], as: UTF8.self) }
     }
 
-    /// The note that names a step's decision; `nil` if it has none.
+    /// The note that names a step's decision; `nil` without one.
     func decision(_ step: Step) -> String? {
         step.note.count > 0 && step.note.isDecision ? string(step.note) : nil
     }
@@ -193,7 +193,7 @@ struct WareTrail: Sendable {
     }
 }
 
-/// What the wares of a chain are called, in their order: kept by records, which may outlive the chain.
+/// The names of a chain's wares, in order. Records hold it and may outlive the chain.
 final class ChainLabels: Sendable {
     let middlewares: [String]
     let postwares: [String]

@@ -1,12 +1,12 @@
 import CBrotli
 
-/// Brotli (RFC 7932), by Google's library. It takes up to 2 MiB, and cannot be used again.
+/// Brotli (RFC 7932), by Google's library. It uses up to 2 MiB, and cannot be reused.
 final class BrotliEncoder: ContentEncoder {
     private let state: OpaquePointer
 
     let coding = ContentCoding.br
 
-    /// `nil` without memory. A window of 256 KiB bounds what it keeps.
+    /// `nil` if memory is exhausted. A window of 256 KiB bounds its memory.
     init?(level: Int) {
         guard let state = BrotliEncoderCreateInstance(nil, nil, nil) else { return nil }
         self.state = state

@@ -1,9 +1,9 @@
-/// Writes the chunked transfer coding around content that is sent apart from it. RFC 9112 §7.1.
+/// Writes the chunked transfer coding around content that is sent separately. RFC 9112 §7.1.
 enum ChunkWriter {
-    /// The most bytes of a chunk's head.
+    /// The maximum length of a chunk's head, in bytes.
     static let mostHead = 20
 
-    /// The line end behind a chunk's content.
+    /// The line end after a chunk's content.
     static var end: UnsafeRawBufferPointer {
         @inline(__always) get {
             let text: StaticString = "\r\n"
@@ -18,7 +18,7 @@ enum ChunkWriter {
         encoder.write("\r\n")
     }
 
-    /// The most bytes of the last chunk with these trailers.
+    /// The maximum length of the last chunk with these trailers, in bytes.
     static func mostLast(_ trailers: HttpFields?) -> Int { (trailers?.bytes.count ?? 0) + 512 }
 
     /// Writes the last chunk and the trailer section, which end the content.

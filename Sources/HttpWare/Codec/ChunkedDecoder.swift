@@ -1,15 +1,15 @@
-/// Takes the chunked transfer coding off, as the bytes come. RFC 9112 §7.1.
+/// Removes the chunked transfer coding as the bytes arrive. RFC 9112 §7.1.
 ///
-/// All input is consumed at once: what it must remember between calls is in here. Strict: a size is 1 to 16 hexadecimal
-/// digits; only an extension or CRLF may follow it.
+/// All input is consumed at once; the decoder keeps all state between calls. It is strict: a size has 1 to 16 hexadecimal
+/// digits, followed only by an extension or CRLF.
 struct ChunkedDecoder {
-    /// What the next bytes are.
+    /// The meaning of the next bytes.
     enum Part: Equatable {
         /// This range of the input is content.
         case content(Range<Int>)
-        /// The input is used up and the content goes on.
+        /// The input is used up and the content continues.
         case needsMore
-        /// The content ended; the input behind this place belongs to the next message.
+        /// The content ended; the input after this place belongs to the next message.
         case end(Int)
     }
 
@@ -21,7 +21,7 @@ struct ChunkedDecoder {
         case done
     }
 
-    /// The most bytes of chunk extensions in one message: they carry nothing that is passed on.
+    /// The maximum number of bytes of chunk extensions in one message: they are never forwarded.
     static let mostExtensionBytes = 16 * 1024
 
     private var state = State.size(digits: 0)
@@ -31,16 +31,16 @@ struct ChunkedDecoder {
     private var scanner = HeadScanner()
     private var limits: HeadLimits
     private let nominated: NominatedFields?
-    /// The trailer fields that may be passed on, once the content ended. RFC 9110 §6.5.1.
+    /// The trailer fields that may be forwarded, once the content has ended. RFC 9110 §6.5.1.
     private(set) var trailers = HttpFields()
 
-    /// The limits bound the trailer section as they do a head. Fields that the head's `Connection` names are dropped there.
+    /// The limits apply to the trailer section as they do to a head. Fields that the head's `Connection` names are dropped there.
     init(limits: HeadLimits, nominated: NominatedFields? = nil) {
         self.limits = limits
         self.nominated = nominated
     }
 
-    /// Reads on at `position` of the input.
+    /// Continues reading at `position` of the input.
     mutating func next(_ input: RawSpan, from position: inout Int) throws(ChunkedFault) -> Part {
         while position < input.byteCount {
             let byte = input.byte(at: position)
@@ -55,7 +55,7 @@ struct ChunkedDecoder {
                     switch byte {
                     case 0x0d: state = .sizeLineFeed
                     case 0x3b: state = .extensionText
-                    // Bad white space may only stand before an extension. RFC 9110 §5.6.3.
+                    // Bad white space is allowed only before an extension. RFC 9110 §5.6.3.
                     case 0x20, 0x09: state = .extensionStart
                     default: throw .size
                     }
@@ -110,7 +110,7 @@ struct ChunkedDecoder {
         guard extensionBytes <= ChunkedDecoder.mostExtensionBytes else { throw .extension }
     }
 
-    /// Reads on in the trailer section, keeping its bytes until it is whole. True when it is.
+    /// Continues reading the trailer section, and keeps its bytes until it is complete. Returns whether it is.
     private mutating func readTrailers(_ input: RawSpan, from position: inout Int) throws(ChunkedFault) -> Bool {
         if trailerBytes.isEmpty, input.byteCount &- position >= 2, input.byte(at: position) == 0x0d,
             input.byte(at: position &+ 1) == 0x0a
@@ -119,7 +119,7 @@ struct ChunkedDecoder {
             return true
         }
         let kept = trailerBytes.count
-        // Up to the limit: the scanner refuses a section that is not whole by then.
+        // Up to the limit: the scanner refuses a section that is still incomplete there.
         let end = position &+ min(input.byteCount &- position, max(0, limits.head &- kept))
         input.extracting(position..<end).withUnsafeBytes { trailerBytes.append(contentsOf: $0) }
         let section = trailerBytes
@@ -138,7 +138,7 @@ struct ChunkedDecoder {
     }
 }
 
-/// What is wrong with chunked content.
+/// A fault in chunked content.
 enum ChunkedFault: Error, Equatable {
     case size, `extension`, lineEnd, trailers
 
@@ -153,7 +153,7 @@ enum ChunkedFault: Error, Equatable {
 }
 
 extension HttpFields {
-    /// What must not stand in a trailer section: framing, routing, credentials, control. RFC 9110 §6.5.1.
+    /// Fields that are forbidden in a trailer section: framing, routing, credentials, control. RFC 9110 §6.5.1.
     private static let forbiddenTrailers: UInt64 = {
         let fields: [KnownField] = [
             .host, .connection, .contentLength, .transferEncoding, .te, .trailer, .upgrade, .expect, .keepAlive,
@@ -165,7 +165,7 @@ extension HttpFields {
         return fields.reduce(0) { $0 | $1.bit }
     }()
 
-    /// Removes fields that must not be in a trailer section, and those that the head's `Connection` names, for good.
+    /// Removes fields that are forbidden in a trailer section, and fields that the head's `Connection` names. They cannot be restored.
     mutating func removeForbiddenTrailers(_ nominated: NominatedFields? = nil) {
         for index in lines.indices {
             let known = lines[index].known
@@ -176,7 +176,7 @@ extension HttpFields {
         }
     }
 
-    /// Whether the name is one of those by which intermediaries tell whom they forward for, or a twin of one that is forbidden:
+    /// Whether the name is a field in which intermediaries name their client, or a twin of a forbidden field:
     /// the same name with `_` for `-`.
     private func isForbidden(_ range: Range<Int>) -> Bool {
         let name = string(range).lowercased().replacing("_", with: "-")

@@ -1,21 +1,21 @@
-/// The first message of a TLS client, read for the name of the host that it asks for, before anybody answers it. RFC 8446 §4.1.2.
+/// The first message of a TLS client, parsed for the host name before it is answered. RFC 8446 §4.1.2.
 enum ClientHello {
     /// The meaning of the first bytes of a connection.
     enum Reading: Equatable {
         /// More bytes are needed to know.
         case incomplete
-        /// No client of TLS sends them.
+        /// The bytes cannot come from a TLS client.
         case notTls
-        /// The message is whole, or malformed; with the host name in lower case, if it has one that can be read. RFC 6066 §3.
+        /// The message is complete or malformed. With the host name in lower case, if it has a readable one. RFC 6066 §3.
         case whole(serverName: String?)
     }
 
-    /// A longer message is no ClientHello of a client that wants an answer: with post-quantum keys it has some 2 KiB.
+    /// The maximum length of a ClientHello: with post-quantum keys it has about 2 KiB.
     static let longest = 16 * 1024
 
-    /// Reads the bytes that a client has sent so far.
+    /// Parses the bytes that a client has sent so far.
     static func read(_ bytes: [UInt8]) -> Reading {
-        // RFC 8446 §5.1: a record has a type, a version, a length, and a fragment of a message, which may be in several records.
+        // RFC 8446 §5.1: a record has a type, a version, a length, and a fragment of a message. A message may span several records.
         var message: [UInt8] = []
         var place = 0
         while true {
@@ -41,7 +41,7 @@ enum ClientHello {
         }
     }
 
-    /// Reads fields of the message one after the other; `nil` behind its end.
+    /// Reads the fields of the message in order; `nil` after its end.
     private struct Reader {
         var bytes: ArraySlice<UInt8>
 
@@ -66,7 +66,7 @@ enum ClientHello {
             return found
         }
 
-        /// A name as DNS knows it, in lower case: no address (RFC 6066 §3), and nothing that could pass for another name.
+        /// A DNS name in lower case; `nil` for an address (RFC 6066 §3), and for bytes that could be mistaken for another name.
         private static func host(_ name: ArraySlice<UInt8>) -> String? {
             guard (1...255).contains(name.count) else { return nil }
             let parsed = Array(name).withUnsafeBufferPointer { bytes in
@@ -90,7 +90,7 @@ enum ClientHello {
             return bytes.prefix(size).reduce(0) { $0 << 8 | Int($1) }
         }
 
-        /// A part of the message, which follows its length of `size` bytes.
+        /// A part of the message, preceded by its length of `size` bytes.
         private mutating func vector(_ size: Int) -> ArraySlice<UInt8>? {
             guard let count = number(size), bytes.count >= count else { return nil }
             defer { bytes = bytes.dropFirst(count) }

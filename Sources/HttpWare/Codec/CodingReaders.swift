@@ -2,12 +2,12 @@ import CBrotli
 import CZlib
 import CZstd
 
-/// gzip (RFC 1952) with all of its members, and what is called `deflate`: zlib's format (RFC 1950), or raw Deflate as some servers
-/// send it.
+/// gzip (RFC 1952) with all of its members, and the coding called `deflate`: zlib's format (RFC 1950), or raw Deflate as some
+/// servers send it.
 final class InflateReader: CodingReader {
     enum Format { case gzip, deflate }
 
-    /// Behind a pointer, for zlib keeps its address.
+    /// Behind a pointer, because zlib keeps its address.
     private let stream: UnsafeMutablePointer<z_stream>
     private let format: Format
     private var isMember = false
@@ -20,7 +20,7 @@ final class InflateReader: CodingReader {
         stream.initialize(to: z_stream())
         let result = inflateInit2_(
             stream, format == .gzip ? 15 + 16 : 15, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))
-        // What follows is done by deinit.
+        // If this fails, deinit cleans up.
         guard result == Z_OK else { return nil }
     }
 
@@ -50,7 +50,7 @@ final class InflateReader: CodingReader {
             isStarted = true
         }
         let piece = min(input.count, 1 << 30)
-        // zlib only reads from there; its type says otherwise.
+        // zlib only reads from this memory, although its type is mutable.
         stream.pointee.next_in = UnsafeMutablePointer(mutating: input.bindMemory(to: UInt8.self).baseAddress)
         stream.pointee.avail_in = UInt32(piece)
         stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
@@ -105,10 +105,10 @@ final class BrotliReader: CodingReader {
     }
 }
 
-/// Zstandard (RFC 8878) with all of its frames. A window of up to 8 MiB is taken, as RFC 9659 §3 has it.
+/// Zstandard (RFC 8878) with all of its frames. It accepts windows of up to 8 MiB, as RFC 9659 §3 says.
 final class ZstdReader: CodingReader {
     private let context: OpaquePointer
-    /// What zstd still wants of the frame.
+    /// The number of bytes that zstd still needs for the frame.
     private var wanted = 0
 
     init?() {

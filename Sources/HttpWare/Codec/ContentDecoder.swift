@@ -1,28 +1,28 @@
-/// Takes the codings of `Content-Encoding` off content, as it streams. RFC 9110 §8.4.
+/// Removes the codings of `Content-Encoding` from content as it streams. RFC 9110 §8.4.
 ///
-/// Each member of a gzip or Zstandard stream is decoded. What is made of a piece goes to the caller in parts of bounded size.
+/// It decodes every member of a gzip or Zstandard stream. The output for a piece is passed on in parts of bounded size.
 public final class ContentDecoder {
-    /// Content cannot be decoded.
+    /// The content cannot be decoded.
     public struct Fault: Error, CustomStringConvertible {
         public let description: String
 
         public init(description: String) { self.description = description }
     }
 
-    /// In the order in which they are taken off.
+    /// The decoders, in the order in which the codings are removed.
     private let layers: [any CodingReader]
     private var consumed = 0
     private var produced = 0
 
-    /// The most codings of one content.
+    /// The maximum number of codings of one content.
     private static let mostLayers = 4
-    /// Content that grows more than this, once it is large, is made to fill memory. gzip reaches 1,032.
+    /// The maximum expansion of large content; more is an attempt to exhaust memory. gzip reaches 1,032.
     private static let mostGrowth = 1100
     private static let largeContent = 16 << 20
     private static let room = 64 << 10
 
-    /// A decoder for the values of `Content-Encoding`. `nil` if one of them is unknown, if there are too many, or without memory.
-    /// Without a coding the content passes as it is.
+    /// Makes a decoder for the values of `Content-Encoding`. `nil` if one of them is unknown, if there are too many, or if memory is
+    /// exhausted. Without a coding the content passes unchanged.
     public init?(_ values: [String]) {
         guard let names = ContentDecoder.names(values), names.count <= ContentDecoder.mostLayers else { return nil }
         var layers: [any CodingReader] = []
@@ -54,7 +54,7 @@ public final class ContentDecoder {
     /// The codings that can be decoded, as `Accept-Encoding` lists them.
     public static let names = ["gzip", "deflate", "br", "zstd"]
 
-    /// Whether the content passes as it is.
+    /// Whether the content passes unchanged.
     public var isIdentity: Bool { layers.isEmpty }
 
     /// Decodes a piece. The parts are valid during the call of `body` only.
@@ -63,7 +63,7 @@ public final class ContentDecoder {
         try run(input, layer: 0, body)
     }
 
-    /// The content has ended. Throws if it is not whole.
+    /// The content has ended. Throws if it is incomplete.
     public func finish() throws {
         for layer in layers where !layer.isWhole { throw Fault(description: "the coded content is not whole") }
     }
@@ -87,7 +87,7 @@ public final class ContentDecoder {
                 if step.produced > 0 {
                     try run(UnsafeRawBufferPointer(rebasing: memory[..<step.produced]), layer: layer + 1, body)
                 }
-                // A full room: more may be left inside.
+                // The buffer is full: the decoder may hold more output.
                 if step.produced == memory.count { continue }
                 if rest.isEmpty { return }
                 guard step.consumed + step.produced > 0 else {
@@ -98,12 +98,12 @@ public final class ContentDecoder {
     }
 }
 
-/// Takes one coding off.
+/// Removes one coding.
 protocol CodingReader: AnyObject {
-    /// Decodes as much of the input as there is room for.
+    /// Decodes as much of the input as the room can hold.
     func read(_ input: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) throws -> (
         consumed: Int, produced: Int
     )
-    /// The content could end here.
+    /// Whether the content may end here.
     var isWhole: Bool { get }
 }

@@ -1,41 +1,41 @@
-/// Applies a content coding, to one content after the other. What it keeps of a content is bounded by its level.
+/// Applies a content coding, to one content after another. Its memory is bounded by its level.
 public protocol ContentEncoder: AnyObject {
     var coding: ContentCoding { get }
 
-    /// Codes some of the input into the room, as far as either goes. `hasMore` tells to go on with what is left of the input.
+    /// Encodes the input into the room, until one of them is used up. `hasMore` means: call again with the rest of the input.
     func run(
         _ input: UnsafeRawBufferPointer, _ step: ContentEncodingStep, into room: UnsafeMutableRawBufferPointer
     ) throws(ContentEncodingFailure) -> ContentEncodingProgress
 
-    /// Forgets the content so far, whole or not. False where it has to be made anew instead.
+    /// Discards the current content, complete or not. Returns false if a new encoder has to be made instead.
     func reset() -> Bool
 }
 
-/// What a piece of content is to its coding.
+/// The position of a piece in its content.
 public enum ContentEncodingStep: Sendable {
     /// More follows.
     case more
-    /// More follows, and what came so far has to be readable on the other side.
+    /// More follows, and the receiver must be able to decode everything so far.
     case flush
-    /// It was the last one.
+    /// It is the last piece.
     case finish
 }
 
-/// What an encoder has done.
+/// The progress of an encoder.
 public struct ContentEncodingProgress {
-    /// Bytes that it took, and bytes that it made.
+    /// The numbers of bytes that it consumed and produced.
     var consumed: Int
     var produced: Int
     var hasMore: Bool
 }
 
-/// An encoder cannot go on.
+/// The encoder failed.
 public struct ContentEncodingFailure: Error, CustomStringConvertible {
     public let description: String
 }
 
 extension ContentCoding {
-    /// An encoder of that level, from 1, the fastest, to 9; `nil` without memory.
+    /// Makes an encoder of this level, from 1, the fastest, to 9; `nil` if memory is exhausted.
     public func makeEncoder(level: Int) -> (any ContentEncoder)? {
         switch self {
         case .gzip: GzipEncoder(level: level)
@@ -46,12 +46,12 @@ extension ContentCoding {
 }
 
 extension ContentEncoder {
-    /// Codes a piece of content, and appends what comes of it.
+    /// Encodes a piece of content, and appends the result.
     public func encode(
         _ input: UnsafeRawBufferPointer, _ step: ContentEncodingStep, into output: inout [UInt8]
     ) throws(ContentEncodingFailure) {
         var rest = input[...]
-        // Most contents become less than half as long.
+        // Most contents shrink to less than half.
         let room = max(leastRoom, min(input.count / 2, mostRoom))
         var hasMore = true
         while hasMore {
@@ -73,6 +73,6 @@ extension ContentEncoder {
     }
 }
 
-/// How much an encoder may make at once.
+/// The bounds of an encoder's output per step, in bytes.
 private let leastRoom = 16 << 10
 private let mostRoom = 64 << 10

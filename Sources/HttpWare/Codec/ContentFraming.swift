@@ -1,4 +1,4 @@
-/// How a message says where its content ends: decided here for both directions and both versions of HTTP.
+/// How a message shows where its content ends, decided here for both directions and both versions of HTTP.
 /// RFC 9112 §6.3, RFC 9110 §8.6, §9.3.6, RFC 9113 §8.1.1.
 enum ContentFraming: Equatable {
     /// No content follows, and no field mentions it.
@@ -11,7 +11,7 @@ enum ContentFraming: Equatable {
     case untilClose
     /// No content follows. `Content-Length` states how long the content of a GET would be (HEAD, 304).
     case announced(Int)
-    /// No content follows. `Content-Length` stays as it stands in the fields (HEAD, 304).
+    /// No content follows. `Content-Length` stays as it is in the fields (HEAD, 304).
     case asGiven
 
     /// Whether content follows the head, even if it has no bytes.
@@ -44,10 +44,10 @@ enum ContentFraming: Equatable {
     }
 }
 
-// MARK: Messages that came
+// MARK: Received messages
 
 extension ContentFraming {
-    /// The framing of a request that came over HTTP/1. RFC 9112 §6.3.
+    /// The framing of a request received over HTTP/1. RFC 9112 §6.3.
     @inline(__always)
     static func ofRequest(
         _ facts: HeadFacts, method: HttpMethod, version: HttpVersion
@@ -67,7 +67,7 @@ extension ContentFraming {
         return framing
     }
 
-    /// The framing of a request that came over HTTP/2. A request that ends with its head or opens a tunnel has no content.
+    /// The framing of a request received over HTTP/2. A request that ends with its head or opens a tunnel has no content.
     /// RFC 9113 §8.1.1, §8.5.
     @inline(__always)
     static func ofRequest(
@@ -81,7 +81,7 @@ extension ContentFraming {
         return facts.contentLength.map { .length($0) } ?? .chunked
     }
 
-    /// The framing of a response that came over HTTP/1, to a request with that method. RFC 9112 §6.3.
+    /// The framing of a response received over HTTP/1, to a request with that method. RFC 9112 §6.3.
     @inline(__always)
     static func ofResponse(
         _ facts: HeadFacts, status: HttpStatus, to method: HttpMethod, version: HttpVersion
@@ -94,7 +94,7 @@ extension ContentFraming {
         return length == 0 ? .none : .length(length)
     }
 
-    /// The framing of a response that came over HTTP/2, to a request with that method. RFC 9113 §8.1.1.
+    /// The framing of a response received over HTTP/2, to a request with that method. RFC 9113 §8.1.1.
     @inline(__always)
     static func ofResponse(
         _ facts: HeadFacts, status: HttpStatus, to method: HttpMethod, endsStream: Bool
@@ -108,11 +108,11 @@ extension ContentFraming {
     }
 }
 
-// MARK: Messages that are sent
+// MARK: Sent messages
 
 extension ContentFraming {
-    /// The framing of a request that is sent. A request without content says so if its method usually has some, or if the
-    /// client said so. RFC 9110 §8.6.
+    /// The framing of a request that is sent. A request without content gets `Content-Length: 0` if its method usually has content, or
+    /// if the client sent a length. RFC 9110 §8.6.
     ///
     /// - Parameters:
     ///   - statesLength: whether the request came with a `Content-Length`.
@@ -143,7 +143,7 @@ extension ContentFraming {
         return switch extent {
         case .none: .length(0)
         case .length(let length): .length(length)
-        // HTTP/1.0 knows no chunks.
+        // HTTP/1.0 has no chunks.
         case .unknown: version >= .http11 ? .chunked : .untilClose
         }
     }
@@ -154,13 +154,13 @@ extension HttpStatus {
     @inline(__always)
     func hasNoContent(to method: HttpMethod) -> Bool { method == .head || neverHasContent }
 
-    /// Whether the connection becomes a tunnel behind the head. RFC 9110 §9.3.6.
+    /// Whether the connection becomes a tunnel after the head. RFC 9110 §9.3.6.
     @inline(__always)
     func opensTunnel(to method: HttpMethod) -> Bool { method == .connect && code / 100 == 2 }
 }
 
 extension HttpFields {
-    /// Whether `Content-Length` was among the fields.
+    /// Whether `Content-Length` is among the fields.
     @inline(__always)
     var statesLength: Bool { present & KnownField.contentLength.bit != 0 }
 }
@@ -170,7 +170,7 @@ extension HeadFacts {
     @inline(__always)
     var announcesContent: Bool { isChunked || contentLength ?? 0 > 0 }
 
-    /// Refuses every use of `Transfer-Encoding` but one `chunked` alone. RFC 9112 §6.1.
+    /// Refuses every `Transfer-Encoding` except a single `chunked`. RFC 9112 §6.1.
     fileprivate func checkTransferEncoding(_ version: HttpVersion) throws(FramingFault) {
         guard version >= .http11 else { throw .transferEncodingInHttp10 }
         guard contentLength == nil else { throw .lengthAndTransferEncoding }
@@ -179,11 +179,11 @@ extension HeadFacts {
     }
 }
 
-/// The reason why the end of a message's content is not known for sure.
+/// The reason why the end of a message's content is uncertain.
 enum FramingFault: Error {
     case transferEncodingInHttp10, lengthAndTransferEncoding, notChunkedAtEnd, otherCoding
     case contentOfConnect, contentOfTrace, contentOfInterim
-    /// A length is stated, and the stream of HTTP/2 ends without content.
+    /// A length is stated, but the HTTP/2 stream ends without content.
     case contentMissing
 
     var reason: StaticString {
@@ -199,7 +199,7 @@ enum FramingFault: Error {
         }
     }
 
-    /// The fault of a request.
+    /// The error for a request with this fault.
     var inRequest: GatewayError {
         switch self {
         // RFC 9112 §6.1: the coding is not implemented here.
@@ -208,7 +208,7 @@ enum FramingFault: Error {
         }
     }
 
-    /// The fault of a response.
+    /// The error for a response with this fault.
     var inResponse: GatewayError {
         switch self {
         case .transferEncodingInHttp10: .badResponse("Transfer-Encoding in an HTTP/1.0 response")
@@ -218,7 +218,7 @@ enum FramingFault: Error {
     }
 }
 
-/// The fault of a field that the framing or the connection depends on.
+/// A fault in a field that the framing or the connection depends on.
 enum HeadValueFault: Error {
     case contentLength, transferEncoding, connection
 

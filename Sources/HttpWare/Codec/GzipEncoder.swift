@@ -1,21 +1,21 @@
 import CZlib
 
-/// Gzip (RFC 1952), by zlib. It takes 268 KiB.
+/// Gzip (RFC 1952), by zlib. It uses 268 KiB.
 final class GzipEncoder: ContentEncoder {
-    /// Behind a pointer, for zlib keeps its address.
+    /// Behind a pointer, because zlib keeps its address.
     private let stream: UnsafeMutablePointer<z_stream>
 
     let coding = ContentCoding.gzip
 
-    /// `nil` without memory.
+    /// `nil` if memory is exhausted.
     init?(level: Int) {
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
-        // 15 bits of window, and 16 for a gzip header in place of zlib's own.
+        // A window of 15 bits, and 16 for a gzip header instead of zlib's own.
         let result = deflateInit2_(
             stream, CInt(level), Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
             CInt(MemoryLayout<z_stream>.size))
-        // What follows is done by deinit.
+        // If this fails, deinit cleans up.
         guard result == Z_OK else { return nil }
     }
 
@@ -30,9 +30,9 @@ final class GzipEncoder: ContentEncoder {
     func run(
         _ input: UnsafeRawBufferPointer, _ step: ContentEncodingStep, into room: UnsafeMutableRawBufferPointer
     ) throws(ContentEncodingFailure) -> ContentEncodingProgress {
-        // One piece may be longer than what zlib counts in: then the rest is left over.
+        // zlib counts in 32 bits: a longer piece leaves a rest for the next step.
         let piece = min(input.count, 1 << 30)
-        // zlib only reads from there; its type says otherwise.
+        // zlib only reads from this memory, although its type is mutable.
         stream.pointee.next_in = UnsafeMutablePointer(
             mutating: input.bindMemory(to: UInt8.self).baseAddress)
         stream.pointee.avail_in = UInt32(piece)
@@ -46,7 +46,7 @@ final class GzipEncoder: ContentEncoder {
             default: Z_NO_FLUSH
             }
         let result = deflate(stream, flush)
-        // Z_BUF_ERROR: there was nothing to do, which is no error.
+        // Z_BUF_ERROR means that there was nothing to do, so it is not a failure.
         guard result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR else {
             throw ContentEncodingFailure(description: "zlib fails with \(result)")
         }

@@ -1,13 +1,13 @@
-/// Writes heads into a buffer that the caller owns: the only place that puts line ends between fields. RFC 9112 §3–§5.
+/// Writes heads into a buffer that the caller owns. Only this type writes line ends between fields. RFC 9112 §3–§5.
 struct HeadEncoder {
     private let base: UnsafeMutableRawPointer
     private let capacity: Int
-    /// The bytes written.
+    /// The number of bytes written.
     private(set) var count = 0
-    /// More was written than fits: what is in the buffer is not a head.
+    /// The output exceeded the buffer: its contents are not a valid head.
     private(set) var isOverflown = false
 
-    /// Writes into this memory, which outlives the encoder.
+    /// Writes into this memory, which must outlive the encoder.
     init(_ buffer: UnsafeMutableRawBufferPointer) {
         base = buffer.baseAddress!  // the buffers of a loop are never empty
         capacity = buffer.count
@@ -53,7 +53,7 @@ struct HeadEncoder {
     mutating func write(_ number: Int) {
         var digits = 1
         var bound = 10
-        // 19 digits are the most, and the bound above them is not looked at.
+        // A number has at most 19 digits, so a larger bound is never used.
         while digits < 19, number >= bound {
             digits &+= 1
             bound = bound &* 10
@@ -86,8 +86,8 @@ struct HeadEncoder {
 
     // MARK: Fields
 
-    /// Writes the lines that are part of the message but for the known fields in `skipped`. Neighbours that are on the wire
-    /// as they should be are copied in one piece.
+    /// Writes the lines that are part of the message, except the known fields in `skipped`. Adjacent lines that are already in wire
+    /// format are copied together.
     mutating func write(_ fields: HttpFields, skipping skipped: UInt64) {
         fields.bytes.withUnsafeBytes { bytes in
             guard let all = bytes.baseAddress else { return }
@@ -133,7 +133,7 @@ struct HeadEncoder {
 }
 
 extension HttpFields {
-    /// What `Content-Length` says, if it is a length: a ware may have written there what is none.
+    /// The length in `Content-Length`; `nil` if it is missing or invalid, because a ware may have written it.
     var statedLength: Int? {
         guard present & KnownField.contentLength.bit != 0 else { return nil }
         var facts = HeadFacts()
@@ -148,7 +148,7 @@ extension HttpFields {
 }
 
 extension HttpRequest {
-    /// The request line and the fields as they were received, without the fields in `secret`: the content of an answer to TRACE.
+    /// The request line and the fields as received, without the fields in `secret`: the content of an answer to TRACE.
     /// RFC 9110 §9.3.8, RFC 9112 §10.1.
     func receivedHead(without secret: [FieldName]) -> String {
         var text = "\(method) \(receivedTarget) HTTP/\(version.number)\r\n"
@@ -161,24 +161,24 @@ extension HttpRequest {
 }
 
 extension HeadEncoder {
-    /// What goes into a request's head besides its own fields.
+    /// The parts of a request's head besides its own fields.
     struct RequestOptions {
         var framing = ContentFraming.none
-        /// Written as the `Host` field; `nil` leaves the request's own.
+        /// Written as the `Host` field; `nil` keeps the request's own.
         var host: String?
         var closes = false
         var upgrade: String?
         /// The version that the client spoke, for `Via`.
         var via: HttpVersion?
-        /// The path of the service's base URL, put before the request's.
+        /// The path of the service's base URL, which precedes the request's path.
         var basePath = ""
-        /// The default fields of the service: added when absent.
+        /// The default fields of the service: added if missing.
         var defaults: [FieldLine] = []
-        /// Goes in place of the exchange's request.
+        /// Replaces the exchange's request if set.
         var outgoing: OutgoingRequest?
     }
 
-    /// Writes a request's head in origin form. It is not changed: `inout` spares a copy of what is stored in a class.
+    /// Writes a request's head in origin form. The request is not changed: `inout` avoids copying it out of a class.
     mutating func write(_ request: inout HttpRequest, _ options: RequestOptions) {
         if request.method == .get {
             write("GET ")
@@ -204,7 +204,7 @@ extension HeadEncoder {
             write("\r\n")
             skipped |= KnownField.host.bit
         } else if request.fields.firstIndex(of: KnownField.host) == nil {
-            // From HTTP/1.0, or made here. RFC 9112 §3.2: empty, where there is no authority.
+            // The request came over HTTP/1.0, or was made here. RFC 9112 §3.2: the field is empty without an authority.
             write("Host: ")
             write(request.authority?.description ?? "")
             write("\r\n")
@@ -230,21 +230,21 @@ extension HeadEncoder {
         write("\r\n")
     }
 
-    /// What goes into a response's head besides its own fields.
+    /// The parts of a response's head besides its own fields.
     struct ResponseOptions {
         var framing = ContentFraming.none
         var upgrade: String?
-        /// The connection ends behind the response.
+        /// Whether the connection ends after the response.
         var closes = false
-        /// An HTTP/1.0 client is told that the connection stays. RFC 9112 §9.3.
+        /// Whether the head tells an HTTP/1.0 client that the connection stays open. RFC 9112 §9.3.
         var keepsAlive10 = false
         /// The version that the origin server spoke, for `Via`.
         var via: HttpVersion?
-        /// The value of `Date`, when the response has none. RFC 9110 §6.6.1.
+        /// The value of `Date` if the response has none. RFC 9110 §6.6.1.
         var date: UnsafeRawBufferPointer?
     }
 
-    /// Writes a response's head, which is not changed either.
+    /// Writes a response's head. The response is not changed, as above.
     mutating func write(_ response: inout HttpResponse, _ options: ResponseOptions) {
         if response.status == .ok && response.reason == nil {
             write("HTTP/1.1 200 OK\r\n")
@@ -275,7 +275,7 @@ extension HeadEncoder {
         write("\r\n")
     }
 
-    /// Writes our line of `Via`, behind the others. RFC 9110 §7.6.3.
+    /// Writes our line of `Via`, after the others. RFC 9110 §7.6.3.
     private mutating func write(via version: HttpVersion) {
         switch version {
         case .http11: write("Via: 1.1 httpware\r\n")
@@ -285,7 +285,7 @@ extension HeadEncoder {
     }
 }
 
-/// What a client is told that speaks HTTP in clear text where TLS is spoken, and could not read an alert: 400.
+/// The answer to a client that speaks plain HTTP on a TLS port, and could not read an alert: 400.
 /// RFC 9110 §15.5.1.
 enum PlainHttpAnswer {
     static let bytes: [UInt8] = {

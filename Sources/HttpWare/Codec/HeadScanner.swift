@@ -1,31 +1,31 @@
-/// Reads the lines of a head or a trailer section: strict, bounded, and never over the same bytes twice. RFC 9112 §2, §5.
+/// Reads the lines of a head or a trailer section: strictly, within limits, and each byte only once. RFC 9112 §2, §5.
 ///
-/// The input always begins where the section begins, and grows from call to call.
+/// The input always begins at the start of the section, and grows from call to call.
 struct HeadScanner {
-    /// Where the line to be read next begins.
+    /// The start of the next line.
     var position = 0
-    /// No line end stands between `position` and here.
+    /// The bytes from `position` to here contain no line end.
     private var scanned = 0
-    /// Where the first field line began.
+    /// The start of the first field line.
     private var fieldsStart = 0
-    /// Behind the last field line that was read.
+    /// The end of the last field line that was read.
     private var linesEnd = 0
 
-    /// Goes on behind the start line, whose CR is there.
+    /// Continues after the start line, whose CR is at `end`.
     mutating func passStartLine(endingAt end: Int) {
         position = end &+ 2
         fieldsStart = position
         linesEnd = position
     }
 
-    /// The end of the line that begins at `position` – the place of its CR – or `nil` when there is none in the first
-    /// `limit` bytes of the input. What stands behind the limit is not looked at, so that the answer does not depend on
-    /// how much has come.
+    /// The end of the line that begins at `position`: the place of its CR. `nil` if the first `limit` bytes of the input contain
+    /// no line end. Bytes beyond the limit are ignored, so that the answer does not depend on
+    /// how many bytes have arrived.
     ///
-    /// Throws for a bare CR or LF, and for control characters; tab is allowed behind the start line only.
+    /// Throws for a bare CR or LF, and for control characters; tab is allowed only after the start line.
     @inline(__always)
     mutating func lineEnd(_ input: RawSpan, limit: Int, allowsTab: Bool) throws(HeadFault) -> Int? {
-        // What is behind the limit is cut off: one check for each load is left.
+        // The input is cut at the limit, so that each load needs only one check.
         let input = input.extracting(first: min(input.byteCount, limit))
         var index = max(scanned, position)
         while true {
@@ -55,14 +55,14 @@ struct HeadScanner {
         return nil
     }
 
-    /// Reads field lines into `fields` until the empty line. True when it was found: `position` is then behind it.
+    /// Reads field lines into `fields` until the empty line. Returns whether it was found; `position` is then after it.
     ///
-    /// Whatever the answer, the bytes of the lines read so far are in `fields`: a message that is refused or never ends
-    /// can be read as far as it came.
+    /// Whatever the result, `fields` holds the bytes of the lines read so far: a message that is refused or never ends
+    /// can be read as far as it arrived.
     @inline(__always)
     mutating func fields(_ input: RawSpan, into fields: inout HttpFields, limits: HeadLimits) throws(HeadFault) -> Bool
     {
-        // Lines go to the array several at a time, for each time its reference is checked, and registers are lost.
+        // Lines are appended to the array in batches: each append checks the array's reference, and spills registers.
         var batch = InlineArray<16, HttpFields.Line>(repeating: HttpFields.Line())
         var gathered = 0
         defer {
@@ -96,7 +96,7 @@ struct HeadScanner {
             }
             var valueStart = colon &+ 2
             var valueEnd = end
-            // One space, then something that is none: nearly always.
+            // Usually there is exactly one space, followed by another character.
             let isExact =
                 valueStart < end && input.byte(at: valueStart &- 1) == 0x20 && input.byte(at: valueStart) > 0x20
                 && input.byte(at: end &- 1) > 0x20
@@ -122,7 +122,7 @@ struct HeadScanner {
         return false
     }
 
-    /// The first place of a byte, `end` when it is not there.
+    /// The first place of a byte; `end` if it is missing.
     @inline(__always)
     private static func index(of byte: UInt8, in input: RawSpan, from start: Int, to end: Int) -> Int {
         var index = start
@@ -142,7 +142,7 @@ struct HeadScanner {
         return isToken(input, from: start, to: end, &hasUnderscore)
     }
 
-    /// The same; notes whether one of the bytes is `_`.
+    /// The same; sets `hasUnderscore` if one of the bytes is `_`.
     @inline(__always)
     private static func isToken(
         _ input: RawSpan, from start: Int, to end: Int, _ hasUnderscore: inout Bool
@@ -152,7 +152,7 @@ struct HeadScanner {
             if index &+ 8 <= input.byteCount, Swar.areCommonInNames(input.word(at: index), first: end &- index) {
                 index &+= 8
             } else {
-                // Eight at most, the slow way.
+                // At most eight bytes, one by one.
                 let stop = min(end, index &+ 8)
                 while index < stop {
                     let byte = input.byte(at: index)
@@ -165,7 +165,7 @@ struct HeadScanner {
         return true
     }
 
-    /// Copies the lines that were read and are not in `fields` yet; its offsets are those of the copy.
+    /// Copies the lines that were read and are not in `fields` yet; offsets in `fields` refer to the copy.
     @inline(__always)
     private func copyLines(_ input: RawSpan, into fields: inout HttpFields) {
         let start = fieldsStart &+ fields.bytes.count
@@ -175,7 +175,7 @@ struct HeadScanner {
     }
 }
 
-/// What is wrong with a head's lines.
+/// A fault in a head's lines.
 enum HeadFault: Error, Equatable {
     case bareLineFeed, bareCarriageReturn, controlCharacter, leadingSpace, obsoleteFolding, noColon, badName, tooLarge
 
@@ -192,18 +192,18 @@ enum HeadFault: Error, Equatable {
         }
     }
 
-    /// The fault of a request.
+    /// The error for a request with this fault.
     var inRequest: GatewayError {
         self == .tooLarge ? GatewayError(.downstream, .requestHeadTooLarge, reason) : .malformed(reason)
     }
 
-    /// The fault of a response.
+    /// The error for a response with this fault.
     var inResponse: GatewayError {
         self == .tooLarge ? GatewayError(.upstream, .responseHeadTooLarge, reason) : .badResponse(reason)
     }
 }
 
-/// How large a head may be.
+/// The size limits of a head.
 public struct HeadLimits: Sendable, Equatable {
     /// The start line and the field lines together, in bytes.
     public var head = 64 * 1024
@@ -214,6 +214,6 @@ public struct HeadLimits: Sendable, Equatable {
 
     public init() {}
 
-    /// The limits for responses: origin servers are given as much room as clients by default.
+    /// The limits for responses: the same as the defaults for requests.
     static let response = HeadLimits()
 }

@@ -1,34 +1,34 @@
-/// Counts the frames of a connection that cost us and bring nothing, in spans of ten seconds. RFC 9113 §10.5.
+/// Counts the frames of a connection that cost us work without benefit, in spans of ten seconds. RFC 9113 §10.5.
 ///
-/// Every kind has a number that no client in its senses comes near; more is a flood.
+/// Every kind has a limit that no reasonable client approaches; more is a flood.
 struct Http2FrameBudget {
-    /// What a frame may be that brings nothing.
+    /// The kinds of such frames.
     enum Kind: Int, CaseIterable {
-        /// A stream that ended by a reset, of the peer or of ours for what the peer did.
+        /// A stream that ended by a reset: the peer's, or ours because of the peer.
         case reset
         case ping
         case settings
-        /// A DATA frame without content that ends nothing.
+        /// A DATA frame without content that does not end its stream.
         case emptyData
         case windowUpdate
-        /// PRIORITY, and frames that are ignored: those of unknown types, and of streams that are over.
+        /// PRIORITY, and ignored frames: frames of unknown types, and of closed streams.
         case other
     }
 
-    /// The frames of one head behind its first.
+    /// The maximum number of CONTINUATION frames of one head.
     static let mostContinuations = 64
     private static let span: Int64 = 10_000_000_000
 
     private var counts: InlineArray<6, Int> = .init(repeating: 0)
     private var spanEnd: Int64 = .min
-    /// What is earned in the span: exchanges that ended well, streams that ended, and bytes that went out.
+    /// The credit earned in the span: exchanges that completed, streams that ended, and bytes that were sent.
     private var completed = 0
     private var ended = 0
     private var sent = 0
 
     init() {}
 
-    /// How many of a kind there may be in a span.
+    /// The limit of a kind in a span.
     private func most(_ kind: Kind) -> Int {
         switch kind {
         case .reset: 200 + completed / 2
@@ -40,7 +40,7 @@ struct Http2FrameBudget {
         }
     }
 
-    /// Counts a frame of that kind; false when it is one too many.
+    /// Counts a frame of that kind; false if it exceeds the limit.
     mutating func takeFrame(_ kind: Kind, now: Int64) -> Bool {
         if now >= spanEnd {
             spanEnd = now &+ Http2FrameBudget.span
@@ -53,12 +53,12 @@ struct Http2FrameBudget {
         return counts[kind.rawValue] <= most(kind)
     }
 
-    /// An exchange ended well.
+    /// An exchange completed.
     mutating func earnExchange() { completed &+= 1 }
 
-    /// A stream ended: the peer may have sent frames of it before it knew, and a server a PING behind its response.
+    /// A stream ended: the peer may have sent frames for it before it knew, and a server a PING after its response.
     mutating func earnEnd() { ended &+= 1 }
 
-    /// Content went out.
+    /// Content was sent.
     mutating func earn(bytes: Int) { sent &+= bytes }
 }

@@ -1,15 +1,15 @@
-/// Counts the frames in what a peer sends, for libnghttp2 does not tell of frames that it ignores. RFC 9113 §4.1.
+/// Counts the frames in a peer's bytes, because libnghttp2 does not report frames that it ignores. RFC 9113 §4.1.
 struct Http2FrameHeads {
-    /// Length and type of the frame whose head is being read.
+    /// The length and type of the frame whose head is being read.
     private var head: UInt32 = 0
     private var headBytes = 0
-    /// The bytes up to the next head.
+    /// The number of bytes up to the next head.
     private var skipped: Int
 
-    /// The first frame comes behind that many bytes.
+    /// The first frame begins after `count` bytes.
     init(behind count: Int) { skipped = count }
 
-    /// How many frames began in these bytes, except DATA with content.
+    /// The number of frames that begin in these bytes, except DATA with content.
     mutating func count(_ bytes: UnsafeRawBufferPointer) -> Int {
         var position = 0
         var frames = 0
@@ -19,7 +19,7 @@ struct Http2FrameHeads {
             skipped &-= step
             guard position < bytes.count else { return frames }
             if headBytes == 0, bytes.count &- position >= 9 {
-                // All of it is here, as nearly always.
+                // The head is usually complete.
                 let head = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
                 position &+= 9
                 skipped = Int(head >> 8)
@@ -44,10 +44,10 @@ struct Http2FrameHeads {
 
 /// The first bytes of an HTTP/2 client. RFC 9113 §3.4.
 enum Http2Preface {
-    /// How long it is.
+    /// The length of the preface.
     static let count = 24
 
-    /// Whether these bytes, which were refused as a head of HTTP/1.1, are the first line of it.
+    /// Whether these bytes, which were refused as a head of HTTP/1.1, begin with the preface's first line.
     static func begins(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let line: StaticString = "PRI * HTTP/2.0\r\n"
         guard bytes.count >= line.utf8CodeUnitCount else { return false }

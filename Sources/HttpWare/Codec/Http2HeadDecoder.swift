@@ -1,18 +1,18 @@
-// One file: the rules for one section depend on each other, and their order decides which fault is told.
+// One file: the rules for one section depend on each other, and their order decides which fault is reported.
 
 /// Reads an HTTP/2 head or trailer section, field by field as HPACK gives them. RFC 9113 §8.2, §8.3.
 ///
-/// What is wrong is remembered, and the rest of the section passed over: the compression's state must be kept all the same.
+/// An error is remembered, and the rest of the section is skipped, because the compression's state must still be updated.
 struct Http2HeadDecoder {
-    /// What the fields belong to.
+    /// The kind of section.
     enum Section { case request, response, trailers }
 
     private(set) var section = Section.request
-    /// The first thing that was wrong.
+    /// The first fault.
     private(set) var fault: Http2Fault?
-    /// Names and values, and 32 bytes for each line. RFC 9113 §6.5.2.
+    /// The size of the section: names and values, and 32 bytes for each line. RFC 9113 §6.5.2.
     private(set) var size = 0
-    /// How much content is to come, if it is known, once the section is finished.
+    /// The expected amount of content, if it is known, once the section is finished.
     private(set) var contentLength: Int?
     private var pseudo: Pseudo = []
     private var method = HttpMethod.get
@@ -38,7 +38,7 @@ struct Http2HeadDecoder {
 
     init() {}
 
-    /// Begins a section; its fields were reset before.
+    /// Begins a section, whose fields must have been reset before.
     mutating func beginSection(_ section: Section) {
         self.section = section
         fault = nil
@@ -84,7 +84,7 @@ struct Http2HeadDecoder {
             if known.bit & KnownField.oneHop != 0 { flags |= HttpFields.Line.removed | HttpFields.Line.hopByHop }
             if known == .host, section == .request {
                 hostLine = fields.lines.count
-                // The authority's own line says it already; that both agree is seen to at the end.
+                // The authority already has its own line; `finish` checks that both agree.
                 if pseudo.contains(.authority) { flags |= HttpFields.Line.removed | HttpFields.Line.hopByHop }
             }
         }
@@ -97,7 +97,7 @@ struct Http2HeadDecoder {
     private static let special =
         connectionSpecific | KnownField.oneHop | KnownField.host.bit | KnownField.cookie.bit
 
-    /// Whether a field that means something to the framing may stand here; notes it.
+    /// Whether a field that affects the framing is allowed here; records it.
     private mutating func mayStand(_ known: KnownField, _ value: UnsafeRawBufferPointer) -> Bool {
         if known.bit & Http2HeadDecoder.connectionSpecific != 0 {
             // RFC 9113 §8.2.2.
@@ -124,7 +124,7 @@ struct Http2HeadDecoder {
 
     private mutating func malformed(_ reason: StaticString) { fault = .malformed(reason) }
 
-    /// The authority becomes the `Host` line of the message, before all others.
+    /// Adds the authority as the message's `Host` line, before all others.
     private mutating func beginFields(_ fields: inout HttpFields) {
         hasFields = true
         guard section == .request, pseudo.contains(.authority) else { return }
@@ -195,7 +195,7 @@ struct Http2HeadDecoder {
             guard Swar.areCommonInNames(word, first: 8), (word &>> 1) & ~word & Swar.all(0x20) == 0 else { break }
             index &+= 8
         }
-        // The last bytes at once, with some that were looked at already.
+        // The last bytes are checked at once, together with some that were checked before.
         if index &+ 8 > name.byteCount, let rest = name.lastWord, Swar.areCommonInNames(rest, first: 8),
             (rest &>> 1) & ~rest & Swar.all(0x20) == 0
         {
@@ -209,7 +209,7 @@ struct Http2HeadDecoder {
         return true
     }
 
-    /// Whether there is a `_` in the name.
+    /// Whether the name contains `_`.
     @inline(__always)
     private static func hasUnderscore(_ name: RawSpan) -> Bool {
         var index = 0
@@ -228,7 +228,7 @@ struct Http2HeadDecoder {
     private static func isValue(_ value: RawSpan) -> Bool {
         var index = 0
         while index &+ 8 <= value.byteCount {
-            // Where something may be hit the rest is looked at byte by byte.
+            // After a possible hit, the rest is checked byte by byte.
             if Swar.mayHoldControls(value.word(at: index)) != 0 { break }
             index &+= 8
         }
@@ -242,15 +242,15 @@ struct Http2HeadDecoder {
 
     // MARK: Requests
 
-    /// How requests are read on a connection.
+    /// The rules for requests on a connection.
     struct Rules {
         var limits = HeadLimits()
         var isForward = false
-        /// The connection is secured by TLS.
+        /// Whether the connection is secured by TLS.
         var isSecure = false
     }
 
-    /// Settles a request whose fields were all added. RFC 9113 §8.3.1.
+    /// Completes a request after all fields were added. RFC 9113 §8.3.1.
     mutating func finish(_ request: inout HttpRequest, endsStream: Bool, _ rules: Rules) throws(Http2Fault) {
         if let fault { throw fault }
         guard pseudo.contains(.method) else { throw .malformed("the method is missing") }
@@ -315,7 +315,7 @@ struct Http2HeadDecoder {
         }
     }
 
-    /// One authority, wherever it stands. RFC 9113 §8.3.1.
+    /// Ensures that there is one authority, in `:authority` or in `Host`. RFC 9113 §8.3.1.
     private mutating func finishHost(_ request: inout HttpRequest, isTunnel: Bool) throws(Http2Fault) {
         if pseudo.contains(.authority), !isTunnel {
             guard authority.withUnsafeBufferPointer({ request.target.setAuthority($0) }) else {
@@ -339,7 +339,7 @@ struct Http2HeadDecoder {
         guard isSame else { throw .malformed("Host and the authority disagree") }
     }
 
-    /// A WebSocket: for wares, and for an origin server that speaks HTTP/1.1, it is an upgrade. RFC 8441 §5.
+    /// Turns a WebSocket request into an upgrade, for wares and for origin servers that speak HTTP/1.1. RFC 8441 §5.
     private func finishExtendedConnect(_ request: inout HttpRequest) throws(Http2Fault) {
         guard method == .connect else { throw .malformed("a protocol without CONNECT") }
         guard String(decoding: protocolName, as: UTF8.self) == "websocket" else {
@@ -352,7 +352,7 @@ struct Http2HeadDecoder {
         request.fields.setOwn("Sec-WebSocket-Key", WebSocketKey.random())
     }
 
-    /// HTTP/1.1 knows one `Cookie` line. RFC 9113 §8.2.3.
+    /// Joins the `Cookie` lines: HTTP/1.1 allows only one. RFC 9113 §8.2.3.
     private func joinCookies(_ fields: inout HttpFields) {
         var joined: [UInt8] = []
         for index in fields.lines.indices where fields.lines[index].known == .cookie {
@@ -369,7 +369,7 @@ struct Http2HeadDecoder {
 
     // MARK: Responses and trailers
 
-    /// Settles a response whose fields were all added. RFC 9113 §8.3.2.
+    /// Completes a response after all fields were added. RFC 9113 §8.3.2.
     mutating func finish(_ response: inout HttpResponse, to method: HttpMethod, endsStream: Bool) throws(Http2Fault) {
         if let fault { throw fault }
         guard pseudo.contains(.status), let status = HttpStatus(status) else {
@@ -393,7 +393,7 @@ struct Http2HeadDecoder {
         }
     }
 
-    /// Settles a trailer section.
+    /// Completes a trailer section.
     func finish(_ trailers: inout HttpFields, endsStream: Bool) throws(Http2Fault) {
         if let fault { throw fault }
         guard endsStream else { throw .malformed("a trailer section does not end the stream") }
@@ -402,16 +402,16 @@ struct Http2HeadDecoder {
     }
 }
 
-/// What is wrong with a section, and what is to be done about it.
+/// A fault in a section, and its consequence.
 enum Http2Fault: Error {
-    /// The message is malformed: the stream is reset, and nobody is asked. RFC 9113 §8.1.1.
+    /// The message is malformed: the stream is reset, and no ware runs. RFC 9113 §8.1.1.
     case malformed(StaticString)
     /// The section is larger than the limit.
     case tooLarge
-    /// The message is well formed, but not one that we take: the client is told.
+    /// The message is well formed, but not accepted: the client gets this error.
     case refused(GatewayError)
 
-    /// The words for people.
+    /// The reason for people.
     var reason: String {
         switch self {
         case .malformed(let reason): "\(reason)"
@@ -422,7 +422,7 @@ enum Http2Fault: Error {
 }
 
 extension HttpFields {
-    /// Adds a line that was decoded, behind the others, as it would stand in HTTP/1.1.
+    /// Appends a decoded line in the format of HTTP/1.1.
     @inline(__always)
     mutating func addDecoded(
         _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField, flags: UInt8
@@ -437,13 +437,13 @@ extension HttpFields {
             others: known == .other ? NameFilter(name.bytes, from: 0, count: name.count) : NameFilter())
     }
 
-    /// Adds the bytes of a line: put together on the stack first, for each call that adds to an array looks at all of it.
+    /// Appends the bytes of a line. They are joined on the stack first, because each append to an array has a fixed cost.
     @inline(__always)
     private mutating func appendWire(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) {
         let count = name.count &+ value.count &+ 4
         guard count <= 256, let nameStart = name.baseAddress else { return appendLongWire(name, value) }
         withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { line in
-            // The allocation has an address, and room for all of it.
+            // The allocation has an address, and enough room.
             guard let base = line.baseAddress else { return }
             base.copyMemory(from: nameStart, byteCount: name.count)
             let separator = base + name.count

@@ -1,6 +1,6 @@
 import CNghttp2
 
-/// What all sessions share: made once and never freed.
+/// The libnghttp2 objects that all sessions share: made once and never freed.
 struct Http2Library: @unchecked Sendable {
     // Unchecked: both are written in `init` only, and libnghttp2 copies them.
 
@@ -21,22 +21,22 @@ struct Http2Library: @unchecked Sendable {
         self.callbacks = callbacks
         var options: OpaquePointer?
         nghttp2_option_new(&options)
-        // Windows open when an exchange took the content: flow control is backpressure.
+        // The windows are opened when an exchange has taken the content: flow control is backpressure.
         nghttp2_option_set_no_auto_window_update(options, 1)
-        // What fields mean is decided here, once, for what comes and what goes.
+        // The meaning of fields is checked in this module, for both directions.
         nghttp2_option_set_no_http_messaging(options, 1)
         nghttp2_option_set_no_closed_streams(options, 1)
-        // What our own limits let in goes on: a listener's head is 1 MiB at most.
+        // Every head within our own limits must be sendable: a listener's limit is 1 MiB at most.
         nghttp2_option_set_max_send_header_block_length(options, 16 << 20)
-        // Floods are counted here, and answered with their own error code. libnghttp2 1.52 counts a CONTINUATION anew with each piece
-        // of its head that comes, so with nine pieces at most.
+        // Floods are counted here, and answered with their own error code. libnghttp2 1.52 counts a CONTINUATION again with each piece
+        // of its head that arrives: up to nine times.
         nghttp2_option_set_max_continuations(options, (Http2FrameBudget.mostContinuations + 1) * 9)
         nghttp2_option_set_stream_reset_rate_limit(options, 1 << 20, 1 << 20)
         self.options = options
     }
 }
 
-// C callbacks stand outside of any isolated context: inside one they would check for it at run time and trap.
+// C callbacks are outside any isolated context: inside one, they would check for it at run time and trap.
 
 @inline(__always)
 private func tell<Value>(_ argument: UnsafeMutableRawPointer?, _ call: (Http2Session) -> Value, otherwise: Value)
@@ -101,7 +101,7 @@ func readContent(
     _ argument: UnsafeMutableRawPointer?
 ) -> Int {
     guard let flags, let pointer = source?.pointee.ptr else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
-    // Nothing in there ends the stream.
+    // The stream cannot end inside this call.
     return Unmanaged<Http2Stream>.fromOpaque(pointer)._withUnsafeGuaranteedRef { stream in
         tell(argument, { $0.takeContent(stream, length, flags) }, otherwise: Int(NGHTTP2_ERR_DEFERRED.rawValue))
     }

@@ -1,8 +1,8 @@
 import CNghttp2
 
-/// The fields of one head as libnghttp2 takes them: it copies them when they are submitted, names in lower case.
+/// The fields of one head in the form that libnghttp2 takes: it copies them when they are submitted, with names in lower case.
 ///
-/// What is not in a message already is written to memory of its own; the sessions of a loop share one of these.
+/// Text that is not already in the message is written to separate memory; the sessions of a loop share one instance.
 struct Http2Lines: ~Copyable {
     private var lines: UnsafeMutablePointer<nghttp2_nv>
     private var capacity = 64
@@ -21,7 +21,7 @@ struct Http2Lines: ~Copyable {
         text.deallocate()
     }
 
-    /// Begins a head of at most so many lines, with at most so much text of its own.
+    /// Begins a head with at most this many lines and this many bytes of separate text.
     mutating func beginHead(lines most: Int, text bytes: Int) {
         count = 0
         textCount = 0
@@ -63,7 +63,7 @@ struct Http2Lines: ~Copyable {
         add(name.utf8Start, name.utf8CodeUnitCount, base, value.count)
     }
 
-    /// A value of text that is put together: `body` writes it.
+    /// Adds a line whose value `body` writes.
     mutating func add(_ name: StaticString, write body: (inout Http2Lines) -> Void) {
         let start = textCount
         body(&self)
@@ -88,7 +88,7 @@ struct Http2Lines: ~Copyable {
         }
     }
 
-    /// The three digits of a status.
+    /// Adds the three digits of a status.
     mutating func add(status: HttpStatus) {
         if status == .ok { return add(":status", "200") }
         add(":status", status.code)
@@ -111,12 +111,12 @@ struct Http2Lines: ~Copyable {
         for byte in string.utf8 { write(byte: byte) }
     }
 
-    /// The lines of a message but for the known fields in `skipped`. Their memory is `bytes`, that of the fields.
+    /// Adds the lines of a message, except the known fields in `skipped`. Their memory is `bytes`, that of the fields.
     mutating func add(_ fields: borrowing HttpFields, in bytes: UnsafeRawBufferPointer, skipping skipped: UInt64) {
         guard let base = bytes.baseAddress else { return }
         for line in fields.lines {
             guard !line.isRemoved, line.known == .other || line.known.bit & skipped == 0 else { continue }
-            // Credentials leave no trace in the compression's table. RFC 7541 §7.1.3.
+            // Credentials must not enter the compression's table. RFC 7541 §7.1.3.
             let isSecret = line.known == .authorization || line.known == .proxyAuthorization
             add(
                 base + Int(line.start), Int(line.nameCount), base + Int(line.valueStart), Int(line.valueCount),
@@ -124,7 +124,7 @@ struct Http2Lines: ~Copyable {
         }
     }
 
-    /// A line made ahead of time.
+    /// Adds a prepared line.
     mutating func add(_ line: FieldLine) {
         let name = line.name.text.utf8.count
         let start = text + textCount
@@ -136,7 +136,7 @@ struct Http2Lines: ~Copyable {
 }
 
 extension Http2Lines {
-    /// What the fields say of the content's length.
+    /// Adds the field for the content's length, if there is one.
     private mutating func add(_ framing: ContentFraming, _ fields: borrowing HttpFields) {
         switch framing {
         case .none, .chunked, .untilClose: break
@@ -145,7 +145,7 @@ extension Http2Lines {
         }
     }
 
-    /// Our line of `Via`. RFC 9110 §7.6.3.
+    /// Adds our line of `Via`. RFC 9110 §7.6.3.
     private mutating func add(via version: HttpVersion) {
         switch version {
         case .http10: add("via", "1.0 httpware")

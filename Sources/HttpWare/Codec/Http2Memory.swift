@@ -1,18 +1,18 @@
 import CNghttp2
 import Glibc
 
-/// Where the sessions of one loop have libnghttp2 take its memory from: what it gives back is kept for the next stream or head.
+/// The memory of libnghttp2 for the sessions of one loop: freed pieces are kept for the next stream or head.
 ///
-/// libnghttp2 takes and frees some dozen pieces with each stream, and the C library keeps seven of a size at hand. Used on its
+/// libnghttp2 allocates and frees a dozen pieces with each stream, but the C library keeps only seven of each size. Used on its
 /// loop's thread only.
 final class Http2Memory {
-    /// Behind a pointer, for libnghttp2's calls: nothing of it is counted there.
+    /// Behind a pointer for libnghttp2's calls, so that no references are counted there.
     private let pieces: UnsafeMutablePointer<Http2Pieces>
-    /// The memory in which sessions put together what they send: one for all, so that it stays in the processor's cache.
+    /// The memory in which sessions build their heads: one for all, so that it stays in the processor's cache.
     let lines = Http2Memory.makeLines()
 
     static func makeLines() -> UnsafeMutablePointer<Http2Lines> {
-        let lines = UnsafeMutablePointer<Http2Lines>.allocate(capacity: 1)  // given back by `free`
+        let lines = UnsafeMutablePointer<Http2Lines>.allocate(capacity: 1)  // freed by `free`
         lines.initialize(to: Http2Lines())
         return lines
     }
@@ -27,7 +27,7 @@ final class Http2Memory {
         pieces.initialize(to: Http2Pieces())
     }
 
-    /// The sessions are gone, for each holds the memory.
+    /// All sessions are gone, because each retains the memory.
     deinit {
         pieces.pointee.freeAll()
         pieces.deinitialize(count: 1)
@@ -35,10 +35,10 @@ final class Http2Memory {
         Http2Memory.free(lines)
     }
 
-    /// How many bytes are kept.
+    /// The number of bytes kept.
     var kept: Int { pieces.pointee.kept }
 
-    /// For libnghttp2, which copies it. A session holds the memory itself.
+    /// The functions for libnghttp2, which copies them. A session retains the memory itself.
     var functions: nghttp2_mem {
         nghttp2_mem(
             mem_user_data: pieces, malloc: http2Allocate, free: http2Free, calloc: http2AllocateZeroed,
@@ -46,20 +46,20 @@ final class Http2Memory {
     }
 }
 
-/// The pieces that are kept, by size. Who has them calls `freeAll` at the end.
+/// The kept pieces, by size. The owner calls `freeAll` at the end.
 struct Http2Pieces {
-    /// In front of each piece is its size in steps; 0 for one that the C library gets back at once. As long as the alignment
-    /// that the C library promises.
+    /// Each piece is preceded by its size in steps; 0 for a piece that returns directly to the C library. The prefix is as long as the
+    /// alignment that the C library guarantees.
     private static let prefix = 16
     private static let step = 64
-    /// Larger pieces are rare.
+    /// The longest kept piece, in steps; longer ones are rare.
     private static let longest = 32
-    /// The maximum number of bytes that are kept; the rest goes back to the C library.
+    /// The maximum number of bytes kept; the rest returns to the C library.
     static let mostKept = 2 << 20
 
     /// The first piece of each size; each piece holds the address of the next.
     private var first = InlineArray<33, UnsafeMutableRawPointer?>(repeating: nil)
-    /// The bytes of all of them.
+    /// The number of bytes kept.
     private(set) var kept = 0
 
     @inline(__always)
@@ -68,7 +68,7 @@ struct Http2Pieces {
     @inline(__always)
     private static func steps(of piece: UnsafeMutableRawPointer) -> Int { (piece - prefix).load(as: Int.self) }
 
-    /// A piece of memory, at least that large; `nil` if there is none.
+    /// Allocates a piece of at least this size; `nil` if memory is exhausted.
     @inline(__always)
     mutating func allocate(_ count: Int) -> UnsafeMutableRawPointer? {
         guard count >= 0, count <= Http2Pieces.longest * Http2Pieces.step else { return Http2Pieces.make(0, count) }
@@ -79,7 +79,7 @@ struct Http2Pieces {
         return piece
     }
 
-    /// A piece of zeros; `nil` without memory.
+    /// Allocates a zeroed piece; `nil` if memory is exhausted.
     @inline(__always)
     mutating func allocateZeroed(_ number: Int, of size: Int) -> UnsafeMutableRawPointer? {
         let (count, isTooLarge) = number.multipliedReportingOverflow(by: size)
@@ -106,7 +106,7 @@ struct Http2Pieces {
         kept &+= size
     }
 
-    /// In debug builds: who reads what was given back finds nonsense.
+    /// In debug builds, overwrites freed memory, so that reading it gives wrong values.
     private static func spoil(_ piece: UnsafeMutableRawPointer, _ size: Int) -> Bool {
         memset(piece, 0xdd, size)
         return true
@@ -136,7 +136,7 @@ struct Http2Pieces {
     }
 }
 
-// C callbacks stand outside of any isolated context: inside one they would check for it at run time and trap.
+// C callbacks are outside any isolated context: inside one, they would check for it at run time and trap.
 
 @inline(__always)
 private func pieces(_ memory: UnsafeMutableRawPointer) -> UnsafeMutablePointer<Http2Pieces> {

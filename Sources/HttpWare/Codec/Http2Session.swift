@@ -2,85 +2,86 @@
 
 import CNghttp2
 
-/// What a session tells its connection, and asks of it.
+/// Receives the events of a session, and provides what it needs: the connection.
 protocol Http2SessionHandler: AnyObject {
-    /// A server's: an object for a stream that begins.
+    /// For a server: makes an object for a new stream.
     func makeStream() -> Http2Stream
-    /// The stream is over, and was told so.
+    /// The stream has ended, and was notified.
     func streamClosed(_ stream: consuming Http2Stream)
-    /// Something waits to be sent.
+    /// The session has output.
     func wantsToSend()
-    /// Takes output. The bytes are valid until the end of the event if they are in a buffer of the loop, else during the call.
+    /// Takes output. The bytes are valid until the end of the event if they are in a buffer of the loop, otherwise during the call.
     func write(_ bytes: UnsafeRawBufferPointer)
-    /// The socket takes no more at present.
+    /// Whether the socket accepts no more at present.
     var isOutputFull: Bool { get }
-    /// How heads are read from now on.
+    /// The rules for heads from now on.
     var rules: Http2HeadDecoder.Rules { get }
-    /// In nanoseconds of the loop's clock.
+    /// The current time in nanoseconds of the loop's clock.
     var now: Int64 { get }
-    /// The peer's SETTINGS came.
+    /// The peer's SETTINGS arrived.
     func settingsReceived()
-    /// The peer takes no more streams.
+    /// The peer accepts no more streams.
     func goAwayReceived()
 }
 
-/// One end of a connection of HTTP/2, without a socket: libnghttp2 does the frames, the compression of fields and the flow
-/// control; what the fields of messages mean is decided in `Http2HeadDecoder`. RFC 9113.
+/// One end of a connection of HTTP/2, without a socket. libnghttp2 handles frames, the compression of fields and flow
+/// control; `Http2HeadDecoder` decides what the fields of messages mean. RFC 9113.
 ///
-/// Its calls and libnghttp2's calls back (which come by `Http2Library`) work on the same few streams and on the one head that
-/// is being read: that is why they stand in one file.
+/// Its methods and libnghttp2's callbacks (through `Http2Library`) use the same streams and the same head
+/// that is being read, so they are in one file.
 final class Http2Session {
-    /// Which end of the connection it is.
+    /// The end of the connection.
     enum Role { case server, client }
 
     private var session: OpaquePointer?
     private let role: Role
-    /// As they were when the present head began.
+    /// The rules when the current head began.
     private var rules: Http2HeadDecoder.Rules
-    /// Neither counted nor checked: it owns the session, and `handler` is asked for with every frame.
+    /// Neither counted nor checked: the handler owns the session, and is used with every frame.
     unowned(unsafe) private var handler: (any Http2SessionHandler)!
-    /// What libnghttp2 takes its memory from; `nil` is the C library.
+    /// The memory of libnghttp2; `nil` uses the C library.
     private let memory: Http2Memory?
-    /// `handler` knows that something is to be sent.
+    /// Whether the handler knows that there is output.
     private var hasAsked = false
     /// The open streams.
     private(set) var streams: [Http2Stream] = []
     private var budget = Http2FrameBudget()
     private var heads: Http2FrameHeads
-    /// Frames that came and were not told of, except DATA with content.
+    /// Received frames that libnghttp2 has not reported, except DATA with content.
     private var untold = 0
     private var decoder = Http2HeadDecoder()
-    /// The heads that are sent are put together here. The loop's, because it is used within one call; a session without a loop has its own.
+    /// The memory in which heads are built. It belongs to the loop, because it is used within one call; a session without a loop has
+    /// its own.
     private let lines: UnsafeMutablePointer<Http2Lines>
     private var request = HttpRequest()
     private var response = HttpResponse(.ok)
     private var trailers = HttpFields()
-    /// Whose head is being read. Not counted, for it is among `streams` as long as it stands here.
+    /// The stream whose head is being read. Not counted, because `streams` retains it.
     private var headStream: Unmanaged<Http2Stream>?
     private var continuations = 0
     private var isBusy = false
-    /// A server's: streams whose response ends before the request does.
+    /// For a server: the streams whose response ends before the request.
     private var earlyEnds = Http2EarlyEnds()
-    /// The last stream that a client began, and the last of those that ended before the client had ended them.
+    /// The last stream that a client began, and the most recent streams that ended before the client had ended them.
     private var lastStream: Int32 = 0
     private var abandoned: [Int32] = []
     private static let mostAbandoned = 128
-    /// The connection is being ended, for a fault or a flood.
+    /// Whether the connection is being ended, after a fault or a flood.
     private(set) var isTerminating = false
 
-    /// The most streams at a time that a client is given. RFC 9113 §5.1.2 recommends no fewer.
+    /// The maximum number of concurrent streams for a client. RFC 9113 §6.5.2 recommends no smaller value.
     static let mostStreams: UInt32 = 100
-    /// How much content of a stream may be on its way to us unasked.
+    /// The maximum of a stream's content that the peer may send in advance.
     static let streamWindow: UInt32 = 128 * 1024
     static let connectionWindow: Int32 = 4 * 1024 * 1024
 
-    /// A session of its own, with its handler.
+    /// Makes a session with memory of its own, and sets its handler.
     convenience init(_ role: Role, handler: any Http2SessionHandler) {
         self.init(role, rules: handler.rules, memory: nil)
         begin(handler)
     }
 
-    /// Heads are read by these rules. `begin` comes next, before all else.
+    /// Makes a session with these rules for heads. Call `begin` next, before anything else.
     init(_ role: Role, rules: Http2HeadDecoder.Rules, memory: Http2Memory?) {
         self.role = role
         self.rules = rules
@@ -100,7 +101,7 @@ final class Http2Session {
         submitSettings()
     }
 
-    /// Tells the handler from now on. It outlives the session's calls; it owns the session.
+    /// Sets the handler. It owns the session, and must outlive its calls.
     func begin(_ handler: any Http2SessionHandler) { self.handler = handler }
 
     deinit {
@@ -130,7 +131,7 @@ final class Http2Session {
 
     // MARK: The connection
 
-    /// Takes bytes from the peer; false when they are not HTTP/2 and the connection must end at once.
+    /// Takes bytes from the peer; false if they are not HTTP/2 and the connection must end at once.
     func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard session != nil, !isBusy, !isTerminating else { return false }
         isBusy = true
@@ -146,7 +147,7 @@ final class Http2Session {
         return false
     }
 
-    /// Frames of unknown types, and those of streams that are over, are ignored, and cost time all the same. RFC 9113 §10.5.
+    /// Counts ignored frames: those of unknown types and of closed streams cost time, too. RFC 9113 §10.5.
     private func countIgnored(_ bytes: UnsafeRawBufferPointer) {
         untold &+= heads.count(bytes)
         while untold > 0, !isTerminating {
@@ -155,10 +156,10 @@ final class Http2Session {
         }
     }
 
-    /// Whether `send` may be called now: not while bytes are being taken.
+    /// Whether `send` may be called now: not while bytes are being received.
     var maySend: Bool { !isBusy }
 
-    /// Writes the frames that may be sent now.
+    /// Writes the pending output.
     func send() {
         hasAsked = false
         guard session != nil, !isBusy, let handler else { return }
@@ -179,17 +180,17 @@ final class Http2Session {
         } while pingEarlyEnds()
     }
 
-    /// Whether neither side has anything left to say: the connection is to be closed.
+    /// Whether neither side has more to send, so that the connection must be closed.
     var isOver: Bool {
         session == nil || nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
     }
 
-    /// The peer is in the middle of a head.
+    /// Whether the peer has sent part of a head.
     var isReadingHead: Bool { headStream != nil }
 
     func touched() { wantToSend() }
 
-    /// Tells the handler, once before each `send`.
+    /// Notifies the handler, once before each `send`.
     private func wantToSend() {
         guard !hasAsked else { return }
         hasAsked = true
@@ -204,10 +205,10 @@ final class Http2Session {
         wantToSend()
     }
 
-    /// Ends the connection for a peer that did not come to an end with what it began.
+    /// Ends the connection with a peer that did not finish what it began.
     func terminateIdle() { terminate(NGHTTP2_NO_ERROR) }
 
-    /// Ends the connection for a flood.
+    /// Ends the connection because of a flood.
     private func calm() { terminate(NGHTTP2_ENHANCE_YOUR_CALM) }
 
     /// Announces that the connection ends soon. RFC 9113 §6.8.
@@ -216,7 +217,7 @@ final class Http2Session {
         wantToSend()
     }
 
-    /// Takes no more streams; the present ones go on.
+    /// Accepts no more streams; the current ones continue.
     func endStreams() {
         nghttp2_submit_goaway(
             session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session),
@@ -224,12 +225,12 @@ final class Http2Session {
         wantToSend()
     }
 
-    /// How many streams the peer lets us have at a time.
+    /// The peer's limit of concurrent streams.
     var peersMostStreams: Int {
         Int(nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
     }
 
-    /// Whether the peer, a server, takes WebSockets. RFC 8441 §3.
+    /// Whether the peer, a server, accepts WebSockets. RFC 8441 §3.
     var takesWebSockets: Bool {
         nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1
     }
@@ -245,7 +246,7 @@ final class Http2Session {
         streams.append(stream)
     }
 
-    /// Sends a request on a stream that begins with it; false when the connection takes none.
+    /// Sends a request on a new stream; false if the connection accepts none.
     func submit(
         _ request: inout HttpRequest, _ options: HeadEncoder.RequestOptions, hasContent: Bool,
         on stream: Http2Stream, isSecure: Bool
@@ -279,7 +280,7 @@ final class Http2Session {
         }
         guard code == 0 else { return reset(stream, NGHTTP2_INTERNAL_ERROR) }
         if isLong {
-            // Long ones go by turns, not one after the other.
+            // Long responses are interleaved, not sent one after another.
             var priority = nghttp2_extpri(urgency: 3, inc: 1)
             nghttp2_session_change_extpri_stream_priority(session, stream.id, &priority, 1)
         }
@@ -297,17 +298,17 @@ final class Http2Session {
         wantToSend()
     }
 
-    /// Ends a stream before its time.
+    /// Resets a stream.
     private func reset(_ stream: Http2Stream, _ code: nghttp2_error_code) {
         guard stream.isOpen else { return }
         nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code.rawValue)
         wantToSend()
     }
 
-    /// What is left of the stream is of no use to us.
+    /// Cancels a stream whose rest we do not need.
     func cancel(_ stream: Http2Stream) { giveUp(stream, NGHTTP2_CANCEL) }
 
-    /// The message was broken off on our side.
+    /// Resets a stream whose message broke off on our side.
     func breakOff(_ stream: Http2Stream) { giveUp(stream, NGHTTP2_INTERNAL_ERROR) }
 
     private func giveUp(_ stream: Http2Stream, _ code: nghttp2_error_code) {
@@ -315,7 +316,7 @@ final class Http2Session {
         reset(stream, code)
     }
 
-    /// An exchange ended well: the peer has earned some patience.
+    /// An exchange completed: the peer gets more tolerance for resets.
     func exchangeCompleted() { budget.earnExchange() }
 
     func resume(_ stream: Http2Stream) {
@@ -324,16 +325,16 @@ final class Http2Session {
     }
 
     func consume(_ stream: Http2Stream, _ count: Int) {
-        // What is left of the request is of no use: the client need not send more than it already may.
+        // The rest of the request is useless: the client need not send more than its window allows.
         if stream.endsEarly == .left, !stream.takesRest { return }
         nghttp2_session_consume_stream(session, stream.id, count)
         if !isBusy, nghttp2_session_want_write(session) != 0 { wantToSend() }
     }
 
-    /// Our message ends before the peer's: when it is out, the peer is told to stop. RFC 9113 §8.1.
+    /// Our message ends before the peer's: after it was sent, the peer is told to stop. RFC 9113 §8.1.
     func endsEarly(_ stream: Http2Stream) { if role == .server { earlyEnds.append(stream) } }
 
-    /// Whether a PING has to go out behind responses that ended early.
+    /// Sends a PING after responses that ended early, if one is needed. Returns whether it did.
     private func pingEarlyEnds() -> Bool {
         guard !isTerminating else { return false }
         let ping = earlyEnds.takePing(now: handler.now) {
@@ -356,10 +357,10 @@ final class Http2Session {
         for stream in earlyEnds.acknowledged(ping) { reset(stream, NGHTTP2_NO_ERROR) }
     }
 
-    /// When `timeReached` is to be called; `Int64.max` is never.
+    /// The time at which to call `timeReached`; `Int64.max` means never.
     var due: Int64 { earlyEnds.earliestDue }
 
-    /// Resets streams that have waited long enough for that.
+    /// Resets the streams whose deadline has passed.
     func timeReached(_ now: Int64) {
         for stream in earlyEnds.due(now) { reset(stream, NGHTTP2_NO_ERROR) }
     }
@@ -370,7 +371,7 @@ final class Http2Session {
         }
     }
 
-    // MARK: What libnghttp2 tells
+    // MARK: Callbacks of libnghttp2
 
     func frameBegan(_ head: borrowing nghttp2_frame_hd) {
         if !Http2FrameHeads.isContent(type: head.type, length: head.length) { untold &-= 1 }
@@ -406,7 +407,7 @@ final class Http2Session {
         if !budget.takeFrame(kind, now: handler.now) { calm() }
     }
 
-    /// RFC 9113 §5.1.1: "unexpected" numbers are an error of the connection; the trailers of a stream that we ended are not.
+    /// RFC 9113 §5.1.1: "unexpected" numbers are a connection error. Trailers of a stream that we ended are not an error.
     private func sawOldStream(_ id: Int32) {
         guard let index = abandoned.firstIndex(of: id) else { return terminate(NGHTTP2_PROTOCOL_ERROR) }
         abandoned.remove(at: index)
@@ -446,7 +447,7 @@ final class Http2Session {
         case .response: decoder.add(name, value, to: &response.fields, limits: rules.limits)
         case .trailers: decoder.add(name, value, to: &trailers, limits: rules.limits)
         }
-        // References of a byte to fields of kilobytes: nobody means this.
+        // Byte-sized references to fields of kilobytes: an attack on our memory.
         if decoder.size > 16 * rules.limits.head { calm() }
     }
 
@@ -527,13 +528,13 @@ final class Http2Session {
 
     func streamClosed(_ id: Int32, _ code: UInt32) {
         guard let own = nghttp2_session_get_stream_user_data(session, id) else { return }
-        // It is among `streams` until `leave` has taken it over.
+        // `streams` retains it until `leave` has removed it.
         Unmanaged<Http2Stream>.fromOpaque(own)._withUnsafeGuaranteedRef { streamClosed($0, code) }
     }
 
     @inline(__always)
     private func streamClosed(_ stream: Http2Stream, _ code: UInt32) {
-        // A client that has its whole response may leave.
+        // A client that has its whole response may close the stream.
         let isOurs = stream.isGivenUp || stream.endsEarly == .left
         let awaitsWord = stream.endsEarly == .left && stream.hasEndedInput && !isTerminating
         leave(stream, code)
@@ -546,14 +547,14 @@ final class Http2Session {
         }
     }
 
-    /// The stream may be gone, or be another one, when this returns.
+    /// Removes a stream from the list. After this call, the object may be unused, or carry another stream.
     private func leave(_ stream: Http2Stream, _ code: UInt32) {
         if headStream?.toOpaque() == Unmanaged.passUnretained(stream).toOpaque() { headStream = nil }
         if !stream.hasEndedInput {
             if abandoned.count == Http2Session.mostAbandoned { abandoned.removeFirst() }
             abandoned.append(stream.id)
         }
-        // The list's own reference, so that none has to be counted.
+        // The list's own reference is moved, so that none has to be counted.
         var left = streams.removeLast()
         if left !== stream {
             left.place = stream.place
@@ -567,7 +568,7 @@ final class Http2Session {
         handler.streamClosed(left)
     }
 
-    /// Ends all streams, because the connection is closed.
+    /// Ends all streams, because the connection has closed.
     func closeStreams() {
         isTerminating = true
         headStream = nil
@@ -577,7 +578,7 @@ final class Http2Session {
         }
     }
 
-    /// Whether a stream ended because the peer did not look at its request. RFC 9113 §8.7.
+    /// Whether a stream ended because the peer did not process its request. RFC 9113 §8.7.
     static func isRefusal(_ code: UInt32) -> Bool { code == NGHTTP2_REFUSED_STREAM.rawValue }
 
     // MARK: Content

@@ -1,79 +1,78 @@
-/// One stream of a session: what goes out on it, and how far what comes in has got. RFC 9113 §5.
+/// One stream of a session: its pending output, and the progress of its input. RFC 9113 §5.
 ///
-/// Who inherits says what becomes of what comes. Used on its loop's thread only; used again for another stream when it is
-/// closed.
+/// Subclasses handle the input. Used on its loop's thread only; reused for another stream after it has closed.
 class Http2Stream {
     let session: Http2Session
-    /// The stream's number; 0 while there is none.
+    /// The stream's number; 0 without a stream.
     final var id: Int32 = 0
-    /// Its place in the session's list.
+    /// Its index in the session's list.
     final var place = -1
 
-    // Out.
+    // Output.
 
     /// Content that waits for the peer's windows, or for its turn.
     private var output: [UInt8] = []
     private var outputStart = 0
-    /// Content of the present call that goes out without being kept, behind `output`, which is empty then.
+    /// Content of the current call that is sent without a copy, while `output` is empty.
     private var direct = UnsafeRawBufferPointer(start: nil, count: 0)
     private var trailers: HttpFields?
-    /// Nothing more will be written.
+    /// Whether nothing more will be written.
     private(set) final var endsOutput = false
-    /// The session asks no more for content until it is told that there is some.
+    /// Whether the session stopped asking for content, until it is told that there is more.
     private var isDeferred = false
-    /// A head that announces content is out.
+    /// Whether a head that announces content was sent.
     private var hasContent = false
 
-    // In.
+    // Input.
 
-    /// What is left of the content that was announced.
+    /// The rest of the announced content; `nil` if its length is unknown.
     final var contentLeft: Int?
-    /// The peer sends no more.
+    /// Whether the peer has ended its side.
     final var hasEndedInput = false
     private var isPaused = false
     private var unconsumed: Int = 0
-    /// We ended the stream, and not for what the peer did.
+    /// Whether we ended the stream, without a fault of the peer.
     final var isGivenUp = false
 
     /// Whether our message ends before the peer's.
     enum EarlyEnd { case no, leaving, left }
 
-    /// A server's: `leaving` until the end of the response is out, then `left`. Kept by `Http2EarlyEnds`.
+    /// For a server: `leaving` until the end of the response was sent, then `left`. Set by `Http2EarlyEnds`.
     final var endsEarly = EarlyEnd.no
-    /// A server's: a short rest of the request is taken after an early end.
+    /// For a server: whether a short rest of the request is received after an early end.
     final var takesRest = false
 
     init(session: Http2Session) { self.session = session }
 
-    /// Whether the peer, or we, have not closed it yet.
+    /// Whether neither side has closed it yet.
     final var isOpen: Bool { id != 0 }
-    /// How much content waits.
+    /// The amount of pending content.
     final var outputCount: Int { output.count &- outputStart &+ direct.count }
 
-    // MARK: For those who inherit
+    // MARK: For subclasses
 
-    /// A server's: the head of a request is whole.
+    /// For a server: the head of a request is complete.
     func requestReceived(_ request: inout HttpRequest, endsStream: Bool) {}
-    /// A server's: there is no request that could be carried out; the client may be told.
+    /// For a server: the request cannot be carried out; the client may get the error.
     func requestRefused(_ error: GatewayError, _ request: inout HttpRequest) {}
-    /// A client's: the method of the request, while a final response has not come.
+    /// For a client: the method of the request until the final response has come; then `nil`.
     var awaitedMethod: HttpMethod? { nil }
-    /// A client's: a head is whole, of an interim or the final response.
+    /// For a client: the head of an interim or the final response is complete.
     func responseReceived(_ response: inout HttpResponse, endsStream: Bool) {}
-    /// Content, valid during the call.
+    /// Content was received; it is valid during the call.
     func contentReceived(_ bytes: UnsafeRawBufferPointer) {}
     /// The peer ended its message.
     func endReceived(_ trailers: HttpFields?) {}
-    /// What the peer sent cannot be understood; the stream is being reset.
+    /// The peer's message is invalid; the stream is being reset.
     func broke(_ reason: String) {}
-    /// Content that waited went out.
+    /// Pending content was sent.
     func outputProgressed() {}
-    /// The stream is over, with an error code of RFC 9113 §7; nothing of it is called afterwards.
+    /// The stream has ended, with an error code of RFC 9113 §7; this is the last call.
     func closed(_ code: UInt32) {}
 
-    // MARK: Out
+    // MARK: Output
 
-    /// Begins a stream with that number.
+    /// Begins a stream with this number.
     final func open(_ id: Int32) {
         self.id = id
         endsOutput = false
@@ -91,13 +90,13 @@ class Http2Stream {
         outputStart = 0
     }
 
-    /// The head is out: content follows it, or the stream has ended with it.
+    /// The head was sent: content follows it, or it has ended our side of the stream.
     final func headWritten(hasContent: Bool) {
         self.hasContent = hasContent
         if !hasContent { outputEnded() }
     }
 
-    /// Sends content behind all other. The bytes are valid during the call.
+    /// Sends content after all other. The bytes are valid during the call.
     final func write(_ bytes: UnsafeRawBufferPointer) {
         guard isOpen, hasContent, !endsOutput, bytes.count > 0 else { return }
         if bytes.count >= Http2Stream.leastDirect, outputCount == 0, session.maySend {
@@ -113,7 +112,7 @@ class Http2Stream {
         }
     }
 
-    /// Less content than this waits for the end of the turn, and goes out with that of others.
+    /// Less content than this is sent at the end of the turn, together with that of other streams.
     private static let leastDirect = 8 * 1024
 
     /// Ends the message.
@@ -146,7 +145,7 @@ class Http2Stream {
         }
     }
 
-    /// How much content there is for a frame of at most that length, and whether it is the last; `nil` if there is none yet.
+    /// The amount of content for a frame of at most this length, and whether it is the last; `nil` if there is none yet.
     final func nextFrame(atMost length: Int) -> (count: Int, isLast: Bool, trailers: HttpFields?)? {
         let count = min(length, outputCount)
         if count == 0, !endsOutput {
@@ -178,12 +177,12 @@ class Http2Stream {
         outputProgressed()
     }
 
-    // MARK: In
+    // MARK: Input
 
-    /// Tells the peer no more that it may send; what is on its way still comes, as much as a window.
+    /// Stops opening the peer's window; bytes already allowed still come, up to one window.
     final func pauseInput() { isPaused = true }
 
-    /// Lets the peer send again.
+    /// Allows the peer to send again.
     final func resumeInput() {
         guard isPaused else { return }
         isPaused = false
@@ -192,7 +191,7 @@ class Http2Stream {
         unconsumed = 0
     }
 
-    /// Whether input waits for us.
+    /// Whether input is paused.
     final var isInputPaused: Bool { isPaused }
 
     final func received(_ bytes: UnsafeRawBufferPointer) -> Bool {

@@ -1,4 +1,4 @@
-/// What the framing and hop-by-hop fields of a head say; afterwards those fields are gone from the message.
+/// The framing and hop-by-hop information of a head. Afterwards these fields are removed from the message.
 /// RFC 9112 §6, §9; RFC 9110 §7.6.1.
 struct HeadFacts {
     var hasTransferEncoding = false
@@ -6,17 +6,17 @@ struct HeadFacts {
     var contentLength: Int?
     var closes = false
     var keepsAlive = false
-    /// `Connection` names `upgrade`, without which `Upgrade` means nothing. RFC 9110 §7.8.
+    /// Whether `Connection` names `upgrade`; otherwise `Upgrade` is ignored. RFC 9110 §7.8.
     var namesUpgrade = false
     /// The known fields that `Connection` names.
     var namedFields: UInt64 = 0
-    /// `Connection` names fields besides.
+    /// Whether `Connection` names other fields.
     var namesOthers = false
     var hosts = 0
-    /// `Content-Length` is not one number without leading zeros.
+    /// Whether `Content-Length` is not a single number without leading zeros.
     var isLengthOdd = false
 
-    /// What `Content-Length` says in one line: digits, or a list of equal numbers (RFC 9110 §8.6).
+    /// Reads one line of `Content-Length`: digits, or a list of equal numbers (RFC 9110 §8.6).
     mutating func readContentLength(_ value: UnsafeBufferPointer<UInt8>) throws(HeadValueFault) {
         var number = 0
         var digits = 0
@@ -32,7 +32,7 @@ struct HeadFacts {
                 digits &+= 1
                 index &+= 1
             } else {
-                // A list: each member is a number, and all are the same.
+                // A list: each member is a number, and all are equal.
                 isLengthOdd = true
                 guard digits > 0 else { throw .contentLength }
                 while index < value.count, FieldList.isSpace(value[index]) { index &+= 1 }
@@ -53,7 +53,7 @@ struct HeadFacts {
         contentLength = number
     }
 
-    /// What `Transfer-Encoding` says in one line: `chunked` once and last; others are not implemented. RFC 9112 §6.1.
+    /// Reads one line of `Transfer-Encoding`: `chunked` once and last; other codings are not implemented. RFC 9112 §6.1.
     mutating func readTransferEncoding(_ value: UnsafeBufferPointer<UInt8>) throws(HeadValueFault) {
         hasTransferEncoding = true
         var fault: HeadValueFault?
@@ -68,12 +68,12 @@ struct HeadFacts {
         otherCodings = hasOther
     }
 
-    /// Codings besides `chunked` were named.
+    /// Whether codings besides `chunked` were named.
     var otherCodings = false
 
-    /// What `Connection` says in one line. RFC 9110 §7.6.1.
+    /// Reads one line of `Connection`. RFC 9110 §7.6.1.
     mutating func readConnection(_ value: UnsafeBufferPointer<UInt8>) {
-        // What nearly all say.
+        // The most frequent values.
         if HeadFacts.equals(value, 0..<value.count, "keep-alive") { return keepsAlive = true }
         if HeadFacts.equals(value, 0..<value.count, "close") { return closes = true }
         var facts = self
@@ -91,7 +91,7 @@ struct HeadFacts {
         self = facts
     }
 
-    /// Whether that part of a value is the text, which is in lower case, without regard to case.
+    /// Whether that part of a value equals the text, ignoring case. The text must be in lower case.
     @inline(__always)
     static func equals(_ value: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ text: StaticString) -> Bool {
         guard range.count == text.utf8CodeUnitCount else { return false }
@@ -111,11 +111,11 @@ struct NominatedFields {
 }
 
 extension HttpFields {
-    /// The most fields besides the known ones that `Connection` may name, and the most bytes of their names: more is
+    /// The limits for names in `Connection` besides the known fields: their number and their total bytes. More is
     /// refused, because each line is compared with each name.
     static let mostNominated = 64
     static let mostNominatedBytes = 1024
-    /// The framing and the host are ours to say; naming them in `Connection` takes nothing away.
+    /// Fields of the framing and the host belong to the gateway; `Connection` cannot remove them.
     private static let neverNominated =
         KnownField.other.bit | KnownField.host.bit | KnownField.contentLength.bit | KnownField.transferEncoding.bit
 
@@ -140,10 +140,10 @@ extension HttpFields {
         return facts
     }
 
-    /// Takes off the fields that concern one hop: the known ones, and those that `Connection` names.
+    /// Removes the hop-by-hop fields: the known ones, and the fields that `Connection` names.
     mutating func removeHopByHop(_ facts: HeadFacts) throws(HeadValueFault) {
         if facts.namesOthers { try removeNominated() }
-        // The decoder took off the known ones at once.
+        // The decoder has already removed the known ones.
         let leaving = facts.namedFields & ~HttpFields.neverNominated & ~KnownField.oneHop
         guard present & leaving != 0 else { return }
         for index in lines.indices where lines[index].known.bit & leaving != 0 {
@@ -179,7 +179,7 @@ extension HttpFields {
         }
     }
 
-    /// The fields that `Connection` names; `nil` if it names none. Asked of a head that was read: its names are bounded.
+    /// The fields that `Connection` names; `nil` if it names none. For a head that was read, so that its names are bounded.
     var nominated: NominatedFields? {
         guard present & KnownField.connection.bit != 0 else { return nil }
         var facts = HeadFacts()
@@ -199,7 +199,7 @@ extension HttpFields {
         return known == 0 && others.isEmpty ? nil : NominatedFields(known: known, others: others)
     }
 
-    /// Whether these are among the fields.
+    /// Whether `Connection` names this field.
     func isNominated(_ line: Line, in nominated: NominatedFields) -> Bool {
         if line.known != .other { return nominated.known & line.known.bit != 0 }
         let name = bytes[line.name]
@@ -208,7 +208,7 @@ extension HttpFields {
         }
     }
 
-    /// Whether two names are the same but for case.
+    /// Whether two names are equal, ignoring case.
     private func isSame(_ name: Range<Int>, _ other: Range<Int>) -> Bool {
         guard name.count == other.count else { return false }
         for offset in 0..<name.count
@@ -222,7 +222,7 @@ extension HttpFields {
     private static let transferEncodingTwin: FieldName = "transfer_encoding"
     private static let framingTwins = (contentLengthTwin.trace, transferEncodingTwin.trace)
 
-    /// Takes off `Content_Length` and `Transfer_Encoding`, whoever wrote them: an origin server that reads `_` as `-` would take
+    /// Removes `Content_Length` and `Transfer_Encoding`, whatever wrote them. An origin server that reads `_` as `-` would take
     /// them for the framing, and see another end of the message than the gateway. RFC 9112 §11.2.
     @inline(__always)
     mutating func removeFramingTwins() {
@@ -237,20 +237,20 @@ extension HttpFields {
         }
     }
 
-    /// Leaves one line of `Content-Length` with one number, if more was said. RFC 9110 §8.6.
+    /// Reduces `Content-Length` to one line with one number, if it has more. RFC 9110 §8.6.
     mutating func settleContentLength(_ facts: HeadFacts) {
         guard facts.isLengthOdd, let length = facts.contentLength else { return }
         setOwn(.contentLength, "\(length)")
     }
 
-    /// Names the authority of the target in the place of whatever `Host` said.
+    /// Replaces `Host` by the authority of the target.
     fileprivate mutating func setOwnHost(_ authority: Authority?) {
         guard let authority else { return }
         setOwn(.host, authority.description)
     }
 
-    /// What the lines of `Upgrade` ask for together; `nil` when that is no list of protocols, or names HTTP/2 over clear
-    /// text, which was withdrawn (RFC 9113 §3.1) and is a way around a gateway.
+    /// The protocols that the lines of `Upgrade` ask for together. `nil` if the list is empty, invalid or too long. Also `nil` if it names
+    /// HTTP/2 over clear text, which was withdrawn (RFC 9113 §3.1) and could bypass a gateway.
     fileprivate var upgradeProtocols: String? {
         var protocols: [String] = []
         var left = 1024
@@ -282,7 +282,7 @@ enum RequestFraming {
     private static let needsLook = KnownField.oneHop | hasOptions
     static let hasOptions = KnownField.expect.bit | KnownField.te.bit | KnownField.proxyAuthorization.bit
 
-    /// Settles the authority, the framing and the connection of a request whose head was read. RFC 9112 §3.2, §6.3.
+    /// Determines the authority, the framing and the connection options of a request whose head was read. RFC 9112 §3.2, §6.3.
     static func interpret(_ request: inout HttpRequest) throws(GatewayError) -> ContentFraming {
         let facts: HeadFacts
         do { facts = try request.fields.facts() } catch { throw .malformed(error.reason) }
@@ -315,7 +315,7 @@ enum RequestFraming {
         if request.target.host.count == 0 {
             guard request.fields.withValue(line, { request.target.setAuthority($0) }) else { throw invalidHost }
         } else {
-            // The target names the authority, and Host says the same from here on. RFC 9112 §3.2.2.
+            // The target's authority replaces the value of Host. RFC 9112 §3.2.2.
             let isSame = try request.fields.withValue(line) { value throws(GatewayError) in
                 if value.isEmpty { return false }
                 guard let parsed = Authority.parse(value) else { throw invalidHost }
@@ -361,7 +361,7 @@ enum RequestFraming {
 
 /// The rules for responses.
 enum ResponseFraming {
-    /// Settles the framing and the connection of a response whose head was read. RFC 9112 §6.3.
+    /// Determines the framing and the connection options of a response whose head was read. RFC 9112 §6.3.
     static func interpret(
         _ response: inout HttpResponse, method: HttpMethod
     ) throws(GatewayError) -> ContentFraming {
@@ -376,7 +376,7 @@ enum ResponseFraming {
         }
         response.content = HttpContent(extent: framing.extent)
         let endsByClose = if case .untilClose = framing { true } else { false }
-        // Bytes may come behind a response that has no content but announces it: they belong to nobody.
+        // Bytes may follow a 204 response that announces content. They must not count as the next response.
         let isDoubtful = facts.announcesContent && response.status == .noContent
         response.isPersistent =
             !endsByClose && !facts.closes && !isDoubtful && (response.version >= .http11 || facts.keepsAlive)

@@ -2,10 +2,10 @@ import CZlib
 
 /// Inflates the messages of one direction of a WebSocket with `permessage-deflate`. RFC 7692 §7.2.2.
 public final class MessageInflater {
-    /// What was received is not Deflate, or it grows beyond the bound.
+    /// The input is not valid Deflate, or its output exceeds the limit.
     public struct Fault: Error, Equatable {}
 
-    /// Behind a pointer, for zlib keeps its address.
+    /// Behind a pointer, because zlib keeps its address.
     private let stream: UnsafeMutablePointer<z_stream>
     private let keepsContext: Bool
     private let longest: Int
@@ -13,17 +13,17 @@ public final class MessageInflater {
 
     private static let room = 16 << 10
 
-    /// An inflater; `nil` without memory.
+    /// Makes an inflater; `nil` if memory is exhausted.
     ///
     /// - Parameters:
-    ///   - keepsContext: messages refer to those before them, unless the handshake agreed on `no_context_takeover`.
-    ///   - longest: the most bytes that one message may become.
+    ///   - keepsContext: whether messages refer to earlier ones: true unless the handshake agreed on `no_context_takeover`.
+    ///   - longest: the maximum output of one message, in bytes.
     public init?(keepsContext: Bool, longest: Int) {
         self.keepsContext = keepsContext
         self.longest = longest
         stream = .allocate(capacity: 1)
         stream.initialize(to: z_stream())
-        // The largest window reads what any window wrote. What follows a failure is done by deinit.
+        // The largest window can read the output of any window. If this fails, deinit cleans up.
         guard inflateInit2_(stream, -15, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size)) == Z_OK else { return nil }
     }
 
@@ -33,7 +33,7 @@ public final class MessageInflater {
         stream.deallocate()
     }
 
-    /// Inflates a part of a message. What becomes of it goes to `body` in parts, which are valid during the call only.
+    /// Inflates a part of a message. The output is passed to `body` in parts, which are valid during the call only.
     public func inflate(
         _ input: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void
     ) throws(Fault) {
@@ -43,7 +43,7 @@ public final class MessageInflater {
         guard isSound else { throw Fault() }
     }
 
-    /// The message has ended: inflates what senders leave out.
+    /// The message has ended: inflates the tail that senders omit.
     public func endMessage(_ body: (UnsafeRawBufferPointer) -> Void) throws(Fault) {
         let tail: [UInt8] = [0, 0, 0xff, 0xff]
         let isSound = tail.withUnsafeBytes { tail in
@@ -60,7 +60,7 @@ public final class MessageInflater {
         var rest = input
         while true {
             let piece = min(rest.count, 1 << 30)
-            // zlib only reads from there; its type says otherwise.
+            // zlib only reads from this memory, although its type is mutable.
             stream.pointee.next_in = UnsafeMutablePointer(mutating: rest.bindMemory(to: UInt8.self).baseAddress)
             stream.pointee.avail_in = UInt32(piece)
             stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
@@ -77,7 +77,7 @@ public final class MessageInflater {
                 guard produced <= longest else { return false }
                 body(UnsafeRawBufferPointer(rebasing: room[..<made]))
             }
-            // A last block may end the stream in a message; another one begins behind it. RFC 7692 §7.2.3.4.
+            // A last block may end the stream inside a message; another stream follows it. RFC 7692 §7.2.3.4.
             if result == Z_STREAM_END { inflateReset(stream) }
             if made == room.count { continue }
             if rest.isEmpty { return true }

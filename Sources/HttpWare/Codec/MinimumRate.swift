@@ -1,10 +1,10 @@
-/// The least rate at which a client may send content. The rate is measured from the content's start, after a time of grace.
+/// The minimum rate of a client's content. The rate is measured from the content's start, after a grace period.
 struct MinimumRate {
-    /// When counting began, in nanoseconds of the loop's clock.
+    /// The start of the measurement, in nanoseconds of the loop's clock.
     private var started: Int64 = 0
     private var bytes = 0
 
-    /// How long content may come more slowly.
+    /// The grace period, in which content may be slower.
     static let graceNanoseconds: Int64 = 5_000_000_000
 
     /// Starts the measurement, when the content starts.

@@ -1,6 +1,6 @@
-/// The version of the PROXY protocol that a service's endpoints are told of clients in.
+/// The version of the PROXY protocol that tells a service's endpoints the client's address.
 ///
-/// The protocol is HAProxy's: `doc/proxy-protocol.txt` of its sources.
+/// The protocol is HAProxy's: `doc/proxy-protocol.txt` in its sources.
 public enum ProxyProtocol: String, OptionWord {
     /// A line of text.
     case v1
@@ -8,12 +8,12 @@ public enum ProxyProtocol: String, OptionWord {
     case v2
 }
 
-/// What the header of the PROXY protocol says: who connected to the proxy that made the connection, and to which of its addresses.
+/// The contents of a PROXY protocol header: the client of the proxy that made the connection, and the proxy's address that it used.
 struct ProxiedClient: Hashable, Sendable {
     let client: SocketAddress
     let server: SocketAddress
 
-    /// Of two IP addresses; `nil` where one of them is another kind of address.
+    /// Makes a value from two IP addresses; `nil` if one of them is missing or another kind of address.
     init?(_ client: SocketAddress?, to server: SocketAddress?) {
         guard let client, let server, client.address != nil, server.address != nil else { return nil }
         self.client = client
@@ -22,7 +22,7 @@ struct ProxiedClient: Hashable, Sendable {
 }
 
 extension ProxyProtocol {
-    /// What goes out before all other bytes of a connection. Without a client it is one of the gateway's own, such as a health check.
+    /// The header before all other bytes of a connection. Without a client, the connection is the gateway's own, such as a health check.
     func header(_ proxied: ProxiedClient?) -> [UInt8] {
         guard let proxied, case .ip(let client, let clientPort) = proxied.client,
             case .ip(let server, let serverPort) = proxied.server
@@ -42,12 +42,12 @@ extension ProxyProtocol {
         }
     }
 
-    /// What version 2 begins with.
+    /// The signature of version 2.
     static let signature: [UInt8] = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a]
 }
 
 extension IPAddress {
-    /// An IPv4 address as an IPv4-mapped one; any other as it is.
+    /// An IPv4 address in IPv4-mapped form; any other unchanged.
     fileprivate var mapped: IPAddress {
         isIPv4 ? IPAddress(ipv6: 0, 0xffff_0000_0000 | low) : self
     }

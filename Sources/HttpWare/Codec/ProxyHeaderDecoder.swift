@@ -1,25 +1,25 @@
-/// Reads the header of the PROXY protocol, version 1 or 2, and not a byte behind it. `doc/proxy-protocol.txt` of HAProxy's sources, §2.
+/// Reads a PROXY protocol header, version 1 or 2, but no byte after it. `doc/proxy-protocol.txt` in HAProxy's sources, §2.
 struct ProxyHeaderDecoder {
-    /// What is known after some bytes.
+    /// The result after some bytes.
     enum Step: Equatable {
         /// More bytes are needed.
         case incomplete
-        /// The header is whole. `nil`: the connection's own addresses count.
+        /// The header is complete. `nil` means that the connection's own addresses count.
         case whole(ProxiedClient?)
-        /// It is none, or one that nobody may send; the reason in words.
+        /// The header is invalid or not allowed, for this reason.
         case refused(String)
     }
 
     private var bytes: [UInt8] = []
 
-    /// The longest line of version 1, with its end. §2.1.
+    /// The maximum length of a version 1 line, including its end. §2.1.
     static let longestLine = 107
-    /// The longest header of version 2 that is taken: the addresses, and details that are passed over.
+    /// The maximum length of a version 2 header: the addresses, and skipped details.
     static let longest = 4096
     /// Signature, version and command, family, length. §2.2.
     private static let fixed = 16
 
-    /// How many of the bytes that can be read are the header's for sure; 0 only where there is none.
+    /// The number of available bytes that certainly belong to the header; 0 only without any bytes.
     func count(of next: UnsafeRawBufferPointer) -> Int {
         func byte(_ index: Int) -> UInt8 { index < bytes.count ? bytes[index] : next[index - bytes.count] }
         let seen = bytes.count + next.count
@@ -32,7 +32,7 @@ struct ProxyHeaderDecoder {
         return min(next.count, max(1, length - bytes.count))
     }
 
-    /// Takes those.
+    /// Appends these bytes.
     mutating func append(_ next: UnsafeRawBufferPointer) -> Step {
         bytes.append(contentsOf: next)
         guard let first = bytes.first else { return .incomplete }
@@ -90,7 +90,7 @@ struct ProxyHeaderDecoder {
         let rest: Int
         var proxied: ProxiedClient?
         switch bytes[13] {
-        // A connection that the proxy made for itself may state anything. §2.2.
+        // A connection of the proxy itself may carry any addresses. §2.2.
         case _ where isLocal: return .whole(nil)
         case 0x00: return .whole(nil)
         case 0x11: (proxied, rest) = (addresses(4), 12)
@@ -107,7 +107,7 @@ struct ProxyHeaderDecoder {
         return .whole(proxied)
     }
 
-    /// Two addresses of so many bytes, and their ports. §2.2.
+    /// Two addresses of `size` bytes each, and their ports. §2.2.
     private func addresses(_ size: Int) -> ProxiedClient? {
         let block = bytes.dropFirst(ProxyHeaderDecoder.fixed)
         guard block.count >= 2 * size + 4 else { return nil }
@@ -125,7 +125,7 @@ struct ProxyHeaderDecoder {
         return ProxiedClient(address(0), to: address(1))
     }
 
-    /// Type, length and value of each, up to the end; the checksum is right where there is one. §2.2.3, §2.2.7.
+    /// Whether every detail has a type, a length and a value up to the end, and a checksum is correct. §2.2.3, §2.2.7.
     private func areDetailsValid(from start: Int) -> Bool {
         var place = start
         while place < bytes.count {
@@ -145,7 +145,7 @@ struct ProxyHeaderDecoder {
         return true
     }
 
-    /// CRC-32C. RFC 9260, appendix A.
+    /// The CRC-32C of the bytes. RFC 9260, appendix A.
     static func checksum(_ bytes: [UInt8]) -> UInt32 {
         ~bytes.reduce(UInt32.max) { crc, byte in
             (0..<8).reduce(crc ^ UInt32(byte)) { crc, _ in crc & 1 == 1 ? crc >> 1 ^ 0x82f6_3b78 : crc >> 1 }

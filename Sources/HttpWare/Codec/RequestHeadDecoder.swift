@@ -1,17 +1,17 @@
 /// Decodes a request's head. RFC 9112 §3, §5.
 ///
-/// Answers *needs more* (`nil`), the length of a whole head, or throws; it keeps no pointer to its input.
+/// It returns `nil` if it needs more bytes, or the length of a complete head, or throws. It keeps no pointer to its input.
 struct RequestHeadDecoder {
     private var scanner = HeadScanner()
     private var hasRequestLine = false
-    /// Where the content ends, once the head is whole.
+    /// The framing of the content, once the head is complete.
     private(set) var framing = ContentFraming.none
 
     init() {}
 
-    /// Reads on. The input begins where the request began; `request` was reset before the first call.
+    /// Continues reading. The input begins at the start of the request; `request` must have been reset before the first call.
     ///
-    /// - Returns: the length of the head including its last line end, or `nil` when it is not whole yet.
+    /// - Returns: the length of the head including its last line end, or `nil` if it is not complete yet.
     mutating func decode(_ input: RawSpan, into request: inout HttpRequest, limits: HeadLimits, isReverse: Bool)
         throws(GatewayError) -> Int?
     {
@@ -28,20 +28,20 @@ struct RequestHeadDecoder {
         return scanner.position
     }
 
-    /// The most bytes of a method. Registered ones have up to 17.
+    /// The maximum length of a method in bytes. Registered methods have up to 17.
     private static let longestMethod = 32
-    /// The most bytes of a request line besides the target: a method, two spaces, a version and CRLF, and some more.
+    /// The maximum length of a request line without its target: a method, two spaces, a version, CRLF, and a reserve.
     private static let aroundTarget = 64
 
     private mutating func requestLine(
         _ input: RawSpan, into request: inout HttpRequest, limits: HeadLimits, isReverse: Bool
     ) throws(GatewayError) -> Bool {
-        // Empty lines before a request are passed over, a few of them. RFC 9112 §2.2.
+        // Up to four empty lines before a request are skipped. RFC 9112 §2.2.
         while scanner.position < 8, scanner.position &+ 1 < input.byteCount, input.byte(at: scanner.position) == 0x0d,
             input.byte(at: scanner.position &+ 1) == 0x0a
         { scanner.position &+= 2 }
         let start = scanner.position
-        // Clamped, so that no limit overflows.
+        // Clamped, so that no limit causes an overflow.
         let room = min(limits.requestTarget, 1 << 40) &+ start &+ Self.aroundTarget
         let lineEnd: Int?
         do {
@@ -79,7 +79,7 @@ struct RequestHeadDecoder {
         return true
     }
 
-    /// Where the space behind the method stands.
+    /// The place of the space after the method.
     @inline(__always)
     private func methodEnd(_ input: RawSpan, _ start: Int, _ end: Int) throws(GatewayError) -> Int {
         var index = start
@@ -91,7 +91,7 @@ struct RequestHeadDecoder {
         return index
     }
 
-    /// Whether the bytes, among which are no control characters, may stand in a target: no space, no fragment sign.
+    /// Whether the bytes, which contain no control characters, form a valid target: without spaces and fragment signs.
     @inline(__always)
     private func isTarget(_ input: RawSpan, _ start: Int, _ end: Int) -> Bool {
         var index = start
@@ -111,10 +111,10 @@ struct RequestHeadDecoder {
         GatewayError(.downstream, .requestTargetTooLong, "the request target is too long")
     }
 
-    /// The method of that name, which is a token.
+    /// The method with that name, which must be a token: the caller has checked each byte.
     @inline(__always)
     static func method(_ input: RawSpan, _ start: Int, _ end: Int) -> HttpMethod {
-        // The text is a token: it was checked byte by byte.
+        // Known names have at most eight bytes, and are compared as one number.
         var name: UInt64 = 0
         guard end &- start <= 8 else { return other() }
         for index in start..<end { name = name << 8 | UInt64(input.byte(at: index)) }
@@ -139,7 +139,7 @@ struct RequestHeadDecoder {
 }
 
 extension RequestHeadDecoder {
-    /// Reads a head whose lines are at hand, the request line first, as strictly as one that a client sent.
+    /// Decodes a head from its lines, the request line first, as strictly as a head from a client.
     static func decode(
         lines: [String], into request: inout HttpRequest, limits: HeadLimits, isReverse: Bool
     ) throws(GatewayError) {
@@ -150,9 +150,9 @@ extension RequestHeadDecoder {
     }
 }
 
-/// What request lines and status lines share.
+/// The common part of request lines and status lines.
 enum StartLine {
-    /// Reads `HTTP/1.x` at that place: eight bytes that are there. RFC 9112 §2.3.
+    /// Reads `HTTP/1.x` at that place, where the input must have eight bytes. RFC 9112 §2.3.
     @inline(__always)
     static func version(_ input: RawSpan, at start: Int) throws(GatewayError) -> HttpVersion {
         let word = input.word(at: start)
@@ -161,7 +161,7 @@ enum StartLine {
         guard word & 0x00ff_00ff_ffff_ffff == 0x002e_002f_5054_5448, ByteClass.isDigit(input.byte(at: start &+ 5)),
             ByteClass.isDigit(input.byte(at: start &+ 7))
         else { throw .malformed("the protocol version is not of the form HTTP/1.1") }
-        // A higher minor version is treated as the highest that we know. RFC 9110 §2.5.
+        // A higher minor version is treated as 1.1, the highest that we know. RFC 9110 §2.5.
         guard input.byte(at: start &+ 5) == 0x31 else {
             throw GatewayError(.downstream, .versionUnsupported, "the major protocol version is not 1")
         }

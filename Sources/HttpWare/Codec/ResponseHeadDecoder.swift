@@ -2,14 +2,14 @@
 struct ResponseHeadDecoder {
     private var scanner = HeadScanner()
     private var hasStatusLine = false
-    /// Where the content ends, once the head is whole.
+    /// The framing of the content, once the head is complete.
     private(set) var framing = ContentFraming.none
 
     init() {}
 
-    /// Reads on. The input begins where the response began; `response` was reset before the first call.
+    /// Continues reading. The input begins at the start of the response; `response` must have been reset before the first call.
     ///
-    /// - Returns: the length of the head including its last line end, or `nil` when it is not whole yet.
+    /// - Returns: the length of the head including its last line end, or `nil` if it is not complete yet.
     mutating func decode(_ input: RawSpan, into response: inout HttpResponse, method: HttpMethod, limits: HeadLimits)
         throws(GatewayError) -> Int?
     {
@@ -61,10 +61,10 @@ struct ResponseHeadDecoder {
         return true
     }
 
-    /// Keeps the reason phrase if it is not the usual one.
+    /// Stores the reason phrase if it differs from the standard one.
     @inline(__always)
     private func setReason(_ text: RawSpan, _ response: inout HttpResponse) {
-        // What most say.
+        // The most frequent case.
         if response.status == .ok, text.byteCount == 2, text.byte(at: 0) == 0x4f, text.byte(at: 1) == 0x4b { return }
         let usual = response.status.reasonPhrase.utf8
         var isUsual = usual.count == text.byteCount

@@ -4,11 +4,11 @@ struct SocksDecoder {
     enum Step: Equatable {
         /// More bytes are needed.
         case incomplete
-        /// This is to be sent, and the client goes on.
+        /// Send this reply; the client continues.
         case reply([UInt8])
         /// The client asks for a tunnel to this authority.
         case request(Authority)
-        /// This is to be sent, if there is anything to say, and the connection ends.
+        /// Send this reply, if it is not empty, and end the connection.
         case refused([UInt8])
     }
 
@@ -22,7 +22,7 @@ struct SocksDecoder {
         case commandNotSupported = 7
         case addressTypeNotSupported = 8
 
-        /// The reply that tells the client of a response to the CONNECT; `fault` is the reason of a failure.
+        /// The reply for a response to the CONNECT; `fault` is the reason of a failure.
         init(_ status: HttpStatus, _ fault: GatewayError.Fault?) {
             self =
                 switch (status.code / 100, fault) {
@@ -35,24 +35,24 @@ struct SocksDecoder {
                 }
         }
 
-        /// As it is sent. The address that we connect from is nobody's business: it is 0.0.0.0:0.
+        /// The bytes of the reply. Our own address is hidden: it is sent as 0.0.0.0:0.
         var bytes: [UInt8] { [5, rawValue, 0, 1, 0, 0, 0, 0, 0, 0] }
     }
 
-    /// The version that each message but that of RFC 1929 begins with.
+    /// The version at the start of every message except those of RFC 1929.
     static let version: UInt8 = 5
 
     private enum Phase { case greeting, password, request }
 
     private var phase = Phase.greeting
     private let demandsPassword: Bool
-    /// User and password as the credentials of a CONNECT: the value of `Proxy-Authorization`. RFC 7617 §2.
+    /// The user and password as the credentials of a CONNECT: the value of `Proxy-Authorization`. RFC 7617 §2.
     private(set) var proxyAuthorization: String?
 
     /// With `demandsPassword`, a client that offers no password is refused.
     init(demandsPassword: Bool) { self.demandsPassword = demandsPassword }
 
-    /// Reads the next message from there on.
+    /// Reads the next message, beginning at `position`.
     mutating func next(_ bytes: [UInt8], from position: inout Int) -> Step {
         var reader = Reader(bytes: bytes[position...])
         let step: Step? =
@@ -71,19 +71,19 @@ struct SocksDecoder {
         guard let version = reader.number() else { return nil }
         guard version == SocksDecoder.version else { return .refused([]) }
         guard let methods = reader.text() else { return nil }
-        // A client that offers a password has been given one by its user.
+        // If a client offers a password, its user has configured one, so it is requested.
         let method: UInt8 = methods.contains(2) ? 2 : methods.contains(0) && !demandsPassword ? 0 : 0xff
         if method == 0xff { return .refused([SocksDecoder.version, method]) }
         phase = method == 2 ? .password : .request
         return .reply([SocksDecoder.version, method])
     }
 
-    /// RFC 1929 §2. Whether they are right, the wares find out that judge the request.
+    /// RFC 1929 §2. The wares that check the request decide whether the password is correct.
     private mutating func password(_ reader: inout Reader) -> Step? {
         guard let version = reader.number() else { return nil }
         guard version == 1 else { return .refused([1, 1]) }
         guard let user = reader.text(), let password = reader.text() else { return nil }
-        // A name with a colon cannot be told from its password. RFC 7617 §2.
+        // A user name with a colon cannot be separated from its password. RFC 7617 §2.
         guard !user.contains(0x3a) else { return .refused([1, 1]) }
         proxyAuthorization = "Basic " + Base64.encode(Array(user) + [0x3a] + Array(password))
         phase = .request
@@ -121,7 +121,7 @@ struct SocksDecoder {
         return .request(authority)
     }
 
-    /// Takes from the front; `nil` behind the end.
+    /// Reads from the front; `nil` after the end.
     private struct Reader {
         var bytes: ArraySlice<UInt8>
 
@@ -133,7 +133,7 @@ struct SocksDecoder {
             return bytes.prefix(count)
         }
 
-        /// A text behind its length.
+        /// A text that is preceded by its length.
         mutating func text() -> ArraySlice<UInt8>? {
             guard let count = number() else { return nil }
             return take(Int(count))

@@ -1,4 +1,4 @@
-/// What a client speaks in a tunnel, by its first bytes.
+/// The protocol that a client speaks in a tunnel, detected by its first bytes.
 enum TunnelProtocol: Equatable {
     /// More bytes are needed to know.
     case unknown
@@ -6,22 +6,22 @@ enum TunnelProtocol: Equatable {
     case tls(serverName: String?)
     /// A request of HTTP/1, or the preface of HTTP/2, without TLS.
     case http
-    /// Neither.
+    /// Another protocol.
     case other
 
-    /// So many bytes are looked at.
+    /// The maximum number of bytes examined.
     static let most = ClientHello.longest + 4 * 1024
-    /// The longest method that is taken for one: RFC 9110 knows none longer than 9, WebDAV none longer than 16.
+    /// The maximum length of a method: RFC 9110 has none longer than 9, WebDAV none longer than 16.
     private static let longestMethod = 32
 
-    /// What these bytes are, the first of a tunnel.
+    /// Detects the protocol from the first bytes of a tunnel.
     static func of(_ bytes: [UInt8]) -> TunnelProtocol {
         switch ClientHello.read(bytes) {
         case .incomplete: return bytes.count < most ? .unknown : .tls(serverName: nil)
         case .whole(let name): return .tls(serverName: name)
         case .notTls: break
         }
-        // RFC 9112 §3: method, space, target. Other protocols have words and spaces, too, but no path or URI behind them.
+        // RFC 9112 §3: method, space, target. Other protocols have words and spaces, too, but no path or URI after them.
         let method = bytes.prefix { ByteClass.isToken($0) }
         guard !method.isEmpty, method.count <= longestMethod else { return .other }
         guard method.count < bytes.count else { return .unknown }
@@ -29,7 +29,7 @@ enum TunnelProtocol: Equatable {
         let target = bytes[(method.count + 1)...].prefix(8)
         guard let first = target.first else { return .unknown }
         if first == 0x2f || first == 0x2a { return .http }
-        // An absolute URI, and the target of a CONNECT, which is refused as HTTP refuses it.
+        // An absolute URI, or the target of a CONNECT, which HTTP then refuses.
         let isConnect = method.elementsEqual("CONNECT".utf8)
         if isConnect, ByteClass.isHost(first) || first == 0x5b { return .http }
         for scheme in ["http://", "https://"]

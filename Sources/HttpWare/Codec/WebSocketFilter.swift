@@ -1,28 +1,28 @@
-/// Lets the messages of one direction of a WebSocket pass a filter. RFC 6455 §5.
+/// Passes the messages of one direction of a WebSocket through a filter. RFC 6455 §5.
 ///
-/// Each message gets a filter of its own; frames are cut anew, as an intermediary may do where no extension is in use (§5.4). One
+/// Each message gets its own filter. Frames are split differently, which an intermediary may do if no extension is in use (§5.4). One
 /// instance serves one direction of one connection.
 public final class WebSocketFilter: ContentFilter {
     private let makeFilter: () -> any ContentFilter
-    /// What is left of the payload of the frame at hand; `nil` while its head is read.
+    /// The rest of the current frame's payload; `nil` while its head is read.
     private var left: Int?
     private var head: [UInt8] = []
     private var mask: [UInt8] = []
     private var maskPlace = 0
     private var isLast = false
     private var opcode: UInt8 = 0
-    /// The message at hand, which may have control frames between its own.
+    /// The current message; control frames may come between its frames.
     private var message: (filter: any ContentFilter, opcode: UInt8, hasFrames: Bool)?
     private var control: [UInt8] = []
     private var isControl: Bool { opcode & 0x08 != 0 }
     private let isMasked: Bool
 
-    /// A peer broke the rules of the protocol.
+    /// A peer violated the protocol.
     public struct Fault: Error, CustomStringConvertible {
         public let description: String
     }
 
-    /// Makes a filter for each message of a direction. Only clients mask what they send.
+    /// Makes a filter for each message of a direction. Only clients mask their frames.
     public init(isMasked: Bool, _ makeFilter: @escaping () -> any ContentFilter) {
         self.isMasked = isMasked
         self.makeFilter = makeFilter
@@ -40,12 +40,12 @@ public final class WebSocketFilter: ContentFilter {
         }
     }
 
-    /// A frame that is cut off goes on as far as it came.
+    /// Does nothing: an interrupted frame has been forwarded as far as it arrived.
     public func finish(into output: inout [UInt8]) throws {}
 
     // MARK: Reading frames
 
-    /// Reads the head of a frame; false if more of it has to come.
+    /// Reads the head of a frame; false if more bytes are needed.
     private func readHead(_ rest: inout UnsafeRawBufferPointer) throws -> Bool {
         while true {
             let wanted = headLength
@@ -116,7 +116,7 @@ public final class WebSocketFilter: ContentFilter {
     private func sendControl(into output: inout [UInt8]) throws {
         let filter = makeFilter()
         var filtered: [UInt8] = []
-        // The status of a close frame, too: what is no status may be anything.
+        // The status of a close frame is filtered too, because it could hold any bytes.
         try control.withUnsafeBytes { try filter.filter($0, into: &filtered) }
         try filter.finish(into: &filtered)
         guard filtered.count <= 125 else { throw Fault(description: "a WebSocket control frame is too long") }

@@ -1,6 +1,6 @@
 /// `Sec-WebSocket-Key`, which shows in a handshake over HTTP/1.1 that the server understood it. RFC 6455 §4.1.
 enum WebSocketKey {
-    /// Sixteen random bytes.
+    /// A new key: sixteen random bytes in base64.
     static func random() -> String {
         var generator = SystemRandomNumberGenerator()
         let (high, low) = (generator.next(), generator.next())

@@ -1,12 +1,12 @@
 import CZstd
 
-/// Zstandard (RFC 8878), by its own library. It takes up to 2 MiB at the levels up to 4, and up to 8 MiB at the others.
+/// Zstandard (RFC 8878), by its own library. It uses up to 2 MiB at levels up to 4, and up to 8 MiB at higher levels.
 final class ZstdEncoder: ContentEncoder {
     private let context: OpaquePointer
 
     let coding = ContentCoding.zstd
 
-    /// `nil` without memory. A window of 256 KiB bounds what it keeps; RFC 9659 asks for no more than 8 MiB.
+    /// `nil` if memory is exhausted. A window of 256 KiB bounds its memory; RFC 9659 allows at most 8 MiB.
     init?(level: Int) {
         guard let context = ZSTD_createCCtx() else { return nil }
         self.context = context
@@ -14,7 +14,7 @@ final class ZstdEncoder: ContentEncoder {
             ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, CInt(level)),
             ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 18),
         ].allSatisfy { ZSTD_isError($0) == 0 }
-        // What follows is done by deinit.
+        // If this fails, deinit cleans up.
         guard isSet else { return nil }
     }
 

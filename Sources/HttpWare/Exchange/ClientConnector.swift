@@ -1,6 +1,6 @@
-/// Calls upstream through a client in place of connections: a script in tests, or whatever else can send a request.
+/// Calls upstream through a client instead of connections: a script in tests, or any other object that can send requests.
 ///
-/// Such a client is given requests whole, for absolute URIs, and brings responses whole, unless it is one that takes pieces. Used on its
+/// The client gets whole requests for absolute URIs, and returns whole responses, unless it is a `PiecewiseClient`. Used on its
 /// loop's thread.
 final class ClientConnector: UpstreamConnector {
     private let client: any HttpClient
@@ -23,7 +23,7 @@ final class ClientConnector: UpstreamConnector {
     }
 }
 
-/// One call of such a client.
+/// One call of a client.
 private final class ClientStream: UpstreamStream {
     private let client: any HttpClient
     private let transport: LoopTransport
@@ -33,9 +33,9 @@ private final class ClientStream: UpstreamStream {
     private var content: [UInt8] = []
     private var call: (any HttpCall)?
     private var isPaused = false
-    /// The response's content, while its receiver takes none.
+    /// The response's content, while the receiver is paused.
     private var waiting: [UInt8]?
-    /// The most content of a request that is held for the client.
+    /// The maximum request content that is collected for the client.
     private static let mostContent = 64 << 20
 
     let isReused = false
@@ -73,7 +73,7 @@ private final class ClientStream: UpstreamStream {
         content = []
         var limits = CallLimits(timeout: timeout, content: .mebibytes(64))
         limits.redirects = 0
-        // The answer may come before this returns, and the call with it be over.
+        // The client may answer before this returns; the call has then already ended.
         let call = client.start(request, limits: limits) { self.answered($0) }
         if receiver != nil { self.call = call }
     }
@@ -126,7 +126,7 @@ private final class ClientStream: UpstreamStream {
 
     func discard() { cancel() }
 
-    // A client opens no tunnels.
+    // A client cannot open tunnels.
     func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64) {
         receiver.upstreamFailed(.upgradeFailed("the client opens no tunnels"))
     }

@@ -1,21 +1,21 @@
-/// The content that a source brings, as the driver knows content: a stream that is paused, resumed, discarded and cancelled.
+/// The content of a source, in the form that the driver handles: a stream that can be paused, resumed, discarded and cancelled.
 ///
-/// It begins paused. Used on its loop's thread only.
+/// It starts paused. Used on its loop's thread only.
 final class ContentStream: ReceivingStream {
     private let transport: LoopTransport
     private let feed: ContentFeed
     private var source: (any ContentSource)?
     private var receiver: (any ResponseReceiver)?
-    /// What is left of the length that the source said.
+    /// The rest of the length that the source declared; `nil` if it declared none.
     private var left: Int?
     private var isPaused = true
-    /// The source was asked, and has not answered.
+    /// Whether the source was asked and has not answered.
     private var isAsked = false
     private var isAsking = false
     private var bytesThisTurn = 0
     private var rest: LoopTimer?
 
-    /// A source that always has a piece at hand brings so much before sockets are looked at again.
+    /// The bytes that a source which always has a piece ready may send before other sockets are served.
     private static let bytesPerTurn = 1 << 20
     private static let piecesPerTurn = 64
 
@@ -48,7 +48,7 @@ final class ContentStream: ReceivingStream {
         ask()
     }
 
-    /// Asks again and again while the source answers at once and the client takes more.
+    /// Asks repeatedly, while the source answers at once and the client accepts more.
     private func ask() {
         guard !isAsking else { return }
         isAsking = true
@@ -67,7 +67,7 @@ final class ContentStream: ReceivingStream {
         }
     }
 
-    /// Sends all of it without having seen it, where the connection can.
+    /// Sends all content directly from memory, unread, if the connection can.
     private func send(_ memory: PageMemory, _ range: Range<Int>) -> Bool {
         guard let receiver, range.count == left, let target = receiver.responseRelay,
             target.send(memory, range, sending: { receiver.responseEnding() })
@@ -80,21 +80,21 @@ final class ContentStream: ReceivingStream {
         return true
     }
 
-    /// Sends the next part of a file without having seen it, where the connection can and the part is in memory.
+    /// Sends the next part of a file unread, if the connection can and the part is in memory.
     private func send(_ file: FileSource) -> Bool {
         guard let receiver, let left, let target = receiver.responseRelay, target.sendsUnseen, let part = file.sendable
         else { return false }
         let isLast = part.count == left
         guard part.count <= left, target.send(file.file, part, sending: { if isLast { receiver.responseEnding() } })
         else { return false }
-        // To send may end the exchange.
+        // Sending may end the exchange.
         guard self.receiver != nil else { return true }
         file.passed(part.count)
         self.left = left - part.count
         bytesThisTurn += part.count
         receiver.responseRelayed(part.count)
         guard isLast else {
-            // Others have their turn; then the driver resumes, as when output has drained.
+            // Other connections get a turn; then the driver resumes, as after output has drained.
             if !isPaused, bytesThisTurn >= ContentStream.bytesPerTurn {
                 isPaused = true
                 target.takeTurns()
@@ -106,7 +106,7 @@ final class ContentStream: ReceivingStream {
         return true
     }
 
-    /// Others have their turn before the next piece: a timer that is not due yet in the present round.
+    /// Gives other connections a turn before the next piece: the timer is not due in the current round of the loop.
     private func takeTurns() {
         rest = transport.loop.schedule(after: .nanoseconds(1)) { [weak self] in
             guard let self else { return }
@@ -142,7 +142,7 @@ final class ContentStream: ReceivingStream {
         }
     }
 
-    /// The source did what no message survives.
+    /// Ends the exchange after a fatal mistake of the source.
     private func fail(_ reason: String) {
         let receiver = self.receiver
         cancel()
@@ -167,7 +167,7 @@ final class ContentStream: ReceivingStream {
         rest = nil
     }
 
-    // MARK: A source is sent nothing
+    // MARK: A source receives nothing
 
     func send(
         requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver: any ResponseReceiver,

@@ -1,4 +1,4 @@
-// Exchanges without a client: started by a ware, or left by the client while others wait for their response.
+// Exchanges without a client: started by a ware, or abandoned by the client while other requests wait for the response.
 
 extension ExchangeDriver: BackgroundStarter {
     func startBackground(_ request: HttpRequest, to receiver: any BackgroundReceiver) -> Bool {
@@ -72,7 +72,7 @@ extension ExchangeDriver: BackgroundStarter {
         return { records.amend(id, side, place: place, with: $0) }
     }
 
-    /// Whether the exchange has no client any more, and goes on for others.
+    /// Whether the exchange continues without its client, for the sake of others. If so, it becomes a background exchange.
     func goesOnWithoutClient() -> Bool {
         guard !outward.isBackground, inward.isWhole, exchange.sharer?.outlivesClient == true,
             server.mayRunInBackground
@@ -90,7 +90,7 @@ extension ExchangeDriver: BackgroundStarter {
     }
 }
 
-/// Stands where a client's connection would be. It keeps the driver alive until the exchange has ended.
+/// Replaces the client's connection. It keeps the driver alive until the exchange has ended.
 private final class BackgroundSink: ResponseSink {
     private var driver: ExchangeDriver?
     private var receiver: (any BackgroundReceiver)?
@@ -128,14 +128,14 @@ private final class BackgroundSink: ResponseSink {
     var isBlocked: Bool { false }
 }
 
-/// A request that goes to another service beside an exchange. Used on its loop's thread only.
+/// A request to another service, sent beside an exchange. Used on its loop's thread only.
 private final class BesideCall: HttpCall {
     private let plan: ExchangePlan
     private let request: HttpRequest
     private let limit: Duration
     private var receiver: (any BackgroundReceiver)?
     private weak var driver: ExchangeDriver?
-    /// The driver's, while it carries this out.
+    /// The driver's serial number while it carries this request.
     private var serial = 0
 
     init(_ plan: ExchangePlan, _ request: HttpRequest, _ limit: Duration, _ receiver: any BackgroundReceiver) {

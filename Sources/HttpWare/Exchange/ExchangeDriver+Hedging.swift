@@ -1,9 +1,9 @@
 // 5. Further attempts: other endpoints are asked while the request has no response. The first response wins.
 //
-// The driver's own call is always one of them: when it fails, the oldest of the others takes its place.
+// The driver's own call is always one of the attempts: if it fails, the oldest of the others takes its place.
 
 extension ExchangeDriver {
-    /// The request goes upstream: sets when the next endpoint is asked.
+    /// The request goes upstream: starts the timer for the next endpoint.
     func beginHedging() {
         exchange.hedging?.begin(at: loop.now.nanoseconds)
         setHedgeTimer()
@@ -16,7 +16,7 @@ extension ExchangeDriver {
         timer.set(after: after)
     }
 
-    /// No response came in time: asks another endpoint, if there is one, the request can be sent twice, and the ware lets it.
+    /// No response came in time: asks another endpoint, if one is available, the request can be sent twice, and the ware permits it.
     func hedge() {
         guard phase == .connecting || phase == .awaitingResponse, let keeper = exchange.hedging?.keeper,
             let service = plan.service, let balancer = service.balancer, mayBeSentTwice,
@@ -39,10 +39,10 @@ extension ExchangeDriver {
         if let ticket, attempt.isConnecting { attempt.ticket = ticket }
     }
 
-    /// Whether all of the request is at hand, as it was sent, and it asks for nothing but a response.
+    /// Whether the whole request is available as it was sent, and needs nothing but a response.
     private var mayBeSentTwice: Bool {
         let request = exchange.heldRequest
-        // Where a placeholder was replaced by a token, the token is allowed for that endpoint only.
+        // If a token replaced a placeholder, it is allowed for that endpoint only.
         guard request.upgrade == nil, request.method != .connect, !request.expectsContinue, exchange.tokenSwaps == nil
         else { return false }
         if request.content.isEmpty { return inward.isWhole }
@@ -53,7 +53,7 @@ extension ExchangeDriver {
         exchange.heldRequest.content.bytes ?? (inward.isWhole ? inward.kept : nil)
     }
 
-    /// An endpoint that takes requests and was not asked.
+    /// An endpoint that takes requests and was not asked yet.
     private func anotherMember(_ balancer: Balancer) -> EndpointMember? {
         var asked = call.tried
         if let member = call.member { asked.append(member) }
@@ -66,7 +66,7 @@ extension ExchangeDriver {
         return server.seat(of: balancer).chooseOpen(key: key, excluding: asked, at: loop.now)
     }
 
-    /// The attempt has its connection.
+    /// The attempt has a connection: sends the request.
     func send(_ attempt: HedgeAttempt, on stream: any UpstreamStream) {
         guard let service = plan.service else { return stream.cancel() }
         exchange.record.attempts += 1
@@ -92,14 +92,14 @@ extension ExchangeDriver {
 
     // MARK: The end of attempts
 
-    /// An attempt beside the call came to nothing.
+    /// A further attempt failed.
     func hedgeFailed(_ attempt: HedgeAttempt, _ error: GatewayError, isItsFault: Bool) {
         if isItsFault { plan.service?.balancer?.failed(attempt.member, error.proxyStatusName, at: loop.now) }
         tellWatcher(.failed(error), at: attempt.endpoint, since: attempt.asked)
         drop(attempt, .failed, error.fault)
     }
 
-    /// An attempt beside the call was answered with a status that another attempt may better.
+    /// A further attempt got a status that another attempt may improve on.
     func hedgeRefused(_ attempt: HedgeAttempt, _ status: HttpStatus) {
         plan.service?.balancer?.failed(attempt.member, "status \(status.code)", at: loop.now)
         tellWatcher(.answered(status), at: attempt.endpoint, since: attempt.asked)
@@ -115,7 +115,7 @@ extension ExchangeDriver {
         exchange.hedging?.keeper.hedgeEnded(outcome)
     }
 
-    /// Nobody waits for the attempts beside the call any more.
+    /// Abandons all further attempts.
     func dropHedges() {
         hedgeTimer?.clear()
         while let attempt = call.hedges.last {
@@ -124,7 +124,7 @@ extension ExchangeDriver {
         }
     }
 
-    /// The driver's own call was an attempt of this kind once: says what became of it.
+    /// Reports the outcome of the driver's own call, if it was a further attempt before.
     func settleHedge(_ outcome: HedgeOutcome) {
         guard call.isHedge else { return }
         call.isHedge = false
@@ -132,7 +132,7 @@ extension ExchangeDriver {
         exchange.hedging?.keeper.hedgeEnded(outcome)
     }
 
-    /// A response began while other attempts are under way: these are given up, or the oldest of them goes on in its place.
+    /// A response began while other attempts are running: either they are abandoned, or the oldest of them replaces it.
     func chooseAmongAttempts(_ status: HttpStatus) -> Aftermath {
         guard status.isOfGatewayInTrouble, let next = call.hedges.first else {
             dropHedges()
@@ -149,7 +149,7 @@ extension ExchangeDriver {
         return .over
     }
 
-    /// Puts the attempt in the place of the driver's own call, which is given up.
+    /// Replaces the driver's own call by the attempt; the own call is abandoned.
     func adopt(_ attempt: HedgeAttempt) -> Aftermath {
         guard let index = call.hedges.firstIndex(where: { $0 === attempt }) else { return .over }
         call.hedges.remove(at: index)

@@ -1,9 +1,9 @@
-// 5–8. What wares do to an exchange beyond its messages: a pace, of tunnels too, a cut. And content that is collected only if it is small.
+// 5–8. Effects of wares beyond the messages: a pace, also for tunnels, and a cut. And content that is collected only if it is small.
 
 extension ExchangeDriver {
-    // MARK: The request at a pace
+    // MARK: The request at a limited pace
 
-    /// Sends filtered content upstream, at once or at its pace.
+    /// Sends filtered content upstream, at once or at the pace that a ware set.
     func sendUp(_ bytes: UnsafeRawBufferPointer, to upstream: any UpstreamStream) {
         if exchange.intervention?.requestPace != nil {
             call.paced.add(bytes)
@@ -13,7 +13,7 @@ extension ExchangeDriver {
         upstream.sendContent(bytes)
     }
 
-    /// Sends what may go now, and comes again for the rest.
+    /// Sends as much as the pace allows now, and continues later with the rest.
     func sendPacedRequest() {
         guard let pace = exchange.intervention?.requestPace else { return }
         while call.paced.isLeft, !call.paced.isTimed {
@@ -40,9 +40,9 @@ extension ExchangeDriver {
         }
     }
 
-    // MARK: The response at a pace, or cut
+    // MARK: The response at a limited pace, or cut
 
-    /// Takes a piece of the response's content that does not simply pass.
+    /// Takes a piece of response content that is paced or cut.
     func pace(_ bytes: UnsafeRawBufferPointer) {
         do {
             if exchange.responseFilters.isEmpty {
@@ -61,7 +61,7 @@ extension ExchangeDriver {
         if outward.paced.isLeft { call.stream?.pause() }
     }
 
-    /// Sends what may go now, and comes again for the rest. Ends the exchange behind the last byte, or at a cut.
+    /// Sends as much as the pace allows now, and continues later with the rest. Ends the exchange after the last byte, or at a cut.
     func sendPacedResponse() {
         while phase == .streaming, outward.paced.isLeft, !outward.paced.isTimed {
             guard let sink, let intervention = exchange.intervention else { return }
@@ -93,7 +93,7 @@ extension ExchangeDriver {
         if sink?.isBlocked == false { call.stream?.resume() }
     }
 
-    /// Breaks the response off when what went before has left: a reset would overtake it.
+    /// Cuts the response after the earlier bytes have left: a reset would overtake them.
     private func endAtCut() {
         outward.paced.isTimed = true
         call.stream?.pause()
@@ -104,20 +104,20 @@ extension ExchangeDriver {
         }
     }
 
-    /// Whether the cut is where the content ends anyway.
+    /// Whether the cut falls at the end of the content.
     private var isCutAtEnd: Bool {
         outward.paced.isEnded || response.content.length == exchange.record.responseBytes
     }
 
-    // MARK: A tunnel at a pace
+    // MARK: A tunnel at a limited pace
 
-    /// Whether the bytes of the tunnel in that direction do not simply pass.
+    /// Whether a pace limits that direction of the tunnel.
     func pacesTunnel(isSent: Bool) -> Bool {
         guard let intervention = exchange.intervention else { return false }
         return (isSent ? intervention.requestPace : intervention.responsePace) != nil
     }
 
-    /// Takes bytes of a tunnel that do not simply pass.
+    /// Takes bytes of a tunnel whose direction is paced.
     func paceTunnel(_ bytes: UnsafeRawBufferPointer, isSent: Bool) {
         if isSent { call.paced.add(bytes) } else { outward.paced.add(bytes) }
         sendPacedTunnel(isSent: isSent)
@@ -125,7 +125,7 @@ extension ExchangeDriver {
         if isSent { sink?.pauseRequest() } else { call.stream?.pause() }
     }
 
-    /// Sends what may go now, and comes again for the rest. Behind the last byte the end of its direction goes on.
+    /// Sends as much as the pace allows now, and continues later with the rest. After the last byte, the end of the direction is forwarded.
     func sendPacedTunnel(isSent: Bool) {
         let place = isSent ? \ExchangeDriver.call.paced : \ExchangeDriver.outward.paced
         while phase == .tunnel, self[keyPath: place].isLeft {
@@ -152,7 +152,7 @@ extension ExchangeDriver {
         }
     }
 
-    /// One side sends no more into the tunnel. If bytes of it wait for their time, the other side is told behind them.
+    /// One side has ended its direction of the tunnel. If paced bytes are pending, the end is forwarded after them.
     func endTunnel(isSent: Bool) {
         if isSent, call.paced.isLeft { return call.paced.isEnded = true }
         if !isSent, outward.paced.isLeft { return outward.paced.isEnded = true }
@@ -161,7 +161,7 @@ extension ExchangeDriver {
         if isSent { call.stream?.endTunnel() } else { sink?.endTunnel() }
     }
 
-    /// How many of these bytes may go now; `nil` if they wait for their time, when `then` is called.
+    /// The number of these bytes that may go now; `nil` if they must wait: `then` is called after the wait.
     private func grant(
         _ count: Int, of place: ReferenceWritableKeyPath<ExchangeDriver, PacedContent>, by pace: any ContentPace,
         then body: @escaping (ExchangeDriver) -> Void
@@ -190,12 +190,12 @@ extension ExchangeDriver {
         }
     }
 
-    // MARK: Content that is wanted if it is small
+    // MARK: Content that is collected only if it is small
 
-    /// A response whose content comes with such a pause is not waited for.
+    /// A response whose content pauses this long is not collected.
     private static let pauseOfSmall = Duration.milliseconds(50)
 
-    /// Puts all content into `response.content.bytes` if there is no more than `limit` of it and it comes without a pause.
+    /// Collects the content into `response.content.bytes` if it has at most `limit` bytes and comes without a pause.
     func takeSmallResponse(upTo limit: Int) -> Aftermath {
         if response.content.bytes != nil, exchange.responseFilters.first?.comesFirst == true { return settleFilters() }
         guard outward.triedIfWhole != outward.postIndex else { return .goesOn }
@@ -221,7 +221,7 @@ extension ExchangeDriver {
         timer.set(after: ExchangeDriver.pauseOfSmall)
     }
 
-    /// Puts all content into `response.content.bytes` if the ware edits it and there is not too much of it.
+    /// Collects the content into `response.content.bytes` if the ware edits it and its size is within the limit.
     func takeEditable(by editor: any ContentEditor) -> Aftermath {
         guard exchange.responder != .gateway, !response.content.isEmpty, response.status != .switchingProtocols,
             let limit = editor.contentLimit(of: response, in: exchange)
@@ -240,7 +240,7 @@ extension ExchangeDriver {
         return .over
     }
 
-    /// Lets content that is whole pass the filters of wares that were asked before: they must not see what is made of it now.
+    /// Passes complete content through the filters of earlier wares, which must not see later changes.
     func settleFilters() -> Aftermath {
         guard !exchange.responseFilters.isEmpty, let bytes = response.content.bytes else { return .goesOn }
         do {
@@ -256,7 +256,7 @@ extension ExchangeDriver {
         }
     }
 
-    /// More of it came.
+    /// More content of a small response has arrived.
     func smallResponseCame() {
         if let limit = outward.wantedIfWhole, outward.collected.count > limit {
             smallResponseEnded()
@@ -265,7 +265,7 @@ extension ExchangeDriver {
         }
     }
 
-    /// It is too large, or too slow: the wares are asked without it, and what came goes out behind the head.
+    /// The content is too large or too slow: the wares run without it, and the collected part follows the head.
     func smallResponseEnded() {
         guard phase == .collectingResponse, outward.wantedIfWhole != nil else { return }
         pauseTimer?.clear()
@@ -278,7 +278,7 @@ extension ExchangeDriver {
         runResponseWares()
     }
 
-    /// Sends what came before the wares had answered.
+    /// Sends the content that arrived before the wares had answered.
     func sendEarly() -> Aftermath {
         let early = outward.early
         outward.early = []

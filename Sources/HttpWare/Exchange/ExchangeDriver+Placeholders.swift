@@ -1,16 +1,16 @@
 // The guard: while placeholders of tokens are in use, each request is searched for them before it goes upstream.
 
 extension ExchangeDriver {
-    /// How much of the content is held back until it is known that no placeholder is in it.
+    /// The maximum content that is held back until it is known to contain no placeholder.
     private static let mostHeld = 1 << 20
-    /// A client that pauses for so long waits for a response: its content streams from then on.
+    /// If a client pauses this long, it waits for a response: its content then streams.
     private static let pauseOfContent = Duration.milliseconds(50)
-    /// Content that comes steadily streams after this, too.
+    /// Content that arrives without a pause streams after this time.
     private static let longestHold = Duration.seconds(1)
 
-    // MARK: The beginning of the content
+    // MARK: The start of the content
 
-    /// Waits until the content is whole, larger than what may be held, or its client pauses. Once for each exchange.
+    /// Waits until the content is complete, exceeds the limit for held content, or pauses. Once per exchange.
     func awaitContent() -> Aftermath {
         let content = exchange.isRequestLent ? request.content : exchange.heldRequest.content
         guard !inward.hasAwaited, !inward.isWhole, !content.isEmpty, content.bytes == nil,
@@ -31,14 +31,14 @@ extension ExchangeDriver {
         timer.set(after: ExchangeDriver.pauseOfContent)
     }
 
-    /// More of it came.
+    /// More awaited content has arrived.
     func awaitedContentCame() {
         let hasWaited = loop.now.nanoseconds - inward.awaitedSince > ExchangeDriver.longestHold.nanoseconds
         if inward.held.count >= ExchangeDriver.mostHeld || hasWaited { return contentAwaited() }
         watchPauseOfContent()
     }
 
-    /// Enough of it is here, or all of it, or no more came for a while.
+    /// The wait has ended: the content is complete, reached the limit, or paused.
     func contentAwaited() {
         guard phase == .awaitingContent else { return }
         pauseTimer?.clear()
@@ -48,7 +48,7 @@ extension ExchangeDriver {
         runMiddlewares()
     }
 
-    /// The content that has come so far, and whether that is all.
+    /// The request content received so far, and whether it is complete.
     var contentSoFar: (bytes: [UInt8], isWhole: Bool) {
         let content = exchange.isRequestLent ? request.content : exchange.heldRequest.content
         if let bytes = content.bytes { return (bytes, true) }
@@ -58,14 +58,14 @@ extension ExchangeDriver {
 
     // MARK: The search
 
-    /// Searches the request as it is about to go upstream, and makes the one that goes in its place if tokens are to be put into it.
+    /// Searches the request before it goes upstream. If tokens replace placeholders, makes the request that is sent instead.
     func searchForPlaceholders(_ watch: any PlaceholderWatch) -> Aftermath {
         if awaitContent() == .over { return .over }
         let exchange = self.exchange
         let swaps = exchange.tokenSwaps ?? TokenSwaps()
         swaps.outgoing = nil
         exchange.requestFilters.removeAll { $0 is SearchedContent }
-        // What the other side can agree to must be readable here.
+        // The gateway must be able to read any protocol that the two sides could agree on.
         if let upgrade = exchange.heldRequest.upgrade, upgrade.lowercased() != "websocket" {
             exchange.heldRequest.upgrade = nil
         }
@@ -133,14 +133,14 @@ extension ExchangeDriver {
             swaps.outgoing = outgoing
         }
         if !search.keepsLength {
-            // A placeholder may still come: what the origin server answers may hold its token.
+            // A placeholder may still come: then the origin server's response may hold its token.
             for swap in swaps.swaps where !swap.places.isDisjoint(with: .content) { swaps.expect(swap.placeholder) }
         }
         exchange.tokenSwaps = swaps
         exchange.filterRequestContent(with: search)
     }
 
-    /// Whether the trailers of content that streams hold no placeholder; if they do, the request is refused.
+    /// Whether the trailers of streamed content hold no placeholder; if they do, the request is refused.
     func trailersArePassable() -> Bool {
         guard let watch = server.placeholders, let trailers = inward.trailers else { return true }
         do throws(PlaceholderFault) {
@@ -154,8 +154,8 @@ extension ExchangeDriver {
 
     // MARK: Refusing
 
-    /// Refuses a request with a placeholder that does not belong there: nothing of it has gone upstream, or it is broken off before
-    /// that byte.
+    /// Refuses a request with a placeholder in the wrong place: either no part of it has gone upstream, or it is cut off before the
+    /// placeholder.
     func refuse(_ fault: PlaceholderFault, _ watch: any PlaceholderWatch) {
         let host = exchange.heldRequest.host ?? "the host"
         let reason: String
@@ -172,7 +172,7 @@ extension ExchangeDriver {
         fail(GatewayError(.downstream, .requestDenied, reason))
     }
 
-    /// Why a request with a token may not go to that endpoint: it would cross a network without TLS. `nil` if it may.
+    /// The reason why a request with a token must not go to that endpoint: it would cross a network without TLS. `nil` if it may.
     func reasonAgainstSwap(at endpoint: Endpoint) -> GatewayError? {
         guard let watch = server.placeholders, let swaps = exchange.tokenSwaps else { return nil }
         swaps.isOpenToOthers = endpoint.key.tls == nil && !endpoint.isOnThisHost
@@ -185,7 +185,7 @@ extension ExchangeDriver {
 
     // MARK: Pauses
 
-    /// Lets content go that filters hold back, when no more of it comes for a while.
+    /// Starts the timer after which filters release held content, unless more content comes.
     func watchPauseOfRequest() {
         guard exchange.requestFilters.contains(where: { $0.holdsBack }) else { return }
         let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
@@ -208,7 +208,7 @@ extension ExchangeDriver {
 
     // MARK: Tunnels
 
-    /// Why a CONNECT may not pass unread; `nil` if it may.
+    /// The reason why a CONNECT must not pass unread; `nil` if it may.
     func reasonAgainstUnread() -> GatewayError? {
         guard let hosts = server.forward.unreadHosts, exchange.heldRequest.method == .connect else { return nil }
         let host = interception?.address.map { "\($0)" } ?? exchange.heldRequest.host ?? ""
@@ -220,7 +220,7 @@ extension ExchangeDriver {
                 + " open; list the host in intercept.allowOpaque to let it pass")
     }
 
-    /// Bytes that the client sends into a tunnel, as they go on; `nil` if the tunnel ends with them.
+    /// The tunnel's bytes after the filter; `nil` if the filter refuses them and the tunnel ends.
     func filteredTunnel(
         _ bytes: UnsafeRawBufferPointer, by filter: any ContentFilter, isSent: Bool
     ) -> [UInt8]? {

@@ -1,7 +1,7 @@
-// 10. The record: what each ware did is noted while it happens, if anybody wants to know.
+// 10. The record: the actions of wares are recorded as they happen, if the exchange is observed.
 
 extension ExchangeDriver {
-    /// Settles with the chain whether the exchange is observed.
+    /// Decides by the chain whether the exchange is observed.
     @inline(__always)
     func beginRecord() {
         isObserved = server.records != nil || chain.observesWares
@@ -17,24 +17,24 @@ extension ExchangeDriver {
         tap?.requestStarted(exchange, tls: sink?.tls?.facts)
     }
 
-    /// Content that a token took its placeholder's place in is shown as the client sent it.
+    /// Whether taps see the content as it is sent. If tokens replace placeholders, they see it as the client sent it.
     var showsSentContent: Bool { exchange.tokenSwaps == nil }
 
-    /// Wares are asked about the request from now on.
+    /// Prepares the record for wares that handle the request.
     func watchRequest() {
         watch.begin(&request)
         exchange.record.trail.forgetSayings()
         wareStarted = loop.tick().nanoseconds
     }
 
-    /// Wares are asked about the response from now on.
+    /// Prepares the record for wares that handle the response.
     func watchResponse() {
         watch.begin(&response)
         exchange.record.trail.forgetSayings()
         wareStarted = loop.tick().nanoseconds
     }
 
-    /// The middleware whose turn it is has answered.
+    /// Records the answer of the current middleware.
     func noteRequest(
         _ exchange: Exchange, _ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false
     ) {
@@ -42,7 +42,7 @@ extension ExchangeDriver {
         note(exchange, decision, .request, inward.index, status, hasWaited)
     }
 
-    /// The response half or postware whose turn it is has answered.
+    /// Records the answer of the current response half or postware.
     func noteResponse(
         _ exchange: Exchange, _ decision: WareStep.Decision, status: Int = 0, hasWaited: Bool = false
     ) {
@@ -54,14 +54,14 @@ extension ExchangeDriver {
             hasWaited)
     }
 
-    /// Its condition does not hold; that takes no time worth a look at the clock.
+    /// Records that a ware's condition is not met. This takes too little time to read the clock.
     func noteSkipped(_ exchange: Exchange, _ side: WareStep.Side, _ place: Int) {
         exchange.record.trail.add(
             .skipped, side, place: place, status: 0, started: wareStarted, ended: wareStarted,
             replays: exchange.record.replays, hasWaited: false)
     }
 
-    /// A ware that is waited for will not be heard any more.
+    /// Records that a wait for a ware was given up.
     func noteGivenUp() {
         guard waiting.task != nil || waiting.hold != nil else { return }
         switch phase {
@@ -75,14 +75,14 @@ extension ExchangeDriver {
         }
     }
 
-    /// The attempt under way is over, by a fault or because its response is not wanted; so is a pause before the next one.
+    /// Ends the current attempt, by a fault or because its response is not needed, and a pause before the next one.
     func endAttempt(_ fault: GatewayError.Fault? = nil) {
         let now = loop.now.nanoseconds
         exchange.record.endAttempt(at: now, fault, isSending: call.isForwarding)
         exchange.record.endPause(at: now, fault)
     }
 
-    /// Another attempt may follow the one under way, whose phases are noted.
+    /// Records the phases of the current attempt; another may follow.
     func keepAttempt() {
         exchange.record.keepAttempt(at: loop.now.nanoseconds, endpoint: call.endpoint?.name)
     }
@@ -96,13 +96,13 @@ extension ExchangeDriver {
         exchange.record.trail.add(
             decision, side, place: place, status: status, started: wareStarted, ended: now,
             replays: exchange.record.replays, hasWaited: hasWaited)
-        // The next one's turn begins where this one's ends.
+        // The next ware's turn begins where this one's ends.
         wareStarted = now
     }
 }
 
 extension ExchangeRecord {
-    /// The attempt has a connection: one that was made with these times, or one that was there.
+    /// The attempt has a connection: a new one, made at these times, or a reused one.
     mutating func connectionReady(_ times: Connector.Times?, at now: Int64) {
         guard let times else { return endQueue(at: now) }
         endQueue(at: times.resolveStarted > 0 ? times.resolveStarted : times.connectStarted)

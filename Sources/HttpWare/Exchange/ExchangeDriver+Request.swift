@@ -24,7 +24,7 @@ extension ExchangeDriver: RequestReceiver {
                 if let added = server.addedWares, !plan.isOwn { plan = added.plan(with: plan, for: exchange) }
             }
         } catch {
-            // Which route is meant is not known, and no other may stand in for it.
+            // The intended route is unknown, and no other route may replace it.
             plan = router.listenerPlan
             return failWithoutChain(
                 GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
@@ -32,7 +32,7 @@ extension ExchangeDriver: RequestReceiver {
         runPlan()
     }
 
-    /// The plan is chosen: the request goes its way.
+    /// The plan is chosen: starts the middlewares.
     func runPlan() {
         beginRecord()
         exchange.route = plan.route
@@ -58,7 +58,7 @@ extension ExchangeDriver: RequestReceiver {
         }
     }
 
-    /// A strict listener refuses a path that the origin server may take for another one.
+    /// On a strict listener, refuses a path that the origin server may read differently.
     private func pathError() -> GatewayError? {
         guard server.settings.refusesAmbiguousPaths, let form = exchange.heldRequest.target.ambiguity else {
             return nil
@@ -66,7 +66,7 @@ extension ExchangeDriver: RequestReceiver {
         return .malformed("the path holds \(form), which servers read differently; this listener refuses such paths")
     }
 
-    /// A request is refused if a trusted proxy names a client that cannot be read: it must not pass for the proxy's own.
+    /// Refuses the request if a trusted proxy names an unreadable client: it must not count as the proxy's own request.
     private func clientError() -> GatewayError? {
         guard !exchange.receivedForwardedFor.isEmpty,
             !ForwardedFor.isReadable(exchange.receivedForwardedFor, trusted: exchange.trustedProxies)
@@ -84,23 +84,23 @@ extension ExchangeDriver: RequestReceiver {
 
     // MARK: 4. Middlewares
 
-    /// Gives the request to the middlewares: what goes on in the exchange cannot change it then.
+    /// Lends the request to the middlewares, so that other events of the exchange cannot change it.
     private func lendRequest() {
         if !exchange.isRequestLent { exchange.handRequestOver() }
     }
 
-    /// Takes it back from them.
+    /// Takes the request back from the middlewares.
     func takeRequestBack() {
         if exchange.isRequestLent { exchange.handRequestOver() }
     }
 
-    /// Asks the middlewares from `requestIndex` on, then goes upstream.
+    /// Runs the middlewares from `inward.index` on, then calls upstream.
     func runMiddlewares() {
         guard inward.index < chain.middlewares.count else {
             takeRequestBack()
             return callUpstream()
         }
-        // Held once, not for each ware.
+        // Retained once, not for each ware.
         let chain = self.chain
         let exchange = self.exchange
         lendRequest()
@@ -134,10 +134,10 @@ extension ExchangeDriver: RequestReceiver {
         callUpstream()
     }
 
-    /// What becomes of a middleware's turn.
+    /// The outcome of a middleware's turn before it runs.
     private enum Turn { case come, passedBy, stopped }
 
-    /// Whether a middleware with a condition, or a need for content, is asked now.
+    /// Whether a middleware with a condition, or a need for content, runs now.
     private func turn(of index: Int, _ chain: WareChain) -> Turn {
         if let condition = chain.middlewares[index].condition {
             do throws(Pattern.LimitReached) {
@@ -168,7 +168,7 @@ extension ExchangeDriver: RequestReceiver {
         return .come
     }
 
-    /// The request goes on inward, or may not and was answered.
+    /// The request passed a ware: it continues inward, or was refused and answered.
     @inline(__always)
     private func pass(_ index: Int, _ chain: WareChain, _ exchange: Exchange, hasWaited: Bool = false) -> Aftermath {
         if isObserved { noteRequest(exchange, .passed, hasWaited: hasWaited) }
@@ -176,7 +176,7 @@ extension ExchangeDriver: RequestReceiver {
         return chain.middlewares[index].isMarked ? mark(index, chain, exchange) : .goesOn
     }
 
-    /// Does what is to be done when the request has passed a ware.
+    /// Handles what has to follow when the request has passed a ware.
     private func mark(_ index: Int, _ chain: WareChain, _ exchange: Exchange) -> Aftermath {
         if chain.middlewares[index].watchesAuthority, checkAuthority(index, chain, exchange) == .over { return .over }
         if chain.middlewares[index].mayReplay {
@@ -185,7 +185,7 @@ extension ExchangeDriver: RequestReceiver {
         return .goesOn
     }
 
-    /// Refuses a request that no longer goes where a ware bound it to: what it carries is not for another place.
+    /// Refuses a request whose authority changed after a ware bound it: its credential is not for another authority.
     private func checkAuthority(_ index: Int, _ chain: WareChain, _ exchange: Exchange) -> Aftermath {
         guard let bound = exchange.boundAuthority else { return .goesOn }
         guard let binder = bound.ware else {
@@ -195,7 +195,7 @@ extension ExchangeDriver: RequestReceiver {
         if bound.isAuthority(of: exchange.lentRequest.target) { return .goesOn }
         takeRequestBack()
         let (changer, injector) = (chain.middlewares[index].label, chain.middlewares[binder].label)
-        // RFC 9209 §2.3.28: an error of the gateway's configuration is 500, whoever asks.
+        // RFC 9209 §2.3.28: an error of the gateway's configuration is 500, for every client.
         fail(
             GatewayError(
                 .gateway, .misconfigured,
@@ -204,7 +204,7 @@ extension ExchangeDriver: RequestReceiver {
         return .over
     }
 
-    /// Takes a verdict: the request goes on inward, or is over here.
+    /// Carries out a verdict: the request continues inward, or ends here.
     private func decided(_ verdict: consuming Verdict, _ chain: WareChain, hasWaited: Bool = false) -> Aftermath {
         let index = inward.index
         switch consume verdict {
@@ -215,7 +215,7 @@ extension ExchangeDriver: RequestReceiver {
             takeRequestBack()
             exchange.responder = response.isStored ? .cache : .ware(chain.middlewares[index].label)
             let mustCount = mustCountContent(before: response.status)
-            // At once to its place: a response on its way through more hands is copied in each.
+            // Moved directly into its place: each intermediate variable would copy the response.
             self.response = response
             if mustCount { countContent() } else { startAnswer(from: index - 1, last: index) }
             return .over
@@ -235,14 +235,14 @@ extension ExchangeDriver: RequestReceiver {
         }
     }
 
-    /// What the request waited for without a task is there, or will not be.
+    /// The hold of the request has ended.
     func holdEnded(_ then: (inout HttpRequest, Exchange) throws -> Verdict) {
         let exchange = self.exchange
         lendRequest()
         goOn(Result { try then(&exchange.lentRequest, exchange) })
     }
 
-    /// The middleware that waited has decided.
+    /// The waiting middleware has decided.
     private func goOn(_ result: Result<Verdict, any Error>) {
         let chain = self.chain
         switch result {
@@ -254,7 +254,7 @@ extension ExchangeDriver: RequestReceiver {
         }
     }
 
-    /// A ware could not do its work: the request goes on all the same, or is answered with the fault.
+    /// A ware threw: the request continues unchanged, or is answered with the error.
     private func threw(_ error: any Error, _ label: String, failsOpen: Bool) -> Aftermath {
         if isObserved { noteRequest(exchange, .failed) }
         if failsOpen {
@@ -264,7 +264,7 @@ extension ExchangeDriver: RequestReceiver {
             return chain.middlewares[index].watchesAuthority ? checkAuthority(index, chain, exchange) : .goesOn
         }
         takeRequestBack()
-        // A GatewayError says itself what it is, such as content that is too large.
+        // A GatewayError already carries its own fault, such as content that is too large.
         exchange[ThrownByWare.self] = ThrownByWare(label: label, error: error)
         let fault = error as? GatewayError ?? GatewayError(.gateway, .wareFailed, "\(label) failed: \(error)")
         fail(fault, from: inward.index - 1)
@@ -273,7 +273,7 @@ extension ExchangeDriver: RequestReceiver {
 
     // MARK: Content
 
-    /// Puts all of the content into `request.content.bytes`; what is not there yet is waited for.
+    /// Collects all content into `request.content.bytes`, waiting for the missing part.
     private func takeWholeContent(upTo limit: Int) -> Aftermath {
         if request.content.isEmpty { return .goesOn }
         if request.content.bytes == nil {
@@ -293,7 +293,7 @@ extension ExchangeDriver: RequestReceiver {
         return .over
     }
 
-    /// Puts all of the content into `request.content.bytes` if the ware edits it and there is not too much of it.
+    /// Collects the content into `request.content.bytes` if the ware edits it and its size is within the limit.
     private func takeEditableContent(by editor: any ContentEditor) -> Aftermath {
         guard !request.content.isEmpty, request.upgrade == nil,
             let limit = editor.contentLimit(of: request, in: exchange)
@@ -314,14 +314,14 @@ extension ExchangeDriver: RequestReceiver {
         return .over
     }
 
-    /// Lets content that is whole pass the filters of wares that were asked before: they must not see what is made of it now.
+    /// Passes complete content through the filters of earlier wares, which must not see later changes.
     private func settleRequestFilters() -> Aftermath {
         guard !exchange.requestFilters.isEmpty, let bytes = request.content.bytes else { return .goesOn }
         do {
             var filtered = try bytes.withUnsafeBytes { try filter($0, exchange.requestFilters) }
             filtered += try finish(exchange.requestFilters)
             exchange.requestFilters.removeAll()
-            // They see no content twice: the request is not sent again from further out.
+            // A filter must not see the content twice: the request cannot be replayed from a ware further out.
             call.hasSentContent = true
             request.content.bytes = filtered
             request.content.extent = .length(filtered.count)
@@ -333,7 +333,7 @@ extension ExchangeDriver: RequestReceiver {
         }
     }
 
-    /// There is more of it than the ware edits: it is asked without it, and the content streams on.
+    /// The content exceeds the editor's limit: the ware runs without it, and the content streams on.
     private func editableOutgrew() {
         inward.wantedByEditor = nil
         phase = .middlewares
@@ -341,8 +341,8 @@ extension ExchangeDriver: RequestReceiver {
         runMiddlewares()
     }
 
-    /// Whether the rest of the content decides if the client gets that response: a ware limits it, nobody else reads it, and how
-    /// much it is was not said. A client that waits for 100 (Continue) sends none, and a refusal does not wait.
+    /// Whether the rest of the content decides if the client gets that response: a ware limits the content, its length is unknown, and no
+    /// other code reads it. A client that waits for 100 (Continue) sends none, and a refusal does not wait.
     private func mustCountContent(before status: HttpStatus) -> Bool {
         guard exchange.heldRequest.content.limit != nil, exchange.heldRequest.content.extent == .unknown,
             status.code < 400, !outward.isBackground
@@ -350,7 +350,7 @@ extension ExchangeDriver: RequestReceiver {
         return !exchange.heldRequest.expectsContinue || inward.hasSentContinue || exchange.record.requestBytes > 0
     }
 
-    /// Keeps the response until all content is counted.
+    /// Holds the response until all content is counted.
     private func countContent() {
         guard checkLimit() == .goesOn else { return }
         inward.held = []
@@ -361,17 +361,17 @@ extension ExchangeDriver: RequestReceiver {
         sink?.resumeRequest()
     }
 
-    /// All content came, and is within its limit.
+    /// All content has arrived and is within its limit.
     private func contentCounted() { startAnswer(from: inward.index - 1, last: inward.index) }
 
-    /// All that was held is the content.
+    /// Uses the held bytes as the content.
     private func takeHeld(into content: inout HttpContent) {
         content.bytes = inward.held.isEmpty ? nil : inward.held
         content.extent = inward.held.isEmpty ? .none : .length(inward.held.count)
         inward.held = []
     }
 
-    /// Tells a client that waits for it to send its content: it is wanted here. RFC 9110 §10.1.1.
+    /// Sends 100 (Continue) to a client that waits for it, because the content is needed here. RFC 9110 §10.1.1.
     func askForContent() -> Aftermath {
         guard exchange.heldRequest.expectsContinue, !inward.hasSentContinue, !inward.isWhole else { return .goesOn }
         inward.hasSentContinue = true
@@ -380,7 +380,7 @@ extension ExchangeDriver: RequestReceiver {
     }
 
     var requestRelay: SocketConnection? {
-        // Relayed bytes are not seen.
+        // Taps, filters and limits do not see relayed bytes.
         guard tap == nil,
             phase == .tunnel && exchange.tokenSwaps?.sentFilter == nil && !pacesTunnel(isSent: true)
                 || call.isForwarding && inward.kept == nil && exchange.requestFilters.isEmpty && !inward.isRefused
@@ -437,7 +437,7 @@ extension ExchangeDriver: RequestReceiver {
         fail(GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"))
     }
 
-    /// Refuses content that came, or is at hand, if it is over the limit that a ware set after it came.
+    /// Refuses content that has already arrived if it exceeds a limit that a ware set later.
     func checkLimit() -> Aftermath {
         guard let limit = exchange.heldRequest.content.limit, !exchange.heldRequest.content.isEmpty,
             exchange.heldRequest.content.bytes?.count ?? exchange.record.requestBytes > limit
@@ -467,7 +467,7 @@ extension ExchangeDriver: RequestReceiver {
 
     // MARK: Faults of the client
 
-    /// The head could not be read, or the rest of the request cannot be: only the listener's postwares run for a head.
+    /// The head or the rest of the request is unreadable. For a head, only the listener's postwares run.
     func requestFailed(_ error: GatewayError) {
         switch phase {
         case .awaitingRequest:

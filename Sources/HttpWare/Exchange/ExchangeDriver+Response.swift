@@ -10,11 +10,11 @@ extension ExchangeDriver: ResponseReceiver {
         let isBare = exchange.tokenSwaps?.scrubs == true
         if isBare, response.status != .continue { return }
         if response.status == .continue {
-            // It may have been sent already: by us, or for an attempt before this one.
+            // 100 may have been sent already: by the gateway, or for an earlier attempt.
             if inward.hasSentContinue { return }
             inward.hasSentContinue = true
         }
-        // Of an interim response that is not searched, nothing but its status goes on.
+        // An interim response is not searched for tokens, so only its status is forwarded.
         if isBare { sink?.sendInterim(HttpResponse(.continue)) } else { sink?.sendInterim(response) }
     }
 
@@ -45,11 +45,11 @@ extension ExchangeDriver: ResponseReceiver {
             rewriteReferences(service)
         }
         startResponse(from: chain.middlewares.count - 1)
-        // A ware waits, or needs all of it: the rest stays where it is until then.
+        // A ware waits, or needs all content: the rest stays in the connection until then.
         if phase == .responseWares { call.stream?.pause() }
     }
 
-    /// The response is the first one of several attempts, or may be: other endpoints are not asked any more.
+    /// The response is the first of several attempts, or may be: no further endpoint is asked.
     private func takeHedged(_ status: HttpStatus) -> Aftermath {
         hedgeTimer?.clear()
         if !call.hedges.isEmpty, chooseAmongAttempts(status) == .over { return .over }
@@ -60,7 +60,7 @@ extension ExchangeDriver: ResponseReceiver {
         return .goesOn
     }
 
-    /// What the origin server says of its own place becomes what the client knows.
+    /// Rewrites the origin server's references to itself into the names that the client knows.
     private func rewriteReferences(_ service: UpstreamService) {
         guard let endpoint = call.endpoint else { return }
         let request = exchange.heldRequest
@@ -74,7 +74,7 @@ extension ExchangeDriver: ResponseReceiver {
         service.references.rewrite(&response.fields, from: origin, for: clientsOrigin)
     }
 
-    /// The scheme and the authority that the client used, as a URI begins; `nil` if it named no host.
+    /// The scheme and authority that the client used, as the start of a URI; `nil` if it named no host.
     private var clientsOrigin: String? {
         let target = exchange.heldRequest.target
         let names = target.receivedNames
@@ -84,7 +84,7 @@ extension ExchangeDriver: ResponseReceiver {
         return "\(isSecure ? "https" : "http")://\(target.string(names.host))\(port)"
     }
 
-    /// A response that did not come from upstream starts its way back at the ware in that place.
+    /// Starts the way back of a response that did not come from upstream, at the ware with that index.
     func answerClient(with response: consuming HttpResponse, from index: Int) {
         guard discardUpstream() == .goesOn else {
             response.source?.cancelled()
@@ -94,7 +94,7 @@ extension ExchangeDriver: ResponseReceiver {
         startAnswer(from: index, last: index)
     }
 
-    /// The same for the response at hand, while nothing comes from upstream. `last` is the last ware that was asked.
+    /// The same for the current response, when there is no upstream stream. `last` is the last ware that ran.
     func startAnswer(from index: Int, last: Int) {
         assert(call.stream == nil)
         call.isForwarding = false
@@ -103,8 +103,8 @@ extension ExchangeDriver: ResponseReceiver {
         startResponse(from: index)
     }
 
-    /// Makes a new response what the client gets: a refusal in the form that it prefers, with what wares say of every response that
-    /// stand behind the one that it comes from.
+    /// Prepares a new response for the client: a refusal in the form that the client prefers, and the decorations of the wares
+    /// behind the ware that made it.
     @inline(__always)
     private func present(behind index: Int) {
         if chain.hasDecorators || exchange.response.problem != nil { presentAnew(behind: index) }
@@ -123,9 +123,9 @@ extension ExchangeDriver: ResponseReceiver {
         }
     }
 
-    /// A response of ours brings its content with it: whole, or from a source, which stands in for the origin server then.
+    /// A response of the gateway carries its content: as bytes, or as a source, which then replaces the origin server.
     private func takeSource() {
-        // Nearly all have none: the first question is one of a pointer.
+        // Almost no response has a source: this first test only compares a pointer.
         guard response.rare != nil, let source = response.source else {
             if response.content.bytes == nil { response.content = .none }
             return
@@ -135,11 +135,11 @@ extension ExchangeDriver: ResponseReceiver {
         call.stream = ContentStream(source, extent: response.content.extent, transport: transport, receiver: self)
     }
 
-    /// The exchange cannot be carried out: the client is told, if it can be, and the wares that the request passed see it.
+    /// The exchange failed: the client gets an error response, if possible, and the wares that the request passed handle it.
     func fail(_ error: GatewayError) {
         switch phase {
         case .middlewares, .collectingRequest, .awaitingContent, .countingRequest: fail(error, from: inward.index - 1)
-        // The half that asked for the replay has answered.
+        // The half that requested the replay has answered.
         case .replaying: fail(error, from: outward.halfIndex - 1)
         default: fail(error, from: chain.middlewares.count - 1)
         }
@@ -165,7 +165,7 @@ extension ExchangeDriver: ResponseReceiver {
         answerClient(with: response, from: min(index, lastPassable))
     }
 
-    /// Halves and postwares that ran already are not asked again.
+    /// The outermost middleware whose response half may still run: halves that already ran must not run again.
     private var lastPassable: Int {
         switch phase {
         case .responseWares, .collectingResponse: outward.halfIndex
@@ -174,7 +174,7 @@ extension ExchangeDriver: ResponseReceiver {
         }
     }
 
-    /// Gives up the connection, or the wait for one.
+    /// Abandons the connection, or the wait for one.
     private func cancelUpstream() -> Aftermath {
         call.isForwarding = false
         if exchange.hedging != nil {
@@ -189,7 +189,7 @@ extension ExchangeDriver: ResponseReceiver {
         return aftermath
     }
 
-    /// Gives up the response from upstream; its connection may be used again.
+    /// Discards the response from upstream; its connection may be reused.
     private func discardUpstream() -> Aftermath {
         call.isForwarding = false
         guard let upstream = call.stream else { return .goesOn }
@@ -212,7 +212,7 @@ extension ExchangeDriver: ResponseReceiver {
             outward.halfIndex = -1
             return deliver()
         }
-        // Held once, not for each ware.
+        // Retained once, not for each ware.
         let chain = self.chain
         let exchange = self.exchange
         if isObserved { watchResponse() }
@@ -259,13 +259,13 @@ extension ExchangeDriver: ResponseReceiver {
         deliver()
     }
 
-    /// Whether the response concerns a ware. All are asked where somebody observes what they do.
+    /// Whether a ware handles the response. If the exchange is observed, all wares run.
     @inline(__always)
     private func isAsked(_ statuses: ClosedRange<Int>?, _ exchange: Exchange) -> Bool {
         isObserved || statuses?.contains(exchange.response.status.code) ?? false
     }
 
-    /// Asks one ware: the next one's turn comes, or the response is over here.
+    /// Runs one ware: then the next one follows, or the response ends here.
     @inline(__always)
     private func ask(_ ware: PostwareCall, _ exchange: Exchange) -> Aftermath {
         do {
@@ -281,7 +281,7 @@ extension ExchangeDriver: ResponseReceiver {
         }
     }
 
-    /// What is to be known of the ware whose turn it is, where it does more than pass.
+    /// The label and failure mode of the current ware; needed only if it does more than pass.
     private var asked: (label: String, failsOpen: Bool) {
         outward.halfIndex >= 0
             ? (chain.middlewares[outward.halfIndex].label, chain.middlewares[outward.halfIndex].failsOpen)
@@ -349,7 +349,7 @@ extension ExchangeDriver: ResponseReceiver {
             ? chain.middlewares[outward.halfIndex].failsOpen : chain.postwares[outward.postIndex].failsOpen
     }
 
-    /// A ware could not do its work; the response goes on, as it is or as a 502.
+    /// A ware threw: the response continues, unchanged or as a 502.
     private func threw(_ error: any Error, _ label: String, _ failsOpen: Bool) -> Aftermath {
         if isObserved { noteResponse(exchange, .failed) }
         if !failsOpen {
@@ -370,13 +370,13 @@ extension ExchangeDriver: ResponseReceiver {
 
     // MARK: Replay
 
-    /// Whether the request can be sent inward again from that ware: it was kept, and not too often.
+    /// Whether the request can be sent again from that ware: it was kept, and the limit of attempts is not reached.
     private func mayReplay(_ index: Int) -> Bool {
         guard exchange.record.replays < ExchangeDriver.mostAttempts - 1, !inward.isRefused,
             let snapshot = snapshots[index], snapshot.isAtHand(exchange.heldRequest)
         else { return false }
         if snapshot.content.isEmpty { return true }
-        // A filter from further out has seen the content, and sees no content twice.
+        // A filter from further out has seen the content, and must not see it twice.
         if call.hasSentContent, snapshot.filters > 0 { return false }
         return snapshot.content.bytes != nil || inward.kept != nil
     }
@@ -386,29 +386,29 @@ extension ExchangeDriver: ResponseReceiver {
         outward.halfIndex = index
         outward.replayDelay = delay
         outward.isReplayTimed = false
-        // What is behind an early response did not go upstream, so nothing more may.
+        // The rest of the request after an early response was not sent upstream, so nothing more may be.
         call.isForwarding = false
         endAttempt()
         if isReplayComplete { return startReplay() }
-        // The response is held until the rest is here, and goes on if that is too much to keep.
+        // The response is held until the rest of the request has arrived. If that exceeds the limit, the response continues.
         call.stream?.pause()
         guard askForContent() == .goesOn else { return }
         setDeadline()
         sink?.resumeRequest()
     }
 
-    /// Nothing of the client is waited for.
+    /// Whether the replay needs nothing more from the client.
     private var isReplayComplete: Bool {
         guard let snapshot = snapshots[outward.halfIndex] else { return true }
         return inward.isWhole || snapshot.content.isEmpty || snapshot.content.bytes != nil
     }
 
-    /// The rest of the request is here.
+    /// The rest of the request has arrived.
     func replayWhenWhole() {
         if isReplayComplete { startReplay() }
     }
 
-    /// The content grew over what is kept: the response at hand goes on.
+    /// The content exceeded the limit for kept content: the current response continues.
     func giveUpReplay() {
         guard !outward.isReplayTimed else { return }
         exchange.record.resumeAttempt(at: loop.now.nanoseconds)
@@ -417,12 +417,12 @@ extension ExchangeDriver: ResponseReceiver {
         runResponseWares()
     }
 
-    /// Nothing stands in the way any more: the response is discarded, and the request sent again when it is time.
+    /// The replay can begin: discards the response, and sends the request again after the delay.
     private func startReplay() {
         keepAttempt()
         exchange.record.replays += 1
         guard discardUpstream() == .goesOn else { return }
-        // The next one goes to another endpoint.
+        // The next attempt must go to another endpoint.
         if let member = call.member, !call.tried.contains(where: { $0 === member }) { call.tried.append(member) }
         leaveEndpoint()
         exchange.responseFilters.removeAll()
@@ -433,7 +433,7 @@ extension ExchangeDriver: ResponseReceiver {
         waitNumber &+= 1
         let number = waitNumber
         setDeadline()
-        // What the client still sends is read meanwhile.
+        // Meanwhile the rest of the client's request is read.
         sink?.resumeRequest()
         loop.schedule(after: outward.replayDelay) { [weak self] in
             guard let self, waitNumber == number, self.phase == .replaying else { return }
@@ -444,7 +444,7 @@ extension ExchangeDriver: ResponseReceiver {
     private func sendAgain() {
         waitNumber &+= 1
         exchange.record.endPause(at: loop.now.nanoseconds)
-        // `mayReplay` has seen that it is there; nobody changes the request meanwhile.
+        // `mayReplay` has checked that the snapshot exists, and the request is not changed meanwhile.
         guard let snapshot = snapshots[outward.halfIndex], snapshot.restore(&exchange.heldRequest) else { return }
         if let kept = inward.kept, !snapshot.content.isEmpty, snapshot.content.bytes == nil { inward.held = kept }
         if exchange.requestFilters.count > snapshot.filters {
@@ -453,7 +453,7 @@ extension ExchangeDriver: ResponseReceiver {
         inward.index = outward.halfIndex + 1
         inward.skipped.forget(from: inward.index)
         inward.triedEditor = -1
-        // What a ware further in put into the request is not in it any more.
+        // The restored request no longer holds a credential that a ware further in added.
         if let bound = exchange.boundAuthority, bound.ware ?? .max > outward.halfIndex { exchange.boundAuthority = nil }
         call.hasRetried = false
         phase = .middlewares
@@ -462,9 +462,9 @@ extension ExchangeDriver: ResponseReceiver {
 
     // MARK: 8. The response goes out
 
-    /// Puts all content into `response.content.bytes`; what is not there yet is waited for.
+    /// Collects all content into `response.content.bytes`, waiting for the missing part.
     private func takeWholeResponse(upTo limit: Int) -> Aftermath {
-        // An error of ours is at hand and short; to refuse it would make another.
+        // An error response of the gateway is in memory and short; refusing it would make another error.
         if response.content.isEmpty || exchange.responder == .gateway { return .goesOn }
         if let length = response.content.bytes?.count ?? response.content.length, length > limit {
             fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
@@ -486,7 +486,7 @@ extension ExchangeDriver: ResponseReceiver {
         guard let sink else { return }
         let exchange = self.exchange
         if call.stream == nil, response.content.bytes == nil, !response.content.isEmpty {
-            // What a response promises and nobody can bring is never promised to the client.
+            // If the content of a response is lost, the client must not get its head.
             return fail(GatewayError(.upstream, .responseIncomplete, "the response's content is gone"))
         }
         if exchange.intervention?.isBrokenOff == true { return end(.cutOff) }
@@ -511,7 +511,7 @@ extension ExchangeDriver: ResponseReceiver {
             extent == .none || response.status.hasNoContent(to: exchange.heldRequest.method)
         if endsWithHead { release() }
         guard sendHead(extent, to: sink, via: exchange.responder == .upstream) == .goesOn else { return }
-        // Without content nothing of what may still come from upstream is meant for the client.
+        // Without content, nothing that may still come from upstream is for the client.
         if endsWithHead, discardUpstream() == .over { return }
         if call.stream == nil { return end(.completed) }
         if !outward.early.isEmpty, sendEarly() == .over { return }
@@ -590,7 +590,7 @@ extension ExchangeDriver: ResponseReceiver {
     // MARK: Content
 
     var responseRelay: SocketConnection? {
-        // Relayed bytes are not seen.
+        // Taps and filters do not see relayed bytes.
         if tap != nil { return nil }
         return switch phase {
         case .tunnel:
@@ -612,7 +612,7 @@ extension ExchangeDriver: ResponseReceiver {
 
     func responseContent(_ bytes: UnsafeRawBufferPointer) { responseContent(bytes, isSeen: false) }
 
-    /// With `isSeen` those who look at what comes have seen it.
+    /// Takes response content. `isSeen` means that taps have already seen it.
     func responseContent(_ bytes: UnsafeRawBufferPointer, isSeen: Bool) {
         switch phase {
         case .streaming:
@@ -641,7 +641,7 @@ extension ExchangeDriver: ResponseReceiver {
                 }
                 guard aftermath == .goesOn else { return }
                 watchPause()
-                // Only the end follows, mostly in the same event: all goes out together.
+                // Only the end follows, usually in the same event: then everything goes out together.
                 if response.content.length == exchange.record.unfilteredBytes { return }
                 transport.output.flush()
             }
@@ -660,7 +660,7 @@ extension ExchangeDriver: ResponseReceiver {
         }
     }
 
-    /// How long filters may hold content back while no more comes.
+    /// The longest time that filters may hold content back while no more arrives.
     private static let pause = Duration.milliseconds(10)
 
     func watchPause() {
@@ -670,7 +670,7 @@ extension ExchangeDriver: ResponseReceiver {
         timer.set(after: ExchangeDriver.pause)
     }
 
-    /// No more content came for a while: what is held back goes on.
+    /// No content came for a while: releases the content that filters hold.
     func contentPaused() {
         guard phase == .streaming, let sink else { return }
         do {
@@ -694,12 +694,12 @@ extension ExchangeDriver: ResponseReceiver {
         if sink.isBlocked, exchange.sharer?.outlivesClient != true { call.stream?.pause() }
     }
 
-    /// The head is out: the client must not take what it has for whole.
+    /// A filter failed after the head was sent: the client must not take the content for complete.
     private func responseFilterFailed(_ error: any Error) {
         fail(error as? GatewayError ?? GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
     }
 
-    /// A digest behind content that a filter changed is one of other bytes. RFC 9530 §2.
+    /// Removes digests that followed content which a filter changed: they describe other bytes. RFC 9530 §2.
     private func dropUntrueTrailers() {
         guard outward.trailers != nil,
             exchange.isResponseContentChanged || exchange.responseFilters.contains(where: { !$0.keepsLength })
@@ -765,7 +765,7 @@ extension ExchangeDriver: ResponseReceiver {
     }
 
     func downstreamDrained() {
-        // While wares are asked the content waits for them, not for the client.
+        // While wares run, the content waits for them, not for the client.
         if phase == .streaming, outward.paced.isLeft { return sendPacedResponse() }
         if phase == .tunnel, outward.paced.isLeft { return sendPacedTunnel(isSent: false) }
         if phase == .streaming || phase == .tunnel { call.stream?.resume() }
@@ -789,7 +789,7 @@ extension ExchangeDriver: ResponseReceiver {
         try drain(filters) { try $0.finish(into: &$1) }
     }
 
-    /// What each filter still has, passed through those behind it.
+    /// The content that the filters still hold, each passed through the filters behind it.
     func drain(
         _ filters: [any ContentFilter], _ take: (any ContentFilter, inout [UInt8]) throws -> Void
     ) throws -> [UInt8] {

@@ -1,9 +1,9 @@
-// CONNECT on a listener that reads tunnels, and the requests in them.
+// CONNECT on a listener that intercepts tunnels, and the requests in them.
 
 extension ExchangeDriver {
     // MARK: CONNECT
 
-    /// The plan of a CONNECT whose tunnel is going to be read, and of a request to the proxy's own host; `nil` for any other
+    /// The plan for a CONNECT whose tunnel will be intercepted, or for a request to the proxy's own host; `nil` for any other
     /// request.
     @inline(__always)
     func interceptPlan() -> ExchangePlan? { server.intercept == nil ? nil : planIfIntercepted() }
@@ -14,7 +14,7 @@ extension ExchangeDriver {
             let host = exchange.heldRequest.host
         else { return nil }
         let port = exchange.heldRequest.port ?? 443
-        // The handshake may name a host where the CONNECT names an address only.
+        // The handshake may name a host even if the CONNECT names only an address.
         let isIntercepted =
             switch rules.decision(host, port) {
             case .intercepted: true
@@ -26,13 +26,13 @@ extension ExchangeDriver {
         return rules.plan
     }
 
-    /// The wares let the CONNECT pass: the tunnel opens, unless it leads where no request may go.
+    /// The wares passed the CONNECT: the tunnel opens, unless its destination is forbidden.
     func acceptTunnel(_ rules: InterceptRules) {
         let host = exchange.heldRequest.host ?? ""
         let port = exchange.heldRequest.port ?? 443
         let key = PinnedHosts.Key(client: exchange.client, principal: exchange.principal?.name, host: host)
         if rules.pinned.isPinned(key, at: loop.now.nanoseconds) {
-            // The client knows the host's own certificate: an ordinary tunnel, on its ordinary plan.
+            // The client pins the host's own certificate: this becomes an ordinary tunnel with its ordinary plan.
             interception = nil
             do throws(Pattern.LimitReached) {
                 plan = try rules.opaqueRouter.plan(for: exchange)
@@ -64,7 +64,7 @@ extension ExchangeDriver {
         answerClient(with: HttpResponse(.ok), from: chain.middlewares.count - 1)
     }
 
-    /// The exchange of the CONNECT ends with its response. What comes now decides what becomes of the tunnel.
+    /// Ends the exchange of the CONNECT with its response. The first bytes in the tunnel decide how it is handled.
     func openTunnel(_ rules: InterceptRules, _ sink: any ResponseSink) {
         let tunnel = InterceptedTunnel(server, rules, exchange, exchange.connection)
         guard sendHead(.none, to: sink, via: false) == .goesOn else { return }
@@ -75,9 +75,9 @@ extension ExchangeDriver {
 
     // MARK: The proxy's own host
 
-    /// Whether the request is for the host at which the proxy itself answers, and the listener reads tunnels.
+    /// Whether the request is for the host name of the proxy itself, on a listener that intercepts tunnels.
     var isForOwnHost: Bool {
-        // Nearly all hosts have another length, and no copy is made for them.
+        // Almost all hosts have another length; no copy is made for them.
         guard server.intercept != nil, Int(exchange.heldRequest.target.host.count) == OwnHost.nameBytes.count else {
             return false
         }
@@ -88,7 +88,7 @@ extension ExchangeDriver {
         return target.port == nil || target.port == (target.isSecure ? 443 : 80)
     }
 
-    /// The wares let a request to the proxy's own host pass.
+    /// The wares passed a request to the proxy's own host: answers it.
     func answerForOwnHost(_ rules: InterceptRules) {
         guard exchange.heldRequest.method == .get || exchange.heldRequest.method == .head else {
             return fail(GatewayError(.downstream, .methodNotAllowed, "the proxy's own pages are read with GET"))
@@ -101,8 +101,8 @@ extension ExchangeDriver {
 
     // MARK: Tunnels that pass unread after all
 
-    /// Connects with the host of a tunnel whose CONNECT was answered; with another host where the client has named that since, but
-    /// at the same address.
+    /// Connects to the host of a tunnel whose CONNECT was answered, or to the host that the client named since, at the same
+    /// address.
     func startUnread(_ router: any ExchangeRouter, host: String?, isSure: Bool) {
         exchange.record.started = loop.now.nanoseconds
         if !isSure {
@@ -129,14 +129,14 @@ extension ExchangeDriver {
         runPlan()
     }
 
-    /// The tunnel passes unread for sure: the exchange is one that observers are told of.
+    /// The tunnel certainly passes unread: from now on, observers see the exchange.
     func isSure() {
         guard outward.isBackground else { return }
         outward.isBackground = false
         server.backgroundCount -= 1
     }
 
-    /// The client turned out to speak what is read: the host is let go, and the exchange was none.
+    /// The client speaks a protocol that is intercepted after all: the connection is dropped, and the exchange is not counted.
     func dropUnread() {
         if !outward.isBackground {
             server.backgroundCount += 1
@@ -147,7 +147,7 @@ extension ExchangeDriver {
 
     // MARK: Requests in a tunnel
 
-    /// What is wrong with a request for the tunnel that it is in. RFC 9110 §15.5.20.
+    /// The fault of a request that does not belong in its tunnel; `nil` if it does. RFC 9110 §15.5.20.
     func tunnelError() -> GatewayError? {
         guard let tunnel = exchange.connection.tunnel else { return nil }
         exchange.heldRequest.proxyAuthorization = tunnel.proxyAuthorization
@@ -155,7 +155,7 @@ extension ExchangeDriver {
         let target = exchange.heldRequest.target
         if target.form == .authority { return nil }
         guard target.host.count > 0 else {
-            // HTTP/1.0 may name no host.
+            // An HTTP/1.0 request may name no host.
             exchange.heldRequest.target.setHost(tunnel.host)
             exchange.heldRequest.target.port = tunnel.port
             return nil
@@ -170,9 +170,9 @@ extension ExchangeDriver {
         return nil
     }
 
-    /// Tells clients of other ways to the host, which would go round us. RFC 7838.
+    /// The field that offers other ways to the host, which would bypass the gateway. RFC 7838.
     static let altSvc: FieldName = "Alt-Svc"
 
-    /// The only address that the request may go to; `nil` where the name is resolved.
+    /// The only address that the request may go to; `nil` if the name is resolved.
     var tunnelAddress: IPAddress? { interception?.address ?? exchange.connection.tunnel?.address }
 }

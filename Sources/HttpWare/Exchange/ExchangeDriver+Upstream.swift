@@ -3,7 +3,7 @@
 // 5. The upstream call: an endpoint, a connection, the request and its content.
 
 extension ExchangeDriver: ConnectionWaiter {
-    /// The most times that a request goes inward.
+    /// The maximum number of times that a request goes inward.
     static let mostAttempts = 5
 
     func callUpstream() {
@@ -46,7 +46,7 @@ extension ExchangeDriver: ConnectionWaiter {
         connect(service)
     }
 
-    /// Another service gets the request: the chain stays, and what the exchange says of its service is that of the other one.
+    /// Moves the request to another service. The chain stays; the exchange's facts about its service become those of the new one.
     func stepTo(_ next: ExchangePlan) {
         leaveEndpoint()
         plan = next
@@ -57,7 +57,7 @@ extension ExchangeDriver: ConnectionWaiter {
         call.isCounted = false
     }
 
-    /// TRACE and OPTIONS end here when they may go no further; else they may go one step less. RFC 9110 §7.6.2.
+    /// Answers TRACE and OPTIONS if Max-Forwards is 0; otherwise decrements it. RFC 9110 §7.6.2.
     private func maxForwardsAnswer() -> HttpResponse? {
         guard exchange.heldRequest.fields.present & KnownField.maxForwards.bit != 0,
             exchange.heldRequest.method == .trace || exchange.heldRequest.method == .options,
@@ -72,12 +72,12 @@ extension ExchangeDriver: ConnectionWaiter {
         return nil
     }
 
-    /// Whether the request passed gateways of this name so often that it must be going in circles. RFC 9110 §7.6.3.
+    /// Whether the request is in a loop: `Via` names gateways of this name 16 times or more. RFC 9110 §7.6.3.
     private func isLoop() -> Bool {
         exchange.heldRequest.fields.occurrences(of: " httpware", in: .via) >= 16
     }
 
-    /// Takes the next endpoint, and a connection to it.
+    /// Chooses the next endpoint, and asks for a connection to it.
     private func connect(_ service: UpstreamService) {
         var endpoint: Endpoint
         do throws(GatewayError) {
@@ -100,11 +100,11 @@ extension ExchangeDriver: ConnectionWaiter {
         if exchange.timeouts.perTry != nil { timeout = .nanoseconds(withinTry(timeout.nanoseconds)) }
         let ticket = server.connector.connect(
             to: endpoint, need: connectionNeed(exchange), timeout: timeout, waiter: self)
-        // Without one it was answered already, and perhaps the next endpoint asked, whose ticket this is then.
+        // Without a ticket, the waiter was already answered; it may even have asked the next endpoint and set that ticket.
         if let ticket, phase == .connecting { call.ticket = ticket }
     }
 
-    /// A limit, or what is left of the time for this try where that is less.
+    /// The given limit, or the rest of the time for this try if that is shorter.
     func withinTry(_ nanoseconds: Int64) -> Int64 {
         guard let limit = exchange.timeouts.perTry else { return nanoseconds }
         return min(nanoseconds, max(1, limit.nanoseconds - (loop.now.nanoseconds - call.tryStarted)))
@@ -113,7 +113,7 @@ extension ExchangeDriver: ConnectionWaiter {
     func connectionNeed(_ exchange: Exchange) -> ConnectionNeed {
         if exchange.heldRequest.method == .connect { return .new }
         if exchange.heldRequest.upgrade != nil { return .upgrade }
-        // A connection that waited may be as dead as the one before it: a second try takes a new one.
+        // A pooled connection may be as dead as the first one: a second try takes a new connection.
         if call.hasRetried { return .new }
         return exchange.heldRequest.method.isIdempotent && exchange.heldRequest.content.isEmpty ? .usual : .sure
     }
@@ -158,7 +158,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     // MARK: The endpoint
 
-    /// Takes the endpoint whose turn it is by the service's rule: another one than before, where there is one.
+    /// Chooses the next endpoint by the service's rule, avoiding endpoints that were tried while others are left.
     private func choose(
         _ balancer: Balancer, _ service: UpstreamService
     ) throws(GatewayError) -> Endpoint {
@@ -174,7 +174,7 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         var chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         if chosen == nil {
-            // All were tried: any will do.
+            // All endpoints were tried: any may be chosen.
             call.tried.removeAll(keepingCapacity: true)
             chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
         }
@@ -189,7 +189,7 @@ extension ExchangeDriver: ConnectionWaiter {
         return chosen.endpoint
     }
 
-    /// The endpoint that a ware prefers, or one that it does not avoid; `nil` if there is none left.
+    /// The endpoint that a ware prefers, or one that it does not avoid; `nil` if none is left.
     private func steered(_ steering: EndpointSteering, _ seat: BalancerSeat, _ key: UInt64) -> EndpointMember? {
         if let name = steering.preferred,
             let member = seat.table.places.first(where: { $0.member.endpoint.name == name })?.member,
@@ -199,26 +199,26 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let avoided = seat.table.places.map(\.member).filter { steering.avoided.contains($0.endpoint.name) }
         if let chosen = seat.choose(key: key, excluding: call.tried + avoided, at: loop.now) { return chosen }
-        // All others were tried: any of them will do.
+        // All other endpoints were tried: any of them may be chosen.
         call.tried.removeAll(keepingCapacity: true)
         return seat.choose(key: key, excluding: avoided, at: loop.now)
     }
 
-    /// Tells the ware that watches endpoints what came of the attempt.
+    /// Reports the outcome of the attempt to the ware that watches endpoints.
     func tellWatcher(_ outcome: EndpointOutcome, at endpoint: Endpoint?, since asked: Int64) {
         guard let steering = exchange.steering, let endpoint else { return }
         steering.watcher.ended(
             endpoint.name, outcome, after: .nanoseconds(loop.now.nanoseconds - asked), in: exchange)
     }
 
-    /// The request is no longer at the endpoint.
+    /// Ends the request's count at the endpoint.
     func leaveEndpoint() {
         guard call.isAtEndpoint, let member = call.member else { return }
         call.isAtEndpoint = false
         member.endRequest()
     }
 
-    /// The endpoint did not answer the request: it is left alone by this exchange, and by all if that happens too often.
+    /// The endpoint did not answer the request. This exchange avoids it from now on; after too many failures, all exchanges do.
     func endpointFailed(_ error: GatewayError, isItsFault: Bool = true) {
         guard call.isAtEndpoint, let member = call.member else { return }
         call.tried.append(member)
@@ -226,7 +226,7 @@ extension ExchangeDriver: ConnectionWaiter {
         leaveEndpoint()
     }
 
-    /// The endpoint answered. A gateway's own statuses for what is behind it (RFC 9110 §15.6.3 to §15.6.5) are failures of the endpoint.
+    /// The endpoint answered. The statuses of a gateway in trouble (RFC 9110 §15.6.3 to §15.6.5) count as failures of the endpoint.
     func endpointAnswered(_ status: HttpStatus) {
         guard let member = call.member else { return }
         switch status {
@@ -236,7 +236,7 @@ extension ExchangeDriver: ConnectionWaiter {
         }
     }
 
-    /// No endpoint could be connected to. Where a ware waits for the service, somebody finds out when that is over.
+    /// No endpoint accepted a connection. If a ware waits for the service, a probe detects when it is reachable again.
     private func noteUnreachable(_ service: UpstreamService, _ error: GatewayError) {
         guard error.side == .upstream, error.fault.isUnreachable, server.connector === transport,
             service.notes.reachability.failed()
@@ -278,7 +278,7 @@ extension ExchangeDriver: ConnectionWaiter {
         let isAtHand = (outgoing?.request.content.bytes ?? exchange.heldRequest.content.bytes) != nil
         let isStreamed = !isAtHand && extent != .none
         if exchange.heldRequest.expectsContinue, !isStreamed || inward.hasSentContinue {
-            // The content comes at once, or there is none: nothing is left to expect. RFC 9110 §10.1.1.
+            // The content is sent at once, or there is none, so there is nothing to wait for. RFC 9110 §10.1.1.
             exchange.heldRequest.fields.remove(.expect as FieldName)
             outgoing?.request.fields.remove(.expect as FieldName)
             exchange.heldRequest.expectsContinue = false
@@ -307,7 +307,7 @@ extension ExchangeDriver: ConnectionWaiter {
             if !waiting.isEmpty, waiting.withUnsafeBytes({ forward($0) }) == .over { return }
             if inward.isWhole, call.isForwarding { _ = forwardEnd() } else { sink?.resumeRequest() }
         } else {
-            // A ware has it whole, or put its own in its place: what the client still sends is not for upstream.
+            // A ware has the whole content, or replaced it: the rest from the client does not go upstream.
             inward.held = []
             if let bytes = outgoing?.request.content.bytes ?? exchange.heldRequest.content.bytes {
                 guard bytes.withUnsafeBytes({ forward($0) }) == .goesOn else { return }
@@ -318,7 +318,7 @@ extension ExchangeDriver: ConnectionWaiter {
         }
     }
 
-    /// Sets what a request's head says of the gateway and of the endpoint. In place: returned options would be copied.
+    /// Sets the parts of a request's head that depend on the gateway and the endpoint. In place: returned options would be copied.
     @inline(__always)
     func setOptions(_ options: inout HeadEncoder.RequestOptions, _ service: UpstreamService, _ endpoint: Endpoint?) {
         if !service.defaults.isEmpty { options.defaults = service.defaults }
@@ -333,10 +333,10 @@ extension ExchangeDriver: ConnectionWaiter {
         }
     }
 
-    /// What the `Host` field says; `nil` leaves the request's own.
+    /// The value of the `Host` field; `nil` keeps the request's own.
     func hostField(_ exchange: Exchange, _ endpoint: Endpoint, _ service: UpstreamService) -> String? {
         if exchange.heldRequest.isAuthorityChanged { return nil }
-        if service.isPassthrough { return endpoint.authority }  // RFC 9112 §3.2.2: that of the target
+        if service.isPassthrough { return endpoint.authority }  // RFC 9112 §3.2.2: the target's authority
         switch service.host {
         case .upstream: return endpoint.authority
         case .value(let value): return value
@@ -346,7 +346,7 @@ extension ExchangeDriver: ConnectionWaiter {
         }
     }
 
-    /// Passes a piece of the request's content on, through the filters.
+    /// Forwards a piece of the request's content through the filters.
     func forward(_ bytes: UnsafeRawBufferPointer) -> Aftermath {
         guard let upstream = call.stream else { return aftermath }
         call.hasSentContent = true
@@ -367,7 +367,7 @@ extension ExchangeDriver: ConnectionWaiter {
         return aftermath
     }
 
-    /// Ends the request's content, with what filters still have.
+    /// Ends the request's content, after the bytes that filters still hold.
     func forwardEnd() -> Aftermath {
         guard let upstream = call.stream else { return aftermath }
         call.isForwarding = false
@@ -390,7 +390,7 @@ extension ExchangeDriver: ConnectionWaiter {
         return endUp(upstream)
     }
 
-    /// All of the request's content went upstream.
+    /// All of the request's content went upstream: sends its end.
     func endUp(_ upstream: any UpstreamStream) -> Aftermath {
         if exchange.isRequestContentChanged {
             for name in HttpFields.digests { inward.trailers?.remove(name) }
@@ -402,7 +402,7 @@ extension ExchangeDriver: ConnectionWaiter {
         return .goesOn
     }
 
-    /// The content cannot go on: the client is told, unless a response is on its way already.
+    /// The content cannot continue: the client gets an error, unless a response has already begun.
     func filterFailed(_ error: any Error) {
         if let fault = error as? PlaceholderFault, let watch = server.placeholders { return refuse(fault, watch) }
         inward.isRefused = true
@@ -412,7 +412,7 @@ extension ExchangeDriver: ConnectionWaiter {
         fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
     }
 
-    /// Counts what a filter lets out against the length that it said it keeps: framing is not left to its word.
+    /// Counts a filter's output against the length that it promised to keep: framing must not depend on the filter's promise.
     static func count(_ count: Int, of left: inout Int?) throws(FilterFault) {
         guard let promised = left else { return }
         guard count <= promised else { throw .changedLength }
@@ -431,7 +431,7 @@ extension ExchangeDriver: ConnectionWaiter {
         guard phase == .connecting, let service = plan.service else { return }
         call.endpointsTried += 1
         exchange.record.connectFailed(error.fault, failed: loop.now.nanoseconds)
-        // What is lacking here, a place in the pool, says nothing of the endpoint.
+        // A full pool is a lack on our side; it says nothing about the endpoint.
         endpointFailed(error, isItsFault: error.fault != .connectionLimitReached)
         if exchange.steering != nil { tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked) }
         settleHedge(.failed)
@@ -458,7 +458,7 @@ extension ExchangeDriver: ConnectionWaiter {
         call.isForwarding = false
         switch phase {
         case .awaitingResponse:
-            // A connection that was kept and is closed now says nothing of the endpoint.
+            // If a pooled connection was closed, that says nothing about the endpoint.
             endpointFailed(error, isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
             if exchange.steering != nil { tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked) }
             settleHedge(.failed)
@@ -472,7 +472,7 @@ extension ExchangeDriver: ConnectionWaiter {
             connect(service)
         case .collectingResponse, .responseWares, .streaming: fail(error)
         case .replaying:
-            // The response that was to be discarded; without it there is nothing to go back to.
+            // The response was about to be discarded; without it, the exchange cannot fall back to it.
             break
         case .tunnel: end(.completed)
         case .awaitingRequest, .middlewares, .collectingRequest, .awaitingContent, .countingRequest, .connecting,
@@ -481,8 +481,8 @@ extension ExchangeDriver: ConnectionWaiter {
         }
     }
 
-    /// No byte of a response came: once more, if the method is idempotent, or the request was not looked at, and the content
-    /// is still whole. RFC 9110 §9.2.2.
+    /// Whether the request may be sent once more after no byte of a response came: if the method is idempotent or the request was not
+    /// processed, and the content is still complete. RFC 9110 §9.2.2.
     private func mayTryAgain(_ error: GatewayError) -> Bool {
         error.mayRetry && !call.hasRetried && !inward.isRefused
             && (exchange.heldRequest.method.isIdempotent || error.isUnprocessed)
@@ -555,7 +555,7 @@ extension ExchangeDriver: ConnectionWaiter {
         endTunnel(isSent: true)
     }
 
-    /// One side has ended: the other one is not waited for as long as in a tunnel with both.
+    /// One side has ended: the other side gets a shorter idle timeout than in a tunnel with both.
     private func limitHalfTunnel() {
         guard let service = plan.service, service.idleNanoseconds < service.tunnelIdleNanoseconds else { return }
         call.stream?.setTunnelIdle(service.idleNanoseconds)
@@ -563,8 +563,8 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 }
 
-/// What a filter did that no message survives.
+/// A filter's fault that ends the message.
 enum FilterFault: Error {
-    /// It said that it keeps the length, and did not.
+    /// The filter promised to keep the length, and did not.
     case changedLength
 }

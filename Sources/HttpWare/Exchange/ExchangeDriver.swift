@@ -1,36 +1,36 @@
 // One file: the table below, the state and the ends of an exchange are read together.
 
-// The life of an exchange. The numbers come again in the code below and in its extensions.
+// The life of an exchange. The numbers are repeated in the code below and in its extensions.
 //
 //  1. A listener's loop accepted the connection; it stays on that loop.
-//  2. The decoder read a head into `exchange.heldRequest`; fields for one hop are off.
+//  2. The decoder read a head into `exchange.heldRequest`; hop-by-hop fields are removed.
 //  3. The route is chosen, and with it the service and the joined chain.
 //  4. Middlewares run in order: pass, abort with a response, or wait.
 //  5. The upstream call: an endpoint, a pooled connection, the request; content streams with backpressure.
 //  6. The response head arrives; response halves run in reverse; one may ask for a replay.
-//  7. Postwares run in order, whoever made the response.
-//  8. The response is sent; content streams through filters where a ware asked for them.
+//  7. Postwares run in order, whatever made the response.
+//  8. The response is sent; content streams through the filters that wares added.
 //  9. The exchange ends exactly once: completed, cut off, or left by the client.
-// 10. Its record goes to those who observe.
+// 10. Its record goes to the observers.
 //
-// What happens at each event, by phase. An event that a phase does not name changes nothing but the counts.
+// The effect of each event, by phase. An event that is not listed for a phase changes only the counts.
 //
 // | event             | phase                                                       | what happens                                |
 // |-------------------|-------------------------------------------------------------|---------------------------------------------|
 // | requestContent    | middlewares, connecting                                     | held; the client is paused at 64 KiB        |
 // |                   | collectingRequest                                           | held, up to the limit of the ware           |
-// |                   | awaitingContent                                             | held, up to 1 MiB; then the wares go on     |
-// |                   | awaitingResponse, responseWares, collectingResponse,        | goes upstream, as long as the request is    |
+// |                   | awaitingContent                                             | held, up to 1 MiB; then the wares continue  |
+// |                   | awaitingResponse, responseWares, collectingResponse,        | goes upstream, while the request is         |
 // |                   | streaming                                                   | forwarded                                   |
-// |                   | replaying                                                   | kept; too much of it ends the replay        |
-// | requestEnded      | collectingRequest                                           | the ware is asked                           |
-// |                   | awaitingContent                                             | the wares go on; so do they after a pause   |
-// |                   | countingRequest                                             | the answer of the ware goes out             |
+// |                   | replaying                                                   | kept; over the limit, the replay is dropped |
+// | requestEnded      | collectingRequest                                           | the ware runs                               |
+// |                   | awaitingContent                                             | the wares continue, as after a pause        |
+// |                   | countingRequest                                             | the answer of the ware is sent              |
 // |                   | awaitingResponse … streaming                                | the end goes upstream                       |
 // |                   | replaying                                                   | the replay starts, unless it waits          |
 // | requestFailed     | awaitingRequest                                             | answered by the listener's postwares only   |
 // |                   | all others but ended                                        | fail                                        |
-// | clientLeft        | all but ended                                               | end, unless others want the response        |
+// | clientLeft        | all but ended                                               | end, unless others need the response        |
 // | connectionReady   | connecting                                                  | the request is sent; else the stream is     |
 // |                   |                                                             | cancelled                                   |
 // | connectionFailed  | connecting                                                  | another attempt, the next endpoint, or fail |
@@ -39,7 +39,7 @@
 // | responseContent   | streaming                                                   | through the filters to the client           |
 // |                   | collectingResponse                                          | collected, up to the limit of the ware      |
 // | responseEnded     | streaming                                                   | end: completed                              |
-// |                   | collectingResponse                                          | the ware is asked                           |
+// |                   | collectingResponse                                          | the ware runs                               |
 // | upstreamFailed    | awaitingResponse                                            | another attempt, or once more if that is    |
 // |                   |                                                             | safe, or fail                               |
 // |                   | responseWares, collectingResponse, streaming                | fail                                        |
@@ -50,64 +50,63 @@
 // | total timeout     | middlewares … streaming                                     | fail: 408 if only the client is waited for, |
 // |                   |                                                             | else 504                                    |
 // | fail              | streaming, tunnel                                           | end: cut off                                |
-// |                   | middlewares, collectingRequest, awaitingContent,            | a response of ours, from the ware before    |
+// |                   | middlewares, collectingRequest, awaitingContent,            | an error response, from the ware before     |
 // |                   | countingRequest                                             |                                             |
 // |                   | replaying                                                   | the same, from the half before              |
 // |                   | connecting, awaitingResponse, responseWares,                | the same, from the last ware that may still |
-// |                   | collectingResponse                                          | be asked                                    |
+// |                   | collectingResponse                                          | run                                         |
 //
-// Calls that may come back. A client or an origin server may be found gone while something is sent to it, or while the other
-// one's connection is paused, read on or closed. Its event comes inside that call then, and may end the exchange. So:
+// Reentrant calls. While the driver sends something, or pauses, reads or closes the other connection, it may find that a client or
+// an origin server is gone. That event then arrives inside the call, and may end the exchange. So:
 //
-// - A step that others follow in the same function returns `Aftermath`, and the caller goes on only after `.goesOn`. Such a step
-//   asks a ware, checks a limit, sends a head or the request's content, asks for content, or gives a stream up. The last step of an
-//   event drops it: `_ =`.
-// - A step that returns nothing and may end the exchange stands last, most of them behind `return`: `end`, `fail`, `answerClient`,
-//   `callUpstream`, `connect`, `deliver`, `startReplay`, `sendAgain` and those whose names begin with `run` or `start`.
-// - Only the sink and the stream are used behind another call of one of them: both are `nil` once the exchange has ended.
-// - `end` sets its phase before all such calls: an event that comes back then changes nothing.
+// - A step that is followed by others in the same function returns `Aftermath`, and the caller continues only after `.goesOn`. Such a
+//   step runs a ware, checks a limit, sends a head or the request's content, asks for content, or gives a stream up. The last step of
+//   an event ignores it: `_ =`.
+// - A step that returns nothing and may end the exchange comes last, usually behind `return`: `end`, `fail`, `answerClient`,
+//   `callUpstream`, `connect`, `deliver`, `startReplay`, `sendAgain`, and functions whose names begin with `run` or `start`.
+// - After a call of the sink or the stream, only these two are used: both are `nil` once the exchange has ended.
+// - `end` sets its phase before all such calls: a reentrant event then changes nothing.
 
-/// Drives one exchange after the other: from a request's head to the end of its response. Used on its loop's thread only.
+/// Drives one exchange after another: from a request's head to the end of its response. Used on its loop's thread only.
 ///
-/// What it does with the request is in `ExchangeDriver+Request`, with the origin server in `+Upstream`, with the response in
-/// `+Response`.
+/// `ExchangeDriver+Request` handles the request, `+Upstream` the origin server, and `+Response` the response.
 final class ExchangeDriver: LoopTimerHandler {
     enum Phase {
         /// 2. The head is being read.
         case awaitingRequest
-        /// 4. A ware is asked, or waits.
+        /// 4. A ware handles the request, or waits.
         case middlewares
-        /// 4. The ware at `requestIndex` needs all of the content first.
+        /// 4. The ware at `inward.index` needs all of the content first.
         case collectingRequest
-        /// 4. The beginning of the content is needed first: all of it, or what comes before the client pauses.
+        /// 4. The start of the content is needed first: all of it, or the part before the client pauses.
         case awaitingContent
         /// 4. A ware has answered. The rest of the content is read, because a ware limits it.
         case countingRequest
         /// 5. A connection is being made.
         case connecting
-        /// 5. The request is on its way; no final response yet.
+        /// 5. The request is being sent; no final response yet.
         case awaitingResponse
-        /// 6. The rest of the request is read, or a pause is kept, before it is sent inward again.
+        /// 6. Before the request is sent inward again, its rest is read, or a pause passes.
         case replaying
-        /// 6–7. A ware is asked about the response, or waits.
+        /// 6–7. A ware handles the response, or waits.
         case responseWares
-        /// 6–7. The ware whose turn it is needs all of the response's content first.
+        /// 6–7. The current ware needs all of the response's content first.
         case collectingResponse
-        /// 8. The head is out.
+        /// 8. The head was sent.
         case streaming
         case tunnel
-        /// 9.
+        /// 9. The exchange has ended.
         case ended
     }
 
     let server: LoopListener
-    /// The server's, when this was made.
+    /// The listener's generation when the driver was made.
     let generation: Int
-    /// The server's, when this was made: a request whose head had begun by then goes by these routes.
+    /// The listener's router when the driver was made: a request whose head had begun by then uses these routes.
     let router: any ExchangeRouter
     let transport: LoopTransport
     let loop: EventLoop
-    /// Constant, so that steps use it without counting a reference. A driver whose exchange is held elsewhere is not used again.
+    /// Constant, so that steps use it without counting a reference. If the exchange is retained elsewhere, its driver is not reused.
     let exchange: Exchange
     var sink: (any ResponseSink)?
     var plan: ExchangePlan
@@ -122,43 +121,43 @@ final class ExchangeDriver: LoopTimerHandler {
     }
     // The response.
 
-    /// The response at hand. It is in the exchange, so that those who send it need no copy.
+    /// The current response. It is stored in the exchange, so that code which sends it needs no copy.
     var response: HttpResponse {
         @inline(__always) _read { yield exchange.response }
         @inline(__always) _modify { yield &exchange.response }
     }
 
-    // How far the exchange is: each of these is made anew for every exchange.
+    // The progress of the exchange: these values are created afresh for every exchange.
 
     var inward = RequestProgress()
     var call = UpstreamCall()
     var outward = ResponseProgress()
     var waiting = WaitState()
 
-    // What stays from one exchange to the next.
+    // Values that stay from one exchange to the next.
 
-    /// The request as it was when it left each ware that may replay, in memory that is kept.
+    /// The request as it left each ware that may replay, in memory that is reused.
     var snapshots = RequestSnapshots()
-    /// Set while filters hold content back, or a hold has the request; made when the first one does.
+    /// Runs while filters hold content back, or a hold has the request; made on first use.
     var pauseTimer: LoopTimer?
 
-    /// Set while another endpoint may be asked for the response; made when the first one is.
+    /// Runs while another endpoint may be asked for the response; made on first use.
     var hedgeTimer: LoopTimer?
 
-    /// The tunnel that the exchange opens, if the gateway reads it, or might have read it.
+    /// The tunnel that the exchange opens, if the gateway intercepts it or might have done so.
     var interception: Interception?
 
-    /// Counts exchanges: a timer of a former one finds another.
+    /// Counts exchanges, so that a timer of an earlier exchange is recognised.
     var serial = 0
-    /// Counts waits: the answer of one that was given up is not taken.
+    /// Counts waits, so that the answer of an abandoned wait is ignored.
     var waitNumber = 0
     let totalTimer: LoopTimer
 
     // Observing.
 
-    /// Sees what passes; `nil` if nobody wants to.
+    /// Sees the messages as they pass; `nil` without an observer of them.
     var tap: (any ExchangeTap)?
-    /// What wares do is noted.
+    /// Whether the actions of wares are recorded.
     var isObserved = false
     var wareStarted: Int64 = 0
     var watch = ChangeWatch()
@@ -178,7 +177,7 @@ final class ExchangeDriver: LoopTimerHandler {
 
     deinit { exchange.starter = nil }
 
-    /// An exchange that knows what all of this listener's have in common. A driver serves one configuration of it only.
+    /// Makes an exchange with the values common to this listener. A driver serves one configuration only.
     private static func makeExchange(of server: LoopListener) -> Exchange {
         let exchange = Exchange(loop: server.transport.loop)
         exchange.listener = server.name
@@ -191,20 +190,20 @@ final class ExchangeDriver: LoopTimerHandler {
 
     var chain: WareChain { plan.chain }
 
-    /// Whether others hold the exchange: a ware, an observer, a task. What they read must stay as it is.
+    /// Whether other code retains the exchange: a ware, an observer, a task. Its contents must then stay unchanged.
     var isExchangeHeld: Bool {
-        // A reference that is not counted stands in for the constant, which cannot be lent to be looked at.
+        // The constant cannot be passed `inout`, so an uncounted copy of the reference is inspected.
         var reference = Unmanaged.passUnretained(exchange)
         return withUnsafeMutablePointer(to: &reference) {
             $0.withMemoryRebound(to: Exchange.self, capacity: 1) { !isKnownUniquelyReferenced(&$0.pointee) }
         }
     }
 
-    /// Whether the exchange has ended inside the call before.
+    /// Whether the exchange ended inside the previous call.
     @inline(__always)
     var aftermath: Aftermath { phase == .ended ? .over : .goesOn }
 
-    /// Makes the driver ready for the next exchange, of a connection of its listener.
+    /// Prepares the driver for the next exchange, on a connection of its listener.
     func prepare(sink: any ResponseSink, connection: consuming ConnectionFacts) {
         serial &+= 1
         exchange.reset(for: connection)
@@ -220,7 +219,7 @@ final class ExchangeDriver: LoopTimerHandler {
 
     // MARK: 9. Endings
 
-    /// Ends the exchange, once; nothing of it is touched afterwards.
+    /// Ends the exchange, once; it must not be used afterwards.
     func end(_ way: ExchangeEnd) {
         guard phase != .ended else { return }
         release()
@@ -255,7 +254,7 @@ final class ExchangeDriver: LoopTimerHandler {
         let sink = self.sink.take()
         if hasBegun { tellObservers() }
         switch way {
-        // Nearly all have none: no copy of them is made.
+        // Almost no response has trailers: without any, nothing is copied.
         case .completed where outward.trailers == nil: sink?.sendEnd(nil)
         case .completed: sink?.sendEnd(outward.trailers)
         case .cutOff: sink?.cutOff()
@@ -266,8 +265,8 @@ final class ExchangeDriver: LoopTimerHandler {
         server.recycle(self)
     }
 
-    /// The end of the response is about to leave: what the exchange held, the client's next request can have. That may come over
-    /// another loop before this one has done anything else.
+    /// Releases what the exchange holds, because the end of its response is about to leave. The client's next request may need it, and
+    /// may arrive on another loop before this one continues.
     @inline(__always)
     func release() { if !exchange.releases.isEmpty { releaseAll() } }
 
@@ -277,7 +276,7 @@ final class ExchangeDriver: LoopTimerHandler {
         for release in releases { release.body() }
     }
 
-    /// What is large does not wait for the next exchange.
+    /// Frees large memory now, not with the next exchange.
     private func letGo() {
         if response.content.bytes != nil { response.content = .none }
         if exchange.heldRequest.content.bytes != nil { exchange.heldRequest.content = .none }
@@ -291,9 +290,9 @@ final class ExchangeDriver: LoopTimerHandler {
         if !snapshots.isEmpty { snapshots.clear() }
     }
 
-    /// 10. Those who asked to know.
+    /// 10. Notifies the observers.
     private func tellObservers() {
-        // What never had a client was no exchange of anybody's.
+        // Observers do not count exchanges that never had a client.
         let hadClient = !outward.isBackground || outward.hasClientLeft
         if hadClient {
             if exchange.failure != nil { server.onFailure?(exchange) }
@@ -301,7 +300,7 @@ final class ExchangeDriver: LoopTimerHandler {
             server.counters?.ended(exchange, plan)
         }
         if let sharer = exchange.sharer.take() { sharer.exchangeEnded() }
-        // They are let go, for they may hold the exchange that holds them.
+        // The closures are released, because they may retain the exchange that owns them.
         var next = 0
         while next < exchange.endClosures.count {
             exchange.endClosures[next].body(exchange)
@@ -319,7 +318,7 @@ final class ExchangeDriver: LoopTimerHandler {
         }
     }
 
-    /// Whether the entry's condition holds, or cannot be decided; a client that left has no response to judge.
+    /// Whether the entry's condition holds, or cannot be decided. If the client left, there is no response to judge.
     private func isConcerned(_ observer: WareChain.Observer) -> Bool {
         guard let condition = observer.condition else { return true }
         do {
@@ -340,7 +339,7 @@ final class ExchangeDriver: LoopTimerHandler {
 
     // MARK: Deadlines
 
-    /// Sets the deadline of the whole exchange, if it has one: counted from its beginning, by the ware's word or the
+    /// Sets the deadline of the whole exchange, if it has one. It counts from the start of the exchange; a ware's limit overrides the
     /// service's.
     func setDeadline() {
         guard let total = exchange.timeouts.total ?? plan.service?.timeouts.total, !inward.isRefused else { return }
@@ -368,7 +367,7 @@ final class ExchangeDriver: LoopTimerHandler {
         }
     }
 
-    /// The exchange took longer than it may.
+    /// The total timeout of the exchange has passed.
     private func totalTimeout() {
         switch phase {
         case .ended, .tunnel, .awaitingRequest: break
@@ -388,7 +387,7 @@ final class ExchangeDriver: LoopTimerHandler {
         }
     }
 
-    /// Whether nothing but the rest of the request is waited for. RFC 9110 §15.5.9.
+    /// Whether only the rest of the request is awaited. RFC 9110 §15.5.9.
     private var isClientAwaited: Bool {
         guard !inward.isWhole else { return false }
         switch phase {
@@ -404,7 +403,7 @@ final class ExchangeDriver: LoopTimerHandler {
 
     // MARK: Waiting
 
-    /// Lets a ware finish asynchronously; `resume` takes its answer, on the loop.
+    /// Lets a ware finish asynchronously; `resume` receives its answer, on the loop.
     func wait<Message, Decision>(
         _ continuing: Continuing<Message, Decision>, _ message: Message,
         resume: @escaping (ExchangeDriver, Message, Result<Decision, any Error>) -> Void
@@ -447,9 +446,9 @@ extension ExchangeDriver: HoldHolder {
     }
 }
 
-/// Carries what a waiting ware needs into its task.
+/// Carries the values of a waiting ware into its task.
 ///
-/// Unchecked: it is made on the loop, and its task runs on the loop, which is its executor; no other thread sees it.
+/// Unchecked: it is made on the loop, and its task runs on the loop, which is its executor; no other thread uses it.
 private final class PendingWait<Message, Decision>: @unchecked Sendable {
     private let driver: ExchangeDriver
     private let number: Int

@@ -1,120 +1,120 @@
-// How far an exchange is. The driver makes these values anew for each exchange, so nothing of one is left for the next.
+// The progress of an exchange. The driver creates these values afresh for each exchange, so that nothing remains of the last one.
 
-/// What a step leaves to the step that called it. The compiler sees that the caller looks.
+/// The result of a step for its caller. As a return value, the compiler ensures that callers check it.
 enum Aftermath {
-    /// The caller goes on.
+    /// The caller continues.
     case goesOn
-    /// The exchange has ended, waits, or was carried on by the step: the caller touches it no more.
+    /// The exchange has ended, waits, or was continued by the step: the caller must not use it any more.
     case over
 }
 
-/// 2–4. The request on its way inward: whose turn it is, and how much of the request came from the client.
+/// 2–4. The request on its way inward: the current ware, and the part of the request that has arrived.
 struct RequestProgress {
-    /// The place of the middleware whose turn it is, or would be next.
+    /// The index of the current or next middleware.
     var index = 0
-    /// The middlewares that the request passed by: they are not asked about the response.
+    /// The middlewares that did not handle the request: their response halves do not run.
     var skipped = SkippedWares()
-    /// The client sent all of it.
+    /// The client has sent the whole request.
     var isWhole = false
-    /// It broke, is too large, or came too late: the rest is thrown away, and it is not sent again.
+    /// The request broke off, is too large, or came too late: the rest is discarded, and it is not sent again.
     var isRefused = false
-    /// The beginning of the content was waited for; since when, in nanoseconds of the loop's clock.
+    /// Whether the start of the content was awaited; `awaitedSince` is in nanoseconds of the loop's clock.
     var hasAwaited = false
     var awaitedSince: Int64 = 0
-    /// The content is collected for an editor if there is no more of it than so many bytes; `nil` otherwise.
+    /// The limit in bytes up to which content is collected for an editor; `nil` if none collects.
     var wantedByEditor: Int?
-    /// The editor for which that was tried last.
+    /// The editor for which content was last collected.
     var triedEditor = -1
-    /// The client was told to send its content.
+    /// The client got 100 (Continue).
     var hasSentContinue = false
     var trailers: HttpFields?
-    /// Content that waits for a ware that needs it whole, or for a connection.
+    /// Content held for a ware that needs it whole, or until there is a connection.
     var held: [UInt8] = []
-    /// All content so far, for sending it again; `nil` when it is not kept, or grew over the limit.
+    /// All content so far, for sending it again; `nil` if it is not kept, or exceeded the limit.
     var kept: [UInt8]?
 }
 
-/// 5. The call of the origin server: where it goes, and what was sent.
+/// 5. The call of the origin server: its destination and its progress.
 struct UpstreamCall {
-    /// The response comes from here; `nil` before there is a connection, and when the response is whole or not wanted.
+    /// The source of the response; `nil` before there is a connection, and when the response is complete or was discarded.
     var stream: (any UpstreamStream)?
     /// The place in the queue for a connection.
     var ticket: ConnectionTicket?
     var endpoint: Endpoint?
-    /// The endpoint as a member of the balancing of its service; `nil` if there is no balancing.
+    /// The endpoint as a member of its service's balancing; `nil` without balancing.
     var member: EndpointMember?
-    /// The request counts among those under way at the endpoint.
+    /// The request counts among the endpoint's current requests.
     var isAtEndpoint = false
-    /// The endpoints of its service that the request was sent to before, or could not be.
+    /// The service's endpoints that the request was already sent to, or that failed to connect.
     var tried: [EndpointMember] = []
     var endpointsTried = 0
-    /// The request counts among those of its service.
+    /// The request was counted for its service.
     var isCounted = false
-    /// When the request went upstream, the last time, in nanoseconds of the loop's clock.
+    /// When the request last went upstream, in nanoseconds of the loop's clock.
     var tryStarted: Int64 = 0
-    /// When the endpoint was asked for, in nanoseconds of the loop's clock.
+    /// When a connection to the endpoint was requested, in nanoseconds of the loop's clock.
     var endpointAsked: Int64 = 0
     var hasRetried = false
-    /// Some of the content has gone upstream, through the filters.
+    /// Some of the content has gone upstream through the filters.
     var hasSentContent = false
-    /// What the client sends goes on upstream, and its end too.
+    /// The client's content, and its end, are forwarded upstream.
     var isForwarding = false
-    /// What is left of a length that filters promised to keep; `nil` if nothing is promised.
+    /// The rest of a length that filters promised to keep; `nil` without a promise.
     var lengthLeft: Int?
-    /// Content of the request that goes upstream at a pace.
+    /// Content of the request that goes upstream at a limited pace.
     var paced = PacedContent()
-    /// Further attempts that wait for a response, beside the stream or the ticket above; the oldest first.
+    /// Further attempts that wait for a response, in addition to the stream or ticket above; the oldest first.
     var hedges: [HedgeAttempt] = []
-    /// The stream or the ticket above was such an attempt, and has no response yet.
+    /// The stream or ticket above was a further attempt, and has no response yet.
     var isHedge = false
 }
 
-/// 6–8. The response on its way back: whose turn it is, and how its content goes out.
+/// 6–8. The response on its way back: the current ware, and the state of its content.
 struct ResponseProgress {
-    /// The response half that is next, counting down; -1 when all were asked.
+    /// The next response half, counting down; -1 after the last one.
     var halfIndex = -1
-    /// The response halves of middlewares up to this place are not asked; -1 asks all.
+    /// The response halves of middlewares up to this index do not run; -1 runs all.
     var halfFloor = -1
-    /// The postware that is next, counting up.
+    /// The next postware, counting up.
     var postIndex = 0
     var trailers: HttpFields?
-    /// Content that a ware needs whole.
+    /// Content collected for a ware that needs it whole.
     var collected: [UInt8] = []
-    /// What is collected is wanted only if it is whole within so many bytes; `nil` otherwise.
+    /// The limit in bytes up to which collected content is useful; `nil` if the ware needs it whole anyway.
     var wantedIfWhole: Int?
-    /// It is waited for, however slowly it comes.
+    /// The content is awaited even if it comes slowly.
     var isWantedByEditor = false
-    /// The postware for which that was tried last.
+    /// The postware for which content was last collected.
     var triedIfWhole = -1
-    /// Content that came before the wares had answered: it goes out behind the head.
+    /// Content that arrived before the wares had answered: it is sent after the head.
     var early: [UInt8] = []
-    /// Content that goes to the client at a pace, or up to a cut.
+    /// Content that goes to the client at a limited pace, or up to a cut.
     var paced = PacedContent()
-    /// What is left of a length that filters promised to keep; `nil` if nothing is promised.
+    /// The rest of a length that filters promised to keep; `nil` without a promise.
     var lengthLeft: Int?
-    /// How long the requested replay waits once the request is whole.
+    /// The delay of the requested replay after the request is complete.
     var replayDelay = Duration.zero
-    /// The replay only waits for its time.
+    /// The replay waits only for its delay.
     var isReplayTimed = false
     var clientEndedTunnel = false
     var upstreamEndedTunnel = false
-    /// The exchange has no client: no client is told of what happens, and no postware is asked.
+    /// The exchange has no client: its events go to no client, and no postware runs.
     var isBackground = false
-    /// It goes beside another exchange, and does not count among those that take its place.
+    /// It runs beside another exchange, and does not count towards the limit of background exchanges.
     var isBeside = false
-    /// The client was there once, and left.
+    /// The exchange had a client, which left.
     var hasClientLeft = false
 }
 
-/// Content that waits for its time. It holds one piece: no more is read until that has gone.
+/// Content that waits for its time. It holds one piece: no more is read until that has been sent.
 struct PacedContent {
     private(set) var bytes: [UInt8] = []
     private(set) var from = 0
-    /// How much may go when the time has come.
+    /// The number of bytes that may be sent when the time has come.
     var granted = 0
     /// A timer is set.
     var isTimed = false
-    /// Behind it the content ends.
+    /// The content ends after these bytes.
     var isEnded = false
 
     var isLeft: Bool { from < bytes.count }
@@ -124,7 +124,7 @@ struct PacedContent {
 
     mutating func add(_ more: [UInt8]) { if bytes.isEmpty { bytes = more } else { bytes += more } }
 
-    /// Takes the next bytes out.
+    /// Removes and returns the next bytes.
     mutating func take(_ count: Int) -> [UInt8] {
         let end = min(bytes.count, from + count)
         let piece = Array(bytes[from..<end])
@@ -137,12 +137,12 @@ struct PacedContent {
     }
 }
 
-/// A CONNECT to a host whose tunnels the gateway may read.
+/// A CONNECT to a host whose tunnels the gateway may intercept.
 final class Interception {
     let rules: InterceptRules
-    /// The tunnel passes unread after all; the client has its response already.
+    /// Whether the tunnel passes unread after all; the client already has its response.
     let isUnread: Bool
-    /// The address that the tunnel leads to, where the CONNECT named one and the client another host.
+    /// The tunnel's address, if the CONNECT named an address and the client then named a host.
     let address: IPAddress?
 
     init(_ rules: InterceptRules, isUnread: Bool = false, address: IPAddress? = nil) {
@@ -152,14 +152,14 @@ final class Interception {
     }
 }
 
-/// What a ware waits for; nothing when neither is set.
+/// The current wait of a ware; both are `nil` without one.
 struct WaitState {
     var task: Task<Void, Never>?
-    /// What the request waits for if that is no task.
+    /// The hold of the request, if the wait needs no task.
     var hold: ExchangeHold?
 }
 
-/// The places of middlewares that a request passed by. Without memory of its own for the first 64.
+/// The indices of middlewares that a request skipped. The first 64 need no allocation.
 struct SkippedWares {
     private var first: UInt64 = 0
     private var others: [Int] = []
@@ -172,7 +172,7 @@ struct SkippedWares {
         index < 64 ? first & 1 &<< UInt64(index) != 0 : others.contains(index)
     }
 
-    /// Forgets the places from this one on: the request goes there again.
+    /// Removes the indices from this one on: the request passes there again.
     mutating func forget(from index: Int) {
         if index < 64 { first &= (1 &<< UInt64(index)) &- 1 }
         if !others.isEmpty { others.removeAll { $0 >= index } }

@@ -1,11 +1,11 @@
 /// The responses that the gateway itself makes: short problem details that name the fault. RFC 9457, RFC 9209.
 enum GatewayResponse {
-    /// Tells the client of an error. `late` is the status where the origin server took too long; `nil` is 504. A client that chose
-    /// the origin server itself, by a proxy, is told what is wrong with its certificate.
+    /// Makes the response for an error. `late` is the status if the origin server took too long; `nil` means 504. A client that chose
+    /// the origin server itself, through a proxy, learns what is wrong with the server's certificate.
     static func make(for error: GatewayError, late: HttpStatus? = nil, isForward: Bool = false) -> HttpResponse {
         let status = error.status == .gatewayTimeout ? late ?? error.status : error.status
         let isOfTls = [.tlsCertificateError, .tlsProtocolError, .tlsAlertReceived].contains(error.fault)
-        // What was seen upstream tells of the inside; the client learns the fault only.
+        // Details of upstream errors would reveal internals; the client learns only the fault.
         let isTold = error.side != .upstream || isForward && isOfTls
         var response = HttpResponse.problem(
             status, isTold ? error.reason : reason(of: error.fault, status), fault: error.proxyStatusName)
@@ -26,7 +26,7 @@ enum GatewayResponse {
         }
     }
 
-    /// Answers TRACE as its final recipient: the request as received, without what is secret. RFC 9110 §9.3.8.
+    /// Answers TRACE as its final recipient: the request as received, without secret fields. RFC 9110 §9.3.8.
     static func trace(_ request: HttpRequest) -> HttpResponse {
         let text = request.receivedHead(without: [.authorization, .cookie, .proxyAuthorization])
         return HttpResponse(.ok, fields: ["Content-Type": "message/http"], content: .text(text))

@@ -1,13 +1,13 @@
 /// A further attempt of a request that has no response yet: another endpoint, with a connection of its own. Used on its loop's thread
 /// only.
 ///
-/// While the driver's own call is under way, nothing of the attempt reaches the client. It takes the place of that call when its
-/// response is the first one, or when the call fails. From then on it hands everything on to the driver.
+/// While the driver's own call is running, the attempt does not reach the client. It replaces that call if its response comes
+/// first, or if the call fails. From then on it forwards everything to the driver.
 final class HedgeAttempt {
     private enum Standing {
-        /// Beside the driver's own call.
+        /// Runs beside the driver's own call.
         case beside
-        /// In place of it.
+        /// Has replaced that call.
         case adopted
         case over
     }
@@ -15,7 +15,7 @@ final class HedgeAttempt {
     private let driver: ExchangeDriver
     let member: EndpointMember
     let endpoint: Endpoint
-    /// When it was asked for, in nanoseconds of the loop's clock.
+    /// When the attempt began, in nanoseconds of the loop's clock.
     let asked: Int64
     /// The place in the queue for a connection.
     var ticket: ConnectionTicket?
@@ -32,16 +32,16 @@ final class HedgeAttempt {
         record.connectAsked = asked
     }
 
-    /// Whether it waits for its connection.
+    /// Whether the attempt waits for its connection.
     var isConnecting: Bool { standing == .beside && stream == nil }
 
-    /// Whether it was sent, and waits for its response beside the driver's own call.
+    /// Whether the attempt was sent, and waits for its response beside the driver's own call.
     var isWaiting: Bool { standing == .beside && stream != nil }
 
-    /// The driver has taken its stream, or its place in the queue.
+    /// The driver has taken over the attempt's stream or ticket.
     func adopt() { standing = .adopted }
 
-    /// Gives it up.
+    /// Abandons the attempt.
     func giveUp() {
         standing = .over
         ticket?.giveUp()
@@ -50,7 +50,7 @@ final class HedgeAttempt {
         stream?.cancel()
     }
 
-    /// It has an answer that is not wanted: the connection may be used again.
+    /// Discards the attempt's unneeded answer: the connection may be reused.
     private func discard() {
         standing = .over
         let stream = self.stream.take()
@@ -124,6 +124,6 @@ extension HedgeAttempt: ResponseReceiver {
 }
 
 extension HttpStatus {
-    /// What a gateway, or a server that cannot work now, says: another endpoint may have a better answer. RFC 9110 §15.6.3 to §15.6.5.
+    /// The status of a gateway, or of a server that cannot work now: another endpoint may answer better. RFC 9110 §15.6.3 to §15.6.5.
     var isOfGatewayInTrouble: Bool { self == .badGateway || self == .serviceUnavailable || self == .gatewayTimeout }
 }

@@ -1,19 +1,19 @@
-/// A tunnel that a client has opened and the gateway reads: finds out what the client speaks, stands in for the host, and gives the
-/// requests inside to the listener as exchanges of their own. Used on its loop's thread only.
+/// A tunnel that a client has opened and the gateway intercepts. It detects the client's protocol, takes the host's place, and
+/// gives the requests inside to the listener as exchanges of their own. Used on its loop's thread only.
 final class InterceptedTunnel: ExchangeSource {
     let listener: LoopListener
     let rules: InterceptRules
     /// The CONNECT that opened the tunnel.
     let request: HttpRequest
-    /// The connection that the CONNECT came by.
+    /// The connection that the CONNECT came on.
     let outer: ConnectionFacts
     private(set) var facts: TunnelFacts
-    /// It came on a stream of HTTP/2, or on a connection with TLS, which is held beside it.
+    /// Whether it came on a stream of HTTP/2, or on a connection with TLS; that connection is held separately.
     private(set) var isInner = false
     private let client: IPAddress?
     private let principal: String?
 
-    /// The tunnel of a CONNECT that was accepted.
+    /// The tunnel of an accepted CONNECT.
     init(_ listener: LoopListener, _ rules: InterceptRules, _ exchange: Exchange, _ connection: ConnectionFacts) {
         self.listener = listener
         self.rules = rules
@@ -26,17 +26,18 @@ final class InterceptedTunnel: ExchangeSource {
 
     private var transport: LoopTransport { listener.transport }
 
-    /// The host that the CONNECT names is read; if not, it is an address, and the handshake may name a host that is.
+    /// Whether tunnels to the host that the CONNECT names are intercepted. If not, it is an address, and the handshake may name
+    /// such a host.
     var isListed: Bool { rules.decision(facts.host, facts.port) == .intercepted }
 
     private var key: PinnedHosts.Key { PinnedHosts.Key(client: client, principal: principal, host: facts.host) }
 
-    // MARK: What the client speaks
+    // MARK: The client's protocol
 
-    /// The client speaks TLS. It is shown a certificate for the name that it asks for, else for the host of the tunnel.
+    /// The client speaks TLS. It gets a certificate for the name that it asks for, else for the host of the tunnel.
     func secure(_ opening: TunnelOpening, serverName: String?) {
         if let serverName, let address = IPAddress(Authority.bare(facts.host)) {
-            // The tunnel names an address only: the host is the one that the client asks for there.
+            // The tunnel names only an address: the host is the name that the client asks for in the handshake.
             guard rules.decision(serverName, facts.port) == .intercepted else {
                 return opening.passUnread(host: serverName)
             }
@@ -151,7 +152,7 @@ extension InterceptedTunnel: TlsHandshakeOwner {
             default: false
             }
         let isRefusal = isSure || hasClosed
-        // A host whose tunnels may not pass unread is not noted: it would be closed for all programs.
+        // If tunnels to the host must not pass unread, the refusal is not recorded: it would close the host for all programs.
         let mayPass = listener.forward.unreadHosts?.contains(facts.host, facts.port) ?? true
         let isPinned =
             isRefusal && mayPass

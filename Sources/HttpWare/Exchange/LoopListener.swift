@@ -3,16 +3,16 @@ public final class LoopListener: ExchangeSource {
     /// The listener's name.
     public private(set) var name: String
     let transport: LoopTransport
-    /// Where streams to origin servers come from: the loop's transport, unless a test puts a script in its place.
+    /// Opens streams to origin servers: the loop's transport, unless a test replaces it by a script.
     var connector: any UpstreamConnector
     public private(set) var settings: ServerSettings
     public private(set) var forward: ForwardRules
-    /// Which tunnels are read; `nil` where none is.
+    /// The rules for intercepted tunnels; `nil` if none are intercepted.
     public private(set) var intercept: InterceptRules?
     public private(set) var trustedProxies: [IPNetwork]
-    /// Where the listener is bound, unless that is a wildcard address or the system chose the port.
+    /// The listener's address; `nil` if it is a wildcard address or the system chose the port.
     let bindAddress: SocketAddress?
-    /// Only this host reaches the listener.
+    /// Whether only this host can reach the listener.
     let isBoundToLoopback: Bool
     var limits: HeadLimits { settings.limits }
     var headNanoseconds: Int64 { settings.headTimeout.nanoseconds }
@@ -21,42 +21,42 @@ public final class LoopListener: ExchangeSource {
     var isForward: Bool { settings.isForward }
     /// Chooses plans.
     public private(set) var router: any ExchangeRouter
-    /// Counts updates: a driver of an earlier one holds a plan that is over, and is not used again.
+    /// Counts updates: a driver of an earlier generation holds an outdated plan, and is not reused.
     private(set) var generation = 0
     public private(set) var isDraining = false
-    /// Where ended exchanges are kept for those who look; `nil` where nobody can.
+    /// Keeps ended exchanges for inspection; `nil` without an inspector.
     public var records: RecordRing?
-    /// Gives taps to exchanges; `nil` if nobody wants to see what passes.
+    /// Makes taps for exchanges; `nil` if messages are not observed.
     public var taps: (any ExchangeTapSource)?
-    /// Wares that are in every chain for a while; `nil` if there are none.
+    /// Wares that are temporarily added to every chain; `nil` without any.
     public var addedWares: AddedWares? {
         didSet { counters?.forgetPlans() }
     }
-    /// Counts connections and exchanges, if anybody wants to know.
+    /// Counts connections and exchanges; `nil` without a reader of the counts.
     public var counters: ExchangeCounters?
-    /// Called with each exchange that failed, when it has ended.
+    /// Called after the end of each exchange that failed.
     public var onFailure: ((Exchange) -> Void)?
-    /// Is told of placeholders that go where they do not belong; requests are searched for them while this is set.
+    /// Receives reports of misplaced placeholders; while it is set, requests are searched for placeholders.
     public var placeholders: (any PlaceholderWatch)?
-    /// Called when the last connection has gone.
+    /// Called when the last connection has closed.
     public var onEmpty: (() -> Void)?
 
-    /// Called with each TLS handshake that failed: who the client was, and why.
+    /// Called after each failed TLS handshake, with the client's address and the reason.
     public var onHandshakeFailure: ((SocketAddress?, TlsFault) -> Void)?
 
-    /// Called with each connection that was closed because of its header of the PROXY protocol: which proxy made it, and why.
+    /// Called for each connection that was closed because of its PROXY protocol header, with the proxy's address and the reason.
     public var onHeaderFailure: ((SocketAddress?, String) -> Void)?
 
-    /// What a handshake that failed inside a tunnel tells of the client.
+    /// The conclusion from a failed handshake inside a tunnel.
     public enum InterceptFailure: Sendable {
         case failed
-        /// It refused the certificate.
+        /// The client refused the certificate.
         case refused
-        /// The same, so often that the host is tunnelled for it from now on.
+        /// The client refused it so often that its tunnels to the host pass unread from now on.
         case tunnelled
     }
 
-    /// Called with each TLS handshake that failed inside a tunnel: for which host, who the client was, and why.
+    /// Called after each failed TLS handshake inside a tunnel, with the host, the client's address and the reason.
     public var onInterceptFailure: ((String, SocketAddress?, TlsFault, InterceptFailure) -> Void)?
 
     /// This loop's views of the endpoints of services, and the one used last.
@@ -64,20 +64,20 @@ public final class LoopListener: ExchangeSource {
     private var lastSeat: BalancerSeat?
 
     private var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
-    /// With the tunnel that a handshake is in, which nobody else holds.
+    /// The running handshakes, each with the tunnel that contains it; only this table retains that tunnel.
     private var handshakes: [ObjectIdentifier: (handshake: TlsHandshake, tunnel: InterceptedTunnel?)] = [:]
-    /// Connections of proxies that have not said yet who is behind them.
+    /// Connections of proxies that have not yet named their client.
     private var headerReaders: [ObjectIdentifier: ProxyHeaderReader] = [:]
-    /// Inner ends of tunnels that came on connections which are counted themselves, each with that connection.
+    /// The inner ends of tunnels whose outer connections are counted, each with its outer connection.
     private var innerEnds: [ObjectIdentifier: ObjectIdentifier] = [:]
-    /// How many of them each of these connections has.
+    /// The number of inner ends of each of these connections.
     private var innerCounts: [ObjectIdentifier: Int] = [:]
     private var spare: [ExchangeDriver] = []
     private var surplus = IdleSurplus()
-    /// How many exchanges run without a client.
+    /// The number of exchanges without a client.
     var backgroundCount = 0
     private var isStopped = false
-    /// Set when the listener drains: how long a connection may wait for a request.
+    /// The time that an idle connection may wait for a request; set when the listener drains.
     private var drainNanoseconds: Int64 = 0
     private static let mostSpare = 256
     private static let mostBackground = 256
@@ -121,14 +121,14 @@ public final class LoopListener: ExchangeSource {
         return seat
     }
 
-    /// How many connections clients have, with those that make their TLS handshake, or tell first who the client is.
+    /// The number of client connections, including those in a TLS handshake or reading a PROXY protocol header.
     public var connectionCount: Int { connections.count + handshakes.count + headerReaders.count - innerEnds.count }
 
-    /// How many connections have a request under way, or a part of its head. Looks at each connection.
+    /// The number of connections with a running request, or part of a request's head. Checks each connection.
     public var busyCount: Int { connections.values.count { !$0.isIdle } }
 
-    /// Goes by these from now on: requests that come, on new connections and on those that are there. Exchanges under way
-    /// finish on the plan that they began with. Reverse or forward, and the address, stay: those are another listener's.
+    /// Uses the new settings for all following requests, on new and existing connections. Running exchanges finish with the plan that
+    /// they began with. The mode, reverse or forward, and the address cannot change: these need another listener.
     public func update(
         name: String, settings: ServerSettings, forward: ForwardRules, intercept: InterceptRules? = nil,
         trustedProxies: [IPNetwork], router: any ExchangeRouter
@@ -143,13 +143,13 @@ public final class LoopListener: ExchangeSource {
         generation += 1
         counters?.forgetPlans()
         addedWares?.forgetPlans()
-        // Those that are needed are made anew; the others are those of services that are gone.
+        // Needed seats are made again; the others belong to removed services.
         seats = [:]
         lastSeat = nil
         spare = []
     }
 
-    /// Takes over a connection that was accepted.
+    /// Takes over an accepted connection.
     public func accept(_ descriptor: Int32, from peer: SocketAddress?) {
         let socket = SocketEvents(loop: transport.loop, descriptor: descriptor)
         if !settings.proxyHeaderPeers.isEmpty, let address = peer?.address?.unmapped,
@@ -160,7 +160,7 @@ public final class LoopListener: ExchangeSource {
         serve(socket, from: peer)
     }
 
-    /// Lets the proxy say first who its client is.
+    /// Reads the PROXY protocol header first, which names the client.
     private func readHeader(of socket: SocketEvents, from peer: SocketAddress?) {
         let reader = ProxyHeaderReader(socket, from: peer) { [unowned self] reader, outcome in
             headerReaders[ObjectIdentifier(reader)] = nil
@@ -197,19 +197,19 @@ public final class LoopListener: ExchangeSource {
         hold(connection)
     }
 
-    /// Holds a connection until it is closed.
+    /// Holds a connection until it closes.
     func hold(_ connection: any DownstreamConnection) {
         connections[ObjectIdentifier(connection)] = connection
         if isDraining { connection.drain(idleFor: drainNanoseconds) }
     }
 
-    /// Holds a connection in a tunnel.
+    /// Holds a connection inside a tunnel.
     func hold(_ connection: any DownstreamConnection, in tunnel: InterceptedTunnel) {
         if tunnel.isInner { addInnerEnd(ObjectIdentifier(connection), of: ObjectIdentifier(tunnel.outer)) }
         hold(connection)
     }
 
-    /// Another connection, or a handshake, goes on with the socket of this one.
+    /// Releases a connection whose socket another connection, or a handshake, has taken over.
     func letGo(_ connection: any DownstreamConnection) {
         connections[ObjectIdentifier(connection)] = nil
         removeInnerEnd(ObjectIdentifier(connection))
@@ -221,7 +221,7 @@ public final class LoopListener: ExchangeSource {
         handshakes[ObjectIdentifier(handshake)] = (handshake, tunnel)
     }
 
-    /// It has ended.
+    /// A handshake in a tunnel ended.
     func ended(_ handshake: TlsHandshake) {
         handshakes[ObjectIdentifier(handshake)] = nil
         removeInnerEnd(ObjectIdentifier(handshake))
@@ -229,7 +229,8 @@ public final class LoopListener: ExchangeSource {
 
     // MARK: Inner ends
 
-    /// Whether one more tunnel may be read on a connection: as many as it may have streams, for ends may outlive their streams.
+    /// Whether one more tunnel may be intercepted on a connection. The limit is the maximum number of its streams, because ends may
+    /// outlive their streams.
     func mayJoinTunnel(on connection: ConnectionFacts) -> Bool {
         innerCounts[ObjectIdentifier(connection), default: 0] < Int(Http2Session.mostStreams)
     }
@@ -245,10 +246,10 @@ public final class LoopListener: ExchangeSource {
         innerCounts[connection] = left > 0 ? left : nil
     }
 
-    /// How long a connection waits for a request when its listener goes.
+    /// The default time that an idle connection waits for a request while its listener drains.
     public static let usualIdle = Duration.milliseconds(500)
 
-    /// Ends keep-alive: exchanges finish, each connection closes behind its next response, or after being idle for so long.
+    /// Ends keep-alive: exchanges finish. Each connection closes after its next response, or after being idle for `idle`.
     public func drain(idleFor idle: Duration = LoopListener.usualIdle) {
         isDraining = true
         drainNanoseconds = idle.nanoseconds
@@ -277,14 +278,14 @@ public final class LoopListener: ExchangeSource {
         makeDriver(for: sink, connection.facts)
     }
 
-    /// A driver that is ready for an exchange, and answers to the sink.
+    /// Returns a driver that is ready for an exchange and answers to the sink.
     func makeDriver(for sink: any ResponseSink, _ facts: consuming ConnectionFacts) -> ExchangeDriver {
         let driver = takeSpare() ?? ExchangeDriver(server: self)
         driver.prepare(sink: sink, connection: facts)
         return driver
     }
 
-    /// Lets this client make the calls upstream, in place of the loop's connections. Before the first request.
+    /// Makes this client send the upstream calls, in place of the loop's connections. Call this before the first request.
     public func call(through client: any HttpClient) { connector = ClientConnector(client, transport: transport) }
 
     @inline(__always)
@@ -295,7 +296,7 @@ public final class LoopListener: ExchangeSource {
     }
 
     func recycle(_ driver: ExchangeDriver) {
-        // A driver holds its server: none is left behind when that is over.
+        // A driver retains its listener: after an update or a stop, none is kept.
         guard driver.generation == generation, !isStopped else { return }
         spare.append(driver)
         guard spare.count > LoopListener.mostSpare, !surplus.isWatched else { return }
@@ -303,7 +304,7 @@ public final class LoopListener: ExchangeSource {
         freeSurplus(after: IdleSurplus.window)
     }
 
-    /// Frees the drivers beyond `mostSpare` that no exchange needed, after a while, and again until the limit holds.
+    /// Frees drivers beyond `mostSpare` that no exchange needed, after a while, and again until the limit holds.
     private func freeSurplus(after duration: Duration) {
         transport.loop.schedule(after: duration) { [weak self] in
             guard let self else { return }
@@ -332,7 +333,7 @@ public final class LoopListener: ExchangeSource {
         tellIfEmpty()
     }
 
-    /// Tells who waits for it that no connection is left.
+    /// Calls `onEmpty` if a draining listener has no connection left.
     func tellIfEmpty() { if isDraining, connections.isEmpty, handshakes.isEmpty, headerReaders.isEmpty { onEmpty?() } }
 }
 

@@ -1,11 +1,11 @@
-/// The host at which a listener that reads tunnels answers by itself: a page that hands out the authority's certificate.
+/// The host name at which an intercepting listener answers by itself: with a page that offers the authority's certificate.
 ///
-/// It exists only through the proxy: no resolver knows the name. The page needs no script and nothing from elsewhere.
+/// It exists only through the proxy: no resolver knows the name. The page needs no script and no resource from elsewhere.
 public enum OwnHost {
     /// The host, in lower case.
     public static let name = "httpware.proxy"
 
-    /// The same, for comparisons that allocate nothing.
+    /// The host as bytes, for comparisons that allocate nothing.
     static let nameBytes = Array(name.utf8)
 
     /// The response to a request for a path. `proxy` is the address at which the client reached the listener.
@@ -13,13 +13,13 @@ public enum OwnHost {
         switch path {
         case "/", "/index.html":
             return response("text/html; charset=utf-8", .text(page(authority)))
-        // RFC 7468: the registered type for certificates in PEM is of chains, RFC 8555 §9.1; browsers save this one.
+        // RFC 7468: the registered type for PEM certificates is for chains, RFC 8555 §9.1. Browsers save this one as a file.
         case "/ca.pem":
             return response("application/x-pem-file", .bytes(authority.pem), file: "httpware-ca.pem")
         // RFC 2585 §4.
         case "/ca.der":
             return response("application/pkix-cert", .bytes(authority.der), file: "httpware-ca.der")
-        // The type with which phones and browsers offer to install an authority.
+        // Phones and browsers offer to install an authority served with this type.
         case "/ca.crt", "/ca.cer":
             return response("application/x-x509-ca-cert", .bytes(authority.der), file: "httpware-ca.crt")
         case "/proxy.pac":
@@ -52,7 +52,7 @@ public enum OwnHost {
 
     // MARK: The page
 
-    /// Nothing is loaded and nothing runs; the page's own style is known by its digest. CSP Level 3 §6.7.3.3.
+    /// Nothing is loaded and no script runs; the page's own style is allowed by its digest. CSP Level 3 §6.7.3.3.
     private static let policy: String = {
         var style = OwnHost.style
         let digest = style.withUTF8 { Digest256(of: UnsafeRawBufferPointer($0)) }

@@ -1,4 +1,4 @@
-/// A call of a client that takes and brings content in pieces.
+/// A call of a client that sends and receives content in pieces.
 final class PiecewiseStream: UpstreamStream, PiecewiseReceiver, LoopTimerHandler {
     private let client: any PiecewiseClient
     private let transport: LoopTransport
@@ -9,7 +9,7 @@ final class PiecewiseStream: UpstreamStream, PiecewiseReceiver, LoopTimerHandler
     private var idleTimeout: Int64 = 0
     private var isRequestSent = false
     private var isPaused = false
-    /// The response's head has come; `nil` in it: its length is unknown.
+    /// Set when the response's head has arrived; `length` is `nil` if it is unknown.
     private var expected: (length: Int?, received: Int)?
 
     let isReused = false
@@ -137,7 +137,7 @@ final class PiecewiseStream: UpstreamStream, PiecewiseReceiver, LoopTimerHandler
         call = nil
     }
 
-    // A client opens no tunnels.
+    // A client cannot open tunnels.
     func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64) {
         receiver.upstreamFailed(.upgradeFailed("the client opens no tunnels"))
     }

@@ -1,7 +1,7 @@
-/// Finds out when a service that could not be reached can be again: makes a connection, and closes it.
+/// Detects when an unreachable service is reachable again: makes a connection, and closes it.
 ///
-/// It keeps itself alive until a connection was made, by anybody, or nobody wants to know any more. After a long time it gives up, and
-/// those who wait find out for themselves: nobody may be left who does. Used on its loop's thread only.
+/// It keeps itself alive until any connection to the service succeeds, or no watcher is left. After `longestWatch` it ends and declares
+/// the service reachable, so that requests which still wait try for themselves. Used on its loop's thread only.
 final class RecoveryProbe {
     private let service: UpstreamService
     private let transport: LoopTransport
@@ -9,12 +9,12 @@ final class RecoveryProbe {
     private var next = 0
     private let ends: LoopInstant
 
-    /// From one try to the next: doubled each time.
+    /// The pause between tries, doubled each time.
     static let shortest = Duration.milliseconds(50)
     static let longest = Duration.milliseconds(500)
-    /// How long one may take.
+    /// The timeout of one try.
     private static let patience = Duration.seconds(1)
-    /// How long it goes on.
+    /// The maximum duration of the probe.
     private static let longestWatch = Duration.seconds(600)
 
     private init(_ service: UpstreamService, _ transport: LoopTransport) {
@@ -23,7 +23,7 @@ final class RecoveryProbe {
         ends = transport.loop.now + RecoveryProbe.longestWatch
     }
 
-    /// Begins, on the transport's loop.
+    /// Starts a probe, on the transport's loop.
     static func start(_ service: UpstreamService, _ transport: LoopTransport) {
         RecoveryProbe(service, transport).wait()
     }

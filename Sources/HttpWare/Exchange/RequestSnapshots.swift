@@ -1,25 +1,25 @@
-/// A request as it was when it left each ware that may replay, in the order of the wares.
+/// The request as it left each ware that may replay, in the order of the wares.
 ///
-/// A target and fields that are as they were received then need no copy: what was received stays readable. Other fields are copied
-/// into memory that stays for the next exchange. Were they shared, the next ware that changes them would have to move them to new
-/// memory first.
+/// An unchanged target and unchanged fields need no copy, because the received bytes stay readable. Changed fields are copied
+/// into memory that is reused for the next exchange. If they were shared, the next ware that changes them would first have to copy
+/// them to new memory.
 struct RequestSnapshots {
     struct Snapshot {
-        /// The ware's place among the middlewares.
+        /// The ware's index among the middlewares.
         fileprivate(set) var index: Int
-        /// Target and fields were as they had been received: `fields` and `target` are of no meaning.
+        /// Set if target and fields were as received: `fields` and `target` are then meaningless.
         fileprivate var reception: HttpFields.Reception?
         fileprivate var fields = HttpFields()
         fileprivate var target = RequestTarget()
-        /// What else of the request a ware can change.
+        /// The other parts of the request that a ware can change.
         fileprivate(set) var content = HttpContent.none
         fileprivate var method = HttpMethod.get
         fileprivate var isAuthorityChanged = false
-        /// How many filters its content had then.
+        /// The number of filters that its content had then.
         fileprivate(set) var filters: Int
 
-        /// Makes the request what it was. Answers false where it cannot be had any more: a ware put another message, or
-        /// its fields, in place of what was received.
+        /// Restores the request. Returns false if that is impossible: a ware replaced the received message, or
+        /// its fields.
         func restore(_ present: inout HttpRequest) -> Bool {
             guard isAtHand(present) else { return false }
             if reception == nil {
@@ -35,7 +35,7 @@ struct RequestSnapshots {
             return true
         }
 
-        /// Whether `restore` would do it.
+        /// Whether `restore` would succeed.
         func isAtHand(_ present: borrowing HttpRequest) -> Bool {
             reception == nil || present.fields.reception == reception
         }
@@ -43,15 +43,15 @@ struct RequestSnapshots {
 
     private var taken: [Snapshot] = []
     private var count = 0
-    /// How many were in use since all were let go.
+    /// The highest number in use since the last `clear`.
     private var used = 0
 
-    /// Larger buffers do not stay.
+    /// Larger buffers are not kept.
     private static let mostBytes = 16 << 10
 
-    /// Takes one, in place of that of the same ware and of those further in.
+    /// Takes a snapshot. It replaces that of the same ware and those of wares further in.
     ///
-    /// The request is not changed: given as `inout` it need not be copied out of the object that holds it.
+    /// The request is not changed: as an `inout` argument it need not be copied out of the object that holds it.
     mutating func takeSnapshot(_ index: Int, _ request: inout HttpRequest, filters: Int) {
         while count > 0, taken[count - 1].index >= index { count -= 1 }
         if count == taken.count { taken.append(Snapshot(index: index, filters: filters)) }
@@ -60,10 +60,10 @@ struct RequestSnapshots {
         used = max(used, count)
     }
 
-    /// That of the ware at this place.
+    /// The snapshot of the ware at this index; `nil` without one.
     subscript(index: Int) -> Snapshot? { taken[..<count].first { $0.index == index } }
 
-    /// Lets all go, but for the memory of fields.
+    /// Releases all snapshots, except for the memory of fields.
     mutating func clear() {
         for place in 0..<used { taken[place].forget(keeping: RequestSnapshots.mostBytes) }
         count = 0
@@ -77,7 +77,7 @@ extension RequestSnapshots.Snapshot {
     fileprivate mutating func takeSnapshot(_ index: Int, _ request: inout HttpRequest, filters: Int) {
         self.index = index
         self.filters = filters
-        // A message that a ware made has received nothing by which it could be told from others.
+        // A message that a ware made has no received bytes that identify it.
         if request.fields.receivedCount > 0, request.fields.isAsReceived, request.target.isAsReceived {
             reception = request.fields.reception
         } else {
@@ -90,7 +90,7 @@ extension RequestSnapshots.Snapshot {
         isAuthorityChanged = request.isAuthorityChanged
     }
 
-    /// Lets go of all but the memory of fields, and of that if it is larger.
+    /// Releases everything except the memory of fields, and that too if it is larger than `most`.
     fileprivate mutating func forget(keeping most: Int) {
         if fields.bytes.capacity > most { fields = HttpFields() }
         if !target.bytes.isEmpty { target = RequestTarget() }

@@ -1,13 +1,13 @@
-/// Moves the bytes of a tunnel between a sink – a stream of HTTP/2, or a connection with TLS – and a socket, behind which the
-/// gateway reads the tunnel as any other. Used on its loop's thread only.
+/// Moves the bytes of a tunnel between a sink – a stream of HTTP/2, or a connection with TLS – and a socket. At the other end of the
+/// socket, the gateway handles the tunnel like any other. Used on its loop's thread only.
 final class TunnelBridge: SocketConnection, RequestReceiver {
-    /// Not an exchange of anybody's: that of the CONNECT has ended.
+    /// A placeholder: the exchange of the CONNECT has ended.
     let exchange: Exchange
     private var sink: (any ResponseSink)?
     private var hasClientEnded = false
     private var hasServerEnded = false
 
-    /// Without a socket, the tunnel ends at once.
+    /// Starts the bridge. Without a socket, the tunnel ends at once.
     init(_ transport: LoopTransport, _ sink: any ResponseSink, socket: SocketEvents?) {
         self.sink = sink
         exchange = Exchange(loop: transport.loop)

@@ -1,21 +1,21 @@
-/// The beginning of a tunnel that the gateway reads: the client's first bytes decide what becomes of it.
+/// The start of a tunnel that the gateway intercepts: the client's first bytes decide how it is handled.
 ///
-/// Where the client says nothing at first, the host may be the one that speaks: then both are connected, and what the host says
-/// before the client makes it a tunnel that passes unread.
+/// If the client is silent at first, the protocol may be one in which the host speaks first. Then the two are connected. If the host
+/// speaks before the client, the tunnel passes unread.
 final class TunnelOpening: SocketConnection, DownstreamConnection {
     private let tunnel: InterceptedTunnel
     let facts: ConnectionFacts
-    /// What the client has sent.
+    /// The bytes received from the client.
     private var bytes: [UInt8] = []
-    /// The exchange that connects the client with the host, unread.
+    /// The exchange that connects the client to the host, unread.
     private var unread: UnreadTunnel?
-    /// The client has been silent for long enough.
+    /// Whether the client was silent for the time in `silence`.
     private var hasWaited = false
     private var drainNanoseconds: Int64?
-    /// It is sure that the tunnel passes unread: the host's connection is waited for, which has its own deadline.
+    /// Whether the tunnel certainly passes unread: it waits for the connection to the host, which has its own deadline.
     private var isPassing = false
 
-    /// A host that speaks first is listened to when the client has been silent for so long.
+    /// The silence of the client, in nanoseconds, after which the host may speak first.
     private static let silence: Int64 = 300_000_000
 
     init(_ tunnel: InterceptedTunnel, transport: LoopTransport, socket: SocketEvents) {
@@ -24,7 +24,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         super.init(transport: transport, socket: socket, tls: nil)
     }
 
-    /// Begins with what was read already.
+    /// Starts with the bytes that were already read.
     func start(_ received: [UInt8]) {
         guard socket.enableReading() else { return loop.later { self.close() } }
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ TunnelOpening.silence)
@@ -42,7 +42,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         bytes.append(contentsOf: input)
         switch TunnelProtocol.of(bytes) {
         case .unknown:
-            // From its first byte, a hello takes no longer than a head.
+            // From its first byte on, a ClientHello has the time limit of a head.
             if bytes.count == input.count {
                 timer.set(dueNanoseconds: loop.now.nanoseconds &+ tunnel.headNanoseconds)
             }
@@ -58,7 +58,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         }
     }
 
-    /// Gives the socket away, and what was read of it. This connection ends without a word.
+    /// Hands over the socket and the bytes read from it. This connection ends silently.
     func leave() -> (SocketEvents, [UInt8]) {
         let socket = handOver()
         tunnel.listener.letGo(self)
@@ -67,11 +67,11 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
 
     // MARK: Passing unread
 
-    /// Connects the client with the host: with another one than the tunnel's where it has turned out to be that.
+    /// Connects the client to the tunnel's host, or to the given one if the client named another.
     func passUnread(host: String?) {
         isPassing = true
         timer.clear()
-        // What the client still sends waits with the kernel.
+        // Further bytes of the client wait in the kernel.
         socket.disableReading()
         let unread = self.unread ?? UnreadTunnel(self, tunnel)
         self.unread = unread
@@ -79,7 +79,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         if !isClosed { unread.pass() }
     }
 
-    /// Closes the tunnel, which is recorded.
+    /// Closes the tunnel and records the refusal.
     private func refuse() {
         let unread = self.unread ?? UnreadTunnel(self, tunnel)
         unread.refuse("what the client sends is neither TLS nor HTTP; with opaque: tunnel it would pass unread")
@@ -91,7 +91,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         unread?.giveUp()
     }
 
-    /// Becomes a tunnel that passes unread, and answers the connection that it is then.
+    /// Turns into a tunnel that passes unread, and returns the connection for it.
     func become(_ receiver: any RequestReceiver) -> Http1DownstreamConnection {
         let (socket, received) = leave()
         let connection = Http1DownstreamConnection(
@@ -115,12 +115,12 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
     // MARK: Endings
 
     override func receivedEnd() {
-        // A client that says nothing may still want to hear the host.
+        // A silent client may still want to receive from the host.
         guard bytes.isEmpty, tunnel.rules.tunnelsOpaque else { return close() }
         passUnread(host: nil)
     }
 
-    /// The host could not be connected before the client said anything: that decides nothing.
+    /// The connection to the host failed before the client sent anything: nothing is decided by that.
     func couldNotListen(_ unread: UnreadTunnel) {
         guard self.unread === unread else { return }
         giveUpListening()
@@ -134,17 +134,17 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
     }
 }
 
-/// The exchange of a tunnel that passes unread, though it might have been read. The client has its response to the CONNECT already:
-/// what would be a response is none.
+/// The exchange of a tunnel that passes unread, though it might have been intercepted. The client already has its response to the
+/// CONNECT, so the response of this exchange is not sent.
 final class UnreadTunnel: ResponseSink {
     private weak var opening: TunnelOpening?
     private let tunnel: InterceptedTunnel
     private var driver: ExchangeDriver?
-    /// The client's side, once it is sure that the tunnel passes unread.
+    /// The client's side, once the tunnel certainly passes unread.
     private var connection: Http1DownstreamConnection?
-    /// The host is connected.
+    /// Whether the host is connected.
     private var isOpen = false
-    /// The client's bytes are to pass as soon as the host is connected.
+    /// Whether the client's bytes may pass as soon as the host is connected.
     private var passes = false
 
     init(_ opening: TunnelOpening, _ tunnel: InterceptedTunnel) {
@@ -154,7 +154,7 @@ final class UnreadTunnel: ResponseSink {
 
     var hasBegun: Bool { driver != nil }
 
-    /// Connects with the host. As long as it is not sure that the tunnel passes unread, nobody is told of the exchange.
+    /// Connects to the host. Observers do not see the exchange until the tunnel certainly passes unread.
     func connect(host: String?, isSure: Bool) {
         passes = isSure
         let driver = tunnel.listener.makeDriver(for: self, tunnel.outer)
@@ -163,14 +163,14 @@ final class UnreadTunnel: ResponseSink {
         driver.startUnread(tunnel.rules.opaqueRouter, host: host, isSure: isSure)
     }
 
-    /// What the client sent goes to the host.
+    /// Lets the client's bytes go to the host.
     func pass() {
         passes = true
         driver?.isSure()
         if isOpen { become() }
     }
 
-    /// The tunnel ends, for this reason.
+    /// Ends the tunnel for this reason.
     func refuse(_ reason: String) {
         if driver == nil {
             let driver = tunnel.listener.makeDriver(for: self, tunnel.outer)
@@ -180,7 +180,7 @@ final class UnreadTunnel: ResponseSink {
         driver?.requestFailed(GatewayError(.gateway, .requestDenied, reason))
     }
 
-    /// The client turned out to speak what is read.
+    /// The client speaks a protocol that is intercepted: drops the connection to the host.
     func giveUp() {
         opening = nil
         let driver = self.driver
@@ -229,7 +229,7 @@ final class UnreadTunnel: ResponseSink {
         connection == nil ? end() : connection?.cutOff()
     }
 
-    /// There is no tunnel with the host, or no more.
+    /// The connection to the host failed or has ended.
     private func end() {
         if passes { opening?.close() } else { opening?.couldNotListen(self) }
     }

@@ -1,16 +1,16 @@
-/// Several field lines made ahead of time, put into a message in one piece: `fields.set(block)`. It never changes.
+/// Several prepared field lines, added to a message together: `fields.set(block)`. Immutable.
 public final class FieldBlock: Sendable {
     let wire: [UInt8]
-    /// With offsets into `wire`.
+    /// The lines, with offsets into `wire`.
     let lines: [HttpFields.Line]
-    /// Each name once.
+    /// The names, each once.
     public let names: [FieldName]
     let present: UInt64
     let others: NameFilter
-    /// Whether one of the names has a `_` in it.
+    /// Whether one of the names contains `_`.
     let hasUnderscores: Bool
 
-    /// Makes a block. Lines of one name stay several lines.
+    /// Makes a block. Lines with the same name stay separate lines.
     public init(_ lines: [FieldLine]) {
         var fields = HttpFields()
         for line in lines { fields.append(line) }

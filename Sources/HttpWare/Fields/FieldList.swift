@@ -1,6 +1,6 @@
 /// Comma-separated lists in field values. RFC 9110 §5.6.1.
 enum FieldList {
-    /// The members, without white space around them and without empty ones. A comma in a quoted string separates nothing.
+    /// The members, without surrounding white space and without empty ones. Commas in quoted strings do not separate.
     static func members(of value: some StringProtocol) -> [String] {
         var members: [String] = []
         var member: [UInt8] = []

@@ -1,21 +1,21 @@
-/// The name of a field: a token, compared without regard to case. RFC 9110 §5.1.
+/// The name of a field: a token, compared case-insensitively. RFC 9110 §5.1.
 public struct FieldName: Sendable {
-    /// The name as it was written.
+    /// The name as written.
     public let text: String
     let known: KnownField
-    /// For a name that is not known: what lines of this name leave in `HttpFields.others`. Else nothing.
+    /// For an unknown name, the bits that lines of this name leave in `HttpFields.others`; empty for known names.
     let trace: NameFilter
-    /// The last byte in lower case, and the top bit if there is a `_` in the name: in one property, because one more makes each
-    /// copy of a name a call.
+    /// The last byte in lower case, and the top bit if the name contains `_`. Both are in one property, because another property would
+    /// make each copy of a name a function call.
     private let traits: UInt8
-    /// The last byte in lower case: names that are alike mostly differ there.
+    /// The last byte in lower case: similar names usually differ there.
     @inline(__always)
     var last: UInt8 { traits & 0x7f }
-    /// Whether there is a `_` in it: its twin has `-` there, and may be a known field.
+    /// Whether the name contains `_`: its twin with `-` may be a known field.
     @inline(__always)
     var hasUnderscore: Bool { traits & 0x80 != 0 }
 
-    /// Makes a name; `nil` when the text is no token (RFC 9110 §5.6.2) or longer than 1,024 bytes.
+    /// Makes a name; `nil` if the text is not a token (RFC 9110 §5.6.2) or longer than 1,024 bytes.
     public init?(_ text: String) {
         guard !text.isEmpty, text.utf8.count <= 1024, text.utf8.allSatisfy({ ByteClass.isToken($0) }) else {
             return nil
@@ -38,15 +38,15 @@ public struct FieldName: Sendable {
     public var lowercased: String { text.lowercased() }
 }
 
-/// Which names, but for the known ones, may be among a message's: a name that is not traced is not there. Each leaves a bit
-/// in either word.
+/// Records which unknown names may occur in a message: a name without a trace is certainly absent. Each name leaves one bit
+/// in each of the two values.
 struct NameFilter: Sendable {
     private var first: UInt64 = 0
     private var second: UInt64 = 0
 
     init() {}
 
-    /// The trace of the name at that place, in whatever case it is written: one byte at least.
+    /// The trace of the name at that place, the same for any case; the name has at least one byte.
     @inline(__always)
     init(_ bytes: RawSpan, from start: Int, count: Int) {
         let last = UInt64(bytes.byte(at: start &+ count &- 1) | 0x20)
@@ -64,13 +64,13 @@ struct NameFilter: Sendable {
         second |= other.second
     }
 
-    /// Whether a name of that trace may be here; false is certain.
+    /// Whether a name with that trace may occur; false is certain.
     @inline(__always)
     func mayHold(_ trace: NameFilter) -> Bool { first & trace.first != 0 && second & trace.second != 0 }
 }
 
 extension FieldName: ExpressibleByStringLiteral {
-    /// A name written in code; a literal that is no token is a mistake of the code and traps.
+    /// A name written in code; a literal that is not a token is a programming error and traps.
     public init(stringLiteral value: StaticString) {
         guard let name = FieldName("\(value)") else { preconditionFailure("not a field name") }
         self = name
@@ -155,8 +155,8 @@ extension FieldName {
 }
 
 extension FieldName {
-    /// Whether the field frames a message or concerns one connection only, and so is the gateway's own affair: no
-    /// configuration sets or removes it, nor its twin with `_` for `-`. RFC 9110 §7.6.1, RFC 9112 §6.
+    /// Whether the field belongs to the gateway, because it frames a message or concerns one connection only: a
+    /// configuration cannot set or remove it, nor its twin with `_` for `-`. RFC 9110 §7.6.1, RFC 9112 §6.
     public var isGatewayOwned: Bool {
         switch hasUnderscore ? KnownField.identify(text.replacing("_", with: "-")) : known {
         case .contentLength, .transferEncoding, .connection, .upgrade, .te, .trailer, .keepAlive, .proxyConnection,

@@ -1,14 +1,14 @@
-/// Writes a field's value of what may stand in each: text of the program's own, numbers, tokens. RFC 9110 §5.5.
+/// Writes a field's value from parts that are always valid: literals, numbers, tokens. RFC 9110 §5.5.
 public struct FieldValueWriter: ~Copyable {
-    /// On the stack of `HttpFields.append`: to write into the message's array byte by byte took twice as many instructions.
+    /// On the stack of `HttpFields.append`: writing into the message's array byte by byte took twice as many instructions.
     private let room: UnsafeMutableBufferPointer<UInt8>
     private var count = 0
-    /// What had no room.
+    /// The bytes that did not fit.
     private var rest: [UInt8] = []
 
     private init(_ room: UnsafeMutableBufferPointer<UInt8>) { self.room = room }
 
-    /// Adds what `write` writes to a message's bytes.
+    /// Appends the output of `write` to a message's bytes.
     @inline(__always)
     static func append(to bytes: inout [UInt8], _ write: (inout FieldValueWriter) -> Void) {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { room in
@@ -18,7 +18,7 @@ public struct FieldValueWriter: ~Copyable {
         }
     }
 
-    /// Writes text that is written in code: visible ASCII and spaces.
+    /// Writes a literal: visible ASCII and spaces.
     public mutating func write(_ text: StaticString) {
         let text = UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
         if text.count <= room.count &- count {
@@ -29,10 +29,10 @@ public struct FieldValueWriter: ~Copyable {
         }
     }
 
-    /// Writes decimal digits, behind a sign where there is one.
+    /// Writes decimal digits, after a minus sign if the number is negative.
     public mutating func write(_ number: Int) {
         if number < 0 { write(byte: 0x2d) }
-        // The last digit first, for it is known first; there are at most 20. A division by ten is none for the processor.
+        // Digits are produced from the last one; there are at most 20. The compiler turns a division by ten into a multiplication.
         var rest = number.magnitude
         var digits = (UInt64(0), UInt64(0), UInt64(0))
         withUnsafeMutableBytes(of: &digits) { digits in
@@ -46,7 +46,7 @@ public struct FieldValueWriter: ~Copyable {
         }
     }
 
-    /// Writes the characters of a token; others are left out. RFC 9110 §5.6.2.
+    /// Writes the characters of a token, and omits others. RFC 9110 §5.6.2.
     public mutating func write(token: String) {
         for byte in token.utf8 where ByteClass.isToken(byte) { write(byte: byte) }
     }

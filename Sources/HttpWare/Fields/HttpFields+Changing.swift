@@ -1,7 +1,7 @@
 extension HttpFields {
-    /// Gives each line of that name another value, in its place: what `change` makes of its bytes, which are valid during the call only;
-    /// `nil` leaves it. Throws what `change` throws, and `InvalidFieldValue` for bytes that no field value may hold (RFC 9110 §5.5);
-    /// then the lines before are changed.
+    /// Changes the value of each line with that name in place. `change` gets the bytes, which are valid during the call only, and
+    /// returns the new ones; `nil` keeps the line. Throws the errors of `change`, and `InvalidFieldValue` for invalid bytes
+    /// (RFC 9110 §5.5); the lines before are then already changed.
     public mutating func changeValues(
         of name: FieldName, _ change: (UnsafeRawBufferPointer) throws -> [UInt8]?
     ) throws {

@@ -1,4 +1,4 @@
-/// What was found where one value is expected, of which two would be ambiguous.
+/// The result of looking for a value that must be unique, because two would be ambiguous.
 public enum OnlyValue<Value> {
     case absent
     case several
@@ -8,8 +8,8 @@ public enum OnlyValue<Value> {
 extension OnlyValue: Sendable where Value: Sendable {}
 
 extension HttpFields {
-    /// Gives the value of the only line of that name, as bytes that are valid during the call only. A credential that is
-    /// given twice is none: who reads the first must not disagree with who reads the last. RFC 9110 §5.3.
+    /// Passes the value of the only line with that name, as bytes that are valid during the call only. A repeated
+    /// credential is refused, because other programs may read the first or the last one. RFC 9110 §5.3.
     public func withOnlyValue<Result>(
         of name: FieldName, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> OnlyValue<Result> {
@@ -18,7 +18,7 @@ extension HttpFields {
         return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[lines[first].value]))) }
     }
 
-    /// The time in the only line of that name; `nil` if there is none, several, or another text. Most are read where they stand.
+    /// The time in the only line with that name; `nil` if there is none, several, or an invalid one. The usual format is parsed in place.
     /// RFC 9110 §5.6.7.
     public func time(of name: FieldName, now: WallTime) -> WallTime? {
         switch withOnlyValue(of: name, HttpDate.usual) {
@@ -28,8 +28,8 @@ extension HttpFields {
         }
     }
 
-    /// Gives the value of the only line of that name as it stands here; where there is none, and a ware took it away as a
-    /// credential that it accepted, the value that was accepted. As bytes that are valid during the call only.
+    /// Passes the value of the only line with that name. If it is missing because a ware removed it as an accepted
+    /// credential, passes the accepted value. The bytes are valid during the call only.
     func withOnlyOrAcceptedValue<Result>(
         of name: FieldName, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> OnlyValue<Result> {
@@ -53,7 +53,7 @@ extension HttpFields {
         return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[accepted]))) }
     }
 
-    /// Gives the value of the only cookie of that name, as bytes that are valid during the call only. RFC 6265 §4.2.1.
+    /// Passes the value of the only cookie with that name, as bytes that are valid during the call only. RFC 6265 §4.2.1.
     public func withOnlyCookie<Result>(
         _ name: String, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> OnlyValue<Result> {
@@ -73,7 +73,7 @@ extension HttpFields {
         return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[found]))) }
     }
 
-    /// The values of all cookies of that name, in order. RFC 6265 §4.2.1.
+    /// The values of all cookies with that name, in order. RFC 6265 §4.2.1.
     func cookieValues(_ name: String) -> [String] {
         var values: [String] = []
         var next = firstIndex(of: FieldName.cookie)
@@ -87,12 +87,12 @@ extension HttpFields {
         return values
     }
 
-    /// Takes the cookies of that name away and leaves the bytes of the others as they are. Answers whether there were any.
+    /// Removes the cookies with that name and leaves the bytes of the others unchanged. Returns whether there were any.
     @discardableResult
     public mutating func removeCookie(_ name: String) -> Bool { removeCookie(name, isAccepted: false) }
 
-    /// Takes the cookie of that name away, as `removeCookie` does, after its value was accepted as a credential: a key that
-    /// tells requests apart by this cookie still finds it.
+    /// Removes the cookie like `removeCookie`, after its value was accepted as a credential: a key made of this cookie
+    /// still finds it.
     public mutating func removeAcceptedCookie(_ name: String) { removeCookie(name, isAccepted: true) }
 
     @discardableResult
@@ -119,15 +119,15 @@ extension HttpFields {
         remove(FieldName.cookie)
         for value in kept { appendLine(.cookie, value) }
         if isAccepted {
-            // A line of its own, which is no part of the message.
+            // A separate line that is not part of the message.
             appendLine(.cookie, accepted)
             lines[lines.count - 1].flags |= Line.removed | Line.accepted
         }
         return true
     }
 
-    /// Takes the cookies of that name away as if they had never come, and gives the value of each, as bytes that are valid during the call
-    /// only. For what is between the client and the gateway; before any ware sees the fields.
+    /// Removes the cookies with that name, also from the fields as received. Passes the value of each, as bytes that are valid during
+    /// the call only. For cookies of the gateway itself; before any ware sees the fields.
     mutating func takeCookie(_ name: String, _ body: (UnsafeRawBufferPointer) -> Void) {
         var next = firstIndex(of: FieldName.cookie)
         while let line = next {
@@ -158,8 +158,8 @@ extension HttpFields {
         }
     }
 
-    /// Gives the place of each piece between semicolons, without the white space around it, and of its value: behind the first
-    /// `=`, without quotes around it; `nil` where there is none.
+    /// Passes the range of each piece between semicolons, without surrounding white space, and of its value: after the first
+    /// `=`, without surrounding quotes; `nil` without a `=`.
     private func forEachCrumb(_ value: Range<Int>, _ body: (_ crumb: Range<Int>, _ value: Range<Int>?) -> Void) {
         var start = value.lowerBound
         while start < value.upperBound {

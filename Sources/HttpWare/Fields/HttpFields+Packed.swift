@@ -1,7 +1,7 @@
-/// Field lines in as few bytes as reading them back without looking at each allows: a table of three to five bytes a line, then
-/// the lines as `appendWire` writes them. For memory only: what reads it trusts what was written.
+/// Field lines in a compact form that can be read back without parsing each line: a table of three to five bytes per line, then
+/// the lines as `appendWire` writes them. For memory only: the reader trusts the writer.
 extension HttpFields {
-    /// Adds the lines in packed form. Answers false, and adds nothing, where there are too many or one is too long for it.
+    /// Appends the lines in packed form. Returns false, and appends nothing, if there are too many lines or one is too long.
     public func appendPacked(to packed: inout [UInt8]) -> Bool {
         var kept = 0
         for line in lines where !line.isRemoved {
@@ -30,8 +30,8 @@ extension HttpFields {
         return true
     }
 
-    /// Reads what `appendPacked` added last, from there to the end; with room for as many bytes and lines more as the reader is
-    /// about to append.
+    /// Reads the result of `appendPacked` from there to the end. `spare` is the number of bytes and lines that the caller will
+    /// append.
     public init(packed: [UInt8], from start: Int, sparing spare: (bytes: Int, lines: Int) = (0, 0)) {
         self.init()
         let count = Int(packed[start])
@@ -62,7 +62,7 @@ extension HttpFields {
         }
     }
 
-    /// How long the known names are, by their number.
+    /// The lengths of the known names, by their number.
     private static let nameCounts: [UInt16] = (0...KnownField.allCases.reduce(0) { Swift.max($0, $1.rawValue) }).map {
         UInt16(KnownField(rawValue: $0)?.name.utf8.count ?? 0)
     }

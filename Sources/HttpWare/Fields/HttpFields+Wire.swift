@@ -1,14 +1,14 @@
-/// Field lines as one run of bytes, for those who keep them: `Name: value` and CRLF, line after line. RFC 9112 §5.
+/// Field lines as one sequence of bytes, for storage: `Name: value` and CRLF, line after line. RFC 9112 §5.
 extension HttpFields {
-    /// How many bytes `appendWire` adds.
+    /// The number of bytes that `appendWire` appends.
     public var lineBytes: Int {
         lines.reduce(0) { $1.isRemoved ? $0 : $0 + Int($1.nameCount) + Int($1.valueCount) + 4 }
     }
 
-    /// Adds the lines to the bytes. White space around values goes.
+    /// Appends the lines to the bytes, without white space around values.
     public func appendWire(to wire: inout [UInt8]) {
         bytes.withUnsafeBufferPointer { all in
-            // Lines that stand as they are wanted, one behind the other, go together.
+            // Adjacent lines that are already in this form are copied together.
             var run = 0..<0
             for line in lines where !line.isRemoved {
                 if line.flags & Line.exact != 0, Int(line.start) == run.upperBound {
@@ -31,8 +31,8 @@ extension HttpFields {
         }
     }
 
-    /// Reads what `appendWire` wrote there, with room for as many bytes and lines more as the reader is about to append;
-    /// `nil` for anything else, and for more lines than `most`.
+    /// Reads the output of `appendWire` in this range; `nil` for anything else, and for more lines than `most`. `spare` is the
+    /// number of bytes and lines that the caller will append.
     public init?(
         wire: [UInt8], in range: Range<Int>, most: Int = .max, sparing spare: (bytes: Int, lines: Int) = (0, 0)
     ) {
@@ -52,7 +52,7 @@ extension HttpFields {
         }
     }
 
-    /// The line that begins there; `nil` where none does, or it does not end.
+    /// The line that begins there; `nil` if it is invalid or incomplete.
     private static func line(in bytes: [UInt8], at start: Int) -> Line? {
         var index = start
         while index < bytes.count, ByteClass.isToken(bytes[index]) { index += 1 }

@@ -2,11 +2,11 @@
 
 /// The field lines of one head or trailer section, in the order received. RFC 9110 §5, §6.3, §6.5.
 ///
-/// All lines are in one byte buffer, as on the wire, behind a table of offsets; Strings are made when asked for. A line
-/// is never moved: a removed one is marked, a new one is appended. So the lines as received stay readable (`received`),
-/// and a message that nobody changed is copied out in one piece.
+/// All lines are in one byte buffer, as on the wire, with a table of offsets; Strings are made on demand. A line
+/// is never moved: a removed line is marked, a new line is appended. So the lines as received stay readable (`received`),
+/// and an unchanged message is copied out in one piece.
 public struct HttpFields: Sendable {
-    /// Where a line is in `bytes`, and which field it is.
+    /// The place of a line in `bytes`, and its field.
     struct Line {
         /// The first byte of the name.
         var start: UInt32 = 0
@@ -16,17 +16,17 @@ public struct HttpFields: Sendable {
         var known = KnownField.other
         var flags: UInt8 = 0
 
-        /// Not part of the message any more.
+        /// The line is not part of the message any more.
         static let removed: UInt8 = 1
-        /// The line is `name: value` and CRLF without more or other white space.
+        /// The line is exactly `name: value` and CRLF, without other white space.
         static let exact: UInt8 = 2
-        /// Meant for one hop: it is not in `received` either.
+        /// The line is meant for one hop: it is not in `received` either.
         static let hopByHop: UInt8 = 4
-        /// Removed by a ware that accepted its value as a credential.
+        /// A ware removed the line after accepting its value as a credential.
         static let accepted: UInt8 = 8
 
         @inline(__always) var isRemoved: Bool { flags & Line.removed != 0 }
-        /// Behind the CRLF, for an exact line.
+        /// The place after the CRLF, for an exact line.
         @inline(__always) var end: UInt32 { valueStart &+ valueCount &+ 2 }
         @inline(__always) var name: Range<Int> { Int(start)..<Int(start) + Int(nameCount) }
         @inline(__always) var value: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueCount) }
@@ -34,18 +34,18 @@ public struct HttpFields: Sendable {
 
     var bytes: [UInt8] = []
     var lines: [Line] = []
-    /// The bit of each known field that was ever here: a clear bit says that there is no such line.
+    /// The bits of all known fields that were ever here: a clear bit means that there is no such line.
     var present: UInt64 = 0
     /// The same for other names.
     var others = NameFilter()
-    /// Another number after each change: mixed with the size, so that other fields with as many changes have another one.
+    /// Differs after each change. It is mixed with the size, so that other fields with equally many changes have another number.
     private(set) var changes: UInt32 = 1
-    /// How many of `lines` came from the peer.
+    /// The number of `lines` that came from the peer.
     var receivedCount = 0
 
     public init() {}
 
-    /// Takes all lines away and keeps the memory.
+    /// Removes all lines and keeps the memory.
     mutating func reset() {
         if !bytes.isEmpty { bytes.removeAll(keepingCapacity: true) }
         if !lines.isEmpty { lines.removeAll(keepingCapacity: true) }
@@ -55,7 +55,7 @@ public struct HttpFields: Sendable {
         receivedCount = 0
     }
 
-    /// Becomes the same as another, in the memory that it has.
+    /// Copies the other fields into the existing memory.
     mutating func copy(_ other: HttpFields) {
         bytes.removeAll(keepingCapacity: true)
         other.bytes.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
@@ -67,26 +67,26 @@ public struct HttpFields: Sendable {
         receivedCount = other.receivedCount
     }
 
-    /// Whether the peer may have sent a name with `_` in it; false is certain. A bit of `present`, because one more stored
-    /// property makes each copy of the fields a call.
+    /// Whether the peer may have sent a name with `_`; false is certain. A bit of `present`, because another stored
+    /// property would make each copy of the fields a function call.
     public internal(set) var hasUnderscores: Bool {
         @inline(__always) get { present & HttpFields.underscoreBit != 0 }
         @inline(__always) set {
             present = newValue ? present | HttpFields.underscoreBit : present & ~HttpFields.underscoreBit
         }
     }
-    /// No known field has this number.
+    /// A bit that no known field uses.
     private static let underscoreBit: UInt64 = 1 << 63
 
     // MARK: Reading
 
-    /// How many lines there are.
+    /// The number of lines.
     public var count: Int { lines.count { !$0.isRemoved } }
     public var isEmpty: Bool { !lines.contains { !$0.isRemoved } }
 
-    /// The field's value: that of its lines, joined by a comma and a space when there are several (RFC 9110 §5.3);
-    /// `nil` when there is none. `Set-Cookie` cannot be joined: read its `values`. Bytes that are no UTF-8 come
-    /// out as U+FFFD; the message keeps them.
+    /// The field's value: that of its lines, joined by a comma and a space if there are several (RFC 9110 §5.3);
+    /// `nil` without a line. `Set-Cookie` cannot be joined: read its `values`. Invalid UTF-8 is shown
+    /// as U+FFFD; the message keeps the original bytes.
     public subscript(name: FieldName) -> String? {
         guard let first = firstIndex(of: name) else { return nil }
         var result = string(lines[first].value)
@@ -110,7 +110,7 @@ public struct HttpFields: Sendable {
         return result
     }
 
-    /// The value of each line with this name, in order, as bytes: to compare and to send again what may not be UTF-8.
+    /// The value of each line with this name, in order, as bytes: for comparing and resending values that might not be UTF-8.
     public func rawValues(of name: FieldName) -> [[UInt8]] {
         var result: [[UInt8]] = []
         var next = firstIndex(of: name)
@@ -121,7 +121,7 @@ public struct HttpFields: Sendable {
         return result
     }
 
-    /// Whether there is one line of this name, and these bytes are its value. Allocates nothing.
+    /// Whether there is exactly one line with this name, and its value has these bytes. Allocates nothing.
     public func isOnlyValue(_ value: [UInt8], of name: FieldName) -> Bool {
         guard let first = firstIndex(of: name), Int(lines[first].valueCount) == value.count,
             index(of: name, from: first + 1) == nil
@@ -131,20 +131,20 @@ public struct HttpFields: Sendable {
         }
     }
 
-    /// How many bytes the lines take as they go over the wire, roughly: lines that were removed count too.
+    /// The approximate length of the lines on the wire in bytes: removed lines count too.
     public var wireCount: Int { bytes.count }
 
     /// Whether there is a line with this name.
     public func contains(_ name: FieldName) -> Bool { firstIndex(of: name) != nil }
 
-    /// The members of a field that is a comma-separated list, over all its lines: without the white space around them,
-    /// without empty ones; commas in quoted strings separate nothing. RFC 9110 §5.6.1.
+    /// The members of a comma-separated list field, over all its lines: without surrounding white space and
+    /// without empty ones. Commas in quoted strings do not separate. RFC 9110 §5.6.1.
     public func listMembers(of name: FieldName) -> [String] {
         if firstIndex(of: name) == nil { return [] }
         return values(of: name).flatMap { FieldList.members(of: $0) }
     }
 
-    /// Gives each line's name and value as bytes that are valid during the call only.
+    /// Passes each line's name and value as bytes that are valid during the call only.
     public func forEachLine(_ body: (_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> Void) {
         bytes.withUnsafeBufferPointer { all in
             for line in lines where !line.isRemoved {
@@ -155,39 +155,39 @@ public struct HttpFields: Sendable {
 
     // MARK: Changing
 
-    /// Replaces all lines of this name by one. Throws when the value cannot stand in a field line.
+    /// Replaces all lines with this name by one. Throws if the value is invalid.
     public mutating func set(_ name: FieldName, to value: String) throws(InvalidFieldValue) {
         try check(value, for: name)
         remove(name)
         appendLine(name, value.utf8)
     }
 
-    /// Adds a line behind the others. Throws when the value cannot stand in a field line.
+    /// Appends a line after the others. Throws if the value is invalid.
     public mutating func append(_ name: FieldName, _ value: String) throws(InvalidFieldValue) {
         try check(value, for: name)
         appendLine(name, value.utf8)
     }
 
-    /// The same for a value that may not be UTF-8.
+    /// The same as `set(_:to:)` for a value that might not be UTF-8.
     public mutating func set(_ name: FieldName, toRaw value: [UInt8]) throws(InvalidFieldValue) {
         guard FieldLine.isValid(value) else { throw InvalidFieldValue(name: name) }
         remove(name)
         appendLine(name, value)
     }
 
-    /// The same for a value that may not be UTF-8.
+    /// The same as `append(_:_:)` for a value that might not be UTF-8.
     public mutating func append(_ name: FieldName, raw value: [UInt8]) throws(InvalidFieldValue) {
         guard FieldLine.isValid(value) else { throw InvalidFieldValue(name: name) }
         appendLine(name, value)
     }
 
-    /// Replaces all lines of the prepared line's name by it.
+    /// Replaces all lines with the prepared line's name by it.
     public mutating func set(_ line: FieldLine) {
         remove(line.name)
         append(line)
     }
 
-    /// Adds a prepared line behind the others.
+    /// Appends a prepared line after the others.
     public mutating func append(_ line: FieldLine) {
         noteChange()
         let start = UInt32(truncatingIfNeeded: bytes.count)
@@ -201,19 +201,19 @@ public struct HttpFields: Sendable {
                 flags: Line.exact), others: line.name.trace)
     }
 
-    /// Replaces all lines of this name by one whose value is a number.
+    /// Replaces all lines with this name by one whose value is a number.
     public mutating func set(_ name: FieldName, to number: Int) {
         remove(name)
         append(name) { $0.write(number) }
     }
 
-    /// Adds a line behind the others whose value `write` writes, of what may stand in every value: nothing is checked, and
-    /// nothing put together before.
+    /// Appends a line after the others, whose value `write` writes from always valid parts: nothing is checked, and
+    /// no intermediate text is built.
     public mutating func append(_ name: FieldName, write: (inout FieldValueWriter) -> Void) {
         appendLine(name) { FieldValueWriter.append(to: &$0, write) }
     }
 
-    /// Replaces all lines of the block's names by the block's lines, in one piece.
+    /// Replaces all lines with the block's names by the block's lines, in one piece.
     public mutating func set(_ block: FieldBlock) {
         if present & block.present & ~KnownField.other.bit != 0 || others.mayHold(block.others) || hasUnderscores
             || block.hasUnderscores
@@ -226,7 +226,7 @@ public struct HttpFields: Sendable {
         addLines(of: block, from: start)
     }
 
-    /// Adds the block's lines behind the others, in one piece; the value of the last goes on with what `write` writes, as in
+    /// Appends the block's lines after the others, in one piece. `write` continues the value of the last line, as in
     /// `append(_:write:)`.
     public mutating func append(_ block: FieldBlock, write: (inout FieldValueWriter) -> Void) {
         guard !block.isEmpty else { return }
@@ -242,7 +242,7 @@ public struct HttpFields: Sendable {
         lines[lines.count - 1].valueCount &+= UInt32(truncatingIfNeeded: bytes.count - 2 - valueEnd)
     }
 
-    /// Adds the block's lines, whose bytes begin there.
+    /// Adds the block's lines, whose bytes begin at `start`.
     @inline(__always)
     private mutating func addLines(of block: FieldBlock, from start: UInt32) {
         present |= block.present
@@ -255,7 +255,7 @@ public struct HttpFields: Sendable {
         }
     }
 
-    /// Gives each line of one name another name, in place of all lines that had it. Does nothing if there is none.
+    /// Renames all lines with one name, and removes all lines that had the other name before. Does nothing without such lines.
     public mutating func rename(_ name: FieldName, to other: FieldName) {
         removeTwins(of: name)
         guard name != other, let first = firstIndex(of: name) else { return }
@@ -270,12 +270,12 @@ public struct HttpFields: Sendable {
         }
     }
 
-    /// Takes all lines of this name away, and its twins with them (`removeTwins`). Answers whether there were any of the name.
+    /// Removes all lines with this name, and its twins (`removeTwins`). Returns whether there were any with the name.
     @discardableResult
     public mutating func remove(_ name: FieldName) -> Bool { remove(name, marking: Line.removed) }
 
-    /// Takes all lines of this name away, as `remove` does, after their value was accepted as a credential: a key that tells
-    /// requests apart by this field still finds it.
+    /// Removes all lines like `remove`, after their value was accepted as a credential: a key made of this field
+    /// still finds it.
     public mutating func removeAccepted(_ name: FieldName) { remove(name, marking: Line.removed | Line.accepted) }
 
     @discardableResult
@@ -292,17 +292,17 @@ public struct HttpFields: Sendable {
         return found
     }
 
-    /// Takes away the lines that the peer sent under a twin of this name: the same name with `_` for `-`, or the reverse, in
-    /// any mix. Lines of the name itself stay, and so do lines that wares added.
+    /// Removes the lines that the peer sent under a twin of this name: the same name with `_` for `-`, or the reverse, in
+    /// any combination. Lines with the name itself stay, and so do lines that wares added.
     ///
-    /// CGI and many frameworks read `X_User` and `X-User` as one field (RFC 3875 §4.1.18). To remove or to replace a field
-    /// takes its twins away, too; a ware that trusts a field as it was received calls this.
+    /// CGI and many frameworks read `X_User` and `X-User` as one field (RFC 3875 §4.1.18). Removing or replacing a field
+    /// also removes its twins; a ware that trusts a field as received must call this.
     @inline(__always)
     public mutating func removeTwins(of name: FieldName) {
         if hasUnderscores || name.hasUnderscore { takeTwins(of: name) }
     }
 
-    /// Apart from messages without such names, which are nearly all.
+    /// Separate, because almost no messages have such names.
     @inline(never)
     private mutating func takeTwins(of name: FieldName) {
         for index in 0..<receivedCount where !lines[index].isRemoved && isTwin(lines[index], name) {
@@ -311,7 +311,7 @@ public struct HttpFields: Sendable {
         }
     }
 
-    /// Whether the line's name is another spelling of this one: they differ in `_` and `-`, and but for case in nothing else.
+    /// Whether the line's name is a twin of this one: they differ in `_` and `-`, and otherwise at most in case.
     private func isTwin(_ line: Line, _ name: FieldName) -> Bool {
         guard Int(line.nameCount) == name.text.utf8.count else { return false }
         var isOther = false
@@ -326,12 +326,12 @@ public struct HttpFields: Sendable {
         return isOther
     }
 
-    /// Notes whether the lines that were received have names with `_`, where no decoder has done so.
+    /// Records whether the received lines have names with `_`, if no decoder did so.
     mutating func noteUnderscores() {
         hasUnderscores = lines.prefix(receivedCount).contains { bytes[$0.name].contains(0x5f) }
     }
 
-    /// Apart from those who rarely need it, whose registers it would take.
+    /// Not inlined, because callers rarely need it and would lose registers.
     @inline(never)
     private mutating func remove(_ names: [FieldName]) {
         for name in names { remove(name) }
@@ -339,7 +339,7 @@ public struct HttpFields: Sendable {
 
     // MARK: As received
 
-    /// The lines that came from the peer, whatever was changed since; without those meant for one hop.
+    /// The lines from the peer, regardless of later changes; without hop-by-hop lines.
     public var received: HttpFields {
         var copy = self
         copy.lines.removeSubrange(receivedCount...)
@@ -349,7 +349,7 @@ public struct HttpFields: Sendable {
         return copy
     }
 
-    /// What came from the peer: how much of it there is tells one message from another.
+    /// The extent of the received lines: it identifies a message.
     struct Reception: Equatable {
         let lines: Int
         let bytes: UInt32
@@ -359,15 +359,15 @@ public struct HttpFields: Sendable {
         Reception(lines: receivedCount, bytes: receivedCount == 0 ? 0 : lines[receivedCount - 1].end)
     }
 
-    /// Whether nothing was changed since it came: then `received` is the same as this, until another message takes its place.
+    /// Whether nothing was changed since reception: `received` then equals this, until another message replaces it.
     var isAsReceived: Bool {
         guard lines.count == receivedCount else { return false }
         for line in lines where line.flags & (Line.removed | Line.hopByHop) == Line.removed { return false }
         return true
     }
 
-    /// Gives the first value of the name as it was received, whatever was changed since, as bytes that are valid during the
-    /// call only. Does nothing when there was none.
+    /// Passes the first value of the name as received, regardless of later changes, as bytes that are valid during the
+    /// call only. Does nothing without one.
     public func withReceivedValue(of name: FieldName, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         guard mayHold(name) else { return }
         var index = 0
@@ -381,7 +381,7 @@ public struct HttpFields: Sendable {
         }
     }
 
-    /// Gives each value of the name as it was received, whatever was changed since, as bytes that are valid during the call
+    /// Passes each value of the name as received, regardless of later changes, as bytes that are valid during the call
     /// only.
     public func forEachReceivedValue(of name: FieldName, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         guard mayHold(name) else { return }
@@ -390,7 +390,7 @@ public struct HttpFields: Sendable {
         }
     }
 
-    /// Takes all lines of these names away, in one pass. Of names that decoders know; twins with `_` stay.
+    /// Removes all lines with these names, in one pass. For names that decoders know; twins with `_` stay.
     public mutating func remove(_ names: KnownFields) {
         guard mayContain(names) else { return }
         for index in lines.indices where lines[index].known.bit & names.bits != 0 && !lines[index].isRemoved {
@@ -407,20 +407,20 @@ public struct HttpFields: Sendable {
         for index in lines.indices where lines[index].known == known { lines[index].flags |= Line.removed }
     }
 
-    /// A value that the gateway itself makes, of digits and the like.
+    /// Sets a value that the gateway makes of always valid characters, such as digits.
     mutating func setOwn(_ name: FieldName, _ value: String) {
         remove(name)
         appendLine(name, value.utf8)
     }
 
-    /// Gives a line another value, which may stand there, in its place among the others.
+    /// Replaces a line's value in place; the value must be valid.
     mutating func setValue(_ value: [UInt8], ofLine index: Int) {
         noteChange()
         lines[index].valueStart = UInt32(truncatingIfNeeded: bytes.count)
         lines[index].valueCount = UInt32(truncatingIfNeeded: value.count)
         lines[index].flags &= ~Line.exact
         bytes.append(contentsOf: value)
-        // The room between lines is never written, but each line ends like one.
+        // The bytes between lines are never written, but each value must end like a line.
         LineEnd.append(to: &bytes)
     }
 
@@ -438,7 +438,7 @@ public struct HttpFields: Sendable {
         appendLine(name) { $0.append(contentsOf: value) }
     }
 
-    /// Adds a line whose value the caller appends, as bytes that may stand there.
+    /// Appends a line whose value the caller appends; the value must be valid.
     @inline(__always)
     private mutating func appendLine(_ name: FieldName, value: (inout [UInt8]) -> Void) {
         noteChange()
@@ -458,7 +458,7 @@ public struct HttpFields: Sendable {
             others: name.trace)
     }
 
-    /// Adds lines whose bytes will be in the buffer, and whose names are noted in `present` and `others` already.
+    /// Adds lines whose bytes will be in the buffer, and whose names are already recorded in `present` and `others`.
     @inline(__always)
     mutating func append(_ more: Span<Line>) {
         more.withUnsafeBufferPointer { lines.append(contentsOf: $0) }
@@ -472,7 +472,7 @@ public struct HttpFields: Sendable {
         lines.append(line)
     }
 
-    /// Whether there may be a line of that name, or may have been one; false is certain.
+    /// Whether there may be, or may have been, a line with that name; false is certain.
     @inline(__always)
     private func mayHold(_ name: FieldName) -> Bool {
         present & name.known.bit != 0 && (name.known != .other || others.mayHold(name.trace))
@@ -485,7 +485,7 @@ public struct HttpFields: Sendable {
                 || Int(line.nameCount) == name.text.utf8.count && isSame(line.name, name))
     }
 
-    /// The line of that name that was taken away last as a credential that was accepted.
+    /// The last line with that name that was removed as an accepted credential.
     func lastAccepted(_ name: FieldName) -> Int? {
         guard mayHold(name) else { return nil }
         return lines.lastIndex { $0.flags & Line.accepted != 0 && isNamed($0, name) }
@@ -498,7 +498,7 @@ public struct HttpFields: Sendable {
         return lines.firstIndex { $0.known == known && !$0.isRemoved }
     }
 
-    /// The first line of that name at or behind `from` that is part of the message.
+    /// The first line with that name, at or after `from`, that is part of the message.
     func index(of name: FieldName, from: Int) -> Int? {
         guard mayHold(name) else { return nil }
         var index = from
@@ -519,7 +519,7 @@ public struct HttpFields: Sendable {
         return true
     }
 
-    /// How often the text occurs in the field's lines.
+    /// The number of occurrences of the text in the field's lines.
     func occurrences(of text: StaticString, in known: KnownField) -> Int {
         guard present & known.bit != 0 else { return 0 }
         let count = text.utf8CodeUnitCount
@@ -548,7 +548,7 @@ public struct HttpFields: Sendable {
 }
 
 extension HttpFields: ExpressibleByDictionaryLiteral {
-    /// Fields written in code; a value that is not allowed is a mistake of the code and traps.
+    /// Fields written in code; an invalid value is a programming error and traps.
     public init(dictionaryLiteral elements: (FieldName, StaticString)...) {
         self.init()
         for (name, value) in elements {

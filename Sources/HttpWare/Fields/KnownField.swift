@@ -1,4 +1,4 @@
-/// Field names that the gateway itself looks at, or meets often: found once, when a head is decoded, then compared as a byte.
+/// Field names that the gateway uses, or often receives: recognised once, when a head is decoded, then compared as a byte.
 enum KnownField: UInt8, CaseIterable {
     case other = 0
     case host, connection, contentLength, transferEncoding, te, trailer, upgrade, expect, via, keepAlive
@@ -10,7 +10,7 @@ enum KnownField: UInt8, CaseIterable {
     case contentLocation, contentDisposition, proxyStatus, traceparent, tracestate, xPoweredBy, link, secFetchMode
     case cacheStatus, refresh
 
-    /// The name as it is written on the wire.
+    /// The name in wire format.
     var name: String {
         switch self {
         case .other: ""
@@ -79,19 +79,19 @@ enum KnownField: UInt8, CaseIterable {
         }
     }
 
-    /// The one bit that stands for the field in a set of known fields.
+    /// The field's bit in a set of known fields.
     @inline(__always)
     var bit: UInt64 { 1 &<< UInt64(rawValue) }
 
-    /// Whether the field concerns one connection only, named in `Connection` or not. RFC 9110 §7.6.1.
+    /// The fields that concern one connection only, whether `Connection` names them or not. RFC 9110 §7.6.1.
     static let hopByHop: UInt64 =
         KnownField.connection.bit | KnownField.keepAlive.bit | KnownField.proxyConnection.bit | KnownField.te.bit
         | KnownField.transferEncoding.bit | KnownField.upgrade.bit | KnownField.http2Settings.bit
 
-    /// What a received head loses at once: it is for one hop, or for us.
+    /// The fields that are removed from a received head at once: for one hop, or for the gateway.
     static let oneHop = hopByHop | KnownField.proxyAuthorization.bit
 
-    /// The known field whose name these bytes are. They hold no control characters: folding case with one bit relies on it.
+    /// The known field with this name. The bytes must contain no control characters, because case is folded with one bit.
     @inline(__always)
     static func identify(_ bytes: RawSpan, from start: Int, count: Int) -> KnownField {
         KnownFieldTable.shared.find(bytes, from: start, count: count)
@@ -102,15 +102,15 @@ enum KnownField: UInt8, CaseIterable {
     }
 }
 
-/// The names in lower case as up to three words each, in a table without collisions; made once and never freed.
+/// The names in lower case, as up to three 8-byte numbers each, in a table without collisions; made once and never freed.
 struct KnownFieldTable: @unchecked Sendable {
     // Unchecked: the memory is written in `init` only, and `shared` is made once.
 
-    /// What three words hold: a longer name would have bytes that nobody compares.
+    /// The maximum length of a name: three numbers hold no more bytes.
     static let longest = 24
     static let shared = KnownFieldTable()
 
-    /// A name of 2 to 24 bytes, folded to lower case: its first, middle and last eight bytes, which are all of them.
+    /// A name of 2 to 24 bytes, folded to lower case: its first, middle and last eight bytes, which may overlap.
     struct Key: Equatable {
         var first: UInt64 = 0, middle: UInt64 = 0, last: UInt64 = 0
         var count = 0
@@ -151,7 +151,7 @@ struct KnownFieldTable: @unchecked Sendable {
             let name = field.name.utf8
             return (key: Key(name.span.bytes, 0, name.count), field: field)
         }
-        // The names are constants, so the factor found is always the same; some hundred tries are usual.
+        // The names are constants, so the same factor is found each time, after about a hundred tries.
         var factor: UInt64 = 0x9e37_79b9_7f4a_7c15
         while Set(names.map { $0.key.slot(factor) }).count < names.count {
             factor = factor &* 0x5851_f42d_4c95_7f2d &+ 0x1405_7b7e_f767_814f

@@ -1,16 +1,16 @@
-/// Some of the field names that a decoder knows: whether a message has none of them is one comparison.
+/// A set of known field names: one comparison shows whether a message has none of them.
 public struct KnownFields: Sendable {
     let bits: UInt64
 
-    /// These names. A name that decoders do not know makes every message one that may have it.
+    /// Makes a set of these names. With an unknown name, every message with unknown names may match.
     public init(_ names: FieldName...) { self.init(names) }
 
-    /// The same for a list.
+    /// Makes a set from a list.
     public init(_ names: [FieldName]) { bits = names.reduce(0) { $0 | $1.known.bit } }
 }
 
 extension HttpFields {
-    /// Whether there may be a line of one of these names, or may have been one; false is certain.
+    /// Whether there may be, or may have been, a line with one of these names; false is certain.
     @inline(__always)
     public func mayContain(_ names: KnownFields) -> Bool { present & names.bits != 0 }
 }

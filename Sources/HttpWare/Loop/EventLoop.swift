@@ -7,37 +7,37 @@ import Synchronization
 
 /// One thread's loop over a libevent base: it waits for sockets, timers and signals, and runs the Swift tasks that prefer it.
 ///
-/// A loop is a thread. Everything that belongs to it – sockets, timers, buffers – is used on that thread only; other threads
+/// A loop is a thread. Its sockets, timers and buffers are used on that thread only; other threads
 /// reach it through `execute`, `submit`, `stop` and, as an executor, through `enqueue`.
-// @unchecked Sendable: what other threads touch are the constants, `foreign` and `thread`, each behind a lock, and `running`,
-// an atomic. All else is confined to the thread in `run()`, or before it to the one that prepares the loop.
+// @unchecked Sendable: other threads use only the constants, `foreign` and `thread`, each behind a lock, and `running`,
+// an atomic. Everything else is confined to the thread in `run()`, or before that to the thread that prepares the loop.
 public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable {
     /// The name of the loop and of its thread.
     public let name: String
 
-    /// Where the loop reads the time.
+    /// The source of the loop's time.
     public let clock: any LoopClock
 
-    /// For reading from a descriptor: 256 KiB, shared by all connections of the loop, valid until the present callback returns.
+    /// For reading from a descriptor: 256 KiB, shared by all connections of the loop, valid until the current callback returns.
     public let readBuffer: UnsafeMutableRawBufferPointer
 
-    /// For putting together what is written: 64 KiB, shared by all connections of the loop, valid until the present callback returns.
+    /// For composing output: 64 KiB, shared by all connections of the loop, valid until the current callback returns.
     public let writeBuffer: UnsafeMutableRawBufferPointer
 
     /// The libevent base.
     let base: OpaquePointer
 
-    /// What the connections of this loop share, which a room further out makes: for calls that begin with a loop alone. On the
-    /// loop's thread only, or before it is told of what it carries.
+    /// The transport that this loop's connections share, made by another room: for calls that have only a loop. Use it on the
+    /// loop's thread only, or before the loop runs.
     ///
-    /// The transport takes itself away when it goes. Not weak: one weak reference makes each retain of its object take three times
+    /// The transport clears this when it ends. Not weak: one weak reference makes each retain of its object take three times
     /// as long.
     unowned(unsafe) var transport: AnyObject?
 
-    /// The sockets that are told of behind others, made when the first is; `nil` where the system gave no descriptor for them.
+    /// The sockets with low priority, made with the first one; `nil` if the system gave no descriptor for them.
     private(set) lazy var lowPrioritySockets = LowPrioritySockets(self)
 
-    /// The timers that are filed.
+    /// The timers in the loop's heap.
     var timers = TimerHeap<LoopTimer>()
 
     private struct Foreign {
@@ -70,30 +70,30 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     private var missedDue: Int64 = .max
     /// After a gap: how many more times the timers wait for the sockets.
     private var turnsToCatchUp = 0
-    /// How many callbacks libevent has made, and had made when the timers waited last.
+    /// The number of callbacks from libevent: in total, and when the timers last waited.
     private var callbacks: UInt64 = 0
     private var callbacksBefore: UInt64 = 0
-    /// When the loop ran again after the last gap. A rate that is measured over a gap means nothing. On the loop's thread only.
+    /// When the loop ran again after the last gap. A rate that is measured over a gap is meaningless. On the loop's thread only.
     private(set) var resumed = LoopInstant(nanoseconds: .min)
 
-    /// The lateness of a timer that tells of a gap, in nanoseconds.
+    /// The lateness of a timer that reveals a gap, in nanoseconds.
     private static let gap: Int64 = 250_000_000
     /// After a gap, the timers wait for the sockets at most this many times, for this many nanoseconds each.
     private static let catchUpPause: Int64 = 5_000_000
     private static let mostCatchUpTurns = 16
 
-    /// How many pieces of work, or timers, run before sockets are looked at again: the bound that keeps one task from starving the rest.
+    /// How many pieces of work, or timers, run before the loop checks its sockets again, so that one task cannot starve the others.
     static let workPerTurn = 1024
 
     private static let bufferSize = 65536
-    /// Fewer calls and wake-ups with large bodies than 64 KiB. CPU per MiB as a ratio to nginx in the same run, three rounds
-    /// each: down 1.73 with 64 KiB, 1.54 with 256; up 1.22 and 0.76. The rounds spread by up to 37 %.
+    /// Needs fewer calls and wake-ups with large bodies than 64 KiB. CPU per MiB relative to nginx in the same run, three rounds
+    /// each: downstream 1.73 with 64 KiB, 1.54 with 256; upstream 1.22 and 0.76. The rounds varied by up to 37 %.
     private static let readSize = 256 * 1024
     private static let sigpipeIgnored: Void = csystem_ignore_sigpipe()
 
     /// Makes a loop that does not run yet. From the first one on, SIGPIPE is ignored in the whole process.
     ///
-    /// Throws if the system gives no descriptor.
+    /// Throws if the system has no descriptor left.
     public init(name: String, clock: any LoopClock = SystemLoopClock()) throws(SystemError) {
         _ = EventLoop.sigpipeIgnored
         guard let base = EventLoop.makeBase() else { throw SystemError("event_base_new") }
@@ -121,7 +121,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     }
 
     deinit {
-        // Nobody waits for its end any more.
+        // A thread that was not joined is detached.
         if let thread = thread.withLock({ $0.take() }) { pthread_detach(thread) }
         lowPrioritySockets = nil
         if let wakeEvent { event_free(wakeEvent) }
@@ -133,8 +133,8 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         writeBuffer.deallocate()
     }
 
-    /// Makes a loop and runs it on a thread of its own, until `stop()`. Whoever starts it may join it; a thread
-    /// that nobody joined goes with the loop.
+    /// Makes a loop and runs it on its own thread, until `stop()`. The caller may join it; a thread that was not joined
+    /// is detached when the loop is freed.
     public static func start(name: String, clock: any LoopClock = SystemLoopClock()) throws(SystemError) -> EventLoop {
         let loop = try EventLoop(name: name, clock: clock)
         let handed = Unmanaged.passRetained(loop)  // released by loopThread(_:)
@@ -151,7 +151,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         return loop
     }
 
-    /// Waits until the thread that `start` made has ended; at once if it was joined before. Not from the loop itself.
+    /// Waits until the thread that `start` made has ended; returns at once if it was already joined. Not callable on the loop itself.
     public func join() {
         precondition(!isCurrent, "a loop cannot wait for its own end")
         guard let joined = thread.withLock({ $0.take() }) else { return }
@@ -169,7 +169,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         endCallback()
         while !isStopping {
             let result = event_base_loop(base, EVLOOP_NO_EXIT_ON_EMPTY)
-            precondition(result >= 0, "libevent could not wait")  // fails only for a descriptor that is not ours
+            precondition(result >= 0, "libevent could not wait")  // fails only for an invalid descriptor
         }
         beginCallback()
         takeForeignWork()
@@ -179,14 +179,14 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         running.store(false, ordering: .releasing)
     }
 
-    /// Handles what is ready now on the calling thread, and waits for nothing: for a loop that does not run, whose owner turns
-    /// it by hand.
+    /// Handles the events that are ready now on the calling thread, without waiting: for a loop that does not run, whose owner turns
+    /// it manually.
     func turn() {
         precondition(!running.load(ordering: .acquiring), "the loop runs")
         event_base_loop(base, EVLOOP_NONBLOCK)
     }
 
-    /// Lets go of what will not happen any more, and of what it holds.
+    /// Releases pending work and timers, which will not run any more.
     private func end() {
         let (late, left) = foreign.withLock { foreign in
             foreign.hasEnded = true
@@ -200,15 +200,15 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         withExtendedLifetime((late, left, turns)) {}
     }
 
-    /// Ends `run()` after the present callback and the work that waits. From any thread; more than once does no harm.
+    /// Ends `run()` after the current callback and the pending work. Safe to call from any thread, also repeatedly.
     ///
-    /// What tasks still wait for will not come, and work that arrives later does not run: end those first.
+    /// Waiting tasks are not resumed, and work that arrives later does not run: end tasks first.
     public func stop() {
         foreign.withLock { $0.isStopping = true }
         wake()
     }
 
-    /// libevent's version, such as `2.1.12-stable`.
+    /// The version of libevent, such as `2.1.12-stable`.
     public static var libraryVersion: String { event_get_version().map { String(cString: $0) } ?? "" }
 
     // MARK: Thread
@@ -221,17 +221,17 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// Whether the calling thread is the loop's own.
     public var isCurrent: Bool { csystem_current_loop() == Unmanaged.passUnretained(self).toOpaque() }
 
-    /// Traps unless the caller may touch what belongs to the loop: on its thread, or while it does not run.
+    /// Traps unless the caller may use the loop's state: on its thread, or while it does not run.
     func preconditionOwned() {
         precondition(isCurrent || !running.load(ordering: .acquiring), "used outside its loop's thread")
     }
 
     // MARK: Time
 
-    /// The present time, read at most once in a callback. On the loop's thread only.
+    /// The current time, read at most once per callback. On the loop's thread only.
     public var now: LoopInstant { isTimeStale ? tick() : cachedNow }
 
-    /// Reads the clock again, for work that took long, and answers the present time. On the loop's thread only.
+    /// Reads the clock again, for use after long work, and returns the time. On the loop's thread only.
     @discardableResult
     public func tick() -> LoopInstant {
         cachedNow = isSystemClock ? SystemLoopClock().now() : clock.now()
@@ -240,7 +240,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         return cachedNow
     }
 
-    /// The loop has not run for a while.
+    /// Records that the loop has not run for a while.
     private func noteGap() {
         missedDue = .max
         resumed = cachedNow
@@ -248,23 +248,23 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         callbacksBefore = callbacks
     }
 
-    /// Whether the timers have to wait for the sockets. After a gap, what came in the meantime is read before anything is found to be too
-    /// late. libevent reports few of many ready sockets at a time, so the timers wait until a look at the sockets finds none.
+    /// Whether the timers must wait for the sockets. After a gap, input that has arrived meanwhile is read before timeouts are
+    /// judged. libevent reports few of many ready sockets at a time, so the timers wait until a check finds no ready socket.
     private func mustCatchUp() -> Bool {
         tick()
         guard turnsToCatchUp > 0 else { return false }
         let isFirst = turnsToCatchUp == EventLoop.mostCatchUpTurns
         turnsToCatchUp -= 1
-        // No callback but this timer's.
+        // Only this timer's callback was made.
         if !isFirst, callbacks &- callbacksBefore == 1 { turnsToCatchUp = 0 }
         callbacksBefore = callbacks
         return turnsToCatchUp > 0
     }
 
-    /// The wall clock time, read anew at every call.
+    /// The wall clock time, read again at every call.
     public func wallNow() -> WallTime { isSystemClock ? SystemLoopClock().wallNow() : clock.wallNow() }
 
-    /// The wall clock time, read at most once in a callback, where the clock is the system's. On the loop's thread only.
+    /// The wall clock time, read at most once per callback if the clock is the system's. On the loop's thread only.
     var turnWallNow: WallTime {
         guard isSystemClock else { return clock.wallNow() }
         if isWallTimeStale {
@@ -276,21 +276,21 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
 
     // MARK: Callbacks
 
-    /// Begins a libevent callback: the times read before are stale.
+    /// Begins a libevent callback: cached times become stale.
     func beginCallback() {
         callbacks &+= 1
         isTimeStale = true
         isWallTimeStale = true
     }
 
-    /// Ends a libevent callback: runs what it put in the queue, before the loop waits again.
+    /// Ends a libevent callback: runs the work that it queued, before the loop waits again.
     func endCallback() {
         if !work.isEmpty { drain() }
     }
 
-    /// Runs the work that waits, at most `workPerTurn` pieces; the rest after the next look at the sockets. On the loop's thread.
+    /// Runs pending work, at most `workPerTurn` pieces; the rest runs after the next check of the sockets. On the loop's thread.
     ///
-    /// Does nothing when called from such work.
+    /// Does nothing if called from such work.
     public func drain() {
         if isDraining { return }
         isDraining = true
@@ -308,24 +308,24 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         if !work.isEmpty { arm(afterNanoseconds: 0) }
     }
 
-    /// How many events wait behind the present one, before sockets are looked at again. On the loop's thread only.
+    /// The number of events that wait after the current one, before the loop checks its sockets again. On the loop's thread only.
     public var readyCount: Int { Int(event_base_get_num_events(base, UInt32(EVENT_BASE_COUNT_ACTIVE))) }
 
     // MARK: Work
 
-    /// Runs a closure on the loop's thread: after the present callback if called there, else as soon as the loop is free.
+    /// Runs a closure on the loop's thread: after the current callback if called there, otherwise as soon as the loop is free.
     public func execute(_ body: @escaping @Sendable () -> Void) {
         if isCurrent { work.append(.body(body)) } else { appendForeign(.body(body)) }
     }
 
-    /// Runs a closure after the present callback's work. On the loop's thread only, so what it captures need not be `Sendable`.
+    /// Runs a closure after the current callback's work. On the loop's thread only, so its captures need not be `Sendable`.
     public func later(_ body: @escaping () -> Void) {
         preconditionOwned()
         work.append(.body(body))
         if !isCurrent { wake() }
     }
 
-    /// Runs a closure on the loop's thread and answers what it returns. From any thread, though not from a loop that is stopped.
+    /// Runs a closure on the loop's thread and returns its result. Callable from any thread, but not for a stopped loop.
     public func submit<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
@@ -341,21 +341,21 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         return try result.get()
     }
 
-    /// Goes on when the loop has looked at its sockets and timers: for a task with much to do, so that others have their turn.
+    /// Resumes after the loop has checked its sockets and timers: for a task with much work, so that others get a turn.
     public func nextTurn() async {
         await withUnsafeContinuation { continuation in appendForeign(.body { continuation.resume() }) }
     }
 
-    /// Takes a part of a task: called by the Swift runtime from any thread.
+    /// Takes a part of a task. Called by the Swift runtime from any thread.
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         if isCurrent { work.append(.job(job)) } else { appendForeign(.job(job)) }
     }
 
-    /// Whether the calling thread is isolated to this executor; asked by the Swift runtime, `assumeIsolated` for one.
+    /// Whether the calling thread is isolated to this executor. Called by the Swift runtime, for instance for `assumeIsolated`.
     public func isIsolatingCurrentContext() -> Bool? { isCurrent }
 
-    /// Traps outside the loop's thread; asked by the Swift runtime.
+    /// Traps outside the loop's thread. Called by the Swift runtime.
     public func checkIsolated() { precondition(isCurrent, "not on the thread of loop \(name)") }
 
     /// This loop as the executor of an actor.
@@ -364,16 +364,16 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// This loop as the preferred executor of a task.
     public func asUnownedTaskExecutor() -> UnownedTaskExecutor { UnownedTaskExecutor(ordinary: self) }
 
-    /// Tells the handler once when all that is ready now has been handled: what many of these events put together then leaves
-    /// in one piece. It is kept alive until then. On the loop's thread only.
+    /// Calls the handler once after all events that are ready now, so that output of many events can be sent together.
+    /// The handler is retained until then. On the loop's thread only.
     public func whenTurnEnds(_ handler: any LoopTurnHandler) {
         preconditionOwned()
         turnHandlers.append(handler)
-        // Behind all events that are ready: libevent runs them in the order in which they became so.
+        // Queued after all ready events: libevent runs them in the order in which they became ready.
         if turnHandlers.count == 1 { event_active(turnEvent, 0, 0) }
     }
 
-    /// The events before this one have been handled.
+    /// The earlier events have been handled.
     fileprivate func turnEnded() {
         beginCallback()
         swap(&turnHandlers, &spareTurnHandlers)
@@ -393,7 +393,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
 
     private func wake() {
         var one: UInt64 = 1
-        // EAGAIN means that the counter is full, so the loop wakes anyway; nothing else can fail here.
+        // EAGAIN means that the counter is full, so the loop wakes anyway; no other error is possible.
         _ = write(wakeDescriptor, &one, 8)
     }
 
@@ -418,7 +418,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
 
     // MARK: Timers
 
-    /// Called after a timer was filed or moved: the libevent timer must not come later than the earliest of ours.
+    /// A timer was filed or moved: ensures that the libevent timer fires no later than the earliest of ours.
     func timersChanged() {
         let earliest = timers.earliestDue
         guard earliest < armedDue, !isFiringTimers else { return }
@@ -429,12 +429,12 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         arm(afterNanoseconds: earliest <= now ? 0 : earliest &- now)
     }
 
-    /// Tells the loop that its clock was moved by hand: the timers that are due fire. From any thread.
+    /// Tells the loop that its clock was moved manually: due timers fire. Safe to call from any thread.
     public func clockMoved() {
         execute { self.fireTimers() }
     }
 
-    /// Fires the timers that are due, because the libevent timer came or a clock was moved by hand.
+    /// Fires the due timers, after the libevent timer fired or a clock was moved manually.
     func fireTimers() {
         let now = tick().nanoseconds
         isFiringTimers = true
@@ -453,7 +453,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         event_add_after(timerEvent, nanoseconds / 1000 &+ (nanoseconds % 1000 == 0 ? 0 : 1))
     }
 
-    /// The libevent timer came.
+    /// The libevent timer fired.
     fileprivate func timerDue() {
         beginCallback()
         if mustCatchUp() { arm(afterNanoseconds: EventLoop.catchUpPause) } else { fireTimers() }
@@ -468,7 +468,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     }
 }
 
-// C callbacks stand outside of any isolated context: inside one they would check for it at run time and trap.
+// C callbacks are outside any isolated context: inside one, they would check for it at run time and trap.
 
 private func loopWoken(_: Int32, _: Int16, _ argument: UnsafeMutableRawPointer?) {
     guard let argument else { return }

@@ -1,17 +1,17 @@
 import Glibc
 
-/// What a file is known by, without its content: which one it is, how large, and when it was written.
+/// The properties of a file without its content: its identity, its size, and when it was written.
 public struct FileStatus: Sendable, Equatable {
     public let device: UInt64
     public let inode: UInt64
-    /// In bytes.
+    /// The size in bytes.
     public let size: Int64
-    /// When its content was written last.
+    /// When its content was last written.
     public let modified: WallTime
-    /// When its content or its rights changed last.
+    /// When its content or its permissions last changed.
     public let changed: WallTime
 
-    /// Looks at the file that the path leads to; `nil` when there is none, or it may not be seen. Blocks as the file system does.
+    /// Reads the status of the file at a path; `nil` if it does not exist or is not accessible. Blocks like the file system.
     public init?(path: String) {
         var status = Glibc.stat()
         guard stat(path, &status) == 0 else { return nil }

@@ -2,7 +2,7 @@ import Glibc
 
 /// An IPv4 or IPv6 address, the latter with its scope.
 ///
-/// An IPv4 address and its IPv4-mapped IPv6 form are different values; `unmapped` makes one of both.
+/// An IPv4 address and its IPv4-mapped IPv6 form are different values; `unmapped` makes them equal.
 public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// The upper 64 bits; 0 for IPv4.
     public let high: UInt64
@@ -10,13 +10,13 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// The lower 64 bits; for IPv4 the address is in the lower 32.
     public let low: UInt64
 
-    /// The interface index of a link-local IPv6 address; 0 when none is given.
+    /// The interface index of a link-local IPv6 address; 0 without one.
     public let scope: UInt32
 
     /// Whether this is an IPv4 address.
     public let isIPv4: Bool
 
-    /// Makes an IPv4 address of its 32 bits, the first byte uppermost.
+    /// Makes an IPv4 address from its 32 bits, the first byte highest.
     public init(ipv4 bits: UInt32) {
         high = 0
         low = UInt64(bits)
@@ -24,7 +24,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         isIPv4 = true
     }
 
-    /// Makes an IPv6 address of its bits, the first byte uppermost.
+    /// Makes an IPv6 address from its bits, the first byte highest.
     public init(ipv6 high: UInt64, _ low: UInt64, scope: UInt32 = 0) {
         self.high = high
         self.low = low
@@ -32,7 +32,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         isIPv4 = false
     }
 
-    /// Reads `192.0.2.1`, `2001:db8::1` or `fe80::1%eth0`; `nil` if the text is none of these. No brackets, no other forms of IPv4.
+    /// Reads `192.0.2.1`, `2001:db8::1` or `fe80::1%eth0`; `nil` for anything else, also for brackets and other forms of IPv4.
     public init?(_ text: some StringProtocol) {
         var text = String(text)
         guard text.utf8.count <= 64, !text.utf8.contains(0) else { return nil }
@@ -60,7 +60,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         return isIPv4 ? Array(all[12...]) : all
     }
 
-    /// Makes an address of the system's structure.
+    /// Makes an address from the system's structure.
     init(_ address: in6_addr, scope: UInt32) {
         let (high, low) = withUnsafeBytes(of: address) {
             ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
@@ -68,7 +68,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(ipv6: UInt64(bigEndian: high), UInt64(bigEndian: low), scope: scope)
     }
 
-    /// The system's structure of an IPv6 address.
+    /// The address in the system's structure.
     var in6: in6_addr {
         var address = in6_addr()
         withUnsafeMutableBytes(of: &address) {
@@ -78,7 +78,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         return address
     }
 
-    /// The address as RFC 5952 writes it, without brackets, with `%` and the interface index if it has a scope.
+    /// The address in the form of RFC 5952, without brackets, with `%` and the interface index if it has a scope.
     public var description: String {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
             guard let start = buffer.baseAddress else { return "" }
@@ -94,7 +94,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The IPv4 address of an IPv4-mapped one (`::ffff:192.0.2.1`), which a socket for both families reports; any other as it is.
+    /// For an IPv4-mapped address (`::ffff:192.0.2.1`), as sockets for both families report it, the IPv4 address; otherwise unchanged.
     public var unmapped: IPAddress {
         !isIPv4 && high == 0 && low >> 32 == 0xffff ? IPAddress(ipv4: UInt32(truncatingIfNeeded: low)) : self
     }
@@ -102,37 +102,37 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     /// The bits of an IPv4 address, the first byte highest; `nil` for IPv6.
     public var ipv4Bits: UInt32? { isIPv4 ? UInt32(truncatingIfNeeded: low) : nil }
 
-    /// The address alone: a scope means something on this host only.
+    /// The address without its scope, which is meaningful on this host only.
     public var withoutScope: IPAddress { isIPv4 || scope == 0 ? self : IPAddress(ipv6: high, low) }
 
-    /// An IPv4 address as it is; of an IPv6 address the upper 64 bits, which is what one subscriber has at least. RFC 6177 §2.
+    /// An IPv4 address unchanged; for an IPv6 address the upper 64 bits, the smallest range of one subscriber. RFC 6177 §2.
     public var subscriber: IPAddress {
         let address = unmapped
         return address.isIPv4 ? address : IPAddress(ipv6: address.high, 0)
     }
 
-    /// Whether this is the host itself: 127.0.0.0/8, `::1`, or such an IPv4 address mapped.
+    /// Whether this is the host itself: 127.0.0.0/8, `::1`, or an IPv4-mapped loopback address.
     public var isLoopback: Bool {
         let address = unmapped
         return address.isIPv4 ? address.low >> 24 == 127 : address.high == 0 && address.low == 1
     }
 
-    /// Whether this is `0.0.0.0`, `::`, or the first mapped.
+    /// Whether this is `0.0.0.0`, `::`, or the mapped form of the former.
     public var isUnspecified: Bool {
         let address = unmapped
         return address.high == 0 && address.low == 0
     }
 
-    /// Whether this is an address that a gateway must not reach for a stranger: anything but a global unicast address.
+    /// Whether untrusted clients must not reach the address through a gateway: true for all but global unicast addresses.
     ///
     /// Loopback, private (RFC 1918), link-local with the metadata services of clouds (169.254.169.254), unique local
     /// (fc00::/7), shared (100.64.0.0/10), unspecified (0.0.0.0/8), multicast, broadcast and reserved addresses; and IPv6
     /// addresses that carry one of these: mapped, compatible, NAT64 (64:ff9b::/96), 6to4 (2002::/16), Teredo (2001::/32).
-    /// The networks kept for documentation count as global.
+    /// The networks reserved for documentation count as global.
     public var isPrivate: Bool {
         if isIPv4 { return IPAddress.isPrivate(ipv4: UInt32(truncatingIfNeeded: low)) }
         if high == 0 {
-            // ::/96 holds the unspecified address, the loopback and the abandoned compatible ones; ::ffff:0:0/96 the mapped ones.
+            // ::/96 contains the unspecified address, the loopback and the obsolete compatible addresses; ::ffff:0:0/96 the mapped ones.
             let prefix = low >> 32
             if prefix == 0 && low <= 1 { return true }
             if prefix == 0 || prefix == 0xffff { return IPAddress.isPrivate(ipv4: UInt32(truncatingIfNeeded: low)) }
@@ -140,7 +140,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         }
         switch high >> 48 {
         case 0xfc00...0xfdff: return true  // unique local, RFC 4193
-        case 0xfe80...0xfeff: return true  // link-local, and the abandoned site-local
+        case 0xfe80...0xfeff: return true  // link-local, and the obsolete site-local
         case 0xff00...0xffff: return true  // multicast
         case 0x2002: return IPAddress.isPrivate(ipv4: UInt32(truncatingIfNeeded: high >> 16))  // 6to4, RFC 3056
         case 0x2001 where high >> 32 == 0x2001_0000:
@@ -155,8 +155,8 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether the metadata service of a cloud listens there, which gives the credentials of a machine to every program on it.
-    /// All of these addresses are private.
+    /// Whether a cloud's metadata service has this address. It gives a machine's credentials to every program on it.
+    /// All these addresses are also private.
     public var isMetadata: Bool {
         let address = unmapped
         if address.isIPv4 { return IPAddress.isMetadata(ipv4: UInt32(truncatingIfNeeded: address.low)) }

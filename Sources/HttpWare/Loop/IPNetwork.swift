@@ -3,14 +3,14 @@ public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
     /// The network's first address.
     public let address: IPAddress
 
-    /// How many leading bits the members share: 0 … 32 for IPv4, 0 … 128 for IPv6.
+    /// The number of leading bits that the members share: 0 … 32 for IPv4, 0 … 128 for IPv6.
     public let prefixLength: Int
 
     private let highMask: UInt64
     private let lowMask: UInt64
 
-    /// Makes the network of an address and a prefix length; `nil` if the length is out of range or the address has bits beyond it.
-    /// A network of IPv4-mapped addresses is that of the IPv4 addresses.
+    /// Makes a network from an address and a prefix length; `nil` if the length is out of range or the address has bits beyond it.
+    /// A network of IPv4-mapped addresses becomes one of IPv4 addresses.
     public init?(_ address: IPAddress, prefixLength: Int) {
         let isMapped = !address.isIPv4 && address.unmapped.isIPv4 && address.scope == 0 && prefixLength >= 96
         let prefixLength = isMapped ? prefixLength - 96 : prefixLength
@@ -28,7 +28,7 @@ public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
         self.prefixLength = prefixLength
     }
 
-    /// Reads `10.0.0.0/8`, `fc00::/7`, or one address without a length; `nil` for anything else, bits beyond the prefix included.
+    /// Reads `10.0.0.0/8`, `fc00::/7`, or one address without a length; `nil` for anything else, also for bits beyond the prefix.
     public init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(parts[0]) else { return nil }
@@ -42,7 +42,7 @@ public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
         self.init(address, prefixLength: length)
     }
 
-    /// The network in which an address lies that is written with a length, such as 10.0.0.0/8 of `10.0.0.1/8`; `nil` for anything else.
+    /// The network of an address that is written with a length, such as 10.0.0.0/8 for `10.0.0.1/8`; `nil` for anything else.
     init?(cutting text: some StringProtocol) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let address = IPAddress(parts[0]),
@@ -53,13 +53,13 @@ public struct IPNetwork: Hashable, Sendable, CustomStringConvertible {
         self.init(cut, prefixLength: zero.prefixLength)
     }
 
-    /// Whether the network holds an address. An IPv4-mapped address counts as the IPv4 address.
+    /// Whether the network contains an address. An IPv4-mapped address counts as the IPv4 address.
     public func contains(_ other: IPAddress) -> Bool {
         let other = other.unmapped
         return other.isIPv4 == address.isIPv4 && other.high & highMask == address.high
             && other.low & lowMask == address.low
     }
 
-    /// The network as it is written in configuration: `10.0.0.0/8`.
+    /// The network as written in configurations: `10.0.0.0/8`.
     public var description: String { "\(address)/\(prefixLength)" }
 }

@@ -1,36 +1,36 @@
 import Glibc
 
-/// Where a loop reads the time: monotonic for its timers, the wall clock for dates.
+/// The source of a loop's time: monotonic for its timers, the wall clock for dates.
 ///
-/// Called from the loop's thread, and from any other thread that asks; so it guards itself.
+/// Called from the loop's thread and from other threads, so it must guard itself.
 public protocol LoopClock: Sendable {
-    /// The present instant; never earlier than one answered before.
+    /// The current instant; never earlier than a previous one.
     func now() -> LoopInstant
 
-    /// The present wall clock time, which an administrator may set forward or back.
+    /// The current wall clock time, which an administrator may set forward or back.
     func wallNow() -> WallTime
 
-    /// Whether time passes by itself. A clock that stands still until it is moved wakes the loops that registered.
+    /// Whether time passes by itself. A manual clock must wake the registered loops when it is moved.
     var advancesByItself: Bool { get }
 
-    /// Called once by each loop that uses this clock, before it runs. The clock must not keep the loop alive.
+    /// Called once by each loop that uses this clock, before it runs. The clock must not retain the loop.
     func register(_ loop: EventLoop)
 }
 
 extension LoopClock {
-    /// A usual clock's time passes by itself.
+    /// By default, time passes by itself.
     public var advancesByItself: Bool { true }
 
-    /// A usual clock need not know its loops.
+    /// By default, the clock ignores its loops.
     public func register(_ loop: EventLoop) {}
 }
 
 /// The clocks of the operating system: `CLOCK_MONOTONIC` and `CLOCK_REALTIME`.
 public struct SystemLoopClock: LoopClock {
-    /// Makes the clock; all are the same.
+    /// Makes the clock; all instances are equal.
     public init() {}
 
-    /// Nanoseconds since the machine started, not counting the time it slept.
+    /// Nanoseconds since the machine started, without the time in sleep.
     public func now() -> LoopInstant {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)

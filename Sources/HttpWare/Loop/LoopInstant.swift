@@ -1,15 +1,15 @@
-/// A moment of a loop's clock, in nanoseconds since an origin that only that clock knows.
+/// A moment of a loop's clock, in nanoseconds since an origin that is specific to that clock.
 ///
-/// Instants of two clocks are not comparable. Arithmetic stops at the ends of the range instead of trapping, so that a
+/// Instants of different clocks are not comparable. Arithmetic saturates at the ends of the range instead of trapping, so that a
 /// deadline "for ever" can be written as a very long duration.
 public struct LoopInstant: Comparable, Hashable, Sendable {
     /// Nanoseconds since the clock's origin.
     public let nanoseconds: Int64
 
-    /// Makes the instant that lies that many nanoseconds after the clock's origin.
+    /// Makes the instant that many nanoseconds after the clock's origin.
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-    /// The latest instant, which never comes.
+    /// The latest instant, which is never reached.
     public static let distantFuture = LoopInstant(nanoseconds: .max)
 
     /// Orders two instants of one clock.
@@ -25,7 +25,7 @@ public struct LoopInstant: Comparable, Hashable, Sendable {
         instant.advanced(byNanoseconds: 0 &- Swift.max(duration.nanoseconds, -.max))
     }
 
-    /// How long after the right instant the left one comes; negative if it comes before.
+    /// The duration from the right instant to the left one; negative if the left one is earlier.
     public static func - (left: LoopInstant, right: LoopInstant) -> Duration {
         .nanoseconds(left.nanosecondsSince(right))
     }
@@ -33,7 +33,7 @@ public struct LoopInstant: Comparable, Hashable, Sendable {
     /// Moves an instant by a duration.
     public static func += (instant: inout LoopInstant, duration: Duration) { instant = instant + duration }
 
-    /// The instant that lies that many nanoseconds later: cheaper than a `Duration`, which counts in 128 bits.
+    /// The instant that many nanoseconds later: cheaper than a `Duration`, which counts in 128 bits.
     func advanced(byNanoseconds count: Int64) -> LoopInstant {
         let (sum, overflow) = nanoseconds.addingReportingOverflow(count)
         return LoopInstant(nanoseconds: overflow ? (count < 0 ? .min : .max) : sum)
@@ -47,7 +47,7 @@ public struct LoopInstant: Comparable, Hashable, Sendable {
 }
 
 extension Duration {
-    /// This duration in nanoseconds, cut to what 64 bits hold: ±292 years.
+    /// This duration in nanoseconds, clamped to 64 bits: ±292 years.
     public var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, tooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

@@ -1,27 +1,27 @@
-/// What a timer tells when its time has come.
+/// Receives a timer's event.
 public protocol LoopTimerHandler: AnyObject {
-    /// The timer is due. It is not set any more and may be set again. Called on the loop's thread.
+    /// The timer has fired. It is cleared, and may be set again. Called on the loop's thread.
     func timerFired(_ timer: LoopTimer)
 }
 
-/// A timer of one loop, set again and again without cost. Used on the loop's thread only.
+/// A timer of one loop that can be set repeatedly at no cost. Used on the loop's thread only.
 ///
-/// To set it later, or to clear it, is one store: it stays filed under the earlier time, and the loop files it anew when
-/// that comes. So a deadline that moves with every read costs nothing. Only setting it earlier moves it at once.
+/// Setting it later, or clearing it, only stores a value: the timer stays filed under the earlier time, and the loop files it again when
+/// that time comes. So a deadline that moves with every read costs nothing. Only setting it earlier moves it at once.
 ///
-/// The handler owns its timer and not the other way round. The reference back is `unowned`: a handler that goes takes its
-/// timer along, which then removes itself. Owners that close call `cancel()`.
+/// The handler owns its timer, not the reverse. The reference back is `unowned`: when a handler is freed, so is its
+/// timer, which then removes itself. Owners that close call `cancel()`.
 public final class LoopTimer: TimerHeapNode {
     /// The loop on whose thread the timer fires.
     public let loop: EventLoop
 
-    /// Who is told. Set by the owner after its own initialisation, once.
+    /// Receives the event. Set by the owner after its own initialisation, once.
     public unowned var handler: (any LoopTimerHandler)?
 
-    /// When the timer shall fire, in nanoseconds; `Int64.max` when it is not set. May be later than what it is filed under.
+    /// When the timer fires, in nanoseconds; `Int64.max` if it is not set. May be later than the time that it is filed under.
     private(set) var dueNanoseconds: Int64 = .max
 
-    /// The place in the loop's heap; -1 outside.
+    /// The index in the loop's heap; -1 outside.
     var heapIndex: Int32 = -1
 
     /// Whether the handler is a `ScheduledWork`, retained until it has fired or is cancelled.
@@ -33,7 +33,7 @@ public final class LoopTimer: TimerHeapNode {
         self.handler = handler
     }
 
-    /// Makes a timer that keeps its work alive until it has fired or is cancelled.
+    /// Makes a timer that retains its work until it has fired or is cancelled.
     fileprivate init(loop: EventLoop, owning work: ScheduledWork) {
         self.loop = loop
         handler = work
@@ -50,13 +50,13 @@ public final class LoopTimer: TimerHeapNode {
     /// Whether the timer is set.
     public var isSet: Bool { dueNanoseconds != .max }
 
-    /// When the timer fires; `nil` when it is not set.
+    /// When the timer fires; `nil` if it is not set.
     public var due: LoopInstant? { isSet ? LoopInstant(nanoseconds: dueNanoseconds) : nil }
 
-    /// Sets the timer to an instant, in place of what was set before. One that is past fires as soon as the loop is free.
+    /// Sets the timer to an instant, replacing the previous one. A past instant fires as soon as the loop is free.
     public func set(due: LoopInstant) { set(dueNanoseconds: due.nanoseconds) }
 
-    /// Sets the timer to fire after a duration, counted from the loop's present time.
+    /// Sets the timer to fire after a duration, counted from the loop's current time.
     public func set(after duration: Duration) {
         set(dueNanoseconds: loop.now.advanced(byNanoseconds: duration.nanoseconds).nanoseconds)
     }
@@ -66,7 +66,7 @@ public final class LoopTimer: TimerHeapNode {
         let before = dueNanoseconds
         dueNanoseconds = due
         if heapIndex >= 0 {
-            if due >= before { return }  // never filed later than it was due before
+            if due >= before { return }  // never filed later than its previous due time
             guard due < loop.timers.due(of: self) else { return }
             loop.timers.move(self, due: due)
         } else {
@@ -76,7 +76,7 @@ public final class LoopTimer: TimerHeapNode {
         loop.timersChanged()
     }
 
-    /// Clears the timer: it does not fire until it is set again. One store; it stays filed until its time comes.
+    /// Clears the timer: it does not fire until it is set again. This only stores a value; the timer stays filed until its time comes.
     public func clear() { dueNanoseconds = .max }
 
     /// Clears the timer and removes it from the loop: for an owner that closes.
@@ -86,7 +86,7 @@ public final class LoopTimer: TimerHeapNode {
         releaseHandler()
     }
 
-    /// Called by the loop when the time under which the timer is filed has come.
+    /// The time under which the timer is filed has come. Called by the loop.
     func reached(_ now: Int64) {
         if dueNanoseconds == .max {
             loop.timers.remove(self)
@@ -123,9 +123,9 @@ private final class ScheduledWork: LoopTimerHandler {
 }
 
 extension EventLoop {
-    /// Runs a closure once after a duration, unless the timer answered is cancelled. For rare uses: it allocates.
+    /// Runs a closure once after a duration, unless the returned timer is cancelled. For rare uses, because it allocates.
     ///
-    /// The timer need not be kept. Call it on the loop's thread.
+    /// The timer need not be kept. Call this on the loop's thread.
     @discardableResult
     public func schedule(after duration: Duration, _ body: @escaping () -> Void) -> LoopTimer {
         let work = ScheduledWork(body)

@@ -1,5 +1,5 @@
-/// What wants to be told when the loop has looked at everything that was ready.
+/// Receives an event after the loop has handled everything that was ready.
 public protocol LoopTurnHandler: AnyObject {
-    /// The events that were ready with the present one have been handled. Called on the loop's thread.
+    /// All events that were ready together have been handled. Called on the loop's thread.
     func turnEnded()
 }

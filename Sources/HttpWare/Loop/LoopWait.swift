@@ -1,6 +1,6 @@
-/// One value that a task waits for and that a callback brings, whichever comes first; a cancelled task does not wait on.
+/// One value that a task waits for and a callback provides, in either order; a cancelled task stops waiting.
 ///
-/// The first `resume` wins, the others do nothing. From any thread: the state is guarded by a lock.
+/// The first `resume` wins, others do nothing. Usable from any thread: a lock guards the state.
 public final class LoopWait<Value: Sendable>: Sendable {
     private enum State {
         case open
@@ -10,14 +10,14 @@ public final class LoopWait<Value: Sendable>: Sendable {
 
     private let state = ThreadLock(State.open)
 
-    /// Makes one that has no value yet.
+    /// Makes a wait without a value.
     public init() {}
 
-    /// Brings the value. From any thread. Answers whether it is the one that is waited for.
+    /// Provides the value. Safe to call from any thread. Returns whether it was the first value.
     @discardableResult
     public func resume(returning value: Value) -> Bool { end(.success(value)) }
 
-    /// Waits for the value. To be called once. Throws `CancellationError` as soon as the task is cancelled.
+    /// Waits for the value. Call this once. Throws `CancellationError` as soon as the task is cancelled.
     public func value() async throws(CancellationError) -> Value {
         let result = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -34,8 +34,8 @@ public final class LoopWait<Value: Sendable>: Sendable {
         return try result.get()
     }
 
-    /// Waits for the value, and no longer than the duration, on the loop of the calling task: then `late` is the value, for
-    /// whoever brings another one, too. Throws as `value()` does.
+    /// Waits for the value, at most for the duration, on the loop of the calling task. After that time, `late` is the value, and
+    /// later values are ignored. Throws like `value()`.
     public func value(within duration: Duration, else late: Value) async throws(CancellationError) -> Value {
         let deadline = LoopDeadline(after: duration) { self.resume(returning: late) }
         defer { deadline.cancel() }
@@ -60,8 +60,8 @@ public final class LoopWait<Value: Sendable>: Sendable {
     }
 }
 
-/// Does something on the loop of the present task when its time has come.
-// @unchecked Sendable: the timer is touched on the loop that made it only.
+/// Calls a closure on the current task's loop after a duration.
+// @unchecked Sendable: the timer is used only on the loop that made it.
 private final class LoopDeadline: @unchecked Sendable {
     private let loop: EventLoop?
     private var timer: LoopTimer?

@@ -2,23 +2,23 @@ import CLibevent
 import CSystemShims
 import Glibc
 
-/// Sockets that are told of behind others: those whose clients send a head in many pieces.
+/// Sockets with low priority: those of clients that send a head in many pieces.
 ///
-/// Each such piece costs as much as a request and brings nothing about. They are in an epoll instance of their own, which is one event
-/// among the loop's: a turn takes a few of them, then looks at all others again. (Priorities of libevent would have the loop ask again at
-/// each look for all that wait, for it watches by level.) On the loop's thread only.
+/// Each such piece costs as much as a request but completes nothing. These sockets have their own epoll instance, which is one event
+/// for the loop: a turn handles a few of them, then checks all other sockets again. (With libevent's priorities, the loop would query
+/// all waiting sockets at each check, because it is level-triggered.) On the loop's thread only.
 final class LowPrioritySockets {
     private let descriptor: Int32
     private var event: OpaquePointer?
-    /// Those that are told of in this turn, by `SocketEvents`; `nil` where one was taken away since.
+    /// The sockets to notify in this turn, as `SocketEvents`; `nil` for a socket that was removed since.
     private var ready: [UnsafeMutableRawPointer?] = Array(repeating: nil, count: LowPrioritySockets.mostPerTurn)
     private var count: Int32 = 0
     private var next = 0
 
-    /// How many are told of in a turn of the loop: some 0.3 ms at 10 µs each.
+    /// The maximum number of notified sockets per turn of the loop: about 0.3 ms at 10 µs each.
     private static let mostPerTurn = 32
 
-    /// `nil` where the system gives no descriptor.
+    /// `nil` if the system has no descriptor left.
     init?(_ loop: EventLoop) {
         descriptor = csystem_epoll()
         guard descriptor >= 0 else { return nil }
@@ -33,12 +33,12 @@ final class LowPrioritySockets {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Answers whether it is told of from now on.
+    /// Adds a socket. Returns whether it will be notified here.
     func add(_ socket: SocketEvents) -> Bool {
         csystem_epoll_add(descriptor, socket.descriptor, Unmanaged.passUnretained(socket).toOpaque()) == 0
     }
 
-    /// It is not told of any more, in this turn neither.
+    /// Removes a socket; it is not notified any more, even in this turn.
     func remove(_ socket: SocketEvents) {
         _ = csystem_epoll_remove(descriptor, socket.descriptor)
         let own = Unmanaged.passUnretained(socket).toOpaque()

@@ -2,12 +2,12 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Threads for what takes long and waits for nothing, such as the hash of a password: never a loop. How much may wait there is
-/// bounded.
+/// Threads for work that takes long but never waits, such as hashing a password, which must not run on a loop. The number of pending
+/// pieces is bounded.
 ///
-/// Shared by all loops, and used from any thread.
+/// Shared by all loops, and usable from any thread.
 public final class OffloadQueue: Sendable {
-    /// The queue of the process: half of the cores, at least one, so that loops go on; 64 pieces of work may wait.
+    /// The queue of the process: half of the cores, at least one, so that the loops keep running; 64 pieces of work may be pending.
     public static let shared = OffloadQueue(
         name: "httpware.offload", threads: Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) / 2, most: 64)
 
@@ -16,17 +16,17 @@ public final class OffloadQueue: Sendable {
     private let waiting = Atomic(0)
     private let turn = Atomic(0)
 
-    /// A queue of so many threads, at least one, that takes no more work while so many pieces wait or are done.
+    /// Makes a queue of this many threads, at least one. It refuses work while `most` pieces are waiting or running.
     public init(name: String, threads: Int, most: Int) {
         queues = (0..<max(1, threads)).map { DispatchQueue(label: "\(name).\($0)") }
         self.most = most
     }
 
-    /// How many pieces of work it took so far.
+    /// The number of pieces of work accepted so far.
     public var taken: Int { turn.load(ordering: .relaxed) }
 
-    /// Does the work on one of the threads and then calls `completion` there. Answers false, and does nothing, when too much
-    /// waits already.
+    /// Does the work on one of the threads and then calls `completion` there. Returns false and does nothing if too much
+    /// work is pending.
     public func submit<Value: Sendable>(
         _ work: @escaping @Sendable () -> Value, completion: @escaping @Sendable (Value) -> Void
     ) -> Bool {

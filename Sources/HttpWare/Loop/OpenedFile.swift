@@ -1,26 +1,26 @@
 import CSystemShims
 import Glibc
 
-/// A regular file that is open for reading, at any place and by several readers. The last reference closes it.
+/// A regular file that is open for reading, at any offset and by several readers. The last reference closes it.
 public final class OpenedFile: Sendable {
     let descriptor: Int32
-    /// What the file was when it was opened.
+    /// The file's status when it was opened.
     public let status: FileStatus
 
-    /// What came of reading without waiting.
+    /// The result of reading without waiting.
     public enum Reading: Sendable {
         /// At least one byte.
         case bytes([UInt8])
-        /// The file ends before that place.
+        /// The file ends before the offset.
         case end
-        /// The disk would have to be waited for, or the file system cannot tell.
+        /// The read would wait for the disk, or the file system cannot tell.
         case wouldWait
         /// The file cannot be read, with this `errno`.
         case failed(Int32)
     }
 
     private static let page = Int(sysconf(Int32(_SC_PAGESIZE)))
-    /// Where the system does not count pages, every so many of them are looked at.
+    /// If the system cannot count cached pages, one of this many pages is checked.
     private static let sampled = 16
 
     /// Takes over a descriptor.
@@ -31,15 +31,15 @@ public final class OpenedFile: Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// In bytes, when it was opened.
+    /// The size in bytes when it was opened.
     public var size: Int { Int(clamping: status.size) }
 
-    /// Reads at most so many bytes from that place on, as far as they are in memory.
+    /// Reads at most `count` bytes from the offset, as far as they are in memory.
     public func readCached(at offset: Int, atMost count: Int) -> Reading {
         read(count) { buffer, count in self.readCached(buffer, count, offset) }
     }
 
-    /// Reads at most so many bytes from that place on, and waits for the disk: not for loops.
+    /// Reads at most `count` bytes from the offset, and waits for the disk: not for use on loops.
     public func read(at offset: Int, atMost count: Int) -> Reading {
         var all: [UInt8] = []
         while all.count < count {
@@ -67,7 +67,7 @@ public final class OpenedFile: Sendable {
         return code == EAGAIN || code == EOPNOTSUPP || code == ENOSYS || code == EINVAL ? .wouldWait : .failed(code)
     }
 
-    /// A file system without a disk knows nothing of waiting.
+    /// A file system without a disk never waits.
     private func readCached(_ buffer: UnsafeMutableRawPointer?, _ count: Int, _ offset: Int) -> Int {
         let result = csystem_read_cached(descriptor, buffer, UInt(count), offset)
         guard result < 0, errno == EOPNOTSUPP else { return result }
@@ -76,11 +76,11 @@ public final class OpenedFile: Sendable {
         return result
     }
 
-    /// Whether that part of the file is in memory, so that to send it waits for no disk. False where nobody can tell.
+    /// Whether that part of the file is in memory, so that sending it does not wait for the disk. False if that is unknown.
     ///
-    /// The kernel counts the pages of files that the process owns or may write, from Linux 6.5 on, and with them those that are on their
-    /// way from the disk: so the last is read. Of other files the first byte of each 16th page is: what the kernel reads
-    /// ahead, and what it takes away, are mostly longer runs than that.
+    /// From Linux 6.5 on, the kernel counts the cached pages of files that the process owns or may write. The count includes pages that are
+    /// still being read from the disk, so the last page is read as a check. For other files, the first byte of each 16th page is read:
+    /// the kernel usually reads ahead, and evicts, longer ranges than that.
     public func isCached(_ range: Range<Int>) -> Bool {
         guard !range.isEmpty else { return true }
         let first = range.lowerBound / OpenedFile.page
@@ -97,11 +97,11 @@ public final class OpenedFile: Sendable {
     }
 }
 
-/// A part of a file on its way to a socket.
+/// A part of a file that is being sent to a socket.
 final class FileOnItsWay: UnseenBytes {
     private let file: OpenedFile
     private var left: Range<Int>
-    /// The socket took less than it was given: it takes no more now.
+    /// Whether the socket took less than it was given, and so takes no more now.
     private var isFull = false
 
     init(_ file: OpenedFile, _ range: Range<Int>) {
@@ -112,7 +112,7 @@ final class FileOnItsWay: UnseenBytes {
     var count: Int { left.count }
     var pipe: Pipe? { nil }
 
-    /// Fails where the file has become shorter: nothing may stand in for what is missing.
+    /// Fails if the file has become shorter: the missing bytes must not be replaced.
     func drain(to socket: Int32) -> Socket.Transfer {
         if isFull {
             isFull = false

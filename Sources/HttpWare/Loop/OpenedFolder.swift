@@ -1,35 +1,35 @@
 import CSystemShims
 import Glibc
 
-/// A folder that is open, and beneath which files are found: never outside of it, whatever the path and the links in it say.
+/// An open folder beneath which files are found, but never outside it, whatever the path and its links say.
 ///
-/// The kernel sees to that: openat2(2) with RESOLVE_BENEATH. Where it has no such call, a path is walked component by component, and
-/// links are followed here. A link that is absolute, or leads out of the folder, leads nowhere. What is not a regular file or a folder
-/// is not opened: to open a pipe or a device does something to it.
+/// The kernel ensures that: openat2(2) with RESOLVE_BENEATH. Without that call, a path is walked component by component, and
+/// links are followed here. An absolute link, or one that leads out of the folder, is treated as missing. Only regular files and folders
+/// are opened, because opening a pipe or a device has side effects.
 public final class OpenedFolder: Sendable {
     private let descriptor: Int32
-    /// What the folder was when it was opened.
+    /// The folder's status when it was opened.
     public let status: FileStatus
-    /// The kernel has no openat2.
+    /// Whether the kernel lacks openat2.
     private let isStepwise: Bool
 
-    /// What a path leads to.
+    /// The result of following a path.
     public enum Found: Sendable {
         case file(OpenedFile)
-        /// The file that is known already.
+        /// The file with the known status.
         case unchanged
         case folder(OpenedFolder)
-        /// Nothing, or nothing that may be opened.
+        /// The path leads to nothing, or to nothing that may be opened.
         case absent
-        /// Something that the process has no right to read.
+        /// The process has no permission to read it.
         case forbidden
-        /// The disk would have to be waited for.
+        /// The lookup would wait for the disk.
         case wouldWait
-        /// The system could not look, with this `errno`.
+        /// The lookup failed, with this `errno`.
         case failed(Int32)
     }
 
-    /// What the kernel knows, which is tried once.
+    /// The kernel's features, tested once.
     private static let kernel: (looksBeneath: Bool, looksWithoutWaiting: Bool) = {
         let root = open("/", folderFlags)
         guard root >= 0 else { return (false, false) }
@@ -45,12 +45,12 @@ public final class OpenedFolder: Sendable {
     private static let folderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK
     private static let lookFlags = csystem_path_only() | O_CLOEXEC
     private static let fileFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-    /// How often a look is repeated that a rename somewhere above interrupted.
+    /// How many times a lookup is repeated after a rename interrupted it.
     private static let mostTries = 16
-    /// As many links as Linux follows in one path.
+    /// The maximum number of links in one path, as in Linux.
     private static let mostLinks = 40
 
-    /// Opens a folder. Throws where there is none, or it may not be read.
+    /// Opens a folder. Throws if it does not exist or is not readable.
     public convenience init(path: String) throws(SystemError) {
         try self.init(path: path, isStepwise: !OpenedFolder.kernel.looksBeneath)
     }
@@ -78,8 +78,8 @@ public final class OpenedFolder: Sendable {
 
     // MARK: Finding
 
-    /// Finds what a relative path leads to, `.` for the folder itself. With `waits` it may wait for the disk: not on loops. A file that
-    /// is as `known` says is not opened.
+    /// Follows a relative path; `.` is the folder itself. With `waits` it may wait for the disk: not for use on loops. A file
+    /// whose status equals `known` is not opened.
     public func find(_ path: [UInt8], waits: Bool, known: FileStatus? = nil) -> Found {
         guard let first = path.first, first != 0x2f, !path.contains(0) else { return .absent }
         if isStepwise { return waits ? findStepwise(path, known) : .wouldWait }
@@ -90,7 +90,7 @@ public final class OpenedFolder: Sendable {
         return take(look, known) { self.openBeneath(path, $0, waits) }
     }
 
-    /// A descriptor, or the negative of an `errno`.
+    /// Opens a path; returns a descriptor, or the negative of an `errno`.
     private func openBeneath(_ path: [CChar], _ flags: Int32, _ waits: Bool) -> Int32 {
         var tries = 0
         while true {
@@ -111,7 +111,7 @@ public final class OpenedFolder: Sendable {
         }
     }
 
-    /// Opens what a descriptor names, if that is a file or a folder. `reopen` opens the same path again, with these flags.
+    /// Opens the file or folder that a descriptor names. `reopen` opens the same path again, with the given flags.
     private func take(_ look: Int32, _ known: FileStatus?, reopen: (Int32) -> Int32) -> Found {
         defer { Glibc.close(look) }
         var status = Glibc.stat()
@@ -121,7 +121,7 @@ public final class OpenedFolder: Sendable {
         if kind == S_IFREG, let known, known == FileStatus(status) { return .unchanged }
         let opened = reopen(kind == S_IFREG ? OpenedFolder.fileFlags : OpenedFolder.folderFlags)
         guard opened >= 0 else { return OpenedFolder.reason(-opened, false) }
-        // Another may be there by now; what matters is only what kind of thing was opened.
+        // Another file may be there by now; only the kind of the opened one matters.
         guard fstat(opened, &status) == 0, status.st_mode & S_IFMT == kind else {
             Glibc.close(opened)
             return .absent
@@ -133,14 +133,14 @@ public final class OpenedFolder: Sendable {
 
     // MARK: Without openat2
 
-    /// Walks the path. The folders on the way stay open, so that `..` leads to where the walk came from.
+    /// Walks the path. The folders on the way stay open, so that `..` leads back to the previous one.
     private func findStepwise(_ path: [UInt8], _ known: FileStatus?) -> Found {
         var folders: [Int32] = []
         defer { for folder in folders { Glibc.close(folder) } }
         var links = 0
-        // The components that are left, the next one last.
+        // The remaining components, the next one last.
         var left = Array(path.split(separator: 0x2f, omittingEmptySubsequences: true).map(Array.init).reversed())
-        // Behind a slash there has to be a folder.
+        // A trailing slash requires a folder.
         var needsFolder = path.last == 0x2f
         while let name = left.popLast() {
             if name == [0x2e] { continue }
@@ -186,7 +186,7 @@ public final class OpenedFolder: Sendable {
         }
     }
 
-    /// Where a link leads, from a descriptor that names it.
+    /// The target of a link, from a descriptor of the link.
     private static func target(of link: Int32) -> [UInt8]? {
         let target = [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
             count = buffer.withMemoryRebound(to: CChar.self) { text in
@@ -198,17 +198,17 @@ public final class OpenedFolder: Sendable {
 
     // MARK: Listing
 
-    /// What is in a folder.
+    /// An entry of a folder.
     public struct Entry: Sendable {
         public let name: [UInt8]
         public let isFolder: Bool
-        /// In bytes, and when it was written last; `nil` for a link, which may lead nowhere.
+        /// The size in bytes, and when it was last written; `nil` for a link, which may lead nowhere.
         public let size: Int64?
         public let modified: WallTime?
     }
 
-    /// The files, folders and links in the folder whose names are wanted, at most so many, and whether there are more; `nil` when it
-    /// cannot be read. In no order. Waits for the disk: not for loops.
+    /// The files, folders and links in the folder whose names pass `isWanted`, at most `most`, and whether there are more. `nil` if the
+    /// folder is not readable. Unordered. Waits for the disk: not for use on loops.
     public func entries(atMost most: Int, where isWanted: ([UInt8]) -> Bool) -> (entries: [Entry], isCut: Bool)? {
         let copy = openat(descriptor, ".", OpenedFolder.folderFlags)
         guard copy >= 0, let stream = fdopendir(copy) else {

@@ -1,22 +1,22 @@
 import Glibc
 
-/// Bytes in pages of their own, written once: the kernel sends them to a socket from where they are, without a copy. mmap(2),
+/// Bytes in separate pages, written once: the kernel sends them to a socket directly, without a copy. mmap(2),
 /// vmsplice(2).
 ///
-/// The pages are nobody else's, before and after: what the kernel still sends when the last reference goes, it keeps.
+/// The pages are never shared or reused. When the last reference is released, the kernel keeps the pages that it is still sending.
 ///
-/// Unchecked: whoever makes it writes it before anybody else has it; from then on it is only read, on any thread.
+/// Unchecked: the creator writes it before sharing it; from then on it is only read, on any thread.
 public final class PageMemory: @unchecked Sendable {
     private let base: UnsafeMutableRawPointer
     private var length: Int
-    /// How many bytes were written.
+    /// The number of bytes written.
     public private(set) var count = 0
 
     private static let page = Int(sysconf(Int32(_SC_PAGESIZE)))
-    /// Less than this is sent from the heap: more calls cost more than they save.
+    /// Shorter contents are sent from the heap: the additional calls cost more than they save.
     public static let least = 32 * 1024
 
-    /// Room for so many bytes, which take memory as they are written; `nil` when the system has none to give.
+    /// Makes room for this many bytes, which use memory as they are written; `nil` if the system has none.
     public init?(capacity: Int) {
         guard capacity > 0, capacity <= Int.max - PageMemory.page else { return nil }
         let length = (capacity + PageMemory.page - 1) / PageMemory.page * PageMemory.page
@@ -27,10 +27,10 @@ public final class PageMemory: @unchecked Sendable {
 
     deinit { PageArea.unmap(base, length) }
 
-    /// Bytes of memory that it takes, whole pages.
+    /// The memory use in bytes, in whole pages.
     public var size: Int { length }
 
-    /// Adds bytes behind those that were written. Answers false when there is no room for all of them.
+    /// Appends bytes. Returns false if there is not enough room.
     public func append(_ bytes: [UInt8]) -> Bool {
         guard bytes.count <= length - count else { return false }
         bytes.withUnsafeBytes { bytes in
@@ -40,7 +40,7 @@ public final class PageMemory: @unchecked Sendable {
         return true
     }
 
-    /// Gives back the room that nothing was written to.
+    /// Releases the unused room.
     public func trim() {
         let needed = max(1, (count + PageMemory.page - 1) / PageMemory.page) * PageMemory.page
         guard needed < length else { return }
@@ -48,7 +48,7 @@ public final class PageMemory: @unchecked Sendable {
         length = needed
     }
 
-    /// A copy of the bytes in that range, as far as they were written.
+    /// A copy of the written bytes in that range.
     public func bytes(_ range: Range<Int>) -> [UInt8] { Array(written(range)) }
 
     func written(_ range: Range<Int>) -> UnsafeRawBufferPointer {
@@ -57,24 +57,24 @@ public final class PageMemory: @unchecked Sendable {
     }
 }
 
-/// What goes to a socket without passing through this process: by a pipe, or from a file.
+/// Bytes that go to a socket without passing through this process: through a pipe, or from a file.
 protocol UnseenBytes: AnyObject {
-    /// How many bytes are left.
+    /// The number of bytes left.
     var count: Int { get }
-    /// Gives a socket what it takes.
+    /// Sends as much as the socket takes.
     func drain(to socket: Int32) -> Socket.Transfer
-    /// The pipe, to be used again when nothing is left; `nil` without one.
+    /// The pipe, for reuse when no bytes are left; `nil` without one.
     var pipe: Pipe? { get }
 }
 
-/// Some bytes of pages on their way.
+/// A range of memory pages that is being sent.
 final class PagesOnTheirWay: UnseenBytes {
     var pipe: Pipe? { through }
     private let through: Pipe
     private let memory: PageMemory
     private var left: Range<Int>
 
-    /// Through an empty pipe.
+    /// Sends through an empty pipe.
     init(_ memory: PageMemory, _ range: Range<Int>, through pipe: Pipe) {
         self.memory = memory
         through = pipe

@@ -1,21 +1,21 @@
 import CSystemShims
 import Glibc
 
-/// A pipe in the kernel: bytes go through it from one socket to another without being copied to us. splice(2).
+/// A pipe in the kernel: bytes move through it from one socket to another without a copy in this process. splice(2).
 ///
 /// Used on its loop's thread only. The last reference closes it.
 final class Pipe: UnseenBytes {
-    /// How many bytes are in it.
+    /// The number of bytes in the pipe.
     private(set) var count = 0
     private let readEnd: Int32
     private let writeEnd: Int32
 
-    /// How much it holds: as much as a read takes at most.
+    /// The capacity: the maximum of one read.
     static let size = 256 * 1024
-    /// A pipe that holds less costs more calls than it saves copies.
+    /// A smaller pipe would cost more calls than it saves copies.
     private static let leastSize = 64 * 1024
 
-    /// `nil` when the system has no descriptor, or no memory for pipes, to give.
+    /// `nil` if the system has no descriptor, or no memory for pipes, left.
     init?() {
         var ends: [Int32] = [-1, -1]
         let size = csystem_pipe(&ends, Int32(Pipe.size))
@@ -29,8 +29,8 @@ final class Pipe: UnseenBytes {
         if writeEnd >= 0 { Socket.close(writeEnd) }
     }
 
-    /// Takes what is there at a socket, at most so much. Only an empty pipe is filled: of a full one the system says what it
-    /// says of a socket without bytes.
+    /// Takes the available bytes of a socket, at most `most`. The pipe must be empty: for a full pipe the system reports the
+    /// same as for a socket without bytes.
     func fill(from socket: Int32, atMost most: Int) -> Socket.Transfer {
         let result = Pipe.move(from: socket, to: writeEnd, min(most, 1 << 30))
         if case .bytes(let moved) = result {
@@ -40,7 +40,7 @@ final class Pipe: UnseenBytes {
         return result
     }
 
-    /// Takes pages of memory that nobody changes any more, as many as it holds.
+    /// Takes memory pages that are not changed any more, as many as it can hold.
     func fill(from pages: UnsafeRawBufferPointer) -> Socket.Transfer {
         while true {
             let taken = csystem_splice_memory(writeEnd, pages.baseAddress, UInt(pages.count))
@@ -54,7 +54,7 @@ final class Pipe: UnseenBytes {
 
     var pipe: Pipe? { self }
 
-    /// Gives a socket what it takes.
+    /// Sends as much as the socket takes.
     func drain(to socket: Int32) -> Socket.Transfer {
         let result = Pipe.move(from: readEnd, to: socket, count)
         if case .bytes(let moved) = result { count -= moved }

@@ -1,7 +1,7 @@
 import CLibevent
 import Glibc
 
-/// Receives signals of the process on a loop, in place of their default action.
+/// Receives signals of the process on a loop, instead of their default action.
 ///
 /// One loop of a process at a time may receive signals (a limit of libevent). Used on that loop's thread only.
 public final class Signals {
@@ -9,7 +9,8 @@ public final class Signals {
     private let received: (Int32) -> Void
     private var events: [OpaquePointer] = []
 
-    /// Receives these signals, such as `SIGTERM`, until `close()` or until the last reference goes; the closure runs on the loop's thread.
+    /// Receives these signals, such as `SIGTERM`, until `close()` or the release of the last reference. The closure runs on the loop's
+    /// thread.
     ///
     /// Throws if a signal cannot be caught.
     public init(_ signals: [Int32], on loop: EventLoop, received: @escaping (Int32) -> Void) throws(SystemError) {
@@ -32,7 +33,7 @@ public final class Signals {
 
     deinit { close() }
 
-    /// Gives the signals back to their former actions.
+    /// Restores the former actions of the signals.
     public func close() {
         if events.isEmpty { return }
         loop.preconditionOwned()
@@ -49,6 +50,6 @@ public final class Signals {
 
 private func signalReceived(_ signal: Int32, _: Int16, _ argument: UnsafeMutableRawPointer?) {
     guard let argument else { return }
-    // Freed before the object goes, as in SocketEvents; the strong reference keeps it while the closure runs.
+    // The event is freed before the object, as in SocketEvents; the strong reference keeps the object alive while the closure runs.
     Unmanaged<Signals>.fromOpaque(argument).takeUnretainedValue().receive(signal)
 }

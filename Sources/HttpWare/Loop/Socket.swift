@@ -1,39 +1,39 @@
 import CSystemShims
 public import Glibc
 
-/// Calls on non-blocking sockets: each makes one system call where it can, repeats it after a signal, and names what came of it.
+/// Calls on non-blocking sockets: each makes one system call if possible, repeats it after a signal, and returns a typed result.
 public enum Socket {
-    /// What came of reading or writing.
+    /// The result of reading or writing.
     public enum Transfer: Equatable, Sendable {
-        /// That many bytes were moved: at least one, when at least one was asked for.
+        /// This many bytes were moved: at least one, if at least one was requested.
         case bytes(Int)
-        /// The peer sends no more. Only when reading.
+        /// The peer sends no more. Only for reading.
         case end
-        /// Nothing can be moved now; the loop tells when.
+        /// Nothing can be moved now; the loop reports when it can.
         case wouldBlock
         /// The connection failed, with this `errno`.
         case failed(Int32)
     }
 
-    /// What came of accepting.
+    /// The result of accepting.
     public enum Acceptance: Sendable {
-        /// A connection: its descriptor, and whom it comes from.
+        /// A connection: its descriptor, and its peer.
         case accepted(Int32, from: SocketAddress)
-        /// No connection waits.
+        /// No connection is waiting.
         case wouldBlock
-        /// The process (`EMFILE`) or the machine (`ENFILE`) has no descriptor left; the connection waits on.
+        /// The process (`EMFILE`) or the machine (`ENFILE`) has no descriptor left; the connection keeps waiting.
         case outOfDescriptors(Int32)
         /// The listener failed, with this `errno`.
         case failed(Int32)
     }
 
-    /// What came of connecting.
+    /// The result of connecting.
     public enum Connection: Equatable, Sendable {
-        /// The connection stands: a Unix socket, or the same host.
+        /// The connection is established: a Unix socket, or the same host.
         case connected(Int32)
-        /// The descriptor becomes writable when the connection stands or has failed; `pendingError` says which.
+        /// The descriptor becomes writable when the connection is established or has failed; `pendingError` tells which.
         case inProgress(Int32)
-        /// It failed at once, with this `errno`; nothing is left open.
+        /// It failed at once, with this `errno`; no descriptor is left open.
         case failed(Int32)
     }
 
@@ -41,9 +41,9 @@ public enum Socket {
 
     /// Makes a listener: non-blocking, closed on exec, with `setDelivery` for the connections it accepts.
     ///
-    /// Several listeners of one address share its connections if all ask for that (`SO_REUSEPORT`); IPv6 takes no IPv4.
-    /// For a Unix socket `mode` sets the permissions, and the file of a socket that nobody listens to is replaced; any other
-    /// file is left alone and refused with `EADDRINUSE`.
+    /// Several listeners of one address share its connections if all set `sharesPort` (`SO_REUSEPORT`); IPv6 sockets take no IPv4.
+    /// For a Unix socket `mode` sets the permissions, and the file of a socket without a listener is replaced; any other
+    /// file is kept and refused with `EADDRINUSE`.
     public static func listen(
         on address: SocketAddress, backlog: Int32 = 4096, sharesPort: Bool = true, mode: UInt32 = 0o660
     ) throws(SystemError) -> Int32 {
@@ -62,7 +62,7 @@ public enum Socket {
                     throw SystemError("bind", code: ENAMETOOLONG)
                 }
                 try removeStaleSocket(at: path, address)
-                // The file is made with no more than this mode, cut by the umask; then it gets all of it.
+                // The file is created with at most this mode, reduced by the umask; then it gets the full mode.
                 fchmod(descriptor, mode)
                 try bind(descriptor, to: address)
                 guard chmod(path, mode) == 0 else { throw SystemError("chmod") }
@@ -75,9 +75,9 @@ public enum Socket {
         }
     }
 
-    /// Throws `EADDRINUSE` where somebody listens on the address already, also one who shares its port (`SO_REUSEPORT`), with whom
-    /// `listen` would share it without a word. Says nothing of Unix sockets and of port 0, for which `listen` looks itself.
-    /// Connections that are still closing (TIME_WAIT) are nobody's.
+    /// Throws `EADDRINUSE` if a process already listens on the address, even with a shared port (`SO_REUSEPORT`), which
+    /// `listen` would silently join. Does not check Unix sockets and port 0, because `listen` does.
+    /// Connections that are still closing (TIME_WAIT) are ignored.
     public static func requireFree(_ address: SocketAddress) throws(SystemError) {
         guard case .ip(let ip, let port) = address, port != 0 else { return }
         let descriptor = socket(address.family, streamType, 0)
@@ -88,8 +88,8 @@ public enum Socket {
         try bind(descriptor, to: address)
     }
 
-    /// Makes a listener that another program made one like ours: non-blocking, closed on exec, with `setDelivery`. Answers its address.
-    /// Throws, and leaves it as it is, where it is no stream socket that listens.
+    /// Configures a listener that another program made: non-blocking, closed on exec, with `setDelivery`. Returns its address.
+    /// Throws, and leaves the descriptor unchanged, if it is not a listening stream socket.
     public static func adopt(listener descriptor: Int32) throws(SystemError) -> SocketAddress {
         guard try option(descriptor, SO_TYPE, "SO_TYPE") == Int32(SOCK_STREAM.rawValue),
             try option(descriptor, SO_ACCEPTCONN, "SO_ACCEPTCONN") != 0
@@ -110,7 +110,7 @@ public enum Socket {
         return copy
     }
 
-    /// Accepts one connection: non-blocking, closed on exec. Connections that failed while they waited are passed over.
+    /// Accepts one connection: non-blocking, closed on exec. Connections that failed while waiting are skipped.
     public static func accept(_ listener: Int32) -> Acceptance {
         var storage = sockaddr_storage()
         for _ in 0..<64 {
@@ -126,7 +126,7 @@ public enum Socket {
             case EAGAIN: return .wouldBlock
             case EMFILE, ENFILE: return .outOfDescriptors(errno)
             case EBADF, EFAULT, EINVAL, ENOTSOCK, EOPNOTSUPP, ENOBUFS, ENOMEM: return .failed(errno)
-            default: continue  // EINTR, ECONNABORTED, EPERM, and what accept(2) says to treat like EAGAIN by retrying
+            default: continue  // EINTR, ECONNABORTED, EPERM, and errors that accept(2) advises to retry
             }
         }
         return .wouldBlock
@@ -139,9 +139,9 @@ public enum Socket {
         if address.family != AF_UNIX { setDelivery(descriptor) }
         let result = address.withSystemAddress { Glibc.connect(descriptor, $0, $1) }
         if result == 0 { return .connected(descriptor) }
-        // After a signal the connect goes on by itself: EINTR is EINPROGRESS here.
+        // After a signal the connect continues by itself: EINTR means EINPROGRESS here.
         if errno == EINPROGRESS || errno == EINTR {
-            // Over the loopback it stands by now, and need not be waited for.
+            // Over the loopback it is already established.
             return peerAddress(descriptor) == nil ? .inProgress(descriptor) : .connected(descriptor)
         }
         let code = errno
@@ -149,7 +149,7 @@ public enum Socket {
         return .failed(code)
     }
 
-    /// The error that waits at a socket, taken from it; 0 for none. After a connect in progress: whether it stands.
+    /// Takes the pending error of a socket; 0 without one. After a connect in progress it shows whether that succeeded.
     public static func pendingError(_ descriptor: Int32) -> Int32 {
         var code: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
@@ -158,9 +158,9 @@ public enum Socket {
 
     // MARK: Moving bytes
 
-    // `recv` and `send`, not `read` and `write`: over the loopback they take 3.6 % less CPU time, as the kernel has less to look at.
+    // `recv` and `send`, not `read` and `write`: over the loopback they take 3.6 % less CPU time, because the kernel checks less.
 
-    /// Reads what is there, as much as the buffer holds.
+    /// Reads the available bytes, up to the size of the buffer.
     public static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
         while true {
             let count = csystem_receive(descriptor, buffer.baseAddress, UInt(buffer.count))
@@ -170,13 +170,13 @@ public enum Socket {
         }
     }
 
-    /// Whether the connection stands and the peer has sent nothing that was not read: one system call.
+    /// Whether the connection is open and has no unread bytes: one system call.
     public static func isQuiet(_ descriptor: Int32) -> Bool {
         var byte: UInt8 = 0
         return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
     }
 
-    /// Writes as much as there is room for.
+    /// Writes as much as the socket takes.
     @inline(__always)
     public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
         while true {
@@ -186,7 +186,7 @@ public enum Socket {
         }
     }
 
-    /// Writes several pieces in one call, at most 1024 of them, as much as there is room for.
+    /// Writes several pieces in one call, at most 1024 of them, as much as the socket takes.
     public static func write(_ descriptor: Int32, pieces: UnsafeBufferPointer<iovec>) -> Transfer {
         while true {
             let count = writev(descriptor, pieces.baseAddress, Int32(min(pieces.count, 1024)))
@@ -199,39 +199,39 @@ public enum Socket {
 
     // MARK: Ending
 
-    /// Two sockets of this process that are connected with each other; neither blocks. `nil` where no descriptor is left.
+    /// Two connected, non-blocking sockets of this process. `nil` if no descriptor is left.
     static func pair() -> (Int32, Int32)? {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         return socketpair(AF_UNIX, type, 0, &ends) == 0 ? (ends[0], ends[1]) : nil
     }
 
-    /// Tells the peer that nothing more comes; reading goes on.
+    /// Tells the peer that no more bytes follow; reading continues.
     public static func shutdownWriting(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Closes a descriptor. Its events must be gone: see `SocketEvents.close()`.
     public static func close(_ descriptor: Int32) {
-        // Not repeated after EINTR: on Linux the descriptor is closed then, and its number may be another's already.
+        // Not repeated after EINTR: on Linux the descriptor is then closed, and its number may already be in use again.
         _ = Glibc.close(descriptor)
     }
 
-    /// Closes a connection with a reset, so that the peer cannot take what was sent for complete.
+    /// Closes a connection with a reset, so that the peer cannot take the sent part for complete.
     public static func reset(_ descriptor: Int32) {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
         close(descriptor)
     }
 
-    // MARK: Asking and setting
+    // MARK: Querying and setting
 
-    /// How many descriptors the process may have (`ulimit -n`); `nil` where the system does not say.
+    /// The process's limit of descriptors (`ulimit -n`); `nil` if it is unknown.
     public static var mostDescriptors: Int? {
         var limit = rlimit()
         let code = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         return code == 0 ? Int(clamping: limit.rlim_cur) : nil
     }
 
-    /// The lowest number that the system would give to the next descriptor; `nil` if there is none left.
+    /// The number that the system would give to the next descriptor; `nil` if none is left.
     public static var lowestFreeDescriptor: Int32? {
         let descriptor = csystem_eventfd()
         guard descriptor >= 0 else { return nil }
@@ -239,8 +239,8 @@ public enum Socket {
         return descriptor
     }
 
-    /// Raises the process's own limit (`ulimit -Sn`) to what the system allows it (`ulimit -Hn`): each client and each connection to
-    /// an origin server takes a descriptor, and many systems start services with 1,024.
+    /// Raises the process's soft limit (`ulimit -Sn`) to its hard limit (`ulimit -Hn`): each client and each connection to
+    /// an origin server needs a descriptor, and many systems start services with 1,024.
     public static func raiseDescriptorLimit() {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -249,13 +249,13 @@ public enum Socket {
         _ = setrlimit(resource, &limit)
     }
 
-    /// As many descriptors as `reserveDescriptors` makes room for: half a MiB of the kernel's memory.
+    /// The size that `reserveDescriptors` makes room for: half a MiB of kernel memory.
     private static let reservedDescriptors = 65536
 
-    /// Makes room in the process's table of descriptors, as far as it may have them (`ulimit -n`).
+    /// Makes room in the process's table of descriptors, as far as its limit (`ulimit -n`) allows.
     ///
-    /// The system doubles the table when it is full. Where threads share it, whoever opens a descriptor meanwhile waits until
-    /// each processor has been seen elsewhere (`synchronize_rcu`): 11 to 16 ms for all loops at 2,048 descriptors of a busy machine.
+    /// The system doubles the table when it is full. If threads share it, opening a descriptor meanwhile waits until
+    /// each processor has passed a quiescent state (`synchronize_rcu`): 11 to 16 ms for all loops at 2,048 descriptors of a busy machine.
     public static func reserveDescriptors() {
         guard let mostDescriptors else { return }
         let descriptor = csystem_eventfd()
@@ -266,22 +266,22 @@ public enum Socket {
         close(descriptor)
     }
 
-    /// How many bytes that were never sent a connection keeps in the kernel, until its peer has shown that it takes them fast: what is
-    /// under way is not counted.
+    /// The maximum of unsent bytes that a connection keeps in the kernel, until its peer has shown that it reads fast. Bytes in flight
+    /// are not counted.
     ///
-    /// Without this bound each peer that hardly reads holds as much as its send buffer grows to (4 MiB, `net.ipv4.tcp_wmem`); some hundred
-    /// of them take what the system has for TCP (`net.ipv4.tcp_mem`), and from then on segments of all connections are dropped, and sent
-    /// again 200 ms later.
+    /// Without this limit, each slow peer would hold as much as its send buffer can grow to (4 MiB, `net.ipv4.tcp_wmem`). Some hundred
+    /// such peers use up the system's memory for TCP (`net.ipv4.tcp_mem`). From then on segments of all connections are dropped, and
+    /// sent again 200 ms later.
     static let mostUnsent: Int32 = 256 << 10
 
-    /// Sends small pieces at once, and keeps no more than `mostUnsent` of what a peer does not take. A connection accepted from our own
-    /// listeners inherits both.
+    /// Makes small pieces leave at once, and keeps at most `mostUnsent` unsent bytes. Connections accepted from our own
+    /// listeners inherit both.
     static func setDelivery(_ descriptor: Int32) {
         setDelivery(descriptor, TCP_NODELAY, 1)
         setDelivery(descriptor, TCP_NOTSENT_LOWAT, mostUnsent)
     }
 
-    /// Lets TCP ask a silent peer whether it is still there: after a minute, and gives it up after two. Sockets of other kinds ignore it.
+    /// Enables TCP keep-alive: a silent peer is probed after a minute, and given up after two. Other kinds of sockets ignore it.
     static func keepAlive(_ descriptor: Int32) {
         var on: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, socklen_t(MemoryLayout<Int32>.size))
@@ -290,7 +290,7 @@ public enum Socket {
         setDelivery(descriptor, TCP_KEEPCNT, 4)
     }
 
-    /// Lets a connection keep as much as its send buffer holds.
+    /// Allows a connection to keep as many unsent bytes as its send buffer holds.
     static func liftUnsentLimit(_ descriptor: Int32) { setDelivery(descriptor, TCP_NOTSENT_LOWAT, 0) }
 
     private static func setDelivery(_ descriptor: Int32, _ option: Int32, _ value: Int32) {
@@ -298,12 +298,12 @@ public enum Socket {
         setsockopt(descriptor, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 
-    /// The address of this end; `nil` if the descriptor is no socket of ours.
+    /// The address of this end; `nil` if the descriptor is not a supported socket.
     public static func localAddress(_ descriptor: Int32) -> SocketAddress? {
         address { getsockname(descriptor, $0, $1) }
     }
 
-    /// The address of the other end; `nil` if there is none.
+    /// The address of the other end; `nil` without one.
     public static func peerAddress(_ descriptor: Int32) -> SocketAddress? {
         address { getpeername(descriptor, $0, $1) }
     }

@@ -1,6 +1,6 @@
 package import Glibc
 
-/// Where a socket listens or connects to: an address and a port, or the path of a Unix socket.
+/// The address that a socket listens on or connects to: an IP address and a port, or the path of a Unix socket.
 public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
     /// An IP address and a TCP port.
     case ip(IPAddress, port: UInt16)
@@ -8,9 +8,9 @@ public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
     /// The path of a Unix socket; empty for the unnamed end of a connection.
     case unix(path: String)
 
-    /// Reads `192.0.2.1:80`, `[2001:db8::1]:80` or `unix:/run/app.sock`; `nil` for anything else. No name is resolved.
+    /// Reads `192.0.2.1:80`, `[2001:db8::1]:80` or `unix:/run/app.sock`; `nil` for anything else. Names are not resolved.
     ///
-    /// With a default port the port may be missing, and the brackets then too.
+    /// With a default port, the port may be missing, and then also the brackets.
     public init?(_ text: String, defaultPort: UInt16? = nil) {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
@@ -45,7 +45,7 @@ public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
         self = .ip(address, port: port)
     }
 
-    /// The longest path that a Unix socket may have, in bytes.
+    /// The maximum length of a Unix socket's path, in bytes.
     public static let longestPath = 107
 
     /// Any free port of 127.0.0.1.
@@ -61,26 +61,26 @@ public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
         if case .ip(_, let port) = self { port } else { nil }
     }
 
-    /// Whether only this host reaches it: a loopback address or a Unix socket.
+    /// Whether only this host can reach it: a loopback address or a Unix socket.
     public var isLoopback: Bool { address?.isLoopback ?? true }
 
-    /// Whether a gateway must not reach it for a stranger: see `IPAddress.isPrivate`; a Unix socket always.
+    /// Whether untrusted clients must not reach it through a gateway: see `IPAddress.isPrivate`; always true for a Unix socket.
     public var isPrivate: Bool { address?.isPrivate ?? true }
 
-    /// Whether the metadata service of a cloud listens there: see `IPAddress.isMetadata`.
+    /// Whether a cloud's metadata service has this address: see `IPAddress.isMetadata`.
     public var isMetadata: Bool { address?.isMetadata ?? false }
 
-    /// The same with an IPv4 address in place of an IPv4-mapped one, which a socket for both families reports.
+    /// The same with an IPv4-mapped address, as sockets for both families report it, replaced by the IPv4 address.
     public var unmapped: SocketAddress {
         if case .ip(let address, let port) = self { .ip(address.unmapped, port: port) } else { self }
     }
 
-    /// The same address with another port; a Unix socket stays as it is.
+    /// The same address with another port; a Unix socket is unchanged.
     public func with(port: UInt16) -> SocketAddress {
         if case .ip(let address, _) = self { .ip(address, port: port) } else { self }
     }
 
-    /// The address as `init(_:defaultPort:)` reads it.
+    /// The address in the form that `init(_:defaultPort:)` reads.
     public var description: String {
         switch self {
         case .ip(let address, let port): address.isIPv4 ? "\(address):\(port)" : "[\(address)]:\(port)"
@@ -98,7 +98,7 @@ public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Reads the system's structure; `nil` for a family that is none of ours, or a length that is too short.
+    /// Reads the system's structure; `nil` for an unsupported family, or if the length is too short.
     init?(_ pointer: UnsafeRawPointer, length: Int) {
         guard length >= MemoryLayout<sa_family_t>.size else { return nil }
         switch Int32(pointer.loadUnaligned(as: sa_family_t.self)) {
@@ -117,7 +117,7 @@ public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Lends the system's structure and its length for the time of a call.
+    /// Passes the system's structure and its length, valid during the call.
     package func withSystemAddress<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         var storage = sockaddr_storage()
         return withUnsafeMutableBytes(of: &storage) { bytes in
@@ -141,7 +141,7 @@ public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
             case .unix(let path):
                 bytes.storeBytes(of: sa_family_t(AF_UNIX), as: sa_family_t.self)
                 let room = UnsafeMutableRawBufferPointer(rebasing: bytes.dropFirst(SocketAddress.pathOffset))
-                // The zero after the path is there already; a longer path is cut, and refused where it is read or bound.
+                // The storage is zeroed, so the path is terminated; a longer path is cut, and refused where it is read or bound.
                 let path = path.utf8.prefix(SocketAddress.longestPath)
                 room.copyBytes(from: path)
                 length = SocketAddress.pathOffset + path.count + 1
@@ -150,7 +150,7 @@ public enum SocketAddress: Hashable, Sendable, CustomStringConvertible {
             return bytes.withMemoryRebound(to: sockaddr.self) { addresses in
                 addresses.baseAddress.map { body(UnsafePointer($0), socklen_t(length)) }
             }
-        }!  // sockaddr_storage is not empty, so the base address is there
+        }!  // sockaddr_storage is not empty, so it has a base address
     }
 
     private static let pathOffset = MemoryLayout<sa_family_t>.size

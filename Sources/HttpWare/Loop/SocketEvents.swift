@@ -1,42 +1,42 @@
 import CLibevent
 import Glibc
 
-/// What a socket tells. Both are called on the loop's thread; the handler is kept alive while a call lasts.
+/// Receives a socket's events. Both methods are called on the loop's thread; the handler is retained during a call.
 public protocol SocketEventHandler: AnyObject {
-    /// There is something to read: bytes, the end, an error, or a connection to accept.
+    /// The socket is readable: bytes, the end, an error, or a connection to accept.
     func socketReadable()
 
-    /// There is room to write, a connect has ended, or an error waits.
+    /// The socket is writable: there is room, a connect has ended, or an error is pending.
     func socketWritable()
 }
 
-/// A descriptor and its place in a loop: one persistent read event, made once, and a write event only while it is wanted.
+/// A descriptor and its events in a loop: one persistent read event, made once, and a write event only while it is needed.
 ///
-/// It owns the descriptor: `close()`, or the last reference going, removes the events and then closes it. Level-triggered.
+/// It owns the descriptor: `close()`, or releasing the last reference, removes the events and then closes it. Level-triggered.
 /// Used on the loop's thread only. The handler owns it and may close and release it within a call.
 public final class SocketEvents {
     /// The loop that watches the descriptor.
     public let loop: EventLoop
 
-    /// Who is told. Set by the owner before it enables anything; the owner outlives this object or closes it.
+    /// Receives the events. The owner sets it before enabling any event, and outlives this object or closes it.
     public unowned var handler: (any SocketEventHandler)?
 
-    /// The descriptor; -1 once it is closed or detached.
+    /// The descriptor; -1 after it was closed or detached.
     public private(set) var descriptor: Int32
 
-    /// Whether `socketReadable` is called.
+    /// Whether `socketReadable` is enabled.
     public private(set) var isReading = false
 
-    /// Whether `socketWritable` is called.
+    /// Whether `socketWritable` is enabled.
     public var isWriting: Bool { writeEvent != nil }
 
-    /// Whether `socketReadable` is called behind that of others.
+    /// Whether `socketReadable` is called after that of other sockets.
     public private(set) var isLowPriority = false
 
     private var readEvent: OpaquePointer?
     private var writeEvent: OpaquePointer?
 
-    /// Takes over a non-blocking descriptor. Nothing is watched yet.
+    /// Takes over a non-blocking descriptor. No event is enabled yet.
     public init(loop: EventLoop, descriptor: Int32, handler: (any SocketEventHandler)? = nil) {
         self.loop = loop
         self.descriptor = descriptor
@@ -45,9 +45,9 @@ public final class SocketEvents {
 
     deinit { close() }
 
-    /// Begins to tell when the descriptor is readable. Does nothing if it does already.
+    /// Enables `socketReadable`. Does nothing if it is already enabled.
     ///
-    /// Answers whether that worked; it fails only without memory or for a descriptor that cannot be polled, a file.
+    /// Returns whether that worked. It fails only if memory is exhausted, or for a descriptor that cannot be polled, such as a file.
     @discardableResult
     public func enableReading() -> Bool {
         if isReading { return true }
@@ -55,7 +55,7 @@ public final class SocketEvents {
         if isLowPriority {
             isReading = loop.lowPrioritySockets?.add(self) ?? false
             if isReading { return true }
-            // The system has no room for it there.
+            // The system has no room for it among the low-priority sockets.
             isLowPriority = false
         }
         if readEvent == nil {
@@ -68,14 +68,14 @@ public final class SocketEvents {
         return true
     }
 
-    /// Stops telling when the descriptor is readable: backpressure. The event stays made.
+    /// Disables `socketReadable`, for backpressure. The event itself is kept.
     public func disableReading() {
         guard isReading else { return }
         if isLowPriority { loop.lowPrioritySockets?.remove(self) } else if let readEvent { event_del(readEvent) }
         isReading = false
     }
 
-    /// Lets others be told first of what there is to read, or ends that. For what comes in many small pieces; it changes nothing where
+    /// Gives the socket's input low priority, or ends that. For input in many small pieces; it has no effect if
     /// the system has no room for it.
     public func setLowPriority(_ isLowPriority: Bool) {
         guard isLowPriority != self.isLowPriority, descriptor >= 0, !isLowPriority || loop.lowPrioritySockets != nil
@@ -86,7 +86,7 @@ public final class SocketEvents {
         if wasReading { enableReading() }
     }
 
-    /// Begins to tell, again and again, when the descriptor is writable. Answers whether that worked.
+    /// Enables `socketWritable`, which is called repeatedly while the descriptor is writable. Returns whether that worked.
     @discardableResult
     public func enableWriting() -> Bool {
         if writeEvent != nil { return true }
@@ -103,20 +103,20 @@ public final class SocketEvents {
         return true
     }
 
-    /// Stops telling when the descriptor is writable, and gives the event back.
+    /// Disables `socketWritable`, and frees the event.
     public func disableWriting() {
         guard let writeEvent else { return }
         event_free(writeEvent)
         self.writeEvent = nil
     }
 
-    /// Removes the events, then closes the descriptor. More than once does no harm.
+    /// Removes the events, then closes the descriptor. Further calls do nothing.
     public func close() {
         let descriptor = detach()
         if descriptor >= 0 { Socket.close(descriptor) }
     }
 
-    /// Removes the events and gives the descriptor up to the caller; -1 if it is closed.
+    /// Removes the events and hands the descriptor over to the caller; -1 if it is closed.
     public func detach() -> Int32 {
         let descriptor = self.descriptor
         guard descriptor >= 0 else { return -1 }
@@ -132,8 +132,8 @@ public final class SocketEvents {
     }
 }
 
-// The events are freed before their SocketEvents goes, also those that wait for their turn, so the argument is alive on entry.
-// During the call it may go; what is used after the call is only the handler's strong reference and the loop, which runs.
+// The events are freed before their SocketEvents, including pending ones, so the argument is alive on entry.
+// During the call it may be freed; after the call only the handler's strong reference and the running loop are used.
 
 func socketReadable(_: Int32, _: Int16, _ argument: UnsafeMutableRawPointer?) {
     tell(argument) { $0.socketReadable() }

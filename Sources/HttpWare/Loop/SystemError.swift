@@ -1,6 +1,6 @@
 import Glibc
 
-/// A system call that failed, and why.
+/// A failed system call and its error.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The call, such as `bind`.
     public let call: String
@@ -14,7 +14,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         self.code = code
     }
 
-    /// Makes an error of the call that has just failed, with the thread's present `errno`.
+    /// Makes an error of the call that has just failed, with the thread's current `errno`.
     public init(_ call: String) { self.init(call, code: errno) }
 
     /// Whether the process or the machine has no descriptor left (`EMFILE`, `ENFILE`).

@@ -2,22 +2,22 @@ public import Glibc
 
 /// A value that threads share, behind a `pthread` mutex.
 ///
-/// Mostly that is a `Mutex`. Where work goes from thread to thread, and in the client, the thread sanitizer must see
-/// the order: it knows the mutexes of `pthread`, while Swift's (6.3, Linux) look to it like no lock at all, so that it would
-/// report whatever is handed over.
+/// Usually a `Mutex` is enough. Where work passes from thread to thread, and in the client, the thread sanitizer must see
+/// the order. It knows `pthread` mutexes, but does not recognise Swift's (6.3, Linux) as locks, so it would
+/// report everything that is handed over.
 ///
-/// Inlined where it is used, which makes it for the type of the value there: it stands in every look-up of a store.
-// @unchecked Sendable: what the storage holds is touched only between lock and unlock of the mutex that it holds, too.
+/// Inlined, so that it is specialised for the value's type: every lookup of a store uses it.
+// @unchecked Sendable: the storage is used only between lock and unlock of the mutex that it contains.
 public struct ThreadLock<Value>: @unchecked Sendable {
     @usableFromInline let storage: LockedStorage<Value>
 
-    /// Puts a value behind a lock.
+    /// Stores a value behind a lock.
     @inlinable public init(_ value: sending Value) {
         let value = value
         storage = LockedElement.make(1) { value }
     }
 
-    /// Lends the value. The closure is short, and takes no other lock.
+    /// Passes the value. The closure must be short, and take no other lock.
     @inlinable public func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
@@ -26,21 +26,21 @@ public struct ThreadLock<Value>: @unchecked Sendable {
     }
 }
 
-/// Values that threads share, each behind a lock of its own, so that they seldom wait for each other: what there is by key is spread
-/// over them.
+/// Values that threads share, each behind its own lock, so that threads rarely wait for each other: data is distributed over them
+/// by key.
 ///
-/// Like so many `ThreadLock`s, but to reach one of them counts no reference to it, which all threads would do at the same place.
-// @unchecked Sendable: each value is touched only between lock and unlock of the mutex beside it, which stands in the same storage. Of
-// the storage itself nothing changes after `init`, and it outlives the unlocking.
+/// Equivalent to several `ThreadLock`s, but reaching one counts no reference, which all threads would do in the same place.
+// @unchecked Sendable: each value is used only between lock and unlock of its own mutex, which is in the same storage.
+// The storage itself does not change after `init`, and it outlives the unlocking.
 public struct ThreadLocks<Value>: @unchecked Sendable {
     @usableFromInline let storage: LockedStorage<Value>
 
-    /// Puts `count` values behind locks, at least one.
+    /// Stores `count` values behind locks, at least one.
     public init(_ count: Int, _ value: () -> Value) { storage = LockedElement.make(max(1, count), value) }
 
     public var count: Int { storage.header }
 
-    /// Lends the value of a place, which is taken modulo their number. The closure is short, and takes no other lock.
+    /// Passes the value at a place, taken modulo the count. The closure must be short, and take no other lock.
     @inlinable public func withLock<Result, Failure: Error>(
         of place: Int, _ body: (inout Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
@@ -52,12 +52,12 @@ public struct ThreadLocks<Value>: @unchecked Sendable {
     }
 }
 
-/// How many there are, and behind that the values with their mutexes, which must not move.
+/// The count, followed by the values with their mutexes, which must not move.
 @usableFromInline typealias LockedStorage<Value> = ManagedBuffer<Int, LockedElement<Value>>
 
 @usableFromInline
 struct LockedElement<Value> {
-    /// Stands first, for it is reached by the element's address: threads that wait for it do not have the element.
+    /// Comes first, because it is reached by the element's address: waiting threads do not hold the element.
     private var mutex = pthread_mutex_t()
     @usableFromInline var value: Value
 
@@ -79,7 +79,7 @@ struct LockedElement<Value> {
         UnsafeMutableRawPointer(element).assumingMemoryBound(to: pthread_mutex_t.self)
     }
 
-    /// Whoever calls it keeps the storage alive until it answers, whoever lets go of it meanwhile.
+    /// Callers retain the storage until this returns, even if other references are released meanwhile.
     @inlinable static func withLock<Result, Failure: Error>(
         _ element: UnsafeMutablePointer<Self>, _ body: (inout Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {

@@ -1,12 +1,12 @@
-/// A member of a `TimerHeap`, which knows its own place there.
+/// A member of a `TimerHeap`, which stores its own place in it.
 protocol TimerHeapNode: AnyObject {
-    /// The place in the heap, kept by the heap; -1 outside.
+    /// The index in the heap, set by the heap; -1 outside.
     var heapIndex: Int32 { get set }
 }
 
-/// A four-ary heap of nodes by due time, in which each node knows its place, so that moving or removing one is O(log n).
+/// A four-ary heap of nodes by due time. Each node knows its index, so that moving or removing one is O(log n).
 ///
-/// It does not retain its nodes: a node removes itself before it goes.
+/// It does not retain its nodes: a node must remove itself before it is freed.
 struct TimerHeap<Node: TimerHeapNode> {
     private struct Entry {
         var due: Int64
@@ -15,26 +15,26 @@ struct TimerHeap<Node: TimerHeapNode> {
 
     private var entries: [Entry] = []
 
-    /// How many nodes are in the heap.
+    /// The number of nodes in the heap.
     var count: Int { entries.count }
 
-    /// The earliest due time in nanoseconds; `Int64.max` when empty.
+    /// The earliest due time in nanoseconds; `Int64.max` if the heap is empty.
     var earliestDue: Int64 { entries.isEmpty ? .max : entries[0].due }
 
-    /// The node that is due first; any of them, if several are due at once.
+    /// The node with the earliest due time; any of them if several are equal.
     var first: Node? { entries.first?.node.takeUnretainedValue() }
 
-    /// The due time under which a member is filed.
+    /// The due time under which a node is filed.
     func due(of node: Node) -> Int64 { entries[Int(node.heapIndex)].due }
 
-    /// Inserts a node that is in no heap.
+    /// Inserts a node that is not in a heap.
     mutating func insert(_ node: Node, due: Int64) {
         precondition(node.heapIndex < 0, "the node is in a heap already")
         entries.append(Entry(due: due, node: .passUnretained(node)))
         siftUp(from: entries.count - 1)
     }
 
-    /// Files a member under another due time.
+    /// Files a node under another due time.
     mutating func move(_ node: Node, due: Int64) {
         let index = Int(node.heapIndex)
         let before = entries[index].due
@@ -42,7 +42,7 @@ struct TimerHeap<Node: TimerHeapNode> {
         if due < before { siftUp(from: index) } else { siftDown(from: index) }
     }
 
-    /// Removes a member.
+    /// Removes a node.
     mutating func remove(_ node: Node) {
         let index = Int(node.heapIndex)
         node.heapIndex = -1

@@ -3,7 +3,7 @@ public struct WallTime: Comparable, Hashable, Sendable {
     /// Whole seconds since 1970; negative before.
     public var seconds: Int64
 
-    /// What remains of the second, 0 …< 1,000,000,000.
+    /// The rest of the second, 0 …< 1,000,000,000.
     public var nanoseconds: Int32
 
     /// Makes a time from whole seconds and the remaining nanoseconds, 0 …< 1,000,000,000.
@@ -12,7 +12,7 @@ public struct WallTime: Comparable, Hashable, Sendable {
         self.nanoseconds = nanoseconds
     }
 
-    /// Nanoseconds since 1970, cut to what 64 bits hold: the years 1678 to 2262.
+    /// Nanoseconds since 1970, clamped to 64 bits: the years 1678 to 2262.
     public var sinceEpoch: Int64 {
         let (product, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, overflow) = product.addingReportingOverflow(Int64(nanoseconds))
@@ -24,7 +24,7 @@ public struct WallTime: Comparable, Hashable, Sendable {
         (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
     }
 
-    /// How much later the first is than the second.
+    /// The duration from the second time to the first.
     public static func - (left: WallTime, right: WallTime) -> Duration {
         .seconds(left.seconds - right.seconds) + .nanoseconds(Int64(left.nanoseconds) - Int64(right.nanoseconds))
     }

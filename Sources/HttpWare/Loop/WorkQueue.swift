@@ -1,6 +1,6 @@
 /// A piece of work that waits for its loop.
-// @unchecked Sendable: a job may cross threads by its nature; a body comes from another thread only as a @Sendable closure
-// (EventLoop.execute), and one that is not stays in the queue of the thread that put it there (EventLoop.later).
+// @unchecked Sendable: a job may cross threads by its nature. A body comes from another thread only as a @Sendable closure
+// (EventLoop.execute); any other body stays in the queue of the thread that added it (EventLoop.later).
 enum LoopWork: @unchecked Sendable {
     /// A part of a Swift task, up to its next suspension.
     case job(UnownedJob)
@@ -9,12 +9,12 @@ enum LoopWork: @unchecked Sendable {
     case body(() -> Void)
 }
 
-/// A queue over a ring that grows as needed and gives nothing back: first in, first out, no allocation once it is large enough.
+/// A ring-buffer queue that grows as needed and never shrinks: first in, first out, without allocation once it is large enough.
 struct WorkQueue {
     private var slots: [LoopWork?]
     private var head = 0
 
-    /// How many pieces wait.
+    /// The number of pending pieces.
     private(set) var count = 0
 
     /// Makes an empty queue with room for `capacity` pieces, a power of two.
@@ -23,7 +23,7 @@ struct WorkQueue {
         slots = Array(repeating: nil, count: capacity)
     }
 
-    /// Whether nothing waits.
+    /// Whether no work is pending.
     var isEmpty: Bool { count == 0 }
 
     /// Appends a piece at the end.
@@ -33,7 +33,7 @@ struct WorkQueue {
         count &+= 1
     }
 
-    /// Takes the first piece; `nil` when nothing waits.
+    /// Takes the first piece; `nil` if none is pending.
     mutating func popFirst() -> LoopWork? {
         guard count > 0 else { return nil }
         let work = slots[head].take()

@@ -1,9 +1,9 @@
-/// The options of an `if`, which decides whether an entry of a chain runs: a match, as a route has one. On postwares it may ask for
-/// parts of the response, too.
+/// The options of an `if`, which decides whether an entry of a chain runs: a match, as in a route. On postwares it may also
+/// test the response.
 ///
-/// `Condition` in room Chain decides it for an exchange.
+/// `Condition` in the room Chain evaluates it for an exchange.
 public struct ConditionOptions: Sendable, Hashable {
-    /// The conditions. On middlewares they judge the request as it is at this place; on postwares, the request as received.
+    /// The conditions. On middlewares they test the request as it is at this place; on postwares, the request as received.
     public var request = RequestMatch()
 
     /// Statuses of responses, on postwares only; `nil` matches all.
@@ -24,10 +24,10 @@ public struct ConditionOptions: Sendable, Hashable {
         set { request.response.headers = newValue }
     }
 
-    /// A condition that is always met.
+    /// Makes a condition that is always met.
     public init() {}
 
-    /// Reads the keys. On a middleware, those of the response are refused.
+    /// Reads the keys. On a middleware, the keys of the response are refused.
     public init(options: inout OptionsReader, isPostware: Bool) {
         request.read(&options, for: isPostware ? .postware : .middleware)
     }

@@ -1,18 +1,18 @@
-/// A pattern of hosts: `example.com`, `*.example.com` (one or more labels before it, not `example.com` itself), `[::1]`;
-/// with `:8443` behind it, of that port only.
+/// A pattern of hosts: `example.com`, `*.example.com` (one or more labels before it, not `example.com` itself), `[::1]`.
+/// With `:8443` after it, it matches only that port.
 ///
-/// Letter case and one trailing dot count for nothing. Matching allocates nothing.
+/// Letter case and one trailing dot are ignored. Matching allocates nothing.
 public struct HostPattern: Sendable, Hashable {
-    /// As it was written.
+    /// The pattern as written.
     public let source: String
-    /// In lower case without a trailing dot; for a wildcard, what follows `*`, with its dot.
+    /// The name in lower case without a trailing dot; for a wildcard, the part after `*`, with its dot.
     public let name: [UInt8]
-    /// Begins with `*.`.
+    /// Whether the pattern begins with `*.`.
     public let isWildcard: Bool
-    /// `nil`: any port.
+    /// The port; `nil` matches any.
     public let port: Int?
 
-    /// Whether a host matches: without its port, which stands beside it; `nil` where it is not known.
+    /// Whether a host matches. Its port is passed separately; `nil` if it is unknown.
     public func matches(_ host: Span<UInt8>, port: Int?) -> Bool {
         if let wanted = self.port, wanted != port { return false }
         var count = host.count
@@ -27,7 +27,7 @@ public struct HostPattern: Sendable, Hashable {
         return true
     }
 
-    /// Whether a host matches, by its bytes.
+    /// Whether a host, as bytes, matches.
     public func matches(_ host: UnsafeRawBufferPointer, port: Int?) -> Bool {
         matches(Span(_unsafeBytes: host), port: port)
     }
@@ -62,14 +62,14 @@ extension HostPattern: OptionValue {
             isAddress || !inner.split(separator: ".", omittingEmptySubsequences: false).contains("")
         else { throw OptionMistake(hint) }
         source = optionText
-        // As requests name it.
+        // In the form in which requests name it.
         name = Array((isAddress ? Authority.oneForm(String(host)) : String(host)).utf8)
         self.port = port
     }
 }
 
 extension Substring {
-    /// Where the text behind the first occurrence of the separator begins.
+    /// The place after the first occurrence of the separator.
     fileprivate func range(after separator: String) -> Index? {
         ranges(of: separator).first?.upperBound
     }

@@ -1,10 +1,10 @@
 /// A pattern of normalised paths: `/exact`, `/prefix/**`, `/users/{id}` (one segment, captured), `*` inside a segment.
 ///
-/// `/prefix/**` matches `/prefix` and everything below it. A segment that is `*` or a capture is never empty; a `*` beside
-/// other text stands for any number of bytes, none too. The pattern itself is normalised like a path when it is read, so
+/// `/prefix/**` matches `/prefix` and everything below it. A segment that is `*` or a capture is never empty; a `*` next to
+/// other text matches any number of bytes, including none. The pattern itself is normalised like a path when it is read, so
 /// `/%7euser` means `/~user`. Matching allocates nothing, and its time is linear in the path.
 public struct PathPattern: Sendable, Hashable {
-    /// What one segment of the path has to be.
+    /// The condition for one segment of the path.
     public enum Segment: Sendable, Hashable {
         case text([UInt8])
         /// Text with `*` in it.
@@ -12,38 +12,38 @@ public struct PathPattern: Sendable, Hashable {
         case capture
     }
 
-    /// As it was written.
+    /// The pattern as written.
     public let source: String
     /// The names of the captured segments, in order.
     public let captures: [String]
-    /// From the front; without the `**` at the end.
+    /// The segments from the front, without the `**` at the end.
     public let segments: [Segment]
-    /// Ends with `/**`.
+    /// Whether the pattern ends with `/**`.
     public let isPrefix: Bool
 
-    /// Whether the path, which begins with `/` and has no query, matches.
+    /// Whether the path matches; it begins with `/` and has no query.
     public func matches(_ path: Span<UInt8>) -> Bool {
         walk(path) { _ in }
     }
 
-    /// Whether the path matches, by its bytes.
+    /// Whether the path, as bytes, matches.
     public func matches(_ path: UnsafeRawBufferPointer) -> Bool {
         matches(Span(_unsafeBytes: path))
     }
 
-    /// The places of the captured segments, in the order of `captures`; `nil` where the path does not match.
+    /// The ranges of the captured segments, in the order of `captures`; `nil` if the path does not match.
     public func captured(in path: Span<UInt8>) -> [Range<Int>]? {
         var ranges: [Range<Int>] = []
         ranges.reserveCapacity(captures.count)
         return walk(path) { ranges.append($0) } ? ranges : nil
     }
 
-    /// The places of the captured segments, by the bytes of the path.
+    /// The ranges of the captured segments of a path as bytes.
     public func captured(in path: UnsafeRawBufferPointer) -> [Range<Int>]? {
         captured(in: Span(_unsafeBytes: path))
     }
 
-    /// Whether this pattern surely matches each path that the other one matches.
+    /// Whether this pattern certainly matches every path that the other one matches.
     public func covers(_ narrow: PathPattern) -> Bool {
         guard
             isPrefix
@@ -83,8 +83,8 @@ public struct PathPattern: Sendable, Hashable {
         return start == path.count || (isPrefix && path[start] == slash)
     }
 
-    /// Whether a segment of the path, from `start` to `end`, is what text with `*` in it stands for. Goes back to the last `*`
-    /// only: at most pattern × segment steps.
+    /// Whether a segment of the path, from `start` to `end`, matches text with `*`. It backtracks only to the last `*`:
+    /// at most pattern × segment steps.
     static func glob(_ glob: [UInt8], _ path: RawSpan, _ start: Int, _ end: Int) -> Bool {
         let star = UInt8(ascii: "*")
         var at = 0
@@ -111,7 +111,7 @@ public struct PathPattern: Sendable, Hashable {
 }
 
 extension PathPattern.Segment {
-    /// Whether this is the segment of a path, without slashes.
+    /// Whether a segment of a path, without slashes, matches.
     public func matches(_ segment: [UInt8]) -> Bool {
         switch self {
         case .text(let text): text == segment
@@ -169,7 +169,7 @@ extension PathPattern: OptionValue {
             && text.utf8.allSatisfy { $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") || $0.isAlphanumeric }
     }
 
-    /// Percent-encodings in upper case, unreserved characters decoded (RFC 3986 §6.2.2), what a path cannot hold encoded.
+    /// The text with percent-encodings in upper case, unreserved characters decoded (RFC 3986 §6.2.2), and invalid characters encoded.
     private static func normalised(_ part: Substring) throws(OptionMistake) -> [UInt8] {
         var result: [UInt8] = []
         var rest = Array(part.utf8)[...]

@@ -1,51 +1,51 @@
 import CPcre2
 import Synchronization
 
-/// A regular expression (PCRE2), compiled when the configuration is loaded and bounded when it runs.
+/// A regular expression (PCRE2), compiled when the configuration is loaded, with limits for its execution.
 ///
 /// It matches bytes, anywhere in the subject unless it is anchored; `$` is the very end. The work of a match is limited, so
-/// that no subject can hold a loop: past the limit the match throws, and the one who asked fails as it would for an error.
+/// that no subject can block a loop: beyond the limit the match throws, and the caller must fail as for any error.
 /// Several loops may use one pattern at once.
 ///
-/// `@unchecked Sendable`: the compiled code never changes after `init`, and what a match writes to is lent to one at a time.
+/// `@unchecked Sendable`: the compiled code never changes after `init`, and each workspace is used by one match at a time.
 public final class Pattern: @unchecked Sendable {
-    /// As it was written.
+    /// The expression as written.
     public let source: String
-    /// How many groups capture.
+    /// The number of capturing groups.
     public let groupCount: Int
     private let limits: Limits
     private let style: Style
     private let code: OpaquePointer
     private let spares = Mutex<[Workspace]>([])
 
-    /// A limit was reached: neither a match nor the absence of one is known.
+    /// A limit was reached: it is unknown whether the subject matches.
     public struct LimitReached: Error, Sendable, Equatable {
         /// Makes the error.
         public init() {}
     }
 
-    /// How a pattern reads its source and its subject.
+    /// Options of a pattern.
     public struct Style: OptionSet, Sendable, Hashable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// Letters of ASCII match in either case.
+        /// ASCII letters match in either case.
         public static let ignoresCase = Style(rawValue: 1)
-        /// `^` and `$` match at each line too.
+        /// `^` and `$` also match at each line.
         public static let byLine = Style(rawValue: 2)
-        /// `.` matches the end of a line too.
+        /// `.` also matches the end of a line.
         public static let dotMatchesAll = Style(rawValue: 4)
         /// Only the whole subject matches.
         public static let whole = Style(rawValue: 8)
     }
 
-    /// What a match may cost.
+    /// The limits of a match.
     public struct Limits: Sendable, Hashable {
-        /// The longest subject, in bytes.
+        /// The maximum length of a subject, in bytes.
         public var subject: Int
-        /// The longest time of one match.
+        /// The maximum time of one match.
         public var time: Duration
-        /// How many places to start from are tried between two looks at the clock, at most.
+        /// The maximum number of start positions tried between two checks of the clock.
         public var step: Int
 
         /// Makes limits.
@@ -55,19 +55,19 @@ public final class Pattern: @unchecked Sendable {
             self.step = max(step, 1)
         }
 
-        /// For a match on a loop that carries requests.
+        /// For a match on a loop that serves requests.
         public static let loop = Limits(subject: 1 << 20, time: .milliseconds(20), step: 32)
     }
 
-    /// The source is not a regular expression.
+    /// The source is not a valid regular expression.
     public struct Malformed: Error, Sendable, Equatable {
-        /// What is wrong, in PCRE2's words.
+        /// The error in PCRE2's words.
         public let message: String
-        /// Where, in bytes of the source.
+        /// The place of the error, in bytes of the source.
         public let offset: Int
     }
 
-    /// Where the pattern matched: first the whole, then each group; a group that took no part is `nil`.
+    /// The ranges of a match: first the whole, then each group; `nil` for a group that did not take part.
     public struct Match: Sendable, Equatable {
         /// The whole, then each group, as offsets into the subject.
         public let ranges: [Range<Int>?]
@@ -75,7 +75,7 @@ public final class Pattern: @unchecked Sendable {
         public var range: Range<Int> { ranges.first.flatMap(\.self) ?? 0..<0 }
     }
 
-    /// PCRE2's version, such as `10.42 2022-12-11`.
+    /// The version of PCRE2, such as `10.42 2022-12-11`.
     public static var libraryVersion: String {
         var text = [UInt8](repeating: 0, count: 64)
         let length = pcre2_config_8(UInt32(PCRE2_CONFIG_VERSION), nil)
@@ -111,7 +111,7 @@ public final class Pattern: @unchecked Sendable {
         guard let code = pcre2_compile_8(text, text.count, options, &status, &offset, nil) else {
             throw Malformed(message: Self.message(status), offset: min(max(offset, 0), text.count))
         }
-        // Where the system forbids it, the interpreter runs instead.
+        // If the system forbids JIT compilation, the interpreter runs instead.
         _ = pcre2_jit_compile_8(code, UInt32(PCRE2_JIT_COMPLETE))
         var groups: UInt32 = 0
         _ = pcre2_pattern_info_8(code, UInt32(PCRE2_INFO_CAPTURECOUNT), &groups)
@@ -142,17 +142,17 @@ public final class Pattern: @unchecked Sendable {
     }
 
     private func match(in workspace: Workspace, of subject: UnsafeRawBufferPointer) -> Match {
-        // One pair for the whole and one for each group, as the match data was made from this code.
+        // One pair for the whole and one for each group, because the match data was made from this code.
         guard let offsets = pcre2_get_ovector_pointer_8(workspace.data) else { return Match(ranges: []) }
         return Match(
             ranges: (0...groupCount).map { group in
                 let (start, end) = (offsets[2 * group], offsets[2 * group + 1])
-                // PCRE2_UNSET is -1 here, for a group that took no part.
+                // PCRE2_UNSET is -1 here, for a group that did not take part.
                 return 0 <= start && start <= end && end <= subject.count ? start..<end : nil
             })
     }
 
-    /// The subject with its first match replaced; `nil` where there is none.
+    /// The subject with its first match replaced; `nil` without a match.
     ///
     /// In the replacement `$1` … `$9` are groups, `$0` is the whole match, and `$$` is a dollar sign.
     public func replacingFirst(
@@ -164,10 +164,10 @@ public final class Pattern: @unchecked Sendable {
         return result + subject[match.range.upperBound...]
     }
 
-    /// The subject with its matches replaced, from left to right and at most `most` of them, and their number; `nil` where there is
-    /// none. A result of more than `size` bytes is a limit, too, and so is the time of a match for all of them together.
+    /// The subject with its matches replaced, from left to right and at most `most` of them, and their number; `nil` without a
+    /// match. It throws if the result exceeds `size` bytes, or if all matches together exceed the time limit of one match.
     ///
-    /// The replacement is read as for the first one. An empty match is never inside a character of UTF-8.
+    /// The replacement is as in `replacingFirst`. An empty match is never inside a UTF-8 character.
     public func replacingAll(
         in subject: UnsafeRawBufferPointer, with replacement: [UInt8], atMost most: Int = .max, upTo size: Int = .max
     ) throws(LimitReached) -> (bytes: [UInt8], count: Int)? {
@@ -176,7 +176,7 @@ public final class Pattern: @unchecked Sendable {
         let began = ContinuousClock.now
         var result: [UInt8] = []
         var count = 0
-        /// What comes before is in the result.
+        /// Bytes before this place are already in the result.
         var copied = 0
         var start = 0
         while count < most, start <= subject.count {
@@ -185,7 +185,7 @@ public final class Pattern: @unchecked Sendable {
                 break
             }
             let range = match.range
-            // With \K or a lookbehind a match may begin before its search did.
+            // With \K or a lookbehind, a match may begin before the start of its search.
             guard range.lowerBound >= copied else { throw LimitReached() }
             result.append(contentsOf: subject[copied..<range.lowerBound])
             Self.append(replacement, of: match, in: subject, to: &result)
@@ -225,11 +225,11 @@ public final class Pattern: @unchecked Sendable {
     // MARK: Matching
 
     private static let longestSource = 8192
-    /// How many places to start from are tried first, and again after a step that took more time than a quick one.
+    /// The number of start positions tried first, and again after a step that was not quick.
     private static let firstStep = 32
     private static let quickStep = Duration.microseconds(20)
 
-    /// Matches in short steps, so that the time of the whole is bounded: PCRE2 counts its limit anew from every start.
+    /// Matches in short steps, so that the total time is bounded: PCRE2 restarts its limit at every start position.
     private func search<T>(
         _ subject: UnsafeRawBufferPointer, _ found: (Workspace) -> T
     ) throws(LimitReached) -> T? {
@@ -270,7 +270,7 @@ public final class Pattern: @unchecked Sendable {
     private func match(
         _ subject: UnsafeRawBufferPointer, from offset: Int, in workspace: Workspace, options: UInt32
     ) -> Int32 {
-        // Bound to bytes for the C call only, which just reads them.
+        // Bound to bytes only for the C call, which only reads them.
         guard let start = subject.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
             // An empty buffer may have no address, and PCRE2 10.42 refuses a null subject.
             return withUnsafePointer(to: 0 as UInt8) {
@@ -280,9 +280,9 @@ public final class Pattern: @unchecked Sendable {
         return pcre2_match_8(code, start, subject.count, offset, options, workspace.data, workspace.context)
     }
 
-    /// What one match writes to. Made once per concurrent use and kept, as making it costs more than a short match.
+    /// The memory of one match. Made once per concurrent use and kept, because making it costs more than a short match.
     ///
-    /// `@unchecked Sendable`: it is in the list of spares or with one caller, never both.
+    /// `@unchecked Sendable`: it is either in the list of spares or with one caller, never both.
     private struct Workspace: @unchecked Sendable {
         let data: OpaquePointer
         let context: OpaquePointer
@@ -324,7 +324,7 @@ extension Pattern: OptionValue {
 }
 
 extension Pattern: Hashable {
-    /// Two patterns are equal if they were written the same, in the same style.
+    /// Two patterns are equal if their source and style are equal.
     public static func == (left: Pattern, right: Pattern) -> Bool {
         left.source == right.source && left.style == right.style
     }

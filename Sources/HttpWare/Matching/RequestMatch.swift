@@ -2,44 +2,44 @@
 ///
 /// `not` and `any` hold further conditions of the same kind, so that *all but /health* is one match.
 public struct RequestMatch: Sendable, Hashable {
-    /// Where a match is written, which decides what it may ask.
+    /// The place of a match in the configuration, which determines its allowed keys.
     public enum Use: Sendable {
         case route, middleware, postware
     }
 
-    /// Case-sensitive (RFC 9110 §9.1).
+    /// Methods, compared case-sensitively (RFC 9110 §9.1).
     public var methods: [HttpMethod] = []
-    /// Without regard to case.
+    /// Hosts, compared case-insensitively.
     public var hosts: [HostPattern] = []
-    /// Of the normalised path; never of a CONNECT.
+    /// Patterns for the normalised path; they never match a CONNECT.
     public var paths: [PathPattern] = []
-    /// Regular expressions that are searched in the normalised path. A path has to match one of these, or one of `paths`.
+    /// Regular expressions for the normalised path. A path has to match one of these, or one of `paths`.
     public var pathExpressions: [Pattern] = []
-    /// All of these fields, each with one of its values.
+    /// Fields that must all be present, each with one of its values.
     public var headers: [NamedMatch] = []
-    /// All of these parameters, each with one of its values; never of a CONNECT.
+    /// Query parameters that must all be present, each with one of its values; they never match a CONNECT.
     public var query: [NamedMatch] = []
-    /// All of these cookies, each with one of its values.
+    /// Cookies that must all be present, each with one of its values.
     public var cookies: [NamedMatch] = []
-    /// The networks of clients, behind `trustedProxies`. A client of a Unix socket is in none.
+    /// The networks of clients, with `trustedProxies` taken into account. A client of a Unix socket is in none of them.
     public var clients: [IPNetwork] = []
-    /// The schemes that clients use; never of a CONNECT.
+    /// The schemes that clients use; they never match a CONNECT.
     public var schemes: [UriScheme] = []
-    /// On postwares only.
+    /// Conditions on the response, on postwares only.
     public var response = ResponseMatch()
-    /// None of these matches.
+    /// Conditions none of which may match.
     public var not: [RequestMatch] = []
-    /// One of these matches; empty: nothing is asked.
+    /// Conditions one of which must match; if empty, there is no such condition.
     public var any: [RequestMatch] = []
 
-    /// The most levels of `not` and `any` in one another.
+    /// The maximum nesting of `not` and `any`.
     public static let mostLevels = 8
-    /// The most conditions in all `not` and `any` of a match.
+    /// The maximum number of conditions in all `not` and `any` of a match.
     static let mostMembers = 256
     private static let mostExpressions = 32
     private static let mostNetworks = 1000
 
-    /// A match for every request.
+    /// Makes a match for every request.
     public init() {}
 
     /// Whether every request matches.
@@ -48,25 +48,25 @@ public struct RequestMatch: Sendable, Hashable {
             && response.isEmpty
     }
 
-    /// Whether it asks for more than method, host, path and query.
+    /// Whether there are conditions besides method, host, path and query.
     var asksMore: Bool {
         !headers.isEmpty || !cookies.isEmpty || !clients.isEmpty || !schemes.isEmpty || !not.isEmpty || !any.isEmpty
     }
 
-    /// Whether it, or a member of `not` or `any`, is asked of the path.
+    /// Whether it, or a member of `not` or `any`, has a condition on the path.
     public var asksPath: Bool {
         !paths.isEmpty || !pathExpressions.isEmpty || not.contains(where: \.asksPath) || any.contains(where: \.asksPath)
     }
 
-    /// Whether it, or a member of `not` or `any`, asks something of the response.
+    /// Whether it, or a member of `not` or `any`, has a condition on the response.
     public var asksResponse: Bool {
         !response.isEmpty || not.contains(where: \.asksResponse) || any.contains(where: \.asksResponse)
     }
 
     // MARK: Reading
 
-    /// Reads `method`, `host`, `path`, `headers`, `query`, `cookies`, `client`, `scheme`, `not` and `any`, and what else its use may
-    /// ask.
+    /// Reads `method`, `host`, `path`, `headers`, `query`, `cookies`, `client`, `scheme`, `not` and `any`, and the other keys of its
+    /// use.
     public mutating func read(_ options: inout OptionsReader, for use: Use = .route) {
         var members = 0
         read(&options, use, level: 0, &members)
@@ -158,7 +158,7 @@ public struct RequestMatch: Sendable, Hashable {
     }
 }
 
-/// The scheme of a request's target URI, as its client knows it.
+/// The scheme of a request's target URI, as its client sees it.
 public enum UriScheme: String, OptionWord, Hashable {
     case http, https
 }
@@ -172,16 +172,16 @@ public struct ResponseMatch: Sendable, Hashable {
     /// Fields that the response must have, each with one of its values.
     public var headers: [NamedMatch] = []
 
-    /// The keys.
+    /// The names of the keys.
     public static let keys = ["status", "responder", "responseHeaders"]
 
-    /// A match for every response.
+    /// Makes a match for every response.
     public init() {}
 
     /// Whether every response matches.
     public var isEmpty: Bool { statuses == nil && responders.isEmpty && headers.isEmpty }
 
-    /// Reads the keys. On a middleware they are refused, and a route does not know them.
+    /// Reads the keys. On a middleware they are refused; for a route they are unknown.
     mutating func read(_ options: inout OptionsReader, for use: RequestMatch.Use) {
         guard use != .route else { return }
         options.read("status", into: &statuses, doc: "statuses of the responses that match; only in postwares")
@@ -200,14 +200,14 @@ public struct ResponseMatch: Sendable, Hashable {
 
 /// A field, a query parameter or a cookie, and its matching values.
 public struct NamedMatch: Sendable, Hashable {
-    /// As written; field names are compared without regard to case.
+    /// The name as written; field names are compared case-insensitively.
     public let name: String
-    /// The name of a field. One that is no field name is a mistake that the reader reported; it matches nothing.
+    /// The name of a field. If the name is invalid, which the reader has reported, it matches nothing.
     public let field: FieldName
-    /// At least one.
+    /// The values, at least one.
     public var values: [ValueMatch]
 
-    /// Makes a match of its parts.
+    /// Makes a match from its parts.
     public init(name: String, values: [ValueMatch]) {
         self.name = name
         field = FieldName(name) ?? "x-never-there"

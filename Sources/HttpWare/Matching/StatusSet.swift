@@ -1,9 +1,9 @@
 /// A set of status codes: `502`, a class `5xx`, a range `500-599`, or a list of these.
 public struct StatusSet: Sendable, Hashable, CustomStringConvertible {
-    /// Sorted, without overlaps.
+    /// The ranges, sorted and without overlaps.
     public private(set) var ranges: [ClosedRange<Int>]
 
-    /// Makes a set of ranges, in any order.
+    /// Makes a set from ranges, in any order.
     public init(_ ranges: [ClosedRange<Int>]) {
         self.ranges = []
         for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
@@ -15,10 +15,10 @@ public struct StatusSet: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Every status there can be. RFC 9110 §15.
+    /// All possible statuses. RFC 9110 §15.
     public static let all = StatusSet([100...999])
 
-    /// From the lowest code in it to the highest; `nil` where there is none.
+    /// The range from the lowest code to the highest; `nil` if the set is empty.
     var bounds: ClosedRange<Int>? {
         guard let first = ranges.first, let last = ranges.last else { return nil }
         return first.lowerBound...last.upperBound
@@ -30,7 +30,7 @@ public struct StatusSet: Sendable, Hashable, CustomStringConvertible {
         return false
     }
 
-    /// There is no code in it.
+    /// Whether the set contains no code.
     public var isEmpty: Bool { ranges.isEmpty }
 
     public var description: String {
@@ -53,7 +53,7 @@ extension StatusSet: OptionUnion {
     }
     public var optionText: String { "[\(description)]" }
 
-    /// All of the codes of several sets.
+    /// Makes the union of several sets.
     public init(union members: [StatusSet]) { self.init(members.flatMap(\.ranges)) }
 
     public init(optionText: String) throws(OptionMistake) {

@@ -1,24 +1,24 @@
-/// What a client says about content codings. RFC 9110 §12.5.3.
+/// A client's preferences for content codings. RFC 9110 §12.5.3.
 ///
-/// A member that is malformed makes its coding unacceptable, and one that is named twice has the lower weight: to send content as
-/// it is, is never wrong. Weights are in thousandths.
+/// A malformed member makes its coding unacceptable. A coding that is named twice has its lower weight. Both are safe, because content
+/// without a coding is never wrong. Weights are in thousandths.
 public struct AcceptEncoding: Sendable {
     private enum Name: Int {
         case gzip, br, zstd, identity, any
     }
 
-    /// By `Name`; -1 for one that is not named.
+    /// The weights by `Name`; -1 for a coding that is not named.
     private var weights = InlineArray<5, Int>(repeating: -1)
 
-    /// Says nothing so far.
+    /// Makes an empty value, without preferences.
     public init() {}
 
-    /// What a request says, as it was received.
+    /// The preferences in a request, as received.
     public init(_ request: borrowing HttpRequest) {
         request.fields.forEachReceivedValue(of: .acceptEncoding) { add(UnsafeRawBufferPointer($0)) }
     }
 
-    /// How much a coding is wanted, from 0, not at all, to 1000. One that is not named is wanted as much as `*`, else not at all.
+    /// The weight of a coding, from 0, not acceptable, to 1000. A coding that is not named has the weight of `*`, or else 0.
     public func weight(of coding: ContentCoding) -> Int {
         let named: Name =
             switch coding {
@@ -29,13 +29,13 @@ public struct AcceptEncoding: Sendable {
         return max(0, weights[named.rawValue] >= 0 ? weights[named.rawValue] : weights[Name.any.rawValue])
     }
 
-    /// Whether content may come as it is: unless `identity`, or else `*`, has the weight 0.
+    /// Whether content without a coding is acceptable: unless `identity`, or else `*`, has the weight 0.
     public var acceptsIdentity: Bool {
         let named = weights[Name.identity.rawValue]
         return (named >= 0 ? named : weights[Name.any.rawValue]) != 0
     }
 
-    /// The most wanted of these codings, the first of several; `nil` where none is acceptable, or `identity` is wanted more.
+    /// The coding with the highest weight, the first of equals; `nil` if none is acceptable, or if `identity` has a higher weight.
     public func best(of offered: [ContentCoding]) -> ContentCoding? {
         var best: ContentCoding?
         var most = 0
@@ -48,7 +48,7 @@ public struct AcceptEncoding: Sendable {
 
     // MARK: Reading
 
-    /// Adds what a field line says.
+    /// Adds the members of a field line.
     public mutating func add(_ value: UnsafeRawBufferPointer) {
         var start = 0
         while start <= value.count {

@@ -1,8 +1,8 @@
-/// What a client says of the media types that it accepts: the first 64 members of `Accept`, as it was received. RFC 9110 §12.5.1.
+/// The media types that a client accepts: the first 64 members of `Accept`, as received. RFC 9110 §12.5.1.
 public struct AcceptedMedia: Sendable {
     private let ranges: [MediaRange]
 
-    /// `nil` if the request does not say.
+    /// `nil` if the request has no `Accept`.
     public init?(_ request: borrowing HttpRequest) {
         var value = ""
         request.fields.received.values(of: .accept).forEach { value += value.isEmpty ? $0 : ",\($0)" }
@@ -24,7 +24,7 @@ public struct AcceptedMedia: Sendable {
         max(quality(of: "application/problem+json"), quality(of: "application/json"))
     }
 
-    /// One member.
+    /// One member of the field.
     private struct MediaRange: Sendable {
         let type: String
         let quality: Double

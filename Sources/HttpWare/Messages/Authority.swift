@@ -1,18 +1,18 @@
 /// A host and a port, as in a `Host` field or a request target. RFC 9110 §4.2, RFC 3986 §3.2.
 public struct Authority: Hashable, Sendable {
     /// The host: a name in lower case without its trailing dot, an IPv4 address, or an IPv6 address in brackets. An IPv6 address
-    /// is as RFC 5952 writes it, and an IPv4-mapped one is the IPv4 address.
+    /// has the form of RFC 5952; an IPv4-mapped address becomes the IPv4 address.
     public let host: String
-    /// The port, when one was given.
+    /// The port, if it was given.
     public let port: UInt16?
 
-    /// Parts that were checked before: what stands in a message must not end a line.
+    /// Uses parts that were already checked: in a message they must not end a line.
     init(host: String, port: UInt16?) {
         self.host = host
         self.port = port
     }
 
-    /// Reads `host[:port]`; `nil` when it is not one. User information is refused (RFC 9110 §4.2.4).
+    /// Reads `host[:port]`; `nil` if it is invalid. User information is refused (RFC 9110 §4.2.4).
     public init?(_ text: String) {
         var copy = text
         let parsed = copy.withUTF8 { bytes in
@@ -22,8 +22,8 @@ public struct Authority: Hashable, Sendable {
         self.init(host: Authority.oneForm(parsed.0), port: parsed.1)
     }
 
-    /// An IPv6 address in brackets in its one form: as RFC 5952 writes it, or an IPv4 address where it stands for that. Any
-    /// other host as it is. So a rule for an address knows all its spellings.
+    /// The canonical form of a host. An IPv6 address in brackets gets the form of RFC 5952, or becomes an IPv4 address if it maps one. Any
+    /// other host is unchanged. So a rule for an address applies to all its spellings.
     static func oneForm(_ host: String) -> String {
         guard host.utf8.first == 0x5b, let address = IPAddress(host.dropFirst().dropLast()) else { return host }
         let unmapped = address.unmapped
@@ -35,8 +35,8 @@ public struct Authority: Hashable, Sendable {
         host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
     }
 
-    /// Whether a host is this machine by its name, or may be an address in a form that is none here, such as `127.1` or `0x7f000001`,
-    /// but is one for others. RFC 6761 §6.3.
+    /// Whether a host names this machine, or may be an address in a form that only other programs accept, such as `127.1` or
+    /// `0x7f000001`. RFC 6761 §6.3.
     static func isLocal(_ host: String) -> Bool {
         if host == "localhost" || host.hasSuffix(".localhost") { return true }
         guard let last = host.split(separator: ".").last, !host.hasPrefix("["), IPAddress(host) == nil else {
@@ -46,7 +46,7 @@ public struct Authority: Hashable, Sendable {
             || last.hasPrefix("0x") && last.utf8.dropFirst(2).allSatisfy { ByteClass.hexValue($0) != nil }
     }
 
-    /// The parts of `host[:port]`: the host's range without a trailing dot. An empty port counts as none.
+    /// The parts of `host[:port]`: the host's range without a trailing dot. An empty port counts as missing.
     @inline(__always)
     static func parse(_ bytes: UnsafeBufferPointer<UInt8>) -> (host: Range<Int>, port: UInt16?)? {
         guard bytes.count > 0 else { return nil }
@@ -55,7 +55,7 @@ public struct Authority: Hashable, Sendable {
             guard let close = bytes.firstIndex(of: 0x5d), isIPv6(bytes[1..<close]) else { return nil }
             end = close &+ 1
         } else {
-            // A dot follows something: a name with an empty label finds what a rule for the name does not.
+            // An empty label is invalid: rules for the name would not match it, but a resolver might accept it.
             var previous: UInt8 = 0x2e
             while end < bytes.count {
                 let byte = bytes[end]
@@ -81,8 +81,8 @@ public struct Authority: Hashable, Sendable {
         return end > 0 ? (0..<end, port) : nil
     }
 
-    /// Whether the bytes are an IPv6 address. RFC 3986 §3.2.2: eight groups, `::` once for the zero ones, and an IPv4
-    /// address in place of the last two.
+    /// Whether the bytes are an IPv6 address. RFC 3986 §3.2.2: eight groups, with `::` once for zero groups, and optionally an IPv4
+    /// address instead of the last two.
     private static func isIPv6(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         var groups = 0
         var hasGap = false
@@ -115,7 +115,7 @@ public struct Authority: Hashable, Sendable {
         return hasGap ? groups < 8 : groups == 8
     }
 
-    /// Whether the bytes are four numbers up to 255, without leading zeros.
+    /// Whether the bytes are four numbers from 0 to 255, without leading zeros.
     private static func isIPv4(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         var numbers = 0
         for part in bytes.split(separator: 0x2e, maxSplits: 4, omittingEmptySubsequences: false) {

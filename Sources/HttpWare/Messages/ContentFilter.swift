@@ -1,17 +1,17 @@
-/// Sees content as it passes and may change it. One instance serves one message.
+/// Sees content as it passes, and may change it. One instance serves one message.
 public protocol ContentFilter: AnyObject {
-    /// Whether the content keeps its length: then `Content-Length` stays.
+    /// Whether the content keeps its length, so that `Content-Length` stays.
     var keepsLength: Bool { get }
-    /// Whether the content that it makes is what later wares see that need all of it. For a filter that is added first.
+    /// Whether later wares that need the whole content see this filter's output. For a filter that is added first.
     var comesFirst: Bool { get }
-    /// Takes a piece of content and appends what goes on in its place. The bytes are valid during the call only. Throwing
+    /// Takes a piece of content and appends the output for it. The bytes are valid during the call only. Throwing
     /// cuts the message off.
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws
-    /// Whether it holds content back that it could bring at once: then it is asked to when no more comes for a while.
+    /// Whether the filter holds content that it could release at once: then `flush` is called when the content pauses.
     var holdsBack: Bool { get }
-    /// No more came for a while: appends what is held back.
+    /// The content pauses: appends the held content.
     func flush(into output: inout [UInt8]) throws
-    /// The content ended: appends what is left.
+    /// The content has ended: appends the rest.
     func finish(into output: inout [UInt8]) throws
 }
 

@@ -1,6 +1,6 @@
 extension ContentSource {
-    /// All that it brings, on the loop of the calling task; `nil` where it fails or brings more than so many bytes, where the
-    /// task is cancelled, and on a thread that is no loop's.
+    /// Reads all content, on the loop of the calling task. `nil` if the source fails or has more than `most` bytes, if the
+    /// task is cancelled, or on a thread without a loop.
     public func read(atMost most: Int) async -> [UInt8]? {
         guard let loop = EventLoop.current else { return nil }
         var all: [UInt8] = []

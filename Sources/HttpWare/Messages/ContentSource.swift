@@ -1,17 +1,17 @@
-/// Brings the content of a response while it is sent: events that come over time, a stored response on a disk.
+/// Provides the content of a response while it is sent: events over time, or a stored response on a disk.
 ///
-/// A source is asked for one piece at a time, and for the next only when the client takes more: what waits for a slow client
-/// is one piece, whatever the length of the whole.
+/// A source is asked for one piece at a time, and for the next only when the client accepts more: for a slow client, at most
+/// one piece is buffered, whatever the total length is.
 public protocol ContentSource: AnyObject, Sendable {
-    /// The next piece is wanted: answer on the feed, once, now or later, from any thread. Called on the loop of the exchange,
-    /// which must not wait: what blocks answers from a thread of its own.
+    /// Asks for the next piece: answer on the feed, once, now or later, from any thread. Called on the loop of the exchange,
+    /// which must not be blocked: blocking work must run on another thread.
     func next(_ feed: ContentFeed)
-    /// Nothing more is wanted: the client left, or another response took this one's place. Called on the loop of the
-    /// exchange, at most once, and not after the source finished or failed. An answer that is still given is dropped.
+    /// The rest is not needed: the client left, or another response replaced this one. Called on the loop of the
+    /// exchange, at most once, and not after the source finished or failed. A later answer is dropped.
     func cancelled()
-    /// All of its content, where it is in pages of its own: then it may be sent from there, and the source is not asked for a piece.
+    /// The whole content, if it is in memory pages: then it may be sent directly, without asking the source for pieces.
     var pages: (memory: PageMemory, range: Range<Int>)? { get }
-    /// Itself, where it brings a part of a file, which may be sent without having been read.
+    /// This source, if it provides a part of a file, which may be sent without being read.
     var fileSource: FileSource? { get }
 }
 
@@ -20,11 +20,11 @@ extension ContentSource {
     public var fileSource: FileSource? { nil }
 }
 
-/// Where a source answers.
+/// Takes the answers of a source.
 ///
-/// Unchecked: `take` is touched on the loop only.
+/// Unchecked: `take` is used on the loop only.
 public final class ContentFeed: @unchecked Sendable {
-    /// What a source answers.
+    /// The answer of a source.
     enum Piece: Sendable {
         case bytes([UInt8])
         case end
@@ -32,21 +32,21 @@ public final class ContentFeed: @unchecked Sendable {
     }
 
     private let loop: EventLoop
-    /// Who wants it; `nil` when nobody does any more. Changed on the loop only.
+    /// Receives the answer; `nil` if it is no longer needed. Changed on the loop only.
     var take: ((Piece) -> Void)?
 
     init(loop: EventLoop) { self.loop = loop }
 
-    /// Answers with the next piece. A source is asked again when the client takes more, also after an empty piece.
+    /// Answers with the next piece. A source is asked again when the client accepts more, also after an empty piece.
     public func supply(_ bytes: [UInt8]) { supplyPiece(.bytes(bytes)) }
 
-    /// Answers that the content is whole.
+    /// Answers that the content is complete.
     public func finish() { supplyPiece(.end) }
 
-    /// Answers that the content cannot be brought: the client must not take what it has for whole. The reason goes to the log.
+    /// Answers that the content failed: the client must not take the received part for complete. The reason goes to the log.
     public func fail(_ reason: String) { supplyPiece(.failed(reason)) }
 
-    /// Answers later, on the loop: for content that comes by the clock. Call it on the loop of the exchange.
+    /// Calls `body` later, on the loop: for timed content. Call this on the loop of the exchange.
     public func after(_ duration: Duration, _ body: @escaping (ContentFeed) -> Void) {
         loop.schedule(after: duration) { body(self) }
     }

@@ -1,27 +1,27 @@
-/// Brings a part of a file as content.
+/// Provides a part of a file as content.
 ///
-/// What is in memory is sent from there, by sendfile where the connection can, else read on the loop. What would have to wait for the
-/// disk is read on other threads. A file that becomes shorter meanwhile ends the response: what is missing is not made up.
+/// Parts in memory are sent directly, by sendfile if the connection can, or else read on the loop. Parts that must be read from the
+/// disk are read on other threads. If the file becomes shorter meanwhile, the response fails: the missing part is not replaced.
 ///
-/// Unchecked: `next` is touched on the loop of the exchange only.
+/// Unchecked: `next` is used on the loop of the exchange only.
 public final class FileSource: ContentSource, @unchecked Sendable {
     let file: OpenedFile
-    /// What is left of the part.
+    /// The rest of the part.
     private(set) var left: Range<Int>
     private let queue: OffloadQueue
 
-    /// As much is sent, and then looked at whether the next is in memory.
+    /// The maximum sent at once, before checking whether the next bytes are in memory.
     private static let sentAtOnce = 1 << 20
-    /// Of a part that is not in memory as a whole, no less is looked at.
+    /// The minimum size to check, if a part is only partly in memory.
     private static let leastSent = 64 << 10
-    /// As much is read on a loop at once, and on another thread.
+    /// The amounts read at once: on a loop, and on another thread.
     private static let readAtOnce = 64 << 10
     private static let readOffLoop = 256 << 10
-    /// How often a piece is asked for while too much waits for the disk, and how long that is each time.
+    /// How many times to try while the disk queue is full, and the pause between tries.
     private static let tries = 500
     private static let pause = Duration.milliseconds(10)
 
-    /// Brings that part of the file; `queue` reads what is not in memory.
+    /// Makes a source for that part of the file; `queue` reads the bytes that are not in memory.
     public init(_ file: OpenedFile, _ part: Range<Int>, queue: OffloadQueue) {
         self.file = file
         self.queue = queue
@@ -30,7 +30,7 @@ public final class FileSource: ContentSource, @unchecked Sendable {
 
     public var fileSource: FileSource? { self }
 
-    /// The part that can be sent next without waiting for the disk; `nil` when it has to be read.
+    /// The next part that can be sent without waiting for the disk; `nil` if it has to be read.
     var sendable: Range<Int>? {
         var most = FileSource.sentAtOnce
         while most >= FileSource.leastSent {
@@ -41,7 +41,7 @@ public final class FileSource: ContentSource, @unchecked Sendable {
         return nil
     }
 
-    /// So much was sent.
+    /// This many bytes were sent.
     func passed(_ count: Int) { left = left.dropFirst(count) }
 
     public func next(_ feed: ContentFeed) {

@@ -1,9 +1,9 @@
-/// Why an exchange could not be carried out: on which side, which fault, and whether a second try is safe.
+/// The reason why an exchange failed: the side, the fault, and whether a second try is safe.
 public struct GatewayError: Error, Equatable, Sendable {
-    /// Where it went wrong.
+    /// The side of the failure.
     public enum Side: Sendable { case downstream, upstream, gateway }
 
-    /// What went wrong. Names as in RFC 9209 §2.3 where it has one.
+    /// The kind of failure. Named as in RFC 9209 §2.3 if it is listed there.
     public enum Fault: Sendable, CaseIterable {
         // The client's request.
         case requestMalformed, requestTargetTooLong, requestHeadTooLarge, requestTimeout, versionUnsupported
@@ -14,23 +14,23 @@ public struct GatewayError: Error, Equatable, Sendable {
         // Finding and reaching the origin server.
         case dnsError, dnsTimeout, destinationUnavailable, destinationProhibited, connectionRefused, connectionTimeout
         case connectionLimitReached, tlsProtocolError, tlsCertificateError, tlsAlertReceived, loopDetected
-        // Its response.
+        // The origin server's response.
         case connectionTerminated, responseTimeout, responseIncomplete, responseMalformed, responseHeadTooLarge
         case responseContentTooLarge, upgradeFailed
-        // Ours.
+        // The gateway itself.
         case wareFailed, misconfigured, internalError, clientLeft
     }
 
     public let side: Side
     public let fault: Fault
-    /// What was seen, for people: starts in lower case, ends without a full stop, holds no credentials.
+    /// The details for people: starts in lower case, ends without a full stop, holds no credentials.
     public let reason: String
-    /// Nothing reached the origin server, or a reused connection closed before any response and the method is
-    /// idempotent. RFC 9110 §9.2.2.
+    /// Whether the request may be sent again: nothing reached the origin server, or a reused connection closed before any response
+    /// and the method is idempotent. RFC 9110 §9.2.2.
     public let mayRetry: Bool
-    /// The origin server said that it did not look at the request: any method may be sent again. RFC 9113 §8.7.
+    /// Whether the origin server stated that it did not process the request: any method may be sent again. RFC 9113 §8.7.
     public let isUnprocessed: Bool
-    /// The content stopped coming, and the wait for more was too long.
+    /// Whether the content stopped arriving for too long.
     public let isStall: Bool
 
     public init(
@@ -45,18 +45,18 @@ public struct GatewayError: Error, Equatable, Sendable {
         self.mayRetry = mayRetry
     }
 
-    /// The client's request cannot be understood.
+    /// The client's request is invalid.
     static func malformed(_ reason: String) -> GatewayError { GatewayError(.downstream, .requestMalformed, reason) }
 
-    /// The origin server did not come to an end with a change of the protocol.
+    /// The origin server did not complete a change of the protocol.
     static func upgradeFailed(_ reason: String) -> GatewayError { GatewayError(.upstream, .upgradeFailed, reason) }
 
-    /// The origin server's response cannot be understood.
+    /// The origin server's response is invalid.
     static func badResponse(_ reason: String) -> GatewayError { GatewayError(.upstream, .responseMalformed, reason) }
 }
 
 extension GatewayError {
-    /// The status of the response that tells the client.
+    /// The status of the response to the client.
     public var status: HttpStatus {
         switch fault {
         case .requestMalformed: .badRequest

@@ -1,25 +1,25 @@
-/// What a message carries behind its head: how long it is, and, where it is held whole, its bytes. RFC 9110 §6.4.
+/// The content of a message: its length, and its bytes if it is held whole. RFC 9110 §6.4.
 ///
-/// Content that streams past is not in here: a ware that wants to see it says so (`ContentNeed`).
+/// Streaming content is not in here: a ware that needs it declares that (`ContentNeed`).
 public struct HttpContent: Sendable {
-    /// How much content follows.
+    /// The amount of content.
     enum Extent: Equatable, Sendable {
         case none
         case length(Int)
-        /// Until the coding or the connection says that it ended.
+        /// The length is unknown: the coding or the connection marks the end.
         case unknown
     }
 
     var extent: Extent
-    /// The content, when it is held whole.
+    /// The content, if it is held whole.
     public internal(set) var bytes: [UInt8]?
-    /// The most bytes that may pass before the exchange is refused; `nil` is no limit.
+    /// The maximum number of bytes that may pass before the exchange is refused; `nil` means no limit.
     public internal(set) var limit: Int?
 
-    /// No content.
+    /// A message without content.
     public static let none = HttpContent(extent: .none)
 
-    /// Content that is at hand.
+    /// Content in memory.
     public static func bytes(_ bytes: [UInt8]) -> HttpContent {
         HttpContent(extent: bytes.isEmpty ? .none : .length(bytes.count), bytes: bytes.isEmpty ? nil : bytes)
     }
@@ -27,7 +27,7 @@ public struct HttpContent: Sendable {
     /// Text, as UTF-8.
     public static func text(_ text: String) -> HttpContent { .bytes(Array(text.utf8)) }
 
-    /// Content that is supplied while it is sent; with its length, where that is known before.
+    /// Content that is supplied while it is sent; with its length, if it is known in advance.
     public static func streamed(length: Int? = nil) -> HttpContent {
         HttpContent(extent: length.map { $0 > 0 ? .length($0) : .none } ?? .unknown)
     }
@@ -41,7 +41,7 @@ public struct HttpContent: Sendable {
     /// Whether the message has no content.
     public var isEmpty: Bool { extent == .none }
 
-    /// The number of bytes, when it is known before they come.
+    /// The number of bytes, if it is known in advance.
     public var length: Int? {
         switch extent {
         case .none: 0
@@ -50,6 +50,6 @@ public struct HttpContent: Sendable {
         }
     }
 
-    /// Lets at most `bytes` bytes pass; the smallest limit asked for counts.
+    /// Limits the content to `bytes` bytes; the smallest limit counts.
     public mutating func limit(to bytes: Int) { limit = min(limit ?? .max, bytes) }
 }

@@ -1,10 +1,10 @@
-/// A request method: one of the registered ones, or any other token. RFC 9110 §9.
+/// A request method: a registered one, or any other token. RFC 9110 §9.
 ///
-/// Unknown methods are forwarded as they are. Methods are case-sensitive.
+/// Unknown methods are forwarded unchanged. Methods are case-sensitive.
 public struct HttpMethod: Sendable {
-    /// Which of the known methods it is: compared on the data path in place of text. 0 for others.
+    /// The number of a known method, compared on the data path instead of text; 0 for others.
     private let code: UInt8
-    /// The name of one that is not known.
+    /// The name of an unknown method.
     private let other: OtherName?
 
     private final class OtherName: Sendable {
@@ -12,29 +12,29 @@ public struct HttpMethod: Sendable {
         init(_ text: String) { self.text = text }
     }
 
-    /// Whether it is the same known method: what can be told without comparing text.
+    /// Whether it is the same known method, decided without comparing text.
     @inline(__always)
     func isSurely(_ method: HttpMethod) -> Bool { code == method.code && code != 0 }
 
     private static let names = ["", "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]
 
-    /// A number for each method that is known, and 0 for all others: for tables.
+    /// A number for each known method, and 0 for all others: for tables.
     @inline(__always)
     var knownPlace: Int { code < 10 ? Int(code) : 0 }
 
-    /// How many numbers there are.
+    /// The count of these numbers.
     static var knownCount: Int { names.count }
 
-    /// The name of the method with that number; `nil` for the others.
+    /// The name of the method with that number; `nil` for other numbers.
     static func knownName(at place: Int) -> String? { place > 0 && place < names.count ? names[place] : nil }
 
-    /// Makes a method from its name; `nil` when the name is no token (RFC 9110 §5.6.2).
+    /// Makes a method from its name; `nil` if the name is not a token (RFC 9110 §5.6.2).
     public init?(_ name: String) {
         guard !name.isEmpty, name.utf8.allSatisfy({ ByteClass.isToken($0) }) else { return nil }
         self.init(verified: name)
     }
 
-    /// A name that is known to be a token.
+    /// Makes a method from a verified token.
     init(verified name: String) {
         let known = HttpMethod.names.firstIndex(of: name) ?? 0
         code = UInt8(known)
@@ -46,7 +46,7 @@ public struct HttpMethod: Sendable {
         other = nil
     }
 
-    /// The method as it stands in the request line: a token, such as `GET`.
+    /// The method as in the request line: a token, such as `GET`.
     public var name: String {
         switch code {
         case 1: "GET"
@@ -63,7 +63,7 @@ public struct HttpMethod: Sendable {
         }
     }
 
-    /// Stands for one that is not known, because the request line was not read so far; no method that was read is equal to it.
+    /// Stands for an unknown method, while the request line has not been read; it equals no method that was read.
     static var unread: HttpMethod { HttpMethod(code: 10) }
 
     public static var get: HttpMethod { HttpMethod(code: 1) }
@@ -76,10 +76,10 @@ public struct HttpMethod: Sendable {
     public static var trace: HttpMethod { HttpMethod(code: 8) }
     public static var patch: HttpMethod { HttpMethod(code: 9) }
 
-    /// Whether the method asks for no change of state: GET, HEAD, OPTIONS, TRACE. RFC 9110 §9.2.1.
+    /// Whether the method requests no change of state: GET, HEAD, OPTIONS, TRACE. RFC 9110 §9.2.1.
     public var isSafe: Bool { self == .get || self == .head || self == .options || self == .trace }
 
-    /// Whether sending the request twice has the effect of sending it once: the safe ones, PUT and DELETE.
+    /// Whether sending the request twice has the same effect as sending it once: safe methods, PUT and DELETE.
     /// RFC 9110 §9.2.2.
     public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
 }
@@ -102,7 +102,7 @@ extension HttpMethod: OptionValue {
     public static var optionForm: OptionForm { FieldName.token }
     public var optionText: String { name }
 
-    /// Any token, but not a known method in the wrong case: methods are case-sensitive (RFC 9110 §9.1).
+    /// Reads any token, except a known method in the wrong case: methods are case-sensitive (RFC 9110 §9.1).
     public init(optionText: String) throws(OptionMistake) {
         let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
         let upper = optionText.uppercased()

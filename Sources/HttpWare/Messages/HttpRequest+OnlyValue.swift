@@ -1,5 +1,5 @@
 extension HttpRequest {
-    /// Gives the only value of `Proxy-Authorization`, as bytes that are valid during the call only.
+    /// Passes the only value of `Proxy-Authorization`, as bytes that are valid during the call only.
     public func withOnlyProxyAuthorization<Result>(
         _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> OnlyValue<Result> {
@@ -8,7 +8,7 @@ extension HttpRequest {
         return try value.withUTF8 { try .one(body(UnsafeRawBufferPointer($0))) }
     }
 
-    /// Gives the only value of a query parameter, decoded, its name compared decoded.
+    /// Passes the only value of a query parameter, decoded. The name is compared decoded, too.
     public func withOnlyParameter<Result>(
         _ name: String, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> OnlyValue<Result> {
@@ -25,8 +25,8 @@ extension HttpRequest {
         return try parameters.decoded(found).withUnsafeBytes { try .one(body($0)) }
     }
 
-    /// Takes the query parameters of that name away, however it is encoded, and leaves the bytes of the others as they are; a
-    /// query that is empty then goes too. Answers whether there were any.
+    /// Removes the query parameters of that name, in any encoding, and leaves the bytes of the others unchanged. An empty
+    /// query is then removed, too. Returns whether there were any.
     @discardableResult
     public mutating func removeParameter(_ name: String) -> Bool {
         guard target.hasQuery else { return false }
@@ -38,7 +38,7 @@ extension HttpRequest {
         while let parameter = parameters.next(from: &place) {
             guard parameters.isText(parameter.name, name) else { continue }
             isFound = true
-            // With the & before it, or, for the first, the one behind it.
+            // The & before the parameter is removed too, or, for the first parameter, the & after it.
             rest += target.bytes[kept..<parameter.name.lowerBound]
             kept = min(parameter.value.upperBound + 1, target.query.range.upperBound)
         }

@@ -1,35 +1,35 @@
-/// A request, as wares see it: the same whatever version or transport carried it. RFC 9110 §6.
+/// A request, as wares see it: the same for every version and transport. RFC 9110 §6.
 ///
-/// Fields that concern one connection only were taken off when it was received, and are properties here.
+/// Hop-by-hop fields were removed when it was received, and are properties here.
 public struct HttpRequest: Sendable {
-    /// What the client asks to be done.
+    /// The method.
     public var method: HttpMethod
-    /// The method as it stood in the request line, whatever a ware made of it; `-` where the line was not read so far.
+    /// The method as in the request line, regardless of later changes; `-` if the line was not read.
     public internal(set) var receivedMethod: HttpMethod
     /// The version that the request was received with.
     public internal(set) var version: HttpVersion = .http11
-    /// The header section, without fields for one hop.
+    /// The header section, without hop-by-hop fields.
     public var fields: HttpFields = HttpFields()
-    /// What follows the head.
+    /// The content.
     public var content: HttpContent = .none
     var target: RequestTarget = RequestTarget()
 
-    /// The client waits for 100 (Continue) before it sends its content. RFC 9110 §10.1.1.
+    /// Whether the client waits for 100 (Continue) before it sends its content. RFC 9110 §10.1.1.
     public internal(set) var expectsContinue = false
-    /// The protocols that the client would rather speak on this connection, as in `Upgrade`. RFC 9110 §7.8.
+    /// The protocols that the client prefers on this connection, as in `Upgrade`. RFC 9110 §7.8.
     public internal(set) var upgrade: String?
-    /// The client understands trailer fields (`TE: trailers`). RFC 9110 §10.1.4.
+    /// Whether the client understands trailer fields (`TE: trailers`). RFC 9110 §10.1.4.
     public internal(set) var acceptsTrailers = false
     /// The credentials for this proxy, as received. RFC 9110 §11.7.2.
     public internal(set) var proxyAuthorization: String?
-    /// The credentials for this proxy were given more than once.
+    /// Whether the credentials for this proxy were given more than once.
     public internal(set) var hasSeveralProxyAuthorizations = false
-    /// The client will send another request on this connection. RFC 9112 §9.3.
+    /// Whether the client keeps the connection open for another request. RFC 9112 §9.3.
     var isPersistent = true
-    /// A ware named another authority: its `Host` goes upstream.
+    /// Whether a ware set another authority: its `Host` then goes upstream.
     var isAuthorityChanged = false
 
-    /// Makes a request for a URI or a path: `http://example.com/a?b`, `/a?b`. Throws when it is neither.
+    /// Makes a request for a URI or a path: `http://example.com/a?b`, `/a?b`. Throws if the target is invalid.
     public init(_ method: HttpMethod, _ target: String, fields: HttpFields = HttpFields(), content: HttpContent = .none)
         throws(GatewayError)
     {
@@ -45,7 +45,7 @@ public struct HttpRequest: Sendable {
             text.span.bytes, isConnect: method == .connect, isOptions: method == .options, isReverse: false)
     }
 
-    /// An empty request, to be decoded into.
+    /// An empty request for decoding.
     package init() {
         method = .get
         receivedMethod = .unread
@@ -68,7 +68,7 @@ public struct HttpRequest: Sendable {
         isAuthorityChanged = false
     }
 
-    /// About how many bytes of memory the head takes: for bounds on what waits.
+    /// The approximate memory of the head in bytes: for limits on waiting requests.
     public var headSize: Int { fields.bytes.count + target.bytes.count }
 
     // MARK: The target
@@ -79,31 +79,31 @@ public struct HttpRequest: Sendable {
     /// The host that the request names, in lower case, without a trailing dot; `nil` if it names none (HTTP/1.0).
     public var host: String? { target.host.count == 0 ? nil : target.string(target.host) }
 
-    /// The port that the request names.
+    /// The port that the request names; `nil` if it names none.
     public var port: UInt16? { target.port }
 
-    /// `host[:port]`, `nil` if the request names none.
+    /// `host[:port]`; `nil` if the request names no host.
     public var authority: Authority? { host.map { Authority(host: $0, port: port) } }
 
-    /// The path in its normal form (RFC 3986 §6.2.2): what routes, conditions and keys compare. `*` for `OPTIONS *`,
+    /// The path in its normal form (RFC 3986 §6.2.2): routes, conditions and keys compare this. `*` for `OPTIONS *`,
     /// empty for CONNECT.
     public var path: String { target.string(target.path) }
 
-    /// The query without its question mark; `nil` if there is none.
+    /// The query without its question mark; `nil` without a query.
     public var query: String? { target.hasQuery ? target.string(target.query) : nil }
 
-    /// The target as it stood in the request line.
+    /// The target as in the request line.
     public var receivedTarget: String { target.string(target.received) }
 
-    /// The version as it stood in the request line; `nil` where the line was not read so far.
+    /// The version as in the request line; `nil` if the line was not read.
     public var receivedVersion: HttpVersion? { version == .http11 && target.received.count == 0 ? nil : version }
 
-    /// Gives the target as it stood in the request line, as bytes that are valid during the call only.
+    /// Passes the target as in the request line, as bytes that are valid during the call only.
     public func withReceivedTarget(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         target.bytes.withUnsafeBufferPointer { body(.init(rebasing: $0[target.received.range])) }
     }
 
-    /// Whether the target is that of CONNECT (authority) or of `OPTIONS *`: neither has a path that could be changed.
+    /// Whether the target has a path that can be changed: not for CONNECT and `OPTIONS *`.
     public var hasPath: Bool { target.path.count > 0 && target.bytes[Int(target.path.start)] == 0x2f }
 
     /// The path and query as they go upstream.
@@ -111,7 +111,7 @@ public struct HttpRequest: Sendable {
         target.string(target.upstreamPath) + (target.hasQuery ? "?" + target.string(target.query) : "")
     }
 
-    /// The same as bytes: a target may hold some that are not UTF-8.
+    /// The same as bytes: a target may contain bytes that are not UTF-8.
     public var upstreamTargetBytes: [UInt8] {
         var bytes = Array(target.bytes[target.upstreamPath.range])
         if target.hasQuery {
@@ -121,19 +121,19 @@ public struct HttpRequest: Sendable {
         return bytes
     }
 
-    /// The path and query as they were received, the path in its normal form.
+    /// The path and query as received, with the path in its normal form.
     var receivedPathAndQuery: String {
         let names = target.receivedNames
         return target.string(names.path) + (names.hasQuery ? "?" + target.string(names.query) : "")
     }
 
-    /// The authority as it was received; `nil` if the request named none.
+    /// The authority as received; `nil` if the request named none.
     var receivedAuthority: Authority? {
         let names = target.receivedNames
         return names.host.count == 0 ? nil : Authority(host: target.string(names.host), port: names.port)
     }
 
-    /// The target URI in its normal form: scheme and host in lower case, no port that the scheme implies, the normal path, and
+    /// The target URI in its normal form: scheme and host in lower case, no default port, the normal path, and
     /// the query. RFC 9110 §7.1, §4.2.3. With `asSent` the path is the one that goes upstream.
     public func targetUri(includesQuery: Bool = true, asSent: Bool = false, sparing spare: Int = 0) -> [UInt8] {
         let path = asSent ? target.upstreamPath : target.path
@@ -162,14 +162,14 @@ public struct HttpRequest: Sendable {
         return uri
     }
 
-    /// The target URI as it was received, in its normal form.
+    /// The target URI as received, in its normal form.
     public var receivedUri: [UInt8] {
         var copy = self
         copy.target.restoreReceived()
         return copy.targetUri()
     }
 
-    /// A GET request for what the reference names, seen from this request's target; `nil` when it is no http or https
+    /// A GET request for the reference, resolved against this request's target; `nil` if it is not an http or https
     /// reference. RFC 3986 §5.2.
     public func resolve(_ reference: String) -> HttpRequest? {
         let text = reference.prefix { $0 != "#" }
@@ -205,7 +205,7 @@ public struct HttpRequest: Sendable {
         }
     }
 
-    /// Sends the request to another path: a normal path that begins with a slash. Throws when it is none.
+    /// Changes the path to a normal path that begins with a slash. Throws if it is invalid.
     public mutating func setPath(_ path: String) throws(GatewayError) {
         let text = Array(path.utf8)
         guard text.first == 0x2f, text.allSatisfy({ ByteClass.isTarget($0) && $0 != 0x3f }) else {
@@ -222,8 +222,8 @@ public struct HttpRequest: Sendable {
         target.upstreamPath = target.path
     }
 
-    /// Sends the request with another query, without its question mark; `nil` takes it away. Throws when it holds a byte
-    /// that no query may hold.
+    /// Changes the query, given without its question mark; `nil` removes it. Throws if it contains a byte
+    /// that is invalid in a query.
     public mutating func setQuery(_ query: String?) throws(GatewayError) {
         guard let query else {
             target.keepReceivedNames()
@@ -238,9 +238,9 @@ public struct HttpRequest: Sendable {
         target.hasQuery = true
     }
 
-    /// Sends upstream what `targetUri` holds, in place of other ways to write the same: the normal path, unless it `keepsPath`, and
-    /// a `Host` in lower case, without a trailing dot and without the port that the scheme implies. For caches, whose keys know no
-    /// other form: what an origin server answers to another one must not answer for this one. RFC 3986 §6.2.2, RFC 9110 §4.2.3.
+    /// Makes the request go upstream in the form of `targetUri`: with the normal path, unless `keepsPath`, and with
+    /// a `Host` in lower case, without a trailing dot and default port. For caches, whose keys have only that form: an
+    /// answer to another form must not be reused for this one. RFC 3986 §6.2.2, RFC 9110 §4.2.3.
     public mutating func sendNormalTarget(keepsPath: Bool = false) {
         guard hasPath else { return }
         let hasOtherPath = !keepsPath && target.upstreamPath != target.path
@@ -253,7 +253,7 @@ public struct HttpRequest: Sendable {
         if target.host.count > 0, !isHostFieldNormal, let authority { fields.setOwn(.host, authority.description) }
     }
 
-    /// Whether the `Host` field is written as the target names the authority, or is not there.
+    /// Whether the `Host` field is missing, or equals the target's authority.
     private var isHostFieldNormal: Bool {
         guard let index = fields.firstIndex(of: KnownField.host) else { return true }
         var value = fields.bytes[fields.lines[index].value]
@@ -268,7 +268,7 @@ public struct HttpRequest: Sendable {
         return value.elementsEqual(target.bytes[target.host.range])
     }
 
-    /// Names another authority, in the request and in its `Host` field.
+    /// Sets another authority, in the request and in its `Host` field.
     public mutating func setAuthority(_ authority: Authority) {
         target.keepReceivedNames()
         target.host = target.add(authority.host.utf8)

@@ -1,18 +1,18 @@
-/// A response, as wares see it: the same whatever version or transport carried it. RFC 9110 §6.
+/// A response, as wares see it: the same for every version and transport. RFC 9110 §6.
 public struct HttpResponse: Sendable {
-    /// What became of the request.
+    /// The status.
     public var status: HttpStatus
-    /// The header section, without fields for one hop.
+    /// The header section, without hop-by-hop fields.
     public var fields: HttpFields
-    /// What follows the head.
+    /// The content.
     public var content: HttpContent
     /// The version that the response was received with.
     public internal(set) var version: HttpVersion = .http11
-    /// The origin server will keep this connection open.
+    /// Whether the origin server keeps this connection open.
     @usableFromInline var isPersistent = true
-    /// It was stored, and no ware made it: `exchange.responder` is the cache.
+    /// Whether it is a stored response: `exchange.responder` is then the cache.
     public var isStored = false
-    /// What few responses have; `nil` where this one has nothing of it.
+    /// Rarely used parts; `nil` if this response has none of them.
     @usableFromInline var rare: ResponseRareParts?
 
     @inlinable public init(_ status: HttpStatus, fields: HttpFields = HttpFields(), content: HttpContent = .none) {
@@ -21,7 +21,7 @@ public struct HttpResponse: Sendable {
         self.content = content
     }
 
-    /// A response whose content is brought while it is sent. A source that is to bring another length than it said fails.
+    /// A response whose content a source provides while it is sent. A source that does not keep to the stated length fails.
     public init(_ status: HttpStatus, fields: HttpFields = HttpFields(), source: any ContentSource, length: Int? = nil)
     {
         self.init(status, fields: fields, content: HttpContent(extent: length.map { .length(max(0, $0)) } ?? .unknown))
@@ -40,10 +40,10 @@ public struct HttpResponse: Sendable {
     }
 }
 
-// MARK: - What few responses have
+// MARK: - Rarely used parts
 
 extension HttpResponse {
-    /// The reason phrase as received, when it is not the status's own. RFC 9112 §4.
+    /// The reason phrase as received, if it differs from the standard one. RFC 9112 §4.
     var reason: String? {
         @inline(__always) get { rare?.values.reason }
         set { if rare != nil || newValue != nil { change { $0.reason = newValue } } }
@@ -55,13 +55,13 @@ extension HttpResponse {
         set { if rare != nil || newValue != nil { change { $0.upgrade = newValue } } }
     }
 
-    /// What it says, if it is a refusal of the gateway's own.
+    /// The text of a refusal by the gateway.
     var problem: ProblemText? {
         @inline(__always) get { rare?.values.problem }
         set { if rare != nil || newValue != nil { change { $0.problem = newValue } } }
     }
 
-    /// Brings the content, until the driver has taken it over.
+    /// Provides the content, until the driver has taken it.
     var source: (any ContentSource)? {
         @inline(__always) get { rare?.values.source }
         set { if rare != nil || newValue != nil { change { $0.source = newValue } } }
@@ -75,7 +75,7 @@ extension HttpResponse {
     }
 }
 
-/// Behind one reference: a response is copied more often than it has any of these.
+/// Stored behind one reference: responses are copied often, but rarely have any of these parts.
 @usableFromInline final class ResponseRareParts: Sendable {
     struct Values: Sendable {
         var reason: String?

@@ -1,4 +1,4 @@
-/// A response's status code, 100 to 599 by definition; others that an origin server sends are passed on. RFC 9110 §15.
+/// A response's status code, by definition 100 to 599; others from an origin server are forwarded. RFC 9110 §15.
 public struct HttpStatus: Hashable, Sendable, Comparable {
     /// The three digits as a number, 100 … 999.
     public let code: Int
@@ -9,7 +9,7 @@ public struct HttpStatus: Hashable, Sendable, Comparable {
         self.code = code
     }
 
-    /// A code that is known to have three digits.
+    /// Makes a status from a verified code of three digits.
     init(verified code: Int) { self.code = code }
 
     public static func < (left: HttpStatus, right: HttpStatus) -> Bool { left.code < right.code }
@@ -59,18 +59,18 @@ public struct HttpStatus: Hashable, Sendable, Comparable {
     public static let versionNotSupported = HttpStatus(verified: 505)
     public static let loopDetected = HttpStatus(verified: 508)
 
-    /// 400 to 599: what a refusal may have.
+    /// 400 to 599: the statuses of refusals.
     public static let errors = HttpStatus(verified: 400)...HttpStatus(verified: 599)
-    /// 200 to 599: what a final response may have.
+    /// 200 to 599: the statuses of final responses.
     public static let finals = HttpStatus(verified: 200)...HttpStatus(verified: 599)
 
-    /// Whether an interim response, after which another follows: 1xx but 101. RFC 9110 §15.2.
+    /// Whether it is an interim response, which another follows: 1xx except 101. RFC 9110 §15.2.
     public var isInterim: Bool { code < 200 && code != 101 }
 
     /// Whether a response with this status never has content: 1xx, 204, 304. RFC 9112 §6.3.
     public var neverHasContent: Bool { code < 200 || code == 204 || code == 304 }
 
-    /// The words that RFC 9110 §15 gives the status, empty for codes it does not name.
+    /// The reason phrase of RFC 9110 §15; empty for codes that it does not define.
     public var reasonPhrase: String {
         switch code {
         case 100: "Continue"

@@ -1,12 +1,12 @@
-/// The protocol version that a message was received with. RFC 9110 §2.5.
+/// The protocol version of a received message. RFC 9110 §2.5.
 ///
-/// Wares rarely need it: what a version cannot do is the codec's care.
+/// Wares rarely need it: the codec handles the limits of each version.
 public enum HttpVersion: UInt8, Sendable, Comparable {
     case http10, http11, http2
 
     public static func < (left: HttpVersion, right: HttpVersion) -> Bool { left.rawValue < right.rawValue }
 
-    /// As `HTTP/1.1`.
+    /// The name, such as `HTTP/1.1`.
     public var name: String {
         switch self {
         case .http10: "HTTP/1.0"
@@ -15,7 +15,7 @@ public enum HttpVersion: UInt8, Sendable, Comparable {
         }
     }
 
-    /// As it stands in a start line or a `Via` field: `1.1`.
+    /// The number as in a start line or a `Via` field: `1.1`.
     public var number: String {
         switch self {
         case .http10: "1.0"

@@ -1,18 +1,18 @@
-/// One form of a path for matching, conditions and keys. RFC 3986 §6.2.2.
+/// The normal form of a path for matching, conditions and keys. RFC 3986 §6.2.2.
 ///
-/// Percent-encodings in upper case, unreserved characters decoded, dot segments removed; `%2F`, `%5C` and `//` stay.
+/// Percent-encodings are in upper case, unreserved characters decoded, dot segments removed; `%2F`, `%5C` and `//` stay.
 enum NormalPath {
-    /// What normalising found.
+    /// The result of normalising.
     enum Outcome: Equatable {
-        /// The path is in its normal form already.
+        /// The path is already in its normal form.
         case same
-        /// It is in another form, or hides dot segments; the normal form was appended.
+        /// The path has another form, or hides dot segments; the normal form was appended.
         case changed(dotSegments: Bool, encodedDotSegments: Bool)
-        /// It names something above the root, holds `%00`, or a percent sign without two digits.
+        /// The path leads above the root, contains `%00`, or has a percent sign without two digits.
         case refused(String)
     }
 
-    /// Whether the path may differ from its normal form: it holds a percent sign, or a dot behind a slash or a backslash.
+    /// Whether the path may differ from its normal form: it contains a percent sign, or a dot after a slash or a backslash.
     @inline(__always)
     static func needsWork(_ path: UnsafeBufferPointer<UInt8>) -> Bool {
         let bytes = path.span.bytes
@@ -45,18 +45,18 @@ enum NormalPath {
         var isChanged = false
         var dotSegments = false
         var encodedDotSegments = false
-        var segmentStart = output.count  // where the slash of the current segment stands
+        var segmentStart = output.count  // the place of the current segment's slash
         var segmentHasEncodedDot = false
         var index = 0
 
-        // Where the part of the segment behind its last `%2F`, `%5C` or backslash begins: many servers end a segment there.
+        // The start of the part after the segment's last `%2F`, `%5C` or backslash: many servers end a segment there.
         var partStart = output.count + 1
         func isDots(from start: Int) -> Bool {
             let count = output.count - start
             return (count == 1 || count == 2) && output[start] == 0x2e && output[output.count - 1] == 0x2e
         }
 
-        // Ends the segment that was written since `segmentStart`; answers false when it leads above the root.
+        // Ends the segment written since `segmentStart`; returns false if it leads above the root.
         func endSegment(isLast: Bool) -> Bool {
             guard isDots(from: segmentStart + 1) else {
                 if partStart > segmentStart + 1, isDots(from: partStart) { encodedDotSegments = true }
@@ -129,11 +129,11 @@ enum NormalPath {
         }
     }
 
-    // MARK: Other readings
+    // MARK: Ambiguous paths
 
-    /// What servers read differently in a path, in words; `nil` if all of them take it for the same path.
+    /// The feature of a path that servers read differently, in words; `nil` if all of them read the path alike.
     ///
-    /// Some servers merge slashes, decode `%2F` and `%5C`, take a backslash for a slash, cut a segment off at `;`, or decode twice.
+    /// Some servers merge slashes, decode `%2F` and `%5C`, treat a backslash as a slash, cut a segment off at `;`, or decode twice.
     static func ambiguity(of path: UnsafeBufferPointer<UInt8>) -> StaticString? {
         var previous: UInt8 = 0
         for index in path.indices {
@@ -158,7 +158,7 @@ enum NormalPath {
         return nil
     }
 
-    /// The byte that an encoding at this place stands for; `nil` if there is none.
+    /// The byte that the percent-encoding at this place stands for; `nil` if it is invalid.
     private static func decoded(_ path: UnsafeBufferPointer<UInt8>, at index: Int) -> UInt8? {
         guard index + 2 < path.count, let high = ByteClass.hexValue(path[index + 1]),
             let low = ByteClass.hexValue(path[index + 2])
@@ -166,7 +166,7 @@ enum NormalPath {
         return high << 4 | low
     }
 
-    /// Whether two hexadecimal digits stand at this place.
+    /// Whether there are two hexadecimal digits at this place.
     private static func isEncoding(_ path: UnsafeBufferPointer<UInt8>, at index: Int) -> Bool {
         index + 1 < path.count && ByteClass.hexValue(path[index]) != nil && ByteClass.hexValue(path[index + 1]) != nil
     }

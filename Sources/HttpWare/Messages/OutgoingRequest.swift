@@ -1,4 +1,4 @@
-/// A request in which tokens stand in place of their placeholders.
+/// A request in which tokens replace their placeholders.
 final class OutgoingRequest {
     var request: HttpRequest
 

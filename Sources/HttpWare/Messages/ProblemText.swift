@@ -1,7 +1,7 @@
-/// What a refusal says to people.
+/// The text of a refusal for people.
 final class ProblemText: Sendable {
     let detail: String
-    /// The name of the fault, where there is one. RFC 9209 §2.3.
+    /// The name of the fault; `nil` without one. RFC 9209 §2.3.
     let fault: String?
 
     init(_ detail: String, fault: String?) {

@@ -1,8 +1,8 @@
 /// The parameters of a query, as routes and conditions compare them: `name=value` between `&`, both decoded.
 ///
-/// `%XX` is its byte and `+` a space, as forms write them (WHATWG URL, `application/x-www-form-urlencoded`); a percent sign
-/// without two hexadecimal digits stands for itself. A parameter without `=` has an empty value; one without a name or a
-/// value, as in `a&&b`, is none. To compare allocates nothing.
+/// `%XX` is decoded, and `+` is a space, as in forms (WHATWG URL, `application/x-www-form-urlencoded`). A percent sign
+/// without two hexadecimal digits stands for itself. A parameter without `=` has an empty value. An empty piece,
+/// as in `a&&b`, is not a parameter. Comparing allocates nothing.
 public struct QueryParameters: Sendable {
     private let bytes: [UInt8]
     private let range: Range<Int>
@@ -13,7 +13,7 @@ public struct QueryParameters: Sendable {
         self.range = range
     }
 
-    /// The places of the name and the value of the first parameter at or behind a place, which goes behind it.
+    /// The ranges of the name and the value of the first parameter at or after `place`, which moves behind the parameter.
     func next(from place: inout Int) -> (name: Range<Int>, value: Range<Int>)? {
         while place < range.upperBound {
             let start = place
@@ -29,10 +29,10 @@ public struct QueryParameters: Sendable {
         return nil
     }
 
-    /// Where the first parameter may begin.
+    /// The place where the first parameter may begin.
     var start: Int { range.lowerBound }
 
-    /// Whether what stands there is this text, decoded; with a `+` that stands for itself where it is no space.
+    /// Whether the decoded bytes equal the text. If `plusIsSpace` is false, `+` stands for itself.
     func isText(_ place: Range<Int>, _ text: String, plusIsSpace: Bool = true) -> Bool {
         var at = place.lowerBound
         for byte in text.utf8 {
@@ -49,10 +49,10 @@ public struct QueryParameters: Sendable {
         bytes[parameter.name.lowerBound..<parameter.value.upperBound]
     }
 
-    /// What stands there, decoded.
+    /// The decoded bytes of a range.
     func decoded(_ place: Range<Int>) -> [UInt8] { QueryParameters.decoded(bytes[place]) }
 
-    /// A name or a value, decoded.
+    /// Decodes a name or a value.
     public static func decoded(_ text: some Sequence<UInt8>) -> [UInt8] {
         let encoded = Array(text)
         var result: [UInt8] = []
@@ -61,7 +61,7 @@ public struct QueryParameters: Sendable {
         return result
     }
 
-    /// The byte that begins there, which is before the end.
+    /// Decodes the byte that begins at `at`, which must be before the end.
     private static func decode(_ bytes: [UInt8], _ at: inout Int, _ end: Int) -> UInt8 {
         let byte = bytes[at]
         if byte == 0x25, at + 2 < end, let high = ByteClass.hexValue(bytes[at + 1]),
@@ -75,7 +75,7 @@ public struct QueryParameters: Sendable {
     }
 }
 
-/// A query parameter as it was received: what caches make keys of. Its name is compared decoded.
+/// A query parameter as received, for the keys of caches. Its name is compared decoded.
 public struct QueryParameter {
     private let parameters: QueryParameters
     private let place: (name: Range<Int>, value: Range<Int>)
@@ -88,14 +88,14 @@ public struct QueryParameter {
     /// `name=value` as received, without the `&` at either end.
     public var bytes: ArraySlice<UInt8> { parameters.pair(place) }
 
-    /// Whether this is its name, however that is percent-encoded. A `+` in it is a space, as forms write it, or stands for itself.
+    /// Whether it has this name, in any percent-encoding. A `+` in it means a space, as in forms, or itself.
     public func isNamed(_ name: String, plusIsSpace: Bool) -> Bool {
         parameters.isText(place.name, name, plusIsSpace: plusIsSpace)
     }
 }
 
 extension HttpRequest {
-    /// Gives each parameter of the query, in order.
+    /// Passes each parameter of the query, in order.
     public func forEachQueryParameter(_ body: (QueryParameter) -> Void) {
         guard target.hasQuery else { return }
         let parameters = QueryParameters(target.bytes, target.query.range)

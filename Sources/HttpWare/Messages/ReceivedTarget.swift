@@ -1,10 +1,10 @@
-/// The target of a request as its client sent it: what a signature of the client covers. RFC 9421 §2.2.
+/// The target of a request as its client sent it: the part that a client's signature covers. RFC 9421 §2.2.
 public struct ReceivedTarget: Sendable {
-    /// `host` or `host:port`, in lower case and without the port that the scheme implies; empty if the request named none.
+    /// `host` or `host:port`, in lower case and without the default port; empty if the request named none.
     public let authority: String
-    /// The path as it was received, or `/`.
+    /// The path as received, or `/`.
     public let path: [UInt8]
-    /// The query as it was received, without its question mark.
+    /// The query as received, without its question mark.
     public let query: [UInt8]?
 
     init(_ target: borrowing RequestTarget, authority: Authority?) {
@@ -13,7 +13,7 @@ public struct ReceivedTarget: Sendable {
         let received = target.bytes[target.received.range]
         var start = received.startIndex
         if target.form == .absolute {
-            // Behind the two slashes of the scheme.
+            // The authority follows the two slashes.
             let host = (received.firstIndex(of: 0x2f) ?? received.startIndex) + 2
             start =
                 received[min(host, received.endIndex)...].firstIndex { $0 == 0x2f || $0 == 0x3f } ?? received.endIndex
@@ -26,6 +26,6 @@ public struct ReceivedTarget: Sendable {
 }
 
 extension HttpRequest {
-    /// The target as it was received, whatever wares made of it.
+    /// The target as received, regardless of later changes by wares.
     public var receivedParts: ReceivedTarget { ReceivedTarget(target, authority: receivedAuthority) }
 }

@@ -1,25 +1,25 @@
 import Synchronization
 
-/// What is not shown in logs and records: credentials.
+/// Hides credentials in logs and records.
 public enum Redaction {
-    /// The fields whose values are not shown, unless somebody says otherwise.
+    /// The fields whose values are hidden by default.
     public static let fields: [FieldName] = [
         .authorization, .proxyAuthorization, .cookie, .setCookie, "X-Api-Key",
     ]
 
-    /// What stands in place of a value.
+    /// Replaces a hidden value.
     public static let mark = "…"
 
-    /// A target as received or as it goes upstream, with the values of query parameters that are named like credentials, and
-    /// user information before a host, in place of which stands a mark.
+    /// A target with marks for hidden parts: the values of query parameters that are named like credentials, and
+    /// user information before a host.
     public static func target(_ target: String) -> String {
         var target = target
         let shown = target.withUTF8 { text in hidden(in: text).map { String(decoding: $0, as: UTF8.self) } }
         return shown ?? target
     }
 
-    /// The same for bytes; `show` is called once, with bytes that are valid during the call only. Nothing is copied where there is
-    /// nothing to hide.
+    /// The same for bytes. `show` is called once, with bytes that are valid during the call only. Nothing is copied if nothing has to
+    /// be hidden.
     public static func withTarget(
         _ target: UnsafeBufferPointer<UInt8>, _ show: (UnsafeBufferPointer<UInt8>) -> Void
     ) {
@@ -33,8 +33,8 @@ public enum Redaction {
         return name.withUTF8 { isSecret($0) }
     }
 
-    /// Never shows the values of query parameters of that name: a configuration says that they are credentials. For the rest
-    /// of the process, from any thread.
+    /// Hides the values of query parameters with that name, because a configuration uses them for credentials. For the rest
+    /// of the process; safe to call from any thread.
     public static func hide(parameter name: String) {
         let name = name.utf8.map { ByteClass.lower($0) }
         hiddenNames.withLock { names in
@@ -46,13 +46,13 @@ public enum Redaction {
 
     // MARK: Targets
 
-    /// The target with marks in place of what is not shown; `nil` where all may be.
+    /// The target with marks for hidden parts; `nil` if nothing has to be hidden.
     private static func hidden(in target: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         guard let anonymous = withoutUserInformation(target) else { return withoutCredentials(target) }
         return anonymous.withUnsafeBufferPointer { withoutCredentials($0) } ?? anonymous
     }
 
-    /// RFC 3986 §3.2.1; the part before `@` may be a password.
+    /// The target without user information, whose part before `@` may be a password; `nil` without it. RFC 3986 §3.2.1.
     private static func withoutUserInformation(_ target: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         guard target.contains(0x40) else { return nil }
         guard let slashes = target.indices.dropLast().first(where: { target[$0] == 0x2f && target[$0 + 1] == 0x2f })
@@ -85,7 +85,7 @@ public enum Redaction {
         return shown.isEmpty ? nil : shown + target[copied...]
     }
 
-    /// Puts a mark in place of the value if the parameter is named like a credential.
+    /// Replaces the value by a mark if the parameter is named like a credential.
     private static func hideParameter(
         _ parameter: Range<Int>, of target: UnsafeBufferPointer<UInt8>, _ shown: inout [UInt8], _ copied: inout Int
     ) {
@@ -97,7 +97,7 @@ public enum Redaction {
         copied = parameter.upperBound
     }
 
-    /// Where a parameter of a query ends: at `&`, or at a `;` behind which another `name=` begins. Some servers separate by both.
+    /// The end of a query parameter: at `&`, or at a `;` that another `name=` follows. Some servers accept both separators.
     private static func parameterEnd(from start: Int, _ target: UnsafeBufferPointer<UInt8>) -> Int {
         let isSeparator = { (byte: UInt8) in byte == 0x26 || byte == 0x3b }
         var end = target[start...].firstIndex(where: isSeparator) ?? target.endIndex
@@ -117,12 +117,12 @@ public enum Redaction {
         "token", "secret", "passw", "passphrase", "passcode", "signature", "credential", "session", "authorization",
         "oauth", "jwt", "assertion",
     ].map { Array($0.utf8) }
-    /// By the letter with which they begin, whatever its case: a place in a name is compared with few of them.
+    /// The words by their first letter, ignoring case, so that each place in a name is compared with only a few.
     private static let partsByLetter = (0..<32).map { letter in parts.filter { Int($0[0] & 31) == letter } }
 
     private static func isSecret(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
         if name.contains(0x25) {
-            // `%74oken` is a token too.
+            // `%74oken` is a token, too.
             return QueryParameters.decoded(name).withUnsafeBufferPointer { isSecretAsItIs($0) }
         }
         return isSecretAsItIs(name)
@@ -145,7 +145,7 @@ public enum Redaction {
         return false
     }
 
-    /// Whether the word, in any case, stands at that place of a text that reaches so far.
+    /// Whether the word, in any case, is at that place of the text, which must be long enough.
     private static func isAt(_ start: Int, _ word: [UInt8], _ text: UnsafeBufferPointer<UInt8>) -> Bool {
         word.indices.allSatisfy { ByteClass.lower(text[start + $0]) == word[$0] }
     }

@@ -1,6 +1,6 @@
-/// A request's target: as received, in its normal form for matching, and as it goes upstream. RFC 9112 §3.2, RFC 9110 §7.1.
+/// A request's target: as received, in its normal form for matching, and as sent upstream. RFC 9112 §3.2, RFC 9110 §7.1.
 ///
-/// One byte buffer holds them all; parts that are equal share their bytes.
+/// One byte buffer holds them all; equal parts share their bytes.
 struct RequestTarget: Sendable {
     /// The four forms of RFC 9112 §3.2.
     enum Form: Sendable { case origin, absolute, authority, asterisk }
@@ -22,26 +22,26 @@ struct RequestTarget: Sendable {
 
     var bytes: [UInt8] = []
     var form = Form.origin
-    /// As it stood in the request line.
+    /// The target as in the request line.
     var received = Part()
-    /// The host in lower case, without a trailing dot; empty when the request named none.
+    /// The host in lower case, without a trailing dot; empty if the request named none.
     var host = Part()
     var port: UInt16?
-    /// The scheme of an absolute-form target, else that of the connection.
+    /// Whether the scheme of an absolute-form target, or else that of the connection, is https.
     var isSecure = false
     /// The path in its normal form.
     var path = Part()
-    /// The path that goes upstream: as received, unless it held dot segments or a ware changed it.
+    /// The path that is sent upstream: as received, unless it contained dot segments or a ware changed it.
     var upstreamPath = Part()
-    /// The query without its question mark; meaningful if `hasQuery`.
+    /// The query without its question mark; meaningful only if `hasQuery`.
     var query = Part()
     var hasQuery = false
-    /// What a ware changed since, as it was.
+    /// The original names, if a ware has changed them.
     private var namesBefore: Names?
-    /// Counts the changes since it was received.
+    /// The number of changes since it was received.
     private(set) var changes: UInt32 = 0
 
-    /// What conditions compare, and what wares can change.
+    /// The parts that conditions compare and wares can change.
     struct Names: Sendable {
         var host: Part
         var port: UInt16?
@@ -51,17 +51,17 @@ struct RequestTarget: Sendable {
         var hasQuery: Bool
     }
 
-    /// Host, port, path and query as they were received.
+    /// Host, port, path and query as received.
     var receivedNames: Names {
         namesBefore
             ?? Names(
                 host: host, port: port, path: path, upstreamPath: upstreamPath, query: query, hasQuery: hasQuery)
     }
 
-    /// Whether no ware changed it.
+    /// Whether no ware has changed it.
     var isAsReceived: Bool { namesBefore == nil }
 
-    /// Becomes what it was before wares changed it.
+    /// Restores the state before changes by wares.
     mutating func restoreReceived() {
         guard let names = namesBefore else { return }
         host = names.host
@@ -74,7 +74,7 @@ struct RequestTarget: Sendable {
         changes &+= 1
     }
 
-    /// To be called before a ware's change; the bytes stay where they are.
+    /// Call this before a ware's change; the bytes stay in place.
     mutating func keepReceivedNames() {
         namesBefore = receivedNames
         changes &+= 1
@@ -99,17 +99,17 @@ struct RequestTarget: Sendable {
         bytes.withUnsafeBufferPointer { String(decoding: $0[part.range], as: UTF8.self) }
     }
 
-    /// Appends bytes that a part will name.
+    /// Appends bytes, and returns their part.
     mutating func add(_ text: some Collection<UInt8>) -> Part {
         let start = bytes.count
         bytes.append(contentsOf: text)
         return Part(start..<bytes.count)
     }
 
-    // MARK: Reading what was received
+    // MARK: Reading the received target
 
-    /// Takes the target of a request line apart. `isReverse` refuses dot segments that percent-encoding hides, which the
-    /// origin server might see otherwise than we do. Only OPTIONS may ask for `*`, RFC 9112 §3.2.4.
+    /// Parses the target of a request line. With `isReverse`, percent-encoded dot segments are refused, because the origin server
+    /// might read them differently. `*` is allowed only for OPTIONS: RFC 9112 §3.2.4.
     mutating func parse(_ text: RawSpan, isConnect: Bool, isOptions: Bool = false, isReverse: Bool) throws(GatewayError)
     {
         reset()
@@ -146,7 +146,7 @@ struct RequestTarget: Sendable {
         let end = bytes[start...].firstIndex { $0 == 0x2f || $0 == 0x3f } ?? bytes.count
         guard try setAuthority(start..<end) else { throw .malformed("the request target has no valid authority") }
         if end == received.range.upperBound || bytes[end] == 0x3f {
-            // No path: RFC 9112 §3.2.1 sends "/" in its place, and §3.2.4 "*" with OPTIONS and no query.
+            // The path is missing: RFC 9112 §3.2.1 sends "/" instead, and §3.2.4 "*" for OPTIONS without a query.
             let hadQuery = end < received.range.upperBound
             path = add(CollectionOfOne(isOptions && !hadQuery ? 0x2a : 0x2f))
             upstreamPath = path
@@ -182,13 +182,13 @@ struct RequestTarget: Sendable {
         }
     }
 
-    /// What servers read differently in the path as it was received, in words; `nil` if all of them take it for the same path.
+    /// The feature of the received path that servers read differently, in words; `nil` if all of them read it alike.
     var ambiguity: StaticString? {
         guard form == .origin || form == .absolute else { return nil }
         return bytes.withUnsafeBufferPointer { all in
             var text = UnsafeBufferPointer(rebasing: all[received.range])
             if text.first != 0x2f {
-                // Absolute form: the path begins behind the authority.
+                // Absolute form: the path follows the authority.
                 guard let scheme = text.firstIndex(of: 0x2f), scheme + 2 <= text.count else { return nil }
                 text = UnsafeBufferPointer(rebasing: text[(scheme + 2)...])
                 guard let slash = text.firstIndex(where: { $0 == 0x2f || $0 == 0x3f }) else { return nil }
@@ -204,7 +204,7 @@ struct RequestTarget: Sendable {
             && (0..<prefix.utf8CodeUnitCount).allSatisfy { ByteClass.lower(bytes[$0]) == prefix.utf8Start[$0] }
     }
 
-    /// Takes the authority from these bytes of the buffer; false when they are none.
+    /// Parses the authority in this range of the buffer; false if it is invalid.
     private mutating func setAuthority(_ range: Range<Int>) throws(GatewayError) -> Bool {
         let parsed = bytes.withUnsafeBufferPointer { Authority.parse(UnsafeBufferPointer(rebasing: $0[range])) }
         guard let parsed else { return false }
@@ -215,7 +215,7 @@ struct RequestTarget: Sendable {
         return true
     }
 
-    /// Whether that host in a value, with the port, is the one that the target names.
+    /// Whether the host in a value, with the port, equals the target's authority.
     func names(_ value: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ otherPort: UInt16?) -> Bool {
         if value[range.lowerBound] == 0x5b {
             let text = String(decoding: UnsafeBufferPointer(rebasing: value[range]), as: UTF8.self)
@@ -227,7 +227,7 @@ struct RequestTarget: Sendable {
         return true
     }
 
-    /// Takes the authority from a `Host` field's value; false when it is none.
+    /// Parses the authority in a `Host` field's value; false if it is invalid.
     mutating func setAuthority(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
         guard let parsed = Authority.parse(value) else { return false }
         port = parsed.port
@@ -237,10 +237,10 @@ struct RequestTarget: Sendable {
         return true
     }
 
-    /// Names another host, which is written as an authority is.
+    /// Sets another host, in the form of an authority.
     mutating func setHost(_ name: String) { host = add(name.utf8) }
 
-    /// The host is what was appended from there, in lower case; an IPv6 address in its one form.
+    /// Makes the bytes from `start` on the host, in lower case; an IPv6 address in its canonical form.
     private mutating func lowerHost(from start: Int) {
         if bytes[start] == 0x5b {
             let address = Authority.oneForm(String(decoding: bytes[start...], as: UTF8.self))

@@ -1,5 +1,5 @@
 extension ConfigNode {
-    /// This value on one line, as a file could have it: `{ max: 5MiB, status: 413 }`. Secrets are `***`.
+    /// This value on one line, as in a file: `{ max: 5MiB, status: 413 }`. Secrets are `***`.
     public var flow: String {
         switch content {
         case .scalar where isSecret: return "***"
@@ -11,7 +11,7 @@ extension ConfigNode {
         }
     }
 
-    /// This value with `***` in place of each secret.
+    /// This value with each secret replaced by `***`.
     public var masked: ConfigNode {
         var copy = self
         switch content {
@@ -24,7 +24,7 @@ extension ConfigNode {
         return copy
     }
 
-    /// The texts in here that nothing may print.
+    /// The secret texts in this value, which must not be printed.
     public var secretTexts: [String] {
         switch content {
         case .scalar(let text, _): isSecret && !text.isEmpty ? [text] : []
@@ -33,7 +33,7 @@ extension ConfigNode {
         }
     }
 
-    /// The same value, with the mark of a secret on what stands at one of these key paths; members of lists count as their list.
+    /// A copy with the values at these key paths marked as secret; members of a list have the path of their list.
     public func marking(secrets: Set<[String]>) -> ConfigNode {
         secrets.isEmpty ? self : marking(secrets, [], isInside: false)
     }
@@ -56,7 +56,7 @@ extension ConfigNode {
         return copy
     }
 
-    /// Needs no quotes in a flow collection of YAML.
+    /// Whether the text needs no quotes in a flow collection of YAML.
     private static func isPlain(_ text: String) -> Bool {
         !text.isEmpty
             && text.utf8.allSatisfy { byte in

@@ -1,5 +1,5 @@
 extension ConfigNode {
-    /// This value as JSON, as YAML 1.2's core schema reads it: unquoted `1`, `true` and `null` are not texts, `yes` is one.
+    /// This value as JSON, by YAML 1.2's core schema: unquoted `1`, `true` and `null` are not texts, but `yes` is.
     public var jsonValue: Json {
         switch content {
         case .scalar(let text, let isQuoted):
@@ -15,15 +15,15 @@ extension ConfigNode {
         }
     }
 
-    /// The same as text, on one line.
+    /// The JSON as text, on one line.
     public var json: String { jsonValue.text }
 
-    /// The same over several lines, for people.
+    /// The JSON as text over several lines, for people.
     public var prettyJson: String { jsonValue.prettyText }
 }
 
 extension String {
-    /// `-1`, `0.5`, `1e9`, but not `01`, `.5`, `0x1` or `nan` (RFC 8259 §6).
+    /// Whether it is a JSON number: `-1`, `0.5`, `1e9`, but not `01`, `.5`, `0x1` or `nan` (RFC 8259 §6).
     var isJsonNumber: Bool {
         var rest = utf8[...]
         func digits() -> Int {

@@ -1,27 +1,27 @@
-/// One value of a configuration file, before anything has given it a type: a text, a list or a map, and where it stands.
+/// One value of a configuration file, before it gets a type: a text, a list or a map, with its place.
 ///
-/// Scalars are text only; the type of the option that reads them decides what they mean (YAML 1.2; `no` is never a boolean).
-/// In code, literals write it: `["max": "1KiB", "statuses": ["401", "403"]]`.
+/// Scalars are text only; the type of the option that reads them interprets them (YAML 1.2; `no` is never a boolean).
+/// In code, literals make it: `["max": "1KiB", "statuses": ["401", "403"]]`.
 public struct ConfigNode: Sendable, Hashable {
-    /// What a value can be.
+    /// The kinds of values.
     public enum Content: Sendable, Hashable {
-        /// `isQuoted` tells `""` from nothing at all, and the text `"1"` from the number `1` where a value becomes JSON.
+        /// `isQuoted` distinguishes `""` from a missing value, and, in JSON, the text `"1"` from the number `1`.
         case scalar(String, isQuoted: Bool)
         case list([ConfigNode])
-        /// In file order. No key appears twice in what a file gave.
+        /// The entries in file order. In a value from a file, all keys are different.
         case map([Entry])
     }
 
     /// A key and its value.
     public struct Entry: Sendable, Hashable {
-        /// As written; nothing is interpolated in it.
+        /// The key as written, without interpolation.
         public var key: String
-        /// Where it is written.
+        /// The place of the key.
         public var location: SourceLocation
-        /// What stands behind the key.
+        /// The value after the key.
         public var value: ConfigNode
 
-        /// Makes an entry of its parts.
+        /// Makes an entry from its parts.
         public init(key: String, location: SourceLocation, value: ConfigNode) {
             self.key = key
             self.location = location
@@ -31,44 +31,44 @@ public struct ConfigNode: Sendable, Hashable {
 
     /// The text, the list or the map.
     public var content: Content
-    /// Where it is written.
+    /// The place of the value.
     public var location: SourceLocation
-    /// The value came from `${file:…}`: nothing may print it.
+    /// Whether the value came from `${file:…}`, so that it must not be printed.
     public var isSecret: Bool
 
-    /// Makes a value of its parts.
+    /// Makes a value from its parts.
     public init(_ content: Content, at location: SourceLocation = .code, isSecret: Bool = false) {
         self.content = content
         self.location = location
         self.isSecret = isSecret
     }
 
-    /// Nothing was written: an empty text where text is expected, an empty list or map where one is expected.
+    /// Whether no value was written: this counts as an empty text, list or map, as expected.
     public var isEmpty: Bool { content == .scalar("", isQuoted: false) }
 
-    /// The text of a scalar.
+    /// The text of a scalar; `nil` for a list or a map.
     public var text: String? {
         if case .scalar(let text, _) = content { text } else { nil }
     }
 
-    /// The members of a list; a single value stands for a list of one, nothing for an empty one.
+    /// The members of a list. A single value counts as a list with one member, a missing value as an empty list.
     public var members: [ConfigNode] {
         if case .list(let members) = content { return members }
         return isEmpty ? [] : [self]
     }
 
-    /// The entries of a map, or of nothing; `nil` for a text or a list.
+    /// The entries of a map; empty for a missing value; `nil` for a text or a list.
     public var entries: [Entry]? {
         if case .map(let entries) = content { return entries }
         return isEmpty ? [] : nil
     }
 
-    /// The value of a key, if this is a map that has it.
+    /// The value of a key; `nil` if this is not a map with the key.
     public subscript(key: String) -> ConfigNode? {
         entries?.first { $0.key == key }?.value
     }
 
-    /// What this is, in words, for errors: `"10 mb"`, `a list`, `a map`, `nothing`.
+    /// A description for errors: `"10 mb"`, `a list`, `a map`, `nothing`.
     public var shown: String {
         switch content {
         case .scalar where isSecret: "the secret value"

@@ -1,31 +1,31 @@
 /// Content with placeholders, parsed when the configuration is loaded: `<p>{request.path} is not here</p>`.
 ///
-/// Content is often JSON, a style sheet or a script. So braces stand for themselves unless they hold the name of a placeholder;
-/// `{{request.path}` is the text `{request.path}`. What is put in is escaped for the content's type.
+/// Content is often JSON, a style sheet or a script. So braces stand for themselves unless they contain the name of a placeholder;
+/// `{{request.path}` is the text `{request.path}`. Inserted values are escaped for the content's type.
 public struct ContentTemplate: Sendable, Hashable {
-    /// How the values of placeholders are written.
+    /// How the values of placeholders are escaped.
     public enum Escaping: Sendable, Hashable {
-        /// As they are: plain text.
+        /// Not at all: plain text.
         case none
-        /// As character references: HTML and XML, in text and in quoted attributes.
+        /// By character references: HTML and XML, in text and in quoted attributes.
         case html
-        /// As the inside of a string. RFC 8259 §7.
+        /// As inside a JSON string. RFC 8259 §7.
         case json
     }
 
-    /// Its pieces, as those of any template.
+    /// The segments, as in any template.
     public let template: Template
 
-    /// The bytes, where there is no placeholder.
+    /// The bytes if there is no placeholder; `nil` otherwise.
     public var fixedText: [UInt8]? { template.fixedText }
 
-    /// The first byte that is no white space; `nil` where a placeholder stands before it.
+    /// The first byte that is not white space; `nil` if a placeholder precedes it.
     public var firstByte: UInt8? {
         guard case .text(let bytes)? = template.segments.first else { return nil }
         return bytes.first { $0 > 0x20 }
     }
 
-    /// How values are written in content of that media type; `nil` where no way is known that is safe.
+    /// The escaping for content of that media type; `nil` if no safe one is known.
     public static func escaping(for mediaType: String) -> Escaping? {
         let type = mediaType.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
         if type == "application/json" || type.hasSuffix("+json") { return .json }
@@ -33,7 +33,7 @@ public struct ContentTemplate: Sendable, Hashable {
         return ["text/plain", "text/csv", "text/markdown"].contains(type) ? Escaping.none : nil
     }
 
-    /// Why values must not be put in where the placeholders stand; `nil` where they may be.
+    /// The reason why values must not be inserted at the placeholders; `nil` if they may.
     public func problem(_ escaping: Escaping) -> String? {
         switch escaping {
         case .none: nil
@@ -77,7 +77,7 @@ public struct ContentTemplate: Sendable, Hashable {
 }
 
 extension String {
-    /// Whether an element of that name is open at the end.
+    /// Whether an element with that name is open at the end.
     fileprivate func isInside(_ element: String) -> Bool {
         let parts = split(separator: "</\(element)", omittingEmptySubsequences: false)
         return parts.last?.contains("<\(element)") ?? false
@@ -89,7 +89,7 @@ extension ContentTemplate: OptionValue {
     public var optionText: String { template.source }
     public var neededCaptures: [String] { template.neededCaptures }
 
-    /// A placeholder's name is no longer.
+    /// The maximum length of a placeholder's name.
     private static let longestName = 256
 
     public init(optionText: String) throws(OptionMistake) {
@@ -108,7 +108,7 @@ extension ContentTemplate: OptionValue {
                 continue
             }
             if isLiteral {
-                // `{{name}`: all of it but one brace.
+                // `{{name}`: everything except one brace.
                 text += [open] + Array(name.utf8)
                 rest = rest.dropFirst(1 + name.utf8.count)
                 continue
@@ -123,7 +123,7 @@ extension ContentTemplate: OptionValue {
         template = Template(segments: segments, source: optionText)
     }
 
-    /// What stands before the next closing brace, if it is meant as a placeholder: it begins like one, and holds no white space,
+    /// The text before the next closing brace, if it is meant as a placeholder: it begins like one, and contains no white space,
     /// quote or brace.
     private static func name(in rest: ArraySlice<UInt8>) -> String? {
         let name = rest.prefix(longestName).prefix { $0 > 0x20 && !"{}\"'()<>".utf8.contains($0) }

@@ -1,15 +1,15 @@
-/// Collects mistakes while reading goes on, so that all of them appear at once.
+/// Collects mistakes while reading continues, so that all are reported at once.
 public struct Diagnostics: Sendable {
-    /// In the order in which they were found.
+    /// All mistakes, in the order in which they were found.
     public private(set) var all: [ConfigError] = []
 
-    /// Nothing was found yet.
+    /// Makes an empty collection.
     public init() {}
 
-    /// Whether anything keeps the configuration from being used; warnings do not.
+    /// Whether an error makes the configuration unusable; warnings do not.
     public var hasErrors: Bool { all.contains { $0.severity == .error } }
 
-    /// By file, line and column, each once.
+    /// The mistakes by file, line and column, each once.
     public var sorted: [ConfigError] {
         var seen: Set<ConfigError> = []
         return all.filter { seen.insert($0).inserted }
@@ -18,17 +18,17 @@ public struct Diagnostics: Sendable {
             .map(\.element)
     }
 
-    /// Records a mistake.
+    /// Records an error.
     public mutating func error(at location: SourceLocation, _ keyPath: String, _ message: String) {
         all.append(ConfigError(at: location, keyPath: keyPath, message: message))
     }
 
-    /// Records something doubtful.
+    /// Records a warning.
     public mutating func warning(at location: SourceLocation, _ keyPath: String, _ message: String) {
         all.append(ConfigError(at: location, severity: .warning, keyPath: keyPath, message: message))
     }
 
-    /// Takes over what another found.
+    /// Adds the mistakes of another collection.
     public mutating func append(_ others: [ConfigError]) {
         all += others
     }

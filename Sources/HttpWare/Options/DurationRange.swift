@@ -1,11 +1,11 @@
-/// From one duration to another, both included: `100ms..2s`.
+/// A range of durations, both ends included: `100ms..2s`.
 public struct DurationRange: Sendable, Hashable {
-    /// Not more than `upper`.
+    /// The lower end; at most `upper`.
     public var lower: Duration
-    /// Not less than `lower`.
+    /// The upper end; at least `lower`.
     public var upper: Duration
 
-    /// Makes a range of both ends.
+    /// Makes a range from both ends.
     public init(_ range: ClosedRange<Duration>) {
         lower = range.lowerBound
         upper = range.upperBound

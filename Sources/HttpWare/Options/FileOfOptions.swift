@@ -1,8 +1,8 @@
-/// A file that options named and whose content was read when the configuration was loaded: what to watch, and whether it changed.
+/// A file that options named and that was read when the configuration was loaded: used for watching it, and for detecting changes.
 public struct FileOfOptions: Sendable, Hashable {
-    /// As the options name it.
+    /// The path as named in the options.
     public let path: String
-    /// Tells contents apart, within one run of the program.
+    /// Identifies the content, within one run of the program.
     private let digest: Int
 
     init(path: String, content: [UInt8]) {

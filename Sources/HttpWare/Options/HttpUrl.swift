@@ -1,8 +1,8 @@
-/// The URL of something that the gateway itself asks: `https://login.example.com/keys`. RFC 9110 §4.2.
+/// The URL of a resource that the gateway itself requests: `https://login.example.com/keys`. RFC 9110 §4.2.
 public struct HttpUrl: Sendable, Hashable, CustomStringConvertible {
-    /// As it was written.
+    /// The URL as written.
     public let text: String
-    /// Whether it is asked over TLS, or on this host.
+    /// Whether requests use TLS, or stay on this host.
     public let isSafe: Bool
 
     public var description: String { text }

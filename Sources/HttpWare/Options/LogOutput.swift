@@ -1,6 +1,6 @@
 import Glibc
 
-/// Where log lines go: `stdout`, `stderr`, `file:PATH`, `syslog`, `udp:HOST:PORT` or `tcp:HOST:PORT`; the same words in `log` and in
+/// A destination of log lines: `stdout`, `stderr`, `file:PATH`, `syslog`, `udp:HOST:PORT` or `tcp:HOST:PORT`; the same for `log` and
 /// `accessLog`.
 public enum LogOutput: Sendable, Hashable {
     case stdout
@@ -9,14 +9,14 @@ public enum LogOutput: Sendable, Hashable {
     case syslog
     case network(Network)
 
-    /// Another machine that takes lines.
+    /// Another machine that receives lines.
     public struct Network: Sendable, Hashable {
-        /// By UDP, one line in a datagram; else by TCP.
+        /// Whether lines are sent by UDP, one per datagram; otherwise by TCP.
         public let isDatagram: Bool
         /// A name, or an address without brackets.
         public let host: String
         public let port: UInt16
-        /// How lines are told apart.
+        /// The framing of lines.
         public var framing = Framing.rfc5424
 
         public init(isDatagram: Bool, host: String, port: UInt16, framing: Framing = .rfc5424) {
@@ -27,17 +27,17 @@ public enum LogOutput: Sendable, Hashable {
         }
     }
 
-    /// How lines are sent to another machine.
+    /// How lines are framed for another machine.
     public enum Framing: String, OptionWord {
-        /// Each is a message of the syslog protocol. RFC 5424.
+        /// Each line is a message of the syslog protocol. RFC 5424.
         case rfc5424
-        /// Each ends with a line feed.
+        /// Each line ends with a line feed.
         case lines
     }
 }
 
 extension LogOutput.Network {
-    /// Reads `HOST:PORT`; an IPv6 address stands in brackets. `nil` for anything else.
+    /// Reads `HOST:PORT`, with an IPv6 address in brackets; `nil` for anything else.
     init?(isDatagram: Bool, _ text: Substring) {
         guard let colon = text.lastIndex(of: ":"), let number = UnitText.number(text[text.index(after: colon)...].utf8),
             let port = UInt16(exactly: number), port > 0
@@ -89,7 +89,7 @@ extension LogOutput: OptionValue {
 }
 
 extension OptionsReader {
-    /// Reads a log output; the relative path of a file becomes relative to the file in which it is written.
+    /// Reads a log output; the relative path of a file becomes relative to the file that contains it.
     public mutating func read(_ key: String, into output: inout LogOutput, doc: String = "") {
         var located: Located<LogOutput>? = Located(output, at: location)
         read(key, into: &located, doc: doc)
@@ -100,7 +100,7 @@ extension OptionsReader {
 }
 
 extension LogOutput {
-    /// Why no lines can be written there, as far as can be told without making a file; `nil` where nothing stands against it.
+    /// The reason why lines cannot be written there, as far as can be told without creating a file; `nil` if none is found.
     public var problem: String? {
         guard case .file(let path) = self else { return nil }
         var status = stat()
@@ -123,6 +123,6 @@ extension LogOutput {
 }
 
 extension SystemError {
-    /// The system's text alone.
+    /// The system's text, without the call.
     fileprivate var text: String { SystemError.text(of: code) }
 }

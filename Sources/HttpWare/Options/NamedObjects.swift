@@ -1,16 +1,16 @@
-/// What options can refer to by name: `credential: orders-oauth`. Made when a configuration is loaded, for the wares that it names.
+/// Objects that options can refer to by name: `credential: orders-oauth`. Made when a configuration is loaded, for the wares in it.
 public struct NamedObjects: Sendable {
     private var objects: [String: [String: (any AnyObject & Sendable)?]] = [:]
 
     public init() {}
 
-    /// Adds an object under its noun – `credentials` – and name; `nil` for one that is written and has a mistake: it can be
-    /// referred to all the same, for one mistake is enough.
+    /// Adds an object under its noun – `credentials` – and name. `nil` is for an object whose definition has a mistake: references to
+    /// it are then accepted, because one error is enough.
     public mutating func add(_ object: (any AnyObject & Sendable)?, noun: String, name: String) {
         objects[noun, default: [:]][name] = .some(object)
     }
 
-    /// The names of a noun, in order.
+    /// The names under a noun, sorted.
     func names(of noun: String) -> [String] { (objects[noun] ?? [:]).keys.sorted() }
 
     func contains(_ noun: String, _ name: String) -> Bool { objects[noun]?[name] != nil }
@@ -18,14 +18,14 @@ public struct NamedObjects: Sendable {
     func object(_ noun: String, _ name: String) -> (any AnyObject & Sendable)? { objects[noun]?[name] ?? nil }
 }
 
-/// What a configuration names that may have a server behind it, which gateways share: a store.
+/// A named object, such as a store, that may be kept on a server which gateways share.
 public protocol ServerNamed: AnyObject, Sendable {
-    /// `nil` if there is none.
+    /// The server; `nil` without one.
     var server: (any AnyObject & Sendable)? { get }
 }
 
 extension OptionsReader {
-    /// Reads the name of something that the configuration defines elsewhere, and finds it; one that is not there is an error.
+    /// Reads the name of an object that the configuration defines elsewhere, and finds it; an undefined name is an error.
     public mutating func read<Object: AnyObject & Sendable>(
         _ key: String, into object: inout Object?, of noun: String, doc: String = ""
     ) {
@@ -35,15 +35,15 @@ extension OptionsReader {
         find(name, for: key, into: &object, of: noun)
     }
 
-    /// Reads the name of something that the configuration defines elsewhere and that is found by its name; one that is not there is an
-    /// error.
+    /// Reads the name of an object that the configuration defines elsewhere, and that is looked up later by its name. An undefined name
+    /// is an error.
     public mutating func readName(_ key: String, into name: inout String?, of noun: String, doc: String = "") {
         read(key, into: &name, doc: doc.isEmpty ? "a name under \(noun)" : "\(doc) (a name under \(noun))")
         if let name { _ = find(name, for: key, of: noun) }
     }
 
-    /// Reads the name of something that the configuration defines elsewhere, or has under the standard name; and finds it. One
-    /// that is written and not there is an error.
+    /// Reads the name of an object that the configuration defines elsewhere, and finds it. Without the key, the object with the standard
+    /// name is used if it exists. An undefined name that was written is an error.
     public mutating func read<Object: AnyObject & Sendable>(
         _ key: String, into object: inout Object?, of noun: String, otherwise standard: String, doc: String = ""
     ) {
@@ -60,7 +60,7 @@ extension OptionsReader {
         object = found as? Object
     }
 
-    /// Finds what the value of a key names; `nil` where it is not there, which is an error, or has a mistake of its own.
+    /// Finds the object that the value of a key names; `nil` if it is undefined, which is an error, or has a mistake of its own.
     mutating func find(_ name: String, for key: String, of noun: String) -> (any AnyObject & Sendable)? {
         guard objects.contains(noun, name) else {
             let near = didYouMean(name, among: objects.names(of: noun))
@@ -73,7 +73,7 @@ extension OptionsReader {
         return object
     }
 
-    /// Finds the server of the store that the value of a key names, if it is one for this purpose; otherwise that is an error.
+    /// Finds the server of the store that the value of a key names. If the store has no server of this type, that is an error.
     public mutating func findServer<Server>(
         _ name: String, for key: String, as type: Server.Type = Server.self
     ) -> Server? {

@@ -1,6 +1,6 @@
-/// Something that options referred to by name. Equal where it is the same object.
+/// An object that options referred to by name. Equal for the same object.
 public struct NamedReference: Sendable, Hashable {
-    /// Such as `credentials`.
+    /// The noun, such as `credentials`.
     public let noun: String
     public let name: String
     private let identity: ObjectIdentifier?

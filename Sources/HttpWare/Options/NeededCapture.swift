@@ -1,9 +1,9 @@
-/// A capture of the route's path pattern that an option takes through a placeholder, `{path.NAME}`.
+/// A capture of the route's path pattern that an option uses in a placeholder, `{path.NAME}`.
 public struct NeededCapture: Sendable, Hashable {
-    /// What the pattern has to call it.
+    /// The capture's name in the pattern.
     public let name: String
     /// The option that needs it.
     public let keyPath: String
-    /// Where the option is written.
+    /// The place of the option.
     public let location: SourceLocation
 }

@@ -1,24 +1,24 @@
-/// One option as help and schema show it.
+/// One option, for help and schema.
 public struct OptionDescription: Sendable, Hashable {
-    /// With the keys of the maps around it: `path.strip`; a list of maps is `sequence[].status`.
+    /// The key with the keys of the maps around it: `path.strip`; in a list of maps `sequence[].status`.
     public var key: String
-    /// In words: `byte count`, `list of text`, `map of text to template`, `options` for a nested map.
+    /// The type in words: `byte count`, `list of text`, `map of text to template`, `options` for a nested map.
     public var type: String
-    /// As a file would spell it; empty where there is none.
+    /// The default as a file would write it; empty without one.
     public var defaultText: String
-    /// The bounds, if there are any: `1B to 1GiB`.
+    /// The bounds, such as `1B to 1GiB`; `nil` without any.
     public var allowed: String?
-    /// How it is written, for schemas.
+    /// The structure, for schemas.
     public var shape: OptionShape
     public var isSecret: Bool
-    /// There is no default; the key has to be written.
+    /// Whether the key must be written, because there is no default.
     public var isRequired = false
-    /// Exactly one of these keys, this one among them, has to be written; empty where nothing of the kind is asked.
+    /// The keys, including this one, exactly one of which must be written; empty without such a rule.
     public var alternatives: [String] = []
-    /// A phrase; empty where the name says it.
+    /// A phrase that explains the option; empty if its name is enough.
     public var doc: String
 
-    /// Makes a description of its parts.
+    /// Makes a description from its parts.
     public init(
         key: String, type: String, shape: OptionShape = .value(.text), defaultText: String, allowed: String?,
         isSecret: Bool, doc: String

@@ -1,15 +1,15 @@
-/// Names and their values, in the order of the file.
+/// Names and their values, in file order.
 public struct OptionMap<Key: OptionValue, Value: Sendable>: Sendable {
     /// A name and its value.
     public struct Entry: Sendable {
         /// The name.
         public var key: Key
-        /// What stands behind it.
+        /// The value after the name.
         public var value: Value
-        /// Where the value is written.
+        /// The place of the value.
         public var location: SourceLocation
 
-        /// Makes an entry of its parts.
+        /// Makes an entry from its parts.
         public init(key: Key, value: Value, location: SourceLocation = .code) {
             self.key = key
             self.value = value
@@ -17,13 +17,13 @@ public struct OptionMap<Key: OptionValue, Value: Sendable>: Sendable {
         }
     }
 
-    /// In file order.
+    /// The entries in file order.
     public var entries: [Entry]
 
-    /// Makes a map of its entries.
+    /// Makes a map from its entries.
     public init(_ entries: [Entry] = []) { self.entries = entries }
 
-    /// There is no entry.
+    /// Whether there are no entries.
     public var isEmpty: Bool { entries.isEmpty }
 }
 

@@ -1,7 +1,7 @@
 extension OptionsReader {
     // MARK: Lists
 
-    /// Reads a list; a single value stands for a list of one, and replaces the default as a whole.
+    /// Reads a list; a single value counts as a list with one member, and replaces the whole default.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [T], doc: String = "") {
         let text = "[" + values.map(\.optionText).joined(separator: ", ") + "]"
         guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), text, nil, T.isSecret, doc)
@@ -11,7 +11,7 @@ extension OptionsReader {
         if let read: [T] = parseList(node, path(key)) { values = read }
     }
 
-    /// Reads a list that has no default.
+    /// Reads a list without a default.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [T]?, doc: String = "") {
         guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), "", nil, T.isSecret, doc) else {
             return
@@ -19,14 +19,14 @@ extension OptionsReader {
         if let read: [T] = parseList(node, path(key)) { values = read }
     }
 
-    /// Reads a list that is one value, such as a set of statuses.
+    /// Reads a list that makes one value, such as a set of statuses.
     public mutating func read<T: OptionUnion>(_ key: String, into value: inout T, doc: String = "") {
         let shape = OptionShape.list(T.optionForm)
         guard let node = takeValue(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
         if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
     }
 
-    /// Reads a list that is one value and has no default.
+    /// Reads a list that makes one value, without a default.
     public mutating func read<T: OptionUnion>(_ key: String, into value: inout T?, doc: String = "") {
         let shape = OptionShape.list(T.optionForm)
         guard let node = takeValue(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else {
@@ -35,7 +35,7 @@ extension OptionsReader {
         if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
     }
 
-    /// Reads a list whose members keep their places, for those that are checked later.
+    /// Reads a list whose members keep their places, so that they can be checked later.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [Located<T>], doc: String = "") {
         let text = "[" + values.map(\.value.optionText).joined(separator: ", ") + "]"
         guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), text, nil, T.isSecret, doc)
@@ -46,7 +46,7 @@ extension OptionsReader {
         values = zip(read, node.members).map { Located($0, at: $1.location) }
     }
 
-    /// Reads a value that keeps its place.
+    /// Reads a value with its place.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout Located<T>?, doc: String = "") {
         var plain = value?.value
         read(key, into: &plain, doc: doc)
@@ -65,7 +65,7 @@ extension OptionsReader {
         if let read: OptionMap<K, V> = parseMap(node, path(key), { $0.parse($1, $2) }) { map = read }
     }
 
-    /// Reads a map of names to lists, in file order; a single value stands for a list of one.
+    /// Reads a map of names to lists, in file order; a single value counts as a list with one member.
     public mutating func read<K: OptionValue, V: OptionValue>(
         _ key: String, into map: inout OptionMap<K, [V]>, doc: String = ""
     ) {
@@ -75,7 +75,7 @@ extension OptionsReader {
         if let read: OptionMap<K, [V]> = parseMap(node, path(key), { $0.parseList($1, $2) }) { map = read }
     }
 
-    /// Reads either a list of names or a map of names to values; what is in the list goes with `nil`.
+    /// Reads a list of names, or a map of names to values; names from a list have the value `nil`.
     public mutating func read<K: OptionValue, V: OptionValue>(
         _ key: String, intoNames map: inout OptionMap<K, V?>, doc: String = ""
     ) {
@@ -93,7 +93,7 @@ extension OptionsReader {
 
     // MARK: Nested options
 
-    /// Reads a map whose keys have types of their own. The body runs also where the key is absent, on an empty map.
+    /// Reads a map whose keys have individual types. If the key is missing, the body runs on an empty map.
     public mutating func read(_ key: String, doc: String = "", _ body: (inout OptionsReader) -> Void) {
         let node = takeValue(key, "options", .options, "{}", nil, false, doc)
         var nested: OptionsReader
@@ -106,9 +106,9 @@ extension OptionsReader {
         absorb(&nested, body)
     }
 
-    /// Reads a list of maps. A single map stands for a list of one. Described with one run of the body.
+    /// Reads a list of maps. A single map counts as a list with one member. A description runs the body once.
     ///
-    /// With `orText`, a member that is a text stands for a map with that one key.
+    /// With `orText`, a text as a member counts as a map with that one key.
     public mutating func readEach(
         _ key: String, orText only: String? = nil, doc: String = "", _ body: (inout OptionsReader) -> Void
     ) {
@@ -128,8 +128,8 @@ extension OptionsReader {
         }
     }
 
-    /// Reads a list of maps that may hold such lists again. A single map stands for a list of one. It is described by the name of what
-    /// its members are, so that the description ends.
+    /// Reads a list of maps that may contain such lists again. A single map counts as a list with one member. The members are
+    /// described only by their name, because the description would otherwise be infinite.
     public mutating func readEach(
         _ key: String, as name: String, doc: String = "", _ body: (inout OptionsReader) -> Void
     ) {
@@ -160,7 +160,7 @@ extension OptionsReader {
 
     // MARK: Parsing
 
-    /// All members, or `nil` if any is wrong.
+    /// All members; `nil` if any of them is invalid.
     mutating func parseList<T: OptionValue>(_ node: ConfigNode, _ keyPath: String) -> [T]? {
         if case .map = node.content {
             diagnostics.error(

@@ -1,7 +1,7 @@
 /// Reads the options of a ware, or any map of a configuration, by key and type.
 ///
-/// Mistakes are recorded and reading goes on, so that all of them appear at once; a value that cannot be read leaves the
-/// default in place. Read every key unconditionally: the same code, run with `describing`, yields the schema and the help.
+/// Mistakes are recorded and reading continues, so that all are reported at once; an invalid value leaves the
+/// default unchanged. Read every key unconditionally: the same code, run with `describing`, provides the schema and the help.
 ///
 /// ```swift
 /// init(options: inout OptionsReader) {
@@ -13,40 +13,40 @@
 /// }
 /// ```
 public struct OptionsReader: Sendable {
-    /// Where these options stand, such as `bodyLimit` or `listeners.web.limits`; errors put it before the key.
+    /// The place of these options, such as `bodyLimit` or `listeners.web.limits`; errors put it before the key.
     public let keyPath: String
-    /// Where the map begins.
+    /// The start of the map.
     public let location: SourceLocation
-    /// Reads nothing and records what is asked for.
+    /// Whether the reader has no values and only records the requested keys.
     public let isDescribing: Bool
-    /// What was written is a map, or nothing; else that is the one error, and what is missing is none.
+    /// Whether a map was written, or nothing. Anything else is an error, and then missing keys are not reported.
     public private(set) var isMap = true
     /// The mistakes so far.
     public internal(set) var diagnostics = Diagnostics()
-    /// What was asked for, in order; filled only when describing.
+    /// The requested options, in order; filled only when describing.
     public internal(set) var described: [OptionDescription] = []
 
-    /// The files whose content became part of what was built.
+    /// The files whose content was used.
     public internal(set) var files: [FileOfOptions] = []
-    /// The paths that options named, as they are opened.
+    /// The paths that options named, in the form for opening the files.
     public internal(set) var paths: [String] = []
 
-    /// What placeholders take from the route's path.
+    /// The captures that placeholders need from the route's path.
     public internal(set) var neededCaptures: [NeededCapture] = []
 
-    /// What was referred to by name, in order.
+    /// The objects that were referred to by name, in order.
     public internal(set) var references: [NamedReference] = []
 
-    /// What can be referred to by name.
+    /// The objects that can be referred to by name.
     let objects: NamedObjects
     var entries: [ConfigNode.Entry] = []
     var known: [String] = []
-    /// Names that other programs have for what a key of this map says.
+    /// Names in other programs for keys of this map.
     private var otherWords: [String: String] = [:]
-    /// What has to be there and is not: one of these keys.
+    /// The missing required keys: one of `keys` must be written.
     private var missing: [(keys: [String], keyPath: String, message: String)] = []
 
-    /// Reads a map, or nothing. Anything else is an error, and then read as nothing. `objects` are what the options may name.
+    /// Makes a reader for a map, or for nothing. Anything else is an error, and then counts as nothing. Options may refer to `objects`.
     public init(_ node: ConfigNode, keyPath: String, naming objects: NamedObjects = NamedObjects()) {
         self.keyPath = keyPath
         self.objects = objects
@@ -67,19 +67,19 @@ public struct OptionsReader: Sendable {
         isDescribing = true
     }
 
-    /// A reader that has no values, and remembers which are asked for.
+    /// A reader without values that records the requested options.
     public static func describing(_ keyPath: String = "") -> OptionsReader { OptionsReader(describing: keyPath) }
 
     // MARK: One value
 
-    /// Reads a value; the default stays where the key is absent.
+    /// Reads a value; if the key is missing, the default stays.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout T, doc: String = "") {
         let shape = OptionShape.value(T.optionForm)
         guard let node = takeValue(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
         if let read: T = parse(node, path(key)) { value = read }
     }
 
-    /// Reads a value that has no default.
+    /// Reads a value without a default.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout T?, doc: String = "") {
         let shape = OptionShape.value(T.optionForm)
         guard let node = takeValue(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else {
@@ -88,7 +88,7 @@ public struct OptionsReader: Sendable {
         if let read: T = parse(node, path(key)) { value = read }
     }
 
-    /// Reads a value that has bounds; one outside is an error.
+    /// Reads a value with bounds; a value outside them is an error.
     public mutating func read<T: OptionValue & Comparable>(
         _ key: String, into value: inout T, in range: ClosedRange<T>, doc: String = ""
     ) {
@@ -107,41 +107,41 @@ public struct OptionsReader: Sendable {
         if let read = parse(node, path(key), in: range) { value = read }
     }
 
-    /// Reads a text that nothing may print.
+    /// Reads a text that must not be printed.
     public mutating func readSecret(_ key: String, into value: inout Secret?, doc: String = "") {
         read(key, into: &value, doc: doc)
     }
 
-    /// The value as it was written, for options whose shape is their own affair.
+    /// The value as written, for options that interpret it themselves.
     public mutating func readNode(_ key: String, type: String, doc: String = "") -> ConfigNode? {
         takeValue(key, type, .any, "", nil, false, doc)
     }
 
-    /// Notes that a file's content – nothing, where it cannot be read – belongs to what is built: when it changes, a reload
-    /// builds anew.
+    /// Records the content of a file that was used, empty if it is not readable: when it changes, a reload
+    /// builds the ware again.
     public mutating func noteFile(_ path: String, content: [UInt8]) {
         files.append(FileOfOptions(path: path, content: content))
     }
 
     // MARK: Mistakes
 
-    /// The key has to be there. Call it after reading the key.
+    /// Requires the key. Call this after reading it.
     public mutating func require(_ key: String) {
         markRequired(key)
         guard !isDescribing, isMap, !isGiven(key) else { return }
         missing.append(([key], path(key), "is missing, and there is no default"))
     }
 
-    /// At least one of the keys has to be there; the message says so where none is. Call it after reading them.
+    /// Requires at least one of the keys; otherwise the message is reported. Call this after reading them.
     public mutating func require(anyOf keys: [String], _ message: String) {
         guard !isDescribing, isMap, !keys.contains(where: isGiven) else { return }
         missing.append((keys, keyPath, message))
     }
 
-    /// Exactly one of the keys has to be there. Call it after reading them.
+    /// Requires exactly one of the keys. Call this after reading them.
     public mutating func requireOne(of keys: String...) { requireOne(of: keys) }
 
-    /// Exactly one of the keys has to be there. Call it after reading them.
+    /// Requires exactly one of the keys. Call this after reading them.
     public mutating func requireOne(of keys: [String]) {
         for index in described.indices where keys.contains(described[index].key) {
             described[index].alternatives = keys
@@ -155,16 +155,16 @@ public struct OptionsReader: Sendable {
         }
     }
 
-    /// Whether the key was written, rightly or wrongly.
+    /// Whether the key was written, with a valid value or not.
     public func isGiven(_ key: String) -> Bool { entry(key) != nil }
 
-    /// Whether the key was written with nothing, or an empty list or map, behind it.
+    /// Whether the key was written without a value, or with an empty list or map.
     public func isEmpty(_ key: String) -> Bool {
         guard let value = entry(key)?.value else { return false }
         return value.text == nil ? value.members.isEmpty || value.entries?.isEmpty == true : value.isEmpty
     }
 
-    /// Records a mistake that the types cannot see, at the value of the key, or at the options as a whole.
+    /// Records a mistake that the types cannot detect, at the value of the key, or at the options as a whole.
     public mutating func fail(at key: String? = nil, _ message: String) {
         guard !isDescribing else { return }
         let entry = key.flatMap(entry)
@@ -177,38 +177,38 @@ public struct OptionsReader: Sendable {
         diagnostics.error(at: place, path(key), message)
     }
 
-    /// A key that means something elsewhere and cannot be used here: that is the mistake, where it is written.
+    /// Reports a known key that cannot be used here, at its place.
     public mutating func refuse(_ key: String, because message: String) {
         known.append(key)
         if let entry = entry(key) { diagnostics.error(at: entry.location, path(key), message) }
     }
 
-    /// Names that other programs have for a key of this map: whoever writes one is told the key.
+    /// Sets names in other programs for keys of this map: an error about such a name suggests the key.
     public mutating func recognize(_ words: [String: String]) { otherWords.merge(words) { first, _ in first } }
 
-    /// Leaves all keys unread: the map as a whole is a mistake.
+    /// Marks all keys as known, because the map as a whole is a mistake.
     mutating func skip() { known += entries.map(\.key) }
 
-    /// Whether there was a mistake so far.
+    /// Whether there were errors so far.
     public var hasErrors: Bool { diagnostics.hasErrors || !missing.isEmpty }
 
-    /// Records something doubtful.
+    /// Records a warning.
     public mutating func warn(at key: String? = nil, _ message: String) {
         guard !isDescribing else { return }
         let entry = key.flatMap(entry)
         diagnostics.warning(at: entry?.value.location ?? location, key.map(path) ?? keyPath, message)
     }
 
-    /// Records something doubtful at its own place within the value of a key, such as a member of a list.
+    /// Records a warning at a place within the value of a key, such as a member of a list.
     public mutating func warn(at key: String, in place: SourceLocation, _ message: String) {
         guard !isDescribing else { return }
         diagnostics.warning(at: place, path(key), message)
     }
 
-    /// Where the value of the key stands, or the options as a whole.
+    /// The place of the key's value, or of the options as a whole.
     public func location(of key: String) -> SourceLocation { entry(key)?.value.location ?? location }
 
-    /// Reports the keys that nothing asked for, and returns all that was found. Nested maps report their own.
+    /// Reports the keys that were not requested, and returns all mistakes. Nested maps report their own.
     public mutating func finish() -> [ConfigError] {
         guard !isDescribing else { return diagnostics.all }
         var meant: Set<String> = []
@@ -219,7 +219,7 @@ public struct OptionsReader: Sendable {
             let key = entry.key.unicodeScalars.count > 80 ? String(entry.key.prefix(80)) + "…" : entry.key
             diagnostics.error(at: entry.location, path(key), "unknown option\(near)")
         }
-        // What was written under a wrong name is not missing.
+        // A required key that was written under a wrong name is not missing.
         for lack in missing where meant.isDisjoint(with: lack.keys) {
             diagnostics.error(at: location, lack.keyPath, lack.message)
         }
@@ -227,13 +227,13 @@ public struct OptionsReader: Sendable {
         return diagnostics.all
     }
 
-    // MARK: What the other files of this type use
+    // MARK: For the other files of this type
 
     func entry(_ key: String) -> ConfigNode.Entry? { entries.first { $0.key == key } }
 
     func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
 
-    /// Remembers that the key is known, describes it, and returns its value.
+    /// Records that the key is known, describes it, and returns its value.
     mutating func takeValue(
         _ key: String, _ type: String, _ shape: OptionShape, _ text: String, _ allowed: String?, _ isSecret: Bool,
         _ doc: String
@@ -270,7 +270,7 @@ public struct OptionsReader: Sendable {
         }
     }
 
-    /// nginx' variables, and the placeholders that say the same.
+    /// Variables of nginx, and the equivalent placeholders.
     private static let variables = [
         "remote_addr": "client.ip", "realip_remote_addr": "peer.ip", "host": "request.host",
         "http_host": "request.host",
@@ -278,7 +278,7 @@ public struct OptionsReader: Sendable {
         "request_id": "exchange.id", "remote_user": "principal", "ssl_client_s_dn": "tls.subject",
     ]
 
-    /// A text with placeholders may hold a variable of nginx, which is text here.
+    /// Warns of a variable of nginx in a text with placeholders, because it is plain text here.
     private mutating func warnOfVariable(in text: String, at node: ConfigNode, _ keyPath: String) {
         guard !node.isSecret else { return }
         for part in text.split(separator: "$", omittingEmptySubsequences: false).dropFirst() {
@@ -289,7 +289,7 @@ public struct OptionsReader: Sendable {
         }
     }
 
-    /// A text that is used as it is may look like one whose placeholders are filled in.
+    /// Warns of a placeholder in a text whose placeholders are not filled in.
     private mutating func warnOfPlaceholder(in text: String, at node: ConfigNode, _ keyPath: String) {
         guard text.utf8.contains(UInt8(ascii: "{")), let content = try? ContentTemplate(optionText: text),
             content.fixedText == nil

@@ -1,22 +1,22 @@
-/// What a template can take from an exchange. Values are as received, still percent-encoded.
+/// A value that a template can take from an exchange. Values are as received, still percent-encoded.
 public enum Placeholder: Sendable, Hashable {
     case requestMethod
     case requestPath
     case requestHost
-    /// The whole URL that the client asked for, as it was received.
+    /// The whole URL that the client asked for, as received.
     case requestUrl
     case requestQuery(String)
-    /// A field name, with the case of the file.
+    /// A field of the request; its name in the case of the file.
     case requestHeader(String)
     /// A capture of the route's path pattern.
     case path(String)
-    /// After `trustedProxies` and the PROXY protocol.
+    /// The client's address, with `trustedProxies` and the PROXY protocol taken into account.
     case clientIp
-    /// The other end of the connection.
+    /// The address of the other end of the connection.
     case peerIp
     /// A claim of the token that `jwt` or `introspect` accepted.
     case jwt(String)
-    /// The name of the principal that the last authenticating ware found, else of the client certificate's.
+    /// The name of the principal that the last authenticating ware found, or else that of the client certificate.
     case principal
     /// The name of the service that the request goes to.
     case service
@@ -25,7 +25,7 @@ public enum Placeholder: Sendable, Hashable {
     case exchangeId
     /// The trace that `traceparent` began, or found in the request.
     case traceId
-    /// A random value for the scripts of a page, another in each exchange.
+    /// A random value for the scripts of a page, different in each exchange.
     case cspNonce
 
     private static let plain: [(name: String, placeholder: Placeholder)] = [
@@ -36,14 +36,14 @@ public enum Placeholder: Sendable, Hashable {
         ("tls.san", .tlsSan),
         ("exchange.id", .exchangeId), ("trace.id", .traceId), ("cspNonce", .cspNonce),
     ]
-    /// Those that end in a name of the writer's choice.
+    /// Prefixes that a name of the author's choice follows.
     private static let named = ["request.query.", "request.header.", "path.", "jwt."]
 
-    /// What each begins with, up to its first dot.
+    /// The starts of all placeholders, up to their first dot.
     static let roots = Set(
         (plain.map(\.name) + named).compactMap { name in name.firstIndex(of: ".").map { String(name[...$0]) } })
 
-    /// Reads what stands between the braces.
+    /// Reads the text between the braces.
     init(name: String) throws(OptionMistake) {
         if let plain = Self.plain.first(where: { $0.name == name }) {
             self = plain.placeholder
@@ -72,7 +72,7 @@ public enum Placeholder: Sendable, Hashable {
         }
     }
 
-    /// `request.headers.X` → `request.header.X`, to be compared with what was written.
+    /// `request.headers.X` → `request.header.X`, for comparison with the written name.
     private static func near(_ prefix: String, _ name: String) -> String? {
         let parts = name.split(
             separator: ".", maxSplits: prefix.split(separator: ".").count, omittingEmptySubsequences: false)

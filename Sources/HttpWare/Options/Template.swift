@@ -1,6 +1,6 @@
 /// Text with placeholders, parsed when the configuration is loaded: `{request.path}?v={request.header.X-Version}`.
 ///
-/// `{{` is a literal `{`; a `}` outside a placeholder stands for itself. The placeholders are a closed list.
+/// `{{` is a literal `{`; a `}` outside a placeholder stands for itself. No other placeholders exist.
 public struct Template: Sendable, Hashable {
     /// A piece of a template.
     public enum Segment: Sendable, Hashable {
@@ -8,9 +8,9 @@ public struct Template: Sendable, Hashable {
         case placeholder(Placeholder)
     }
 
-    /// Neighbouring texts are one; none is empty.
+    /// The segments; adjacent texts are joined, and no text is empty.
     public let segments: [Segment]
-    /// As it was written.
+    /// The template as written.
     public let source: String
 
     init(segments: [Segment], source: String) {
@@ -18,7 +18,7 @@ public struct Template: Sendable, Hashable {
         self.source = source
     }
 
-    /// The bytes, where there is no placeholder.
+    /// The bytes if there is no placeholder; `nil` otherwise.
     public var fixedText: [UInt8]? {
         switch segments.first {
         case nil: return []
@@ -66,7 +66,7 @@ extension Template: OptionValue {
 }
 
 extension Template: ExpressibleByStringLiteral {
-    /// A template written in code; a literal that is none is a mistake of the code and traps.
+    /// A template written in code; an invalid literal is a programming error and traps.
     public init(stringLiteral value: String) {
         guard let template = try? Template(optionText: value) else { preconditionFailure("not a template") }
         self = template

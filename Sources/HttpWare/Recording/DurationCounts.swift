@@ -1,10 +1,10 @@
-/// How long things took: how many took at most so long, and all of them together.
+/// A histogram of durations: how many were at most as long as each bound, and their sum.
 public struct DurationCounts: Sendable {
-    /// In nanoseconds, ascending.
+    /// The upper bounds in nanoseconds, ascending.
     public let bounds: [Int64]
-    /// Those that took at most as long as the bound in that place, and longer than the one before; the last is for all longer ones.
+    /// The numbers of durations up to the bound with the same index and above the previous one; the last counts all longer ones.
     public private(set) var counts: [Int]
-    /// All durations together.
+    /// The sum of all durations.
     public private(set) var nanoseconds: Int64 = 0
 
     /// For exchanges: from 1 ms to 30 s.
@@ -18,10 +18,10 @@ public struct DurationCounts: Sendable {
         counts = Array(repeating: 0, count: milliseconds.count + 1)
     }
 
-    /// How many there were.
+    /// The number of durations.
     public var count: Int { counts.reduce(0, +) }
 
-    /// Counts one; a duration below nothing is none.
+    /// Adds a duration; a negative one counts as 0.
     @inline(__always)
     mutating func add(_ duration: Int64) {
         let duration = max(0, duration)
@@ -31,7 +31,7 @@ public struct DurationCounts: Sendable {
         counts[place] &+= 1
     }
 
-    /// Adds what another loop counted, of the same bounds.
+    /// Adds the counts of another loop, which have the same bounds.
     mutating func add(_ other: DurationCounts) {
         nanoseconds &+= other.nanoseconds
         for place in counts.indices { counts[place] &+= other.counts[place] }

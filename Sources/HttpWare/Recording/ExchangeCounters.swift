@@ -1,7 +1,7 @@
-/// Counts what one loop does for a listener: plain numbers, for only the loop writes them, and it is the loop that is asked
-/// for them. Used on the loop's thread only.
+/// Counts the work of one loop for a listener. The numbers are plain, because only the loop writes them, and only the loop is
+/// asked for them. Used on the loop's thread only.
 public final class ExchangeCounters {
-    /// Which exchanges are counted together.
+    /// The exchanges that are counted together.
     public struct Key: Hashable, Sendable {
         /// The route's name; `nil` without one.
         public let route: String?
@@ -11,31 +11,31 @@ public final class ExchangeCounters {
 
     /// The numbers of one kind of exchanges.
     public struct Series: Sendable {
-        /// By the first digit of the status; 0 where the client had no response.
+        /// The numbers by the first digit of the status; 0 for clients that got no response.
         public internal(set) var statuses = [Int](repeating: 0, count: 10)
-        /// How long they took.
+        /// The durations of the exchanges.
         public internal(set) var durations = DurationCounts.exchanges
-        /// What the `metrics` ware asks for; `nil` where no exchange passed one.
+        /// The numbers for the `metrics` ware; `nil` if no exchange passed one.
         public internal(set) var measures: ExchangeMeasures?
         /// Bytes of content from clients, and to clients.
         public internal(set) var requestBytes = 0
         public internal(set) var responseBytes = 0
         /// Bytes of the responses' content before filters, such as compression, changed it.
         public internal(set) var unfilteredBytes = 0
-        /// Requests that went upstream on a connection made for them, and on one that had served before.
+        /// Requests that went upstream on a new connection, and on a reused one.
         public internal(set) var sentFirst = 0
         public internal(set) var sentReused = 0
-        /// What caches did with the requests, by `CacheResult`; all 0 where none saw them.
+        /// The results of caches, by `CacheResult`; all 0 without a cache.
         public internal(set) var cacheResults = [Int](repeating: 0, count: CacheResult.allCases.count)
         /// Failures by their names in Proxy-Status (RFC 9209).
         public internal(set) var failures: [String: Int] = [:]
 
         public init() {}
 
-        /// How many exchanges there were.
+        /// The number of exchanges.
         public var count: Int { durations.count }
 
-        /// Adds what another loop counted.
+        /// Adds the counts of another loop.
         public mutating func add(_ other: Series) {
             for index in statuses.indices { statuses[index] += other.statuses[index] }
             durations.add(other.durations)
@@ -54,11 +54,11 @@ public final class ExchangeCounters {
         var series = Series()
     }
 
-    /// Where the exchanges of a plan are counted; the plan is kept alive as long as its identity stands for it.
+    /// The counts for the exchanges of a plan; it retains the plan, because the plan's identity is the key.
     private final class Known {
         let plan: ExchangePlan
         let cell: Cell
-        /// Where its wares are counted; empty until they are.
+        /// The indices at which its wares are counted; empty until they are.
         var places: [Int] = []
 
         init(_ plan: ExchangePlan, _ cell: Cell) {
@@ -67,28 +67,28 @@ public final class ExchangeCounters {
         }
     }
 
-    /// Connections that were accepted.
+    /// The number of accepted connections.
     public internal(set) var accepted = 0
     private var cells: [Key: Cell] = [:]
-    /// Of the plans that run.
+    /// The counts of the current plans.
     private var known: [ObjectIdentifier: Known] = [:]
     private var last: Known?
 
-    /// Names that reloads brought and took are not kept without end.
+    /// The maximum number of cells, because reloads may bring new names without end.
     private static let mostCells = 12_000
 
     public init() {}
 
-    /// All that was counted.
+    /// All counts.
     public var all: [(key: Key, series: Series)] { cells.map { ($0.key, $0.value.series) } }
 
-    /// Other plans run from now on.
+    /// Forgets the current plans, because others run from now on.
     func forgetPlans() {
         known = [:]
         last = nil
     }
 
-    /// An exchange has ended.
+    /// Counts an exchange that has ended.
     func ended(_ exchange: Exchange, _ plan: ExchangePlan) {
         guard let last, last.plan === plan else {
             let found = found(plan)

@@ -1,33 +1,33 @@
-/// What is counted of one kind of exchanges where the `metrics` ware asks for it: by method and class of status, and by ware.
+/// The numbers of one kind of exchanges for the `metrics` ware: by method and class of status, and by ware.
 ///
-/// Each number's place is made once, by the first exchange that needs it; to count the others allocates nothing.
+/// The first exchange that needs a number makes its place; counting the others allocates nothing.
 public struct ExchangeMeasures: Sendable {
-    /// Exchanges of one method and class.
+    /// The exchanges with one method and class of status.
     public struct Kind: Sendable {
-        /// `_OTHER` for all that is not registered: a client may make any up.
+        /// `_OTHER` for all unregistered methods, because a client may invent any.
         public let method: String
-        /// The first digit of the status; 0 where the client had no response.
+        /// The first digit of the status; 0 for clients that got no response.
         public let digit: Int
         public let durations: DurationCounts
     }
 
-    /// What a ware did, in both directions.
+    /// The actions of a ware, in both directions.
     public struct OfWare: Sendable {
         public let label: String
         public internal(set) var durations = DurationCounts.wares
         fileprivate var decisions = [Int](repeating: 0, count: WareStep.Decision.allCases.count)
 
-        /// How often it decided so.
+        /// The number of these decisions.
         public subscript(decision: WareStep.Decision) -> Int { decisions[decision.place] }
     }
 
     private static let digits = 10
-    /// By method, and then by class.
+    /// The durations by method, and then by class.
     private var times = [DurationCounts?](repeating: nil, count: HttpMethod.knownCount * digits)
-    /// By label: entries of one label are counted together.
+    /// The wares by label: entries with the same label are counted together.
     public private(set) var wares: [OfWare] = []
 
-    /// Those that there were.
+    /// The kinds of exchanges that occurred.
     public var kinds: [Kind] {
         times.enumerated().compactMap { place, durations in
             durations.map {
@@ -38,7 +38,7 @@ public struct ExchangeMeasures: Sendable {
         }
     }
 
-    /// Where the wares of a chain are counted: its middlewares, and behind them its postwares.
+    /// The indices at which the wares of a chain are counted: its middlewares, then its postwares.
     mutating func places(of labels: ChainLabels) -> [Int] {
         (labels.middlewares + labels.postwares).map { label in
             if let known = wares.firstIndex(where: { $0.label == label }) { return known }
@@ -54,7 +54,7 @@ public struct ExchangeMeasures: Sendable {
         times[place]?.add(duration)
     }
 
-    /// Counts what each ware did. `places` are those of the exchange's chain, which has so many middlewares.
+    /// Counts the actions of each ware. `places` are those of the exchange's chain, which has `middlewares` middlewares.
     mutating func countWares(_ trail: borrowing WareTrail, _ places: [Int], middlewares: Int) {
         for step in trail.steps {
             let place = step.side == .postware ? middlewares + Int(step.place) : Int(step.place)
@@ -64,7 +64,7 @@ public struct ExchangeMeasures: Sendable {
         }
     }
 
-    /// Adds what another loop counted.
+    /// Adds the counts of another loop.
     mutating func add(_ other: ExchangeMeasures) {
         for place in times.indices {
             guard let more = other.times[place] else { continue }
@@ -80,7 +80,7 @@ public struct ExchangeMeasures: Sendable {
 }
 
 extension WareStep.Decision {
-    /// Its place among all.
+    /// The decision's index.
     @inline(__always)
     fileprivate var place: Int {
         switch self {

@@ -1,105 +1,106 @@
-/// An exchange as it is shown to people and programs: texts and milliseconds, credentials hidden.
+/// An exchange for display to people and programs: texts and milliseconds, with credentials hidden.
 ///
-/// This is the one place that makes JSON of a record: the admin listener serves it, `httpware trace` reads it.
+/// Only this type makes JSON of a record: the admin listener serves it, `httpware trace` reads it.
 public struct ExchangeReport: Sendable, Equatable, Codable {
-    /// Its number in this process, by which it is found.
+    /// The number of the exchange in this process, for finding it.
     public var id: String
     /// The exchange's own id, if a ware made one.
     public var exchange: String?
-    /// When it began: RFC 3339 in UTC, with microseconds.
+    /// The start: RFC 3339 in UTC, with microseconds.
     public var time: String
-    /// From the request's head to the end of the response, in milliseconds; so are all times below.
+    /// The time from the request's head to the end of the response, in milliseconds, like all times below.
     public var duration: Double
     public var listener: String
     public var route: String?
     public var service: String?
-    /// The endpoint that was asked last.
+    /// The endpoint of the last attempt.
     public var endpoint: String?
     /// The address of the client.
     public var client: String?
-    /// The tunnel that the request came in, where the gateway reads it.
+    /// The intercepted tunnel that carried the request.
     public var tunnel: Tunnel?
-    /// `-` where the request line could not be read so far; the same for `target` and `protocol`.
+    /// `-` if the request line could not be read that far; the same for `target` and `protocol`.
     public var method: String
-    /// As received, the values of parameters that are named like credentials hidden.
+    /// The target as received, with the values of parameters hidden that are named like credentials.
     public var target: String
     public var host: String?
     public var `protocol`: String
-    /// The status of the response; 499 when the client left before it had one.
+    /// The status of the response; 499 if the client left before it had one.
     public var status: Int
     /// `completed`, `cutOff` or `clientLeft`.
     public var end: String
     /// `upstream`, `cache`, `gateway`, or the label of a ware.
     public var responder: String
-    /// What a cache did with the request: `hit`, `stale`, `collapsed`, `validated`, `miss` or `bypass`; `nil` where none saw it.
+    /// The result of a cache: `hit`, `stale`, `collapsed`, `validated`, `miss` or `bypass`; `nil` without a cache.
     public var cache: String?
-    /// The numbers of the rules for a while that acted on it; `nil` without any.
+    /// The numbers of the temporary rules that acted on it; `nil` without any.
     public var rules: [Int]?
-    /// What went wrong, and in words.
+    /// The fault, and its details in words.
     public var fault: String?
     public var reason: String?
-    /// How many connections upstream were used, and how often the request was sent inward again.
+    /// The number of upstream connections used, and how many times the request was sent inward again.
     public var attempts: Int
     public var replays: Int
-    /// The last connection had served another request before.
+    /// Whether the last connection had served an earlier request.
     public var reused: Bool
-    /// Bytes of content that came from the client, and that were sent to it.
+    /// Bytes of content received from the client, and sent to it.
     public var requestBytes: Int
     public var responseBytes: Int
-    /// Bytes of the response's content before filters such as `compress`; `nil` where that is `responseBytes`.
+    /// Bytes of the response's content before filters such as `compress`; `nil` if equal to `responseBytes`.
     public var unfilteredBytes: Int?
-    /// Of all attempts, in order.
+    /// The phases of all attempts, in order.
     public var phases: [Phase]
     public var wares: [Ware]
-    /// The wares did more than is kept.
+    /// Whether the wares did more than the record could hold.
     public var cut: Bool
 
     /// A tunnel that a client opened by CONNECT or SOCKS5.
     public struct Tunnel: Sendable, Equatable, Codable {
-        /// Where it leads: the host that its requests go to.
+        /// The destination: the host that its requests go to.
         public var host: String
         public var port: UInt16
-        /// The address that the client named, where the host is the one of its TLS handshake.
+        /// The address that the client named, if the host comes from its TLS handshake.
         public var address: String?
-        /// The name of the principal that opened it.
+        /// The name of the principal that opened the tunnel.
         public var principal: String?
     }
 
     /// A phase of an attempt to get a response from upstream.
     public struct Phase: Sendable, Equatable, Codable {
-        /// `dns`, `connect`, `tls`, `send`, `firstByte`, `content`, or `backoff` for the pause before the request is sent again.
+        /// `queue` for the wait for a connection, `dns`, `connect`, `tls`, `send`, `firstByte`, `content`, or `backoff` for the pause
+        /// before the request is sent again.
         public var phase: String
-        /// Which time the request went inward, from 1; of a pause, the time that it comes before.
+        /// The number of the try, from 1; for a pause, the try that follows it.
         public var attempt: Int
-        /// Where the attempt went.
+        /// The endpoint of the attempt.
         public var endpoint: String?
-        /// Since the exchange began.
+        /// The start, counted from the start of the exchange.
         public var start: Double
         public var duration: Double
-        /// What ended it before it was complete.
+        /// The fault that ended it before it was complete.
         public var fault: String?
     }
 
-    /// What one ware did.
+    /// The actions of one ware.
     public struct Ware: Sendable, Equatable, Codable {
         public var ware: String
         /// `request`, `responseHalf` or `postware`.
         public var side: String
-        /// Which time the request went inward, from 1.
+        /// The number of the try, from 1.
         public var attempt: Int
-        /// In a word: `passed`, `held`, `aborted`, `replaced`, `replayed`, `skipped`, `failed`, `gaveUp`, or the ware's own.
+        /// The decision as one word: `passed`, `held`, `aborted`, `replaced`, `replayed`, `skipped`, `failed`, `gaveUp`, or the ware's own.
         public var decision: String
-        /// For people: `held 212ms behind refresh 7`.
+        /// The decision for people: `held 212ms behind refresh 7`.
         public var text: String
         public var start: Double
         public var duration: Double
-        /// Names of fields.
+        /// The names of changed fields.
         public var added: [String]?
         public var removed: [String]?
         public var rewritten: [String]?
-        /// It put other fields in place of all.
+        /// Whether the ware replaced all fields.
         public var replacedFields: Bool?
-        /// What it made of the method, the target and the status.
+        /// The method, target and status if the ware changed them.
         public var method: String?
         public var target: String?
         public var status: Int?
@@ -107,7 +108,7 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
 }
 
 extension ExchangeReport {
-    /// Makes texts of what was recorded. Not on a loop that carries requests.
+    /// Converts a record into texts. Not for use on a loop that serves requests.
     public init(_ recorded: RecordedExchange) {
         let record = recorded.record
         func milliseconds(_ nanoseconds: Int64) -> Double { Double(max(0, nanoseconds) / 1000) / 1000 }
@@ -170,7 +171,7 @@ extension ExchangeReport {
 
     // MARK: JSON
 
-    /// As one JSON object (RFC 8259) without line ends. What is not known is not there.
+    /// The report as one JSON object (RFC 8259) without line ends. Unknown values are left out.
     public var json: String { value.text }
 
     private var value: Json {
@@ -225,7 +226,7 @@ extension ExchangeReport.Ware {
 }
 
 extension RecordedExchange {
-    /// How it ended, who answered and what a cache did, in the words of `ExchangeReport`.
+    /// The end, the responder and the cache result, in the words of `ExchangeReport`.
     public var endName: String {
         switch end {
         case .completed, nil: "completed"
@@ -238,14 +239,14 @@ extension RecordedExchange {
 }
 
 extension ExchangeRecord {
-    /// The labels of the wares with their decisions in a word, in the order in which they were asked.
+    /// The labels of the wares with their decisions as one word, in the order in which they ran.
     public var decisions: [(ware: String, decision: String)] {
         trail.steps.map { step in
             (trail.label(step), WareStep.word(step.decision, step.hasWaited, trail.decision(step)))
         }
     }
 
-    /// What the wares did, as a JSON array: for a log.
+    /// The actions of the wares, as a JSON array: for a log.
     public var waresJson: String {
         func milliseconds(_ nanoseconds: Int64) -> Json { .decimal(Double(max(0, nanoseconds) / 1000) / 1000) }
         return Json.list(

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// The exchanges of one loop that ended last: so many, in so much memory; the oldest go first.
+/// The most recently ended exchanges of one loop, up to a number and an amount of memory; the oldest are dropped first.
 ///
-/// The loop adds, any thread reads. One `Mutex` guards it, taken once an exchange, and held by readers for a few exchanges at
+/// The loop adds, any thread reads. One `Mutex` guards it. It is taken once per exchange, and readers hold it for a few exchanges at
 /// a time.
 public final class RecordRing: Sendable {
     private struct State {
-        /// In a circle, from `first` on.
+        /// A ring buffer that begins at `first`.
         var slots: [RecordedExchange] = []
         var first = 0
         var count = 0
@@ -16,14 +16,14 @@ public final class RecordRing: Sendable {
     }
 
     private let state = Mutex(State())
-    /// The most exchanges, and the most bytes of memory, that are kept.
+    /// The maximum number of exchanges, and the maximum memory in bytes.
     public let mostRecords: Int
     public let mostBytes: Int
-    /// Its exchanges are numbered `index`, `index + rings`, …
+    /// The exchanges are numbered `index`, `index + rings`, …
     private let index: UInt64
     private let rings: UInt64
 
-    /// One ring of so many that share a process: the numbers of their exchanges are told apart by its index.
+    /// Makes one of `rings` rings in a process; its index keeps the numbers of its exchanges distinct.
     public init(mostRecords: Int, mostBytes: ByteCount, index: Int = 0, rings: Int = 1) {
         precondition(mostRecords > 0 && rings > 0 && (0..<rings).contains(index), "not a ring")
         self.mostRecords = mostRecords
@@ -34,8 +34,8 @@ public final class RecordRing: Sendable {
 
     // MARK: Adding
 
-    /// Keeps an exchange that has ended. On its loop. `isHeld`: others may still read the exchange's record, which stays as it is.
-    /// Returns what is kept, if it is wanted.
+    /// Adds an exchange that has ended. On its loop. `isHeld` means that other code may still read the exchange's record, which must stay
+    /// unchanged. Returns the stored record if it is needed.
     @discardableResult
     func add(
         _ exchange: Exchange, isHeld: Bool, endpoint: Endpoint?, wantsCopy: Bool = false
@@ -49,7 +49,7 @@ public final class RecordRing: Sendable {
                 exchange, isHeld: isHeld, endpoint: endpoint, number: state.added * rings + index)
             state.count += 1
             state.bytes += state.slots[place].bytes
-            // What is far beyond the usual size is let go, not used again.
+            // A slot far beyond the usual size is freed, not reused.
             while state.bytes > mostBytes, state.count > 0 {
                 let oldest = state.first
                 RecordRing.dropFirst(&state, mostRecords)
@@ -63,7 +63,7 @@ public final class RecordRing: Sendable {
         return recorded
     }
 
-    /// Adds to what a ware noted in the exchange with that id, if that is still kept. From any thread.
+    /// Extends a ware's note in the exchange with that id, if it is still stored. Safe to call from any thread.
     func amend(_ id: String, _ side: WareStep.Side, place: Int, with note: String) {
         state.withLock { state in
             for offset in (0..<state.count).reversed() {
@@ -85,7 +85,7 @@ public final class RecordRing: Sendable {
 
     // MARK: Reading
 
-    /// The exchanges that ended last, the newest first. From any thread.
+    /// The most recently ended exchanges, the newest first. Safe to call from any thread.
     public func recent(_ limit: Int) -> [RecordedExchange] {
         var found: [RecordedExchange] = []
         var before = UInt64.max
@@ -94,7 +94,7 @@ public final class RecordRing: Sendable {
             let more = state.withLock { state -> [RecordedExchange] in
                 var more: [RecordedExchange] = []
                 var offset = state.count - 1
-                // Those that came since are newer than what was asked for.
+                // Exchanges that were added since are newer than the requested ones.
                 if before != .max, offset >= 0 {
                     let newest = state.slots[(state.first + offset) % mostRecords].number
                     offset -= Int(clamping: (newest &- before) / rings &+ 1)
@@ -112,7 +112,7 @@ public final class RecordRing: Sendable {
         return found
     }
 
-    /// The exchange with that number, or with that id of its own; `nil` when it is not kept, or not any more.
+    /// The exchange with that number, or with that id of its own; `nil` if it is not stored, or not any more.
     public func find(_ id: String) -> RecordedExchange? {
         let number = UInt64(id)
         return state.withLock { state in
@@ -132,36 +132,36 @@ public final class RecordRing: Sendable {
         }
     }
 
-    /// How much memory the exchanges hold, about.
+    /// The approximate memory use of the exchanges in bytes.
     public var bytes: Int { state.withLock { $0.bytes } }
 
     // MARK: Live
 
-    /// Offers every exchange that ends from now on to a subscription. From any thread.
+    /// Adds a subscription: it gets every exchange that ends from now on. Safe to call from any thread.
     public func subscribe(_ subscription: RecordSubscription) {
         state.withLock { $0.subscriptions.append(subscription) }
     }
 
-    /// Ends that.
+    /// Removes a subscription.
     public func unsubscribe(_ subscription: RecordSubscription) {
         state.withLock { state in state.subscriptions.removeAll { $0 === subscription } }
     }
 }
 
-/// The queue of one who is told of each exchange when it ends: bounded; one who reads too slowly misses some, and is told how
-/// many. One may stand at several rings.
+/// A bounded queue of ended exchanges for one subscriber. A slow subscriber misses some, and learns how
+/// many. One subscription may be used with several rings.
 public final class RecordSubscription: Sendable {
     private let queue = Mutex<(records: [RecordedExchange], dropped: Int)>(([], 0))
     private let limit: Int
     private let wake: @Sendable () -> Void
 
-    /// Calls `wake` when there is something to take and there was not; on a loop's thread, so it must not block.
+    /// Makes a subscription. `wake` is called when the empty queue gets its first record; on a loop's thread, so it must not block.
     public init(limit: Int = 1000, wake: @escaping @Sendable () -> Void) {
         self.limit = limit
         self.wake = wake
     }
 
-    /// All that waits, in the order that it ended, and how many were dropped since the last time.
+    /// All queued records, in the order in which they ended, and the number of records dropped since the last call.
     public func takeRecords() -> (records: [RecordedExchange], dropped: Int) {
         queue.withLock { queue in
             defer { queue = ([], 0) }

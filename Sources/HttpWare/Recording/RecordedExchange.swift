@@ -1,17 +1,17 @@
-/// An exchange that has ended, as it is kept for those who look: immutable, and handed between threads.
+/// An ended exchange, stored for inspection: immutable, and passed between threads.
 ///
-/// Its values are as they were received; `ExchangeReport` makes texts of them, and hides credentials.
+/// Its values are as received; `ExchangeReport` converts them into texts, and hides credentials.
 public struct RecordedExchange: Sendable {
-    /// Its own in this process; of one loop a later one has a larger number.
+    /// The exchange's number, unique in this process; later exchanges of a loop have larger numbers.
     public internal(set) var number: UInt64 = 0
-    /// The exchange's own id, if it was made.
+    /// The exchange's own id, if it was created.
     public internal(set) var id: String?
     var listener = ""
     var route: String?
     var service: String?
     var endpoint: String?
     var client: IPAddress?
-    /// The tunnel that the request came in, where the gateway reads it.
+    /// The intercepted tunnel that carried the request.
     var tunnel: RecordedTunnel?
     var method = HttpMethod.unread
     var version: HttpVersion?
@@ -23,20 +23,20 @@ public struct RecordedExchange: Sendable {
     var cacheResult: CacheResult?
     var failure: GatewayError?
     var rules: [Int] = []
-    /// Times, bytes and what the wares did.
+    /// Times, bytes and the actions of the wares.
     public internal(set) var record = ExchangeRecord()
 
-    /// The most bytes of a target or a host that are kept.
+    /// The maximum length of a stored target or host in bytes.
     private static let mostTarget = 2048
 
-    /// When it ended, in nanoseconds of the loops' clock: for putting the exchanges of several loops in order.
+    /// When it ended, in nanoseconds of the loops' clock: for ordering the exchanges of several loops.
     public var endedAt: Int64 { record.ended }
 
-    /// How much memory it holds, about.
+    /// The approximate memory use in bytes.
     public var bytes: Int { MemoryLayout<RecordedExchange>.stride + record.trail.bytes + (tunnel?.bytes ?? 0) }
 
-    /// Takes what is known of an exchange that has ended. Its record is exchanged for the one that was kept here, whose memory
-    /// is used again; so nothing is copied or allocated.
+    /// Takes the values of an ended exchange. Its record is swapped with the one stored here, whose memory
+    /// is thereby reused; so nothing is copied or allocated.
     mutating func takeExchange(_ exchange: Exchange, isHeld: Bool, endpoint: Endpoint?, number: UInt64) {
         let received = exchange.heldRequest.target.received.range.prefix(RecordedExchange.mostTarget)
         let named = exchange.heldRequest.target.receivedNames.host.range.prefix(RecordedExchange.mostTarget)
@@ -50,7 +50,7 @@ public struct RecordedExchange: Sendable {
         route = exchange.route
         service = exchange.service
         failure = exchange.failure
-        // One that no connection could be made to is worth its name, too.
+        // The name of an unreachable endpoint is recorded, too.
         self.endpoint = exchange.upstreamAddress ?? (failure?.side == .upstream ? endpoint?.name : nil)
         client = exchange.client
         tunnel = exchange.connection.tunnel?.recorded
@@ -62,7 +62,7 @@ public struct RecordedExchange: Sendable {
         cacheResult = exchange.cacheResult
         rules = exchange.rules
         if isHeld {
-            // The holder may still read it.
+            // Other code may still read it.
             record = exchange.record
         } else {
             swap(&record, &exchange.record)

@@ -1,25 +1,25 @@
-/// Wares that are put before, or behind, all others of every chain while a gateway runs. Used on the thread of one loop.
+/// Wares that are added before, or after, all others of every chain while a gateway runs. Used on the thread of one loop.
 ///
-/// The joined chain of a plan is made when an exchange first needs it, and kept as long as the entries are these.
+/// The joined chain of a plan is made when an exchange first needs it, and kept while the added entries stay the same.
 public final class AddedWares {
     private let first: [ChainEntry]
     private let middlewares: [ChainEntry]
     private let postwares: [ChainEntry]
-    /// By the plan that each was made from, which is kept so that no other one can have its place.
+    /// The joined plans, by their original plan. That is retained, so that no other plan can have its address.
     private var plans: [ObjectIdentifier: (former: ExchangePlan, joined: ExchangePlan)] = [:]
 
-    /// More plans than these are made anew each time.
+    /// Joined plans are kept for this many plans; beyond that, all are discarded.
     private static let mostPlans = 4096
 
-    /// Middlewares that run before all others; middlewares that run behind all others, and postwares that run before all others: both
-    /// nearest to the origin server.
+    /// Makes the wares. `first` run before all other middlewares. `middlewares` run after all others, and `postwares` before all others:
+    /// both nearest to the origin server.
     public init(first: [ChainEntry] = [], middlewares: [ChainEntry], postwares: [ChainEntry]) {
         self.first = first
         self.middlewares = middlewares
         self.postwares = postwares
     }
 
-    /// The plan of an exchange with these wares. A tunnel has no messages: only the first run.
+    /// The plan of an exchange with these wares. A tunnel has no messages: only `first` run.
     func plan(with plan: ExchangePlan, for exchange: Exchange) -> ExchangePlan {
         if exchange.heldRequest.method == .connect { return first.isEmpty ? plan : join(plan, [], []) ?? plan }
         if let known = plans[ObjectIdentifier(plan)] { return known.joined }
@@ -36,6 +36,6 @@ public final class AddedWares {
         return chain.map { plan.copy(with: $0) }
     }
 
-    /// The plans are others now.
+    /// Discards the joined plans, because the original plans have changed.
     func forgetPlans() { plans = [:] }
 }

@@ -1,21 +1,21 @@
-/// What happens to the requests of one route on one listener: settled when the configuration is loaded.
+/// The handling of one route's requests on one listener, determined when the configuration is loaded.
 public final class ExchangePlan: Sendable {
     /// The joined chain of listener, route and service.
     public let chain: WareChain
-    /// Where the request goes; `nil` where no route matched.
+    /// The destination of the requests; `nil` if no route matched.
     public let service: UpstreamService?
     /// The route's name.
     public let route: String?
 
-    /// The service is one of several that share the route's requests.
+    /// Whether the service is one of several that share the route's requests.
     let isShare: Bool
-    /// The gateway answers by itself, and no wares are put before those of the chain while it runs.
+    /// Whether the gateway answers by itself, without wares that are added while it runs.
     let isOwn: Bool
-    /// The same with the service that gets the request while this one is down; `nil`: none does.
+    /// The plan with the service that replaces this one while it is down; `nil` without one.
     let fallback: ExchangePlan?
     private let diversions = ThreadLock<[ObjectIdentifier: ExchangePlan]>([:])
 
-    /// Makes a plan. Each service of `fallbacks` takes the place of the one before it while that is down.
+    /// Makes a plan. Each service of `fallbacks` replaces the one before it while that is down.
     public init(
         chain: WareChain, service: UpstreamService?, route: String?, isShare: Bool = false, isOwn: Bool = false,
         fallbacks: [UpstreamService] = []
@@ -31,7 +31,7 @@ public final class ExchangePlan: Sendable {
         self.isOwn = isOwn
     }
 
-    /// The same for requests that a ware sends to another service. Made once for each, as exchanges are counted by their plan.
+    /// The same plan for requests that a ware sends to another service. Made once per service, because exchanges are counted by plan.
     func diverted(to other: UpstreamService) -> ExchangePlan {
         diversions.withLock { diversions in
             if let found = diversions[ObjectIdentifier(other)] { return found }
@@ -41,7 +41,7 @@ public final class ExchangePlan: Sendable {
         }
     }
 
-    /// The same with another chain, or as an object of its own.
+    /// A copy with another chain, or only as a separate object.
     func copy(with chain: WareChain? = nil) -> ExchangePlan {
         ExchangePlan(
             chain: chain ?? self.chain, service: service, route: route, isShare: isShare, isOwn: isOwn,
@@ -56,39 +56,40 @@ public final class ExchangePlan: Sendable {
 
 /// Chooses the plan of a request. One instance serves all loops.
 public protocol ExchangeRouter: Sendable {
-    /// The plan of the first route that matches, of its first share where it has several, and what its path pattern captured; the
-    /// listener's own plan, which has no service, when none does. Throws when a pattern runs into its limit before that is known.
+    /// The plan of the first route that matches; if the route has several shares, that of the first. `captures` gets the captures of
+    /// its path pattern. Without a match, the listener's own plan, which has no service. Throws if a pattern reaches its match limit before
+    /// the route is known.
     func plan(
         for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
     ) throws(Pattern.LimitReached) -> ExchangePlan
-    /// The listener's own chain, for requests that could not be read.
+    /// The plan with the listener's own chain, for requests that could not be read.
     var listenerPlan: ExchangePlan { get }
-    /// The plan of the exchange's request; what was captured is kept in the exchange.
+    /// The plan for the exchange's request; captures are stored in the exchange.
     func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan
-    /// The service of that name, for requests that wares send beside the exchange; `nil` if there is none.
+    /// The service with that name, for requests that wares send in addition to the exchange; `nil` if there is none.
     func service(named name: String) -> UpstreamService?
 }
 
 extension ExchangeRouter {
     public func service(named name: String) -> UpstreamService? { nil }
 
-    /// Costs a copy of the request, for it is stored in a class.
+    /// Costs a copy of the request, because it is stored in a class.
     public func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan {
         try plan(for: exchange.heldRequest, captures: &exchange.captures)
     }
 }
 
-/// What a forward proxy lets its clients reach.
+/// The rules of a forward proxy for its clients' destinations.
 public struct ForwardRules: Sendable, Equatable {
     /// The ports that CONNECT may name.
     public var connectPorts: [UInt16] = [443]
-    /// Loopback, private, link-local and metadata addresses are refused, judged after resolution.
+    /// Whether loopback, private, link-local and metadata addresses are refused, judged after resolution.
     public var deniesPrivate = true
-    /// The hosts whose tunnels may pass unread; `nil`: all. Ports are part of it where patterns name them.
+    /// The hosts whose tunnels may pass unread, with ports if the patterns name them; `nil` allows all.
     public var unreadHosts: InterceptRules.Hosts?
-    /// The metadata addresses of clouds are refused, judged after resolution; the other private addresses only by `deniesPrivate`.
+    /// Whether metadata addresses of clouds are refused, judged after resolution; `deniesPrivate` refuses all private addresses.
     public var deniesMetadata = false
-    /// Another proxy, by which origin servers are reached; `nil`: none.
+    /// The upstream proxy for origin servers; `nil` without one.
     public var upstreamProxy: UpstreamProxy?
 
     public init() {}

@@ -1,4 +1,4 @@
-/// Which tunnels of a forward listener are intercepted, and how. One instance serves all loops.
+/// The rules for intercepting tunnels of a forward listener. One instance serves all loops.
 public final class InterceptRules: Sendable {
     /// A list of hosts: patterns, or all.
     public struct Hosts: Sendable, Equatable {
@@ -11,7 +11,7 @@ public final class InterceptRules: Sendable {
             self.isAll = isAll
         }
 
-        /// Whether the list names the host; a name in lower case, or an address.
+        /// Whether the list contains the host: a name in lower case, or an address.
         func contains(_ host: String, _ port: UInt16) -> Bool {
             if isAll { return true }
             var host = host
@@ -21,31 +21,31 @@ public final class InterceptRules: Sendable {
         }
     }
 
-    /// What becomes of a CONNECT.
+    /// The handling of a CONNECT.
     public enum Decision: Sendable, Equatable {
         case intercepted
-        /// It passes unread: the host is not among `hosts`, is among `except`, or its client refused our certificate.
+        /// The tunnel passes unread: the host is not in `hosts`, is in `except`, or its client refused our certificate.
         case notListed, excepted, pinned
     }
 
     public let hosts: Hosts
     public let except: Hosts
-    /// How long a host is tunnelled for a client that refuses our certificate; zero: never.
+    /// How long tunnels to a host pass unread for a client that refused our certificate; zero means never.
     public let passPinned: Duration
-    /// What is neither TLS nor HTTP passes unread; else the tunnel is closed.
+    /// Whether a tunnel with a protocol other than TLS and HTTP passes unread; otherwise it is closed.
     public let tunnelsOpaque: Bool
-    /// Shows clients a certificate for each host.
+    /// The TLS context with a certificate for each host.
     let tls: TlsContext
     public let authority: CertificateAuthority
-    /// The wares that judge a CONNECT.
+    /// The plan whose wares check a CONNECT.
     let plan: ExchangePlan
     /// The plans of tunnels that pass unread after all.
     let opaqueRouter: any ExchangeRouter
-    /// Whether any route could take a request to an authority.
+    /// Whether any route could match a request to an authority.
     let reaches: @Sendable (_ host: String, _ port: UInt16) -> Bool
     var pinned: PinnedHosts { authority.pinned }
 
-    /// Puts the rules together.
+    /// Makes the rules.
     public init(
         authority: CertificateAuthority, tls: TlsContext, hosts: Hosts, except: Hosts,
         passPinned: Duration, tunnelsOpaque: Bool, chain: WareChain, opaqueRouter: any ExchangeRouter,
@@ -62,7 +62,7 @@ public final class InterceptRules: Sendable {
         self.reaches = reaches
     }
 
-    /// The same, with another plan for a CONNECT.
+    /// A copy with another plan for a CONNECT.
     init(_ other: InterceptRules, plan: ExchangePlan) {
         authority = other.authority
         hosts = other.hosts
@@ -75,10 +75,10 @@ public final class InterceptRules: Sendable {
         reaches = other.reaches
     }
 
-    /// Whether a name decides about any host.
+    /// Whether the list has patterns, so that a name can decide.
     var namesHosts: Bool { !hosts.patterns.isEmpty }
 
-    /// What becomes of a CONNECT to a host, by the lists alone.
+    /// The decision for a CONNECT to a host, by the lists alone.
     public func decision(_ host: String, _ port: UInt16) -> Decision {
         if except.contains(host, port) { return .excepted }
         return hosts.contains(host, port) ? .intercepted : .notListed

@@ -1,16 +1,16 @@
-/// What a service's responses say of its own place, rewritten for clients, who know the gateway's: redirects and cookies.
+/// Rewrites references to the origin server in responses, namely redirects and cookies, into the gateway's names for clients.
 public struct OriginReferences: Sendable, Equatable {
-    /// `Location`, `Content-Location` and `Refresh` that name the origin server name the client's scheme and authority, without the base
-    /// path of the endpoint. RFC 9110 §10.2.2, §8.7.
+    /// Whether `Location`, `Content-Location` and `Refresh` are rewritten: from the origin server's authority to the client's scheme and
+    /// authority, without the base path of the endpoint. RFC 9110 §10.2.2, §8.7.
     public var rewritesRedirects = false
-    /// What becomes of attributes of `Set-Cookie`. RFC 6265 §4.1.
+    /// The changes of attributes of `Set-Cookie`. RFC 6265 §4.1.
     public var cookies = CookieEdits()
 
-    /// Changes of cookies; those that are `nil` change nothing.
+    /// Changes of cookies; `nil` keeps an attribute.
     public struct CookieEdits: Sendable, Equatable {
-        /// The domain of cookies that have one; an empty one takes it off.
+        /// The domain for cookies that have one; an empty one removes it.
         public var domain: String?
-        /// The path of cookies that have one.
+        /// The path for cookies that have one.
         public var path: String?
         /// Whether cookies are sent over TLS only.
         public var isSecure: Bool?
@@ -24,10 +24,10 @@ public struct OriginReferences: Sendable, Equatable {
 
     private static let redirects = KnownFields(.location, .contentLocation, .refresh)
     private static let cookieFields = KnownFields(.setCookie)
-    /// A response with none of these fields has nothing to rewrite, whatever the service wants.
+    /// A response without any of these fields needs no rewriting.
     static let fields = KnownFields(.location, .contentLocation, .refresh, .setCookie)
 
-    /// Whether a response may have something to rewrite; false is certain.
+    /// Whether a response may need rewriting; false is certain.
     func concern(_ fields: HttpFields) -> Bool {
         rewritesRedirects && fields.mayContain(OriginReferences.redirects)
             || !cookies.isEmpty && fields.mayContain(OriginReferences.cookieFields)
@@ -38,7 +38,7 @@ public struct OriginReferences: Sendable, Equatable {
         if rewritesRedirects {
             for name in [.location, .contentLocation, .refresh] as [FieldName] {
                 let values = fields.values(of: name)
-                // Of two places none can be meant.
+                // With two values, it is unknown which one counts.
                 guard values.count == 1, let value = values.first else { continue }
                 let rewritten =
                     name == .refresh
@@ -55,12 +55,12 @@ public struct OriginReferences: Sendable, Equatable {
         for value in edited { try? fields.append(.setCookie, raw: value) }
     }
 
-    /// Where a response came from.
+    /// The origin server of a response.
     struct Place {
-        /// How the origin server may name itself, as `host[:port]`.
+        /// The names that the origin server may use for itself, as `host[:port]`.
         let authorities: [String]
         let isSecure: Bool
-        /// Put before the paths of requests: empty, or `/api`.
+        /// Precedes the paths of requests: empty, or `/api`.
         let basePath: String
 
         fileprivate func isItself(_ authority: Substring, isSecure: Bool) -> Bool {
@@ -75,7 +75,7 @@ public struct OriginReferences: Sendable, Equatable {
 
     // MARK: References
 
-    /// A reference to the origin server as the client has to write it; `nil` if it stays. RFC 3986 §4.2.
+    /// A reference to the origin server, rewritten for the client; `nil` if it stays. RFC 3986 §4.2.
     static func reference(_ text: Substring, from origin: Place, for client: String?) -> String? {
         var rest = text
         var isSecure = origin.isSecure
@@ -96,13 +96,13 @@ public struct OriginReferences: Sendable, Equatable {
         let authority = rest.dropFirst(2).prefix { $0 != "/" && $0 != "?" && $0 != "#" && $0 != "\\" }
         guard origin.isItself(authority, isSecure: isSecure) else { return nil }
         let path = rest[authority.endIndex...]
-        // A backslash is a slash to browsers.
+        // Browsers read a backslash as a slash.
         guard !path.contains("\\") else { return nil }
         let shown = stripped(path, origin.basePath) ?? String(path)
         return (client ?? "") + (shown.hasPrefix("/") || client != nil ? shown : "/" + shown)
     }
 
-    /// The path without the base path; `nil` if it does not begin with that. What is left never names an authority.
+    /// The path without the base path; `nil` if it does not begin with it. The result never begins with an authority.
     private static func stripped(_ path: Substring, _ basePath: String) -> String? {
         guard !basePath.isEmpty, path.hasPrefix(basePath) else { return nil }
         let rest = path.dropFirst(basePath.count)
@@ -114,7 +114,7 @@ public struct OriginReferences: Sendable, Equatable {
         }
     }
 
-    /// `5; url=http://origin.test/`, as browsers read it.
+    /// Rewrites `5; url=http://origin.test/`, parsed as browsers do; `nil` if it stays.
     static func refresh(_ text: String, from origin: Place, for client: String?) -> String? {
         guard let separator = text.firstIndex(where: { $0 == ";" || $0 == "," }) else { return nil }
         let rest = text[text.index(after: separator)...].drop { $0 == " " || $0 == "\t" }
@@ -135,7 +135,7 @@ public struct OriginReferences: Sendable, Equatable {
 }
 
 extension OriginReferences.CookieEdits {
-    /// A value of `Set-Cookie` with the changes; its other parts stay as they are, byte for byte.
+    /// A value of `Set-Cookie` with the changes; its other parts stay unchanged, byte for byte.
     func edited(_ value: [UInt8]) -> [UInt8] {
         let parts = value.split(separator: 0x3b, omittingEmptySubsequences: false)
         guard let pair = parts.first else { return value }

@@ -1,6 +1,6 @@
-/// The plans of a client in process: one for its service's origin, and one for requests that go elsewhere.
+/// The plans of a client in process: one for its service's origin, and one for requests to other origins.
 ///
-/// What leaves the origin must not pass what was meant for it, such as wares that add its credentials. RFC 9110 §4.3.1.
+/// Requests to other origins must skip the wares of the own origin, for instance wares that add its credentials. RFC 9110 §4.3.1.
 public struct OriginRouter: ExchangeRouter {
     private let host: [UInt8]
     private let port: UInt16
@@ -10,7 +10,7 @@ public struct OriginRouter: ExchangeRouter {
 
     public var listenerPlan: ExchangePlan { own }
 
-    /// Makes one for the origin that the request, made of an absolute URI, goes to.
+    /// Makes a router for the request's origin. The request must have been made from an absolute URI.
     public init(originOf request: HttpRequest, own: ExchangePlan, others: ExchangePlan) {
         host = Array(request.target.bytes[request.target.host.range])
         isSecure = request.target.isSecure
@@ -19,14 +19,14 @@ public struct OriginRouter: ExchangeRouter {
         self.others = others
     }
 
-    /// Whether two requests, made of absolute URIs, go to the same origin.
+    /// Whether two requests, made from absolute URIs, have the same origin.
     public static func isSame(_ one: HttpRequest, _ other: HttpRequest) -> Bool {
         let isSecure = one.target.isSecure
         return isSecure == other.target.isSecure && one.host == other.host
             && one.port ?? (isSecure ? 443 : 80) == other.port ?? (isSecure ? 443 : 80)
     }
 
-    /// Whether the request, made of an absolute URI, goes to the origin: scheme, host and port are its.
+    /// Whether the request, made from an absolute URI, goes to the origin: its scheme, host and port are equal.
     public func isOrigin(of request: borrowing HttpRequest) -> Bool {
         let target = request.target
         guard target.isSecure == isSecure, (target.port ?? (target.isSecure ? 443 : 80)) == port else { return false }

@@ -1,24 +1,24 @@
-/// Finds the routes whose host and path match a request, without asking each.
+/// Finds the routes whose host and path match a request, without testing each route.
 ///
-/// For each host that a route names, for each suffix behind a wildcard, and for the routes of any host there is a trie of
-/// path segments. Hosts and segments are found in one hash table, by their bytes and the node that they hang on. A place in
-/// a trie proves that the path of the routes there matches, and the host where it stands without a port; what is not proven,
-/// a candidate says.
+/// Each host that a route names has a trie of path segments. So has each suffix after a wildcard, and there is one trie for the
+/// routes of any host. Hosts and segments are found in one hash table, by their bytes and their parent node. A place in
+/// a trie proves that the path of its routes matches. It also proves the host, if the pattern has no port. A candidate lists the
+/// conditions that are not proven.
 ///
-/// A route with a regular expression for the path stands at the root of its hosts, among those that are asked in their order; a
-/// table without such routes has none there. Of a route that names hosts and paths only in `any`, those lead to it.
+/// A route with a regular expression for the path is at the root of its hosts, among the routes that are tested in order; a
+/// table without such routes has none there. If a route names hosts and paths only in `any`, these lead to it.
 ///
-/// Its size is bounded: a route that would stand in more than 64 places for its hosts and paths together stands only in those
-/// of its paths, and only the first 12 segments of a pattern are nodes.
+/// The size is bounded. A route that would need more than 64 places for its hosts and paths together is placed only by
+/// its paths. Only the first 12 segments of a pattern become nodes.
 struct RouteIndex: Sendable {
-    /// What a place does not prove of its route.
+    /// The conditions of a route that its place does not prove.
     struct Needs: OptionSet, Sendable {
         let rawValue: UInt8
 
         static let method = Needs(rawValue: 1)
         static let host = Needs(rawValue: 2)
         static let path = Needs(rawValue: 4)
-        /// What is neither method nor host nor path.
+        /// Other conditions than method, host and path.
         static let more = Needs(rawValue: 8)
     }
 
@@ -30,7 +30,7 @@ struct RouteIndex: Sendable {
         @inline(__always) var isProven: Bool { needs.rawValue == 0 }
     }
 
-    /// A part of an array.
+    /// A range of an array.
     struct Run: Sendable {
         var start: Int32 = 0
         var end: Int32 = 0
@@ -38,25 +38,25 @@ struct RouteIndex: Sendable {
         @inline(__always) var range: Range<Int> { Range(uncheckedBounds: (Int(start), Int(end))) }
     }
 
-    /// Where some segments of a path lead to.
+    /// The place that a sequence of path segments leads to.
     struct Node: Sendable {
         let number: Int32
-        /// The first of the routes that stand here or deeper.
+        /// The first of the routes at this node or below.
         let least: Int32
-        /// Where a segment that is captured leads to, or -1.
+        /// The child for a captured segment, or -1.
         var capture: Int32 = -1
         var hasTexts = false
-        /// Segments with `*`.
+        /// The children for segments with `*`.
         var globs = Run()
-        /// The routes whose pattern ends here; at a root, those that ask for no path.
+        /// The routes whose pattern ends here; at a root, those without a path condition.
         var exact = Run()
-        /// Those whose pattern ends here with `/**`.
+        /// The routes whose pattern ends here with `/**`.
         var prefixes = Run()
 
         @inline(__always) var hasChildren: Bool { hasTexts || capture >= 0 || globs.end > globs.start }
     }
 
-    /// The tries' roots hang on these, but for the first.
+    /// The parents of the tries' roots, except the first.
     static let exactHosts: Int32 = -1
     static let wildcardHosts: Int32 = -2
     /// The root for the routes of any host.
@@ -67,7 +67,7 @@ struct RouteIndex: Sendable {
 
     private struct Slot {
         var parent: Int32
-        /// -1 where the slot is empty.
+        /// -1 if the slot is empty.
         var child: Int32
         var text: Run
     }
@@ -75,12 +75,12 @@ struct RouteIndex: Sendable {
     private(set) var nodes: [Node] = []
     private(set) var candidates: [Candidate] = []
     private(set) var globs: [(text: [UInt8], child: Int32)] = []
-    /// A power of two, at most half of them taken.
+    /// The hash table; its size is a power of two, and at most half of the slots are used.
     private var slots: [Slot] = []
     private var texts: [UInt8] = []
-    /// Any route names a host.
+    /// Whether any route names a host.
     private(set) var hasHosts = false
-    /// Whether there is a wildcard with a suffix of so many bytes.
+    /// For each length in bytes, whether a wildcard has a suffix of that length.
     private var suffixLengths: [Bool] = []
 
     /// The longest suffix behind a wildcard.
@@ -89,7 +89,7 @@ struct RouteIndex: Sendable {
     @inline(__always)
     func hasSuffix(ofLength count: Int) -> Bool { suffixLengths[count] }
 
-    /// What the text between two places leads to from that node; -1 where it leads nowhere.
+    /// The child of a node for the text between two places; -1 without one.
     @inline(__always)
     func child(of parent: Int32, _ bytes: RawSpan, _ start: Int, _ end: Int) -> Int32 {
         let mask = slots.count &- 1
@@ -104,7 +104,7 @@ struct RouteIndex: Sendable {
         }
     }
 
-    /// Whether the text is what stands from there on.
+    /// Whether the bytes from `start` on equal the text.
     @inline(__always)
     private func isText(_ text: Run, _ bytes: RawSpan, _ start: Int) -> Bool {
         let texts = texts.span.bytes
@@ -123,7 +123,7 @@ struct RouteIndex: Sendable {
         return true
     }
 
-    /// Spreads well what files contain. Nobody but their writer chooses what is in the table, so it needs no secret.
+    /// Distributes the texts of configurations well. Only the configuration's author chooses the texts in the table, so it needs no secret.
     @inline(__always)
     private static func hash(_ parent: Int32, _ bytes: RawSpan, _ start: Int, _ end: Int) -> UInt64 {
         let factor: UInt64 = 0xff51_afd7_ed55_8ccd
@@ -150,14 +150,14 @@ struct RouteIndex: Sendable {
 // MARK: Making
 
 extension RouteIndex {
-    /// An index of what routes ask, by their place in the list.
+    /// Makes an index of the routes' conditions; a route is named by its position in the list.
     init(_ matches: [RequestMatch]) {
         var builder = Builder()
         for (route, match) in matches.enumerated() { builder.add(match, Int32(truncatingIfNeeded: route)) }
         self.init(builder)
     }
 
-    /// The tries while they grow.
+    /// The tries while they are built.
     private struct Builder {
         struct Edge: Hashable {
             enum Kind { case text, glob, capture }
@@ -187,8 +187,8 @@ extension RouteIndex {
             add(match, route, needs)
         }
 
-        /// Puts a route that asks for a host or a path only in `any` to those of its members. Answers whether each member has some, and
-        /// they are few.
+        /// Adds a route that names hosts or paths only in `any` at the places of its members. Returns false if a member has neither, or
+        /// if there are too many places.
         private mutating func add(anyOf match: RequestMatch, _ route: Int32, _ needs: Needs) -> Bool {
             var places = 0
             for member in match.any {
@@ -216,7 +216,7 @@ extension RouteIndex {
         private mutating func add(_ match: RequestMatch, _ route: Int32, _ needs: Needs, from root: Int32) {
             let paths = match.paths
             if !match.pathExpressions.isEmpty {
-                // No segment leads there: each request with a path is asked.
+                // No segments lead there: each request with a path is tested.
                 nodes[Int(root)].prefixes.add(route, needs.union(.path))
                 return
             }
@@ -242,7 +242,7 @@ extension RouteIndex {
             }
         }
 
-        /// The node at the end of an edge; made for this route, the first that needs it, where it is not there.
+        /// The child at an edge. If it does not exist, it is made, with this route as its first.
         private mutating func child(_ edge: Edge, _ route: Int32) -> Int32 {
             if let child = edges[edge] { return child }
             let child = Int32(truncatingIfNeeded: nodes.count)
@@ -302,8 +302,8 @@ extension RouteIndex {
 }
 
 extension [RouteIndex.Candidate] {
-    /// Adds a route behind those before it. Where it stands already, for another host or path of its own, what either proves
-    /// is proven.
+    /// Appends a route after earlier ones. If it is already the last one, for another of its hosts or paths, the conditions that either
+    /// place proves count as proven.
     fileprivate mutating func add(_ route: Int32, _ needs: RouteIndex.Needs) {
         if let last, last.route == route {
             self[count - 1].needs.formIntersection(needs)

@@ -1,30 +1,30 @@
 import Glibc
 import Synchronization
 
-/// The services that share the requests of a route, by weight. A loop has its own, which any thread may use.
+/// The services that share the requests of a route, by weight. Each loop has its own instance, which any thread may use.
 ///
-/// A request is drawn for a share at random. With `sticky`, a client stays with its share: by a sealed token that it sends again, or
-/// by the hash of a key.
+/// A share is chosen at random for each request. With `sticky`, a client stays with its share: by a sealed token that it sends again,
+/// or by the hash of a key.
 public final class RouteSplit: Sendable {
-    /// A service, and how many of the requests it gets.
+    /// A service and its part of the requests.
     public struct Share: Sendable {
         let plan: ExchangePlan
         let weight: Int
 
-        /// Makes a share. Of all weights together, `weight` is the part that it gets; with 0 it gets no new client.
+        /// Makes a share. Its part is `weight` divided by the sum of all weights; with weight 0 it gets no new clients.
         public init(plan: ExchangePlan, weight: Int) {
             self.plan = plan
             self.weight = weight
         }
     }
 
-    /// How a client stays with its share.
+    /// The means to keep a client with its share.
     public enum Sticky: Sendable {
-        /// By a cookie of that name.
+        /// By a cookie with this name.
         case cookie(String, ttl: Duration, keys: [SealingKey])
-        /// By a field of that name, which the response has and the client sends again.
+        /// By a field with this name: the response carries it, and the client sends it again.
         case header(FieldName, ttl: Duration, keys: [SealingKey])
-        /// By a key of the request: clients with one key have one share. A request without it is drawn at random.
+        /// By a key of the request: clients with the same key have the same share. A request without the key gets a random share.
         case hash(RequestKey)
     }
 
@@ -32,17 +32,17 @@ public final class RouteSplit: Sendable {
     private let route: String
     private let sticky: Sticky?
     private let seal: StickyToken.Seal?
-    /// The names of the services, as tokens have them.
+    /// The numbers of the services, as in tokens.
     private let numbers: [UInt64]
-    /// The sums of the weights up to each share.
+    /// The cumulative weights up to each share.
     private let ends: [UInt64]
     private let turn = Atomic<UInt64>(UInt64.random(in: .min ... .max))
     private let memory: Mutex<StickyMemory>
 
-    /// The most cookies of the name that are looked at.
+    /// The maximum number of cookies with the name that are checked.
     private static let mostCookies = 4
 
-    /// Makes the shares of the route of that name: at least one, and one of them with a weight.
+    /// Makes the shares of a route: at least one of them has a weight above 0.
     public init(_ shares: [Share], route: String, sticky: Sticky? = nil) {
         precondition(shares.contains { $0.weight > 0 })
         self.shares = shares
@@ -61,15 +61,15 @@ public final class RouteSplit: Sendable {
         memory = Mutex(StickyMemory(shares: shares.count))
     }
 
-    /// The same shares with plans of their own.
+    /// A copy with its own plans.
     convenience init(copying other: RouteSplit, _ copy: (ExchangePlan) -> ExchangePlan) {
         self.init(
             other.shares.map { Share(plan: copy($0.plan), weight: $0.weight) }, route: other.route,
             sticky: other.sticky)
     }
 
-    /// The plan of the share that gets the request. What only the gateway and the client are to see is taken out of the request; a client
-    /// that is new to its share is given a token with the response.
+    /// The plan of the share that gets the request. The token is removed from the request. A client that is new to its share gets a token
+    /// with the response.
     func plan(for exchange: Exchange) -> ExchangePlan {
         switch sticky {
         case nil: shares[draw()].plan
@@ -81,15 +81,15 @@ public final class RouteSplit: Sendable {
 
     // MARK: Drawing
 
-    /// A share at random, by weight.
+    /// A random share, by weight.
     private func draw() -> Int {
         let number = turn.wrappingAdd(0x9e37_79b9_7f4a_7c15, ordering: .relaxed).newValue
         let point = StableHash.spread(number).multipliedFullWidth(by: ends[ends.count - 1]).high
         return ends.firstIndex { point < $0 } ?? 0
     }
 
-    /// The share of a key: weighted rendezvous. Each share draws its time from the key, the shorter the greater its weight, and the
-    /// first one has it. So a change of one weight moves only clients to or from its share.
+    /// The share for a key, by weighted rendezvous hashing. For each share a time is drawn from the key, shorter for greater weights,
+    /// and the shortest wins. So a change of one weight moves clients only to or from its share.
     private func share(of key: RequestKey, _ exchange: Exchange) -> Int {
         guard key.isGiven(exchange.heldRequest, exchange) else { return draw() }
         let number = key.stableNumber(exchange.heldRequest, exchange)
@@ -97,7 +97,7 @@ public final class RouteSplit: Sendable {
         var least = Double.infinity
         for (place, share) in shares.enumerated() where share.weight > 0 {
             let drawn = StableHash.spread(number ^ numbers[place])
-            // Between 0 and 1, and neither of them.
+            // Strictly between 0 and 1.
             let even = (Double(drawn >> 11) + 0.5) / 9_007_199_254_740_992
             let time = -log(even) / Double(share.weight)
             if time < least { (first, least) = (place, time) }
@@ -147,7 +147,7 @@ public final class RouteSplit: Sendable {
 
     private static func seconds(_ exchange: Exchange) -> UInt64 { UInt64(max(0, exchange.wallNow.seconds)) }
 
-    /// The share that a token names, if it still holds.
+    /// The share that a token names; `nil` if the token is invalid or has expired.
     private func known(_ text: UnsafeRawBufferPointer, _ now: UInt64) -> Int? {
         guard text.count == StickyToken.length, let seal else { return nil }
         if let found = memory.withLock({ $0.find(text) }) { return found.end > now ? found.share : nil }
@@ -158,7 +158,7 @@ public final class RouteSplit: Sendable {
         return share
     }
 
-    /// Makes a token for the clients that come to a share in this second; `nil` if it cannot be sealed.
+    /// Makes the token for clients that come to a share in this second; `nil` if it cannot be sealed.
     private func give(
         _ share: Int, _ now: UInt64, _ ttl: Duration, _ values: (String) -> (plain: String, secure: String)
     ) -> StickyMemory.Given? {
@@ -177,9 +177,9 @@ public final class RouteSplit: Sendable {
     }
 }
 
-/// The tokens that were given or shown lately: to open one takes longer than all else that is done for a request's share.
+/// Caches recent tokens: opening a token takes longer than the rest of choosing a share.
 struct StickyMemory {
-    /// The fields that clients are given in one second.
+    /// The fields for the clients of one second.
     struct Given {
         let second: UInt64
         let plain: [UInt8]
@@ -192,9 +192,9 @@ struct StickyMemory {
         var end: UInt64 = 0
     }
 
-    /// By share.
+    /// The current fields, by share.
     var given: [Given?]
-    /// Each token has one place, which it shares with others.
+    /// Each token has one place, which it shares with other tokens.
     private var places: [Place] = []
     private var texts: [UInt8] = []
 
@@ -203,13 +203,13 @@ struct StickyMemory {
 
     init(shares: Int) { given = Array(repeating: nil, count: shares) }
 
-    /// What was made for the clients of this second; `nil` if nothing was.
+    /// The fields made for this second; `nil` if there are none.
     func given(_ share: Int, _ second: UInt64) -> Given? {
         guard let given = given[share], given.second == second else { return nil }
         return given
     }
 
-    /// A token that is in its place.
+    /// Finds a cached token.
     func find(_ text: UnsafeRawBufferPointer) -> (share: Int, end: UInt64)? {
         guard !places.isEmpty else { return nil }
         let place = StickyMemory.place(of: text)
@@ -220,7 +220,7 @@ struct StickyMemory {
         return difference == 0 ? (Int(places[place].share), places[place].end) : nil
     }
 
-    /// Puts a token, which was made by the seal, into its place.
+    /// Caches a valid token, replacing the one in its place.
     mutating func remember(_ text: UnsafeRawBufferPointer, share: Int, end: UInt64) {
         if places.isEmpty {
             places = Array(repeating: Place(), count: StickyMemory.count)
@@ -232,7 +232,7 @@ struct StickyMemory {
         for index in 0..<StickyToken.length { texts[start + index] = text[index] }
     }
 
-    /// By some characters of the tag, which are as good as random.
+    /// The place of a token: by some characters of its tag, which is practically random.
     private static func place(of text: UnsafeRawBufferPointer) -> Int {
         let word = text.loadUnaligned(fromByteOffset: 48, as: UInt64.self)
         return Int(truncatingIfNeeded: StableHash.spread(word)) & (count - 1)

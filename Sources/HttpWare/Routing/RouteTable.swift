@@ -1,16 +1,16 @@
-/// The routes of one listener as they are looked up: the first that matches wins. One instance serves all loops.
+/// The routes of one listener, for lookup: the first that matches wins. One instance serves all loops.
 ///
-/// An index finds the routes whose host and path match; of these the first whose other demands hold is taken. So a lookup
-/// costs what the routes cost that share the request's host and path, not what all of them do.
+/// An index finds the routes whose host and path match; the first of these whose other conditions hold is taken. So the cost of a
+/// lookup depends on the routes that match the request's host and path, not on all routes.
 public final class RouteTable: ExchangeRouter {
-    /// A route: what it asks of a request, and what becomes of one.
+    /// A route: its conditions and its plan.
     public struct Route: Sendable {
         let match: RequestMatch
         let takesConnect: Bool
         let plan: ExchangePlan
         let split: RouteSplit?
 
-        /// Makes a route. Without `takesConnect` a CONNECT passes it by, whatever it asks. With `split`, that chooses the plan of an
+        /// Makes a route. Without `takesConnect` the route never matches CONNECT. With `split`, that chooses the plan of an
         /// exchange.
         public init(match: RequestMatch, takesConnect: Bool = true, plan: ExchangePlan, split: RouteSplit? = nil) {
             self.match = match
@@ -20,22 +20,22 @@ public final class RouteTable: ExchangeRouter {
         }
     }
 
-    /// The first route that matches so far.
+    /// The first matching route so far.
     private struct Found {
         var route = Int32.max
-        /// A pattern of that route ran into its limit: whether it matches is not known.
+        /// Whether a pattern of that route reached its match limit, so that the result is unknown.
         var isUndecided = false
     }
 
     private let routes: [Route]
     private let capturing: [[PathPattern]]
     private let index: RouteIndex
-    /// The first route where it takes every request, CONNECT too: nothing is to be looked up then.
+    /// The plan of the first route if it takes every request, also CONNECT: then no lookup is needed.
     private let only: ExchangePlan?
     public let listenerPlan: ExchangePlan
     private let services: [String: UpstreamService]
 
-    /// A table of routes, in the order in which they are to be tried.
+    /// Makes a table of routes, in the order in which they are tried.
     public init(_ routes: [Route], listenerPlan: ExchangePlan, services: [String: UpstreamService] = [:]) {
         self.routes = routes
         self.services = services
@@ -45,7 +45,7 @@ public final class RouteTable: ExchangeRouter {
         only = routes.first.flatMap { $0.match.isEmpty && $0.takesConnect && $0.split == nil ? $0.plan : nil }
     }
 
-    /// The same routes with plans of its own: loops that do not share plans do not wait for each other's reference counts.
+    /// A copy with its own plans: loops that do not share plans do not wait for each other's reference counts.
     public init(copying other: RouteTable) {
         let copy = { (plan: ExchangePlan) in
             plan.copy()
@@ -78,7 +78,7 @@ public final class RouteTable: ExchangeRouter {
         return split?.plan(for: exchange) ?? plan
     }
 
-    /// Here and below the request is `inout` only so that it is not copied out of the exchange. Without an exchange, no condition on the
+    /// Here and below, the request is `inout` only to avoid copying it out of the exchange. Without an exchange, no condition on the
     /// client's address holds.
     @inline(__always)
     private func plan(
@@ -95,7 +95,7 @@ public final class RouteTable: ExchangeRouter {
         return routes[route].plan
     }
 
-    /// Whether any route could take a request to an authority.
+    /// Whether any route could match a request to an authority.
     public func couldReach(_ host: String, _ port: UInt16) -> Bool {
         var host = host
         return host.withUTF8 { bytes in
@@ -117,7 +117,7 @@ public final class RouteTable: ExchangeRouter {
         if index.hasHosts, host.byteCount > 0 {
             let root = index.child(of: RouteIndex.exactHosts, host, 0, host.byteCount)
             if root >= 0 { look(from: root, path, &request, exchange, &found) }
-            // A wildcard stands for one byte at least.
+            // A wildcard stands for at least one byte.
             var start = max(1, host.byteCount - index.longestSuffix)
             while start < host.byteCount {
                 if host.byte(at: start) == 0x2e, index.hasSuffix(ofLength: host.byteCount - start) {
@@ -131,7 +131,7 @@ public final class RouteTable: ExchangeRouter {
         return found
     }
 
-    /// Looks among the routes of one host, or of any. CONNECT and `OPTIONS *` have no path that a pattern could match.
+    /// Searches the routes of one host, or of any host. CONNECT and `OPTIONS *` have no path that a pattern could match.
     private func look(
         from root: Int32, _ path: RawSpan, _ request: inout HttpRequest, _ exchange: Exchange?, _ found: inout Found
     ) {
@@ -140,9 +140,9 @@ public final class RouteTable: ExchangeRouter {
         consider(index.nodes[Int(root)].exact, &request, exchange, &found)
     }
 
-    /// Looks below a node, which what lies before `start` led to: at a slash, or at the path's end.
+    /// Searches below a node that the bytes before `start` led to; `start` is at a slash, or at the path's end.
     ///
-    /// Deep nodes come first, as their routes usually stand before more general ones; then `least` saves the rest.
+    /// Deep nodes come first, because their routes usually precede more general ones; then `least` ends the search early.
     private func visit(
         _ node: Int32, _ path: RawSpan, _ start: Int, _ request: inout HttpRequest, _ exchange: Exchange?,
         _ found: inout Found
@@ -172,7 +172,7 @@ public final class RouteTable: ExchangeRouter {
         consider(node.prefixes, &request, exchange, &found)
     }
 
-    /// Asks the routes of one place, in their order, until one matches or one that stands before them all is known.
+    /// Tests the routes of one place, in their order, until one matches or an earlier match is known.
     private func consider(
         _ places: RouteIndex.Run, _ request: inout HttpRequest, _ exchange: Exchange?, _ found: inout Found
     ) {
@@ -186,14 +186,14 @@ public final class RouteTable: ExchangeRouter {
                 }
                 found = Found(route: candidate.route)
             } catch {
-                // No later route may stand in for it, but one before it may still win.
+                // No later route may replace it, but an earlier one may still win.
                 found = Found(route: candidate.route, isUndecided: true)
             }
             return
         }
     }
 
-    /// Whether the request is all that the place of the route does not prove.
+    /// Whether the request meets the conditions that the route's place does not prove.
     private func holds(
         _ candidate: RouteIndex.Candidate, _ request: inout HttpRequest, _ exchange: Exchange?
     ) throws(Pattern.LimitReached) -> Bool {

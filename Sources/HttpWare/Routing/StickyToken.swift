@@ -1,13 +1,13 @@
-/// What a client shows to stay with its share of a route: the share and the end, sealed for the route.
+/// The token that keeps a client with its share of a route: the share and the expiry, sealed for the route.
 ///
-/// A token names a service, and no client: all clients that came to a share within one second have the same token.
+/// A token identifies a service, but no client: all clients that came to a share in the same second have the same token.
 struct StickyToken: Equatable {
     /// A number for the name of the share's service.
     let share: UInt64
-    /// In seconds since 1970: it holds no longer.
+    /// The expiry, in seconds since 1970.
     let end: UInt64
 
-    /// The characters of a sealed token.
+    /// The length of a sealed token, in characters.
     static let length = 59
 
     /// The number of a service's name.
@@ -19,17 +19,17 @@ struct StickyToken: Equatable {
 
     /// The keys that seal the tokens of one route.
     struct Seal: Sendable {
-        /// The first one seals; a token of any opens.
+        /// The first key seals; tokens of any key can be opened.
         let keys: [SealingKey]
         private let context: [UInt8]
 
-        /// For the route of that name: a token of another one does not open.
+        /// Makes a seal for the route with that name: tokens of another route cannot be opened.
         init(keys: [SealingKey], route: String) {
             self.keys = keys
             context = Array("sticky \(route)".utf8)
         }
 
-        /// The token as text: base64url without padding; `nil` without memory or randomness.
+        /// The token as text: base64url without padding; `nil` if memory or randomness is missing.
         func text(of token: StickyToken) -> String? {
             let parts = (token.share.littleEndian, token.end.littleEndian)
             guard let sealed = keys.first?.seal(withUnsafeBytes(of: parts) { Array($0) }, context: context) else {
@@ -38,7 +38,7 @@ struct StickyToken: Equatable {
             return Base64.encodeUrl(sealed)
         }
 
-        /// Reads a text that a client sent; `nil` for anything that none of the keys sealed for this route.
+        /// Reads a text from a client; `nil` unless one of the keys sealed it for this route.
         func token(in text: UnsafeRawBufferPointer) -> StickyToken? {
             guard text.count == StickyToken.length, let sealed = Base64.decodeUrl(text) else { return nil }
             for key in keys {

@@ -1,15 +1,15 @@
-/// Where requests go: the endpoints of one service and how they are spoken to. Shared by all loops.
+/// A destination of requests: the endpoints of one service and their settings. Shared by all loops.
 public final class UpstreamService: Sendable {
-    /// What goes into the `Host` field. RFC 9110 §7.2.
+    /// The value for the `Host` field. RFC 9110 §7.2.
     public enum HostPolicy: Sendable, Equatable {
         /// The endpoint's authority.
         case upstream
-        /// The one that the client named.
+        /// The authority that the client named.
         case preserve
         case value(String)
     }
 
-    /// How long each step may take.
+    /// The time limits of the steps.
     public struct Timeouts: Sendable, Equatable {
         public var connect: Duration = .seconds(5)
         public var response: Duration = .seconds(30)
@@ -21,9 +21,9 @@ public final class UpstreamService: Sendable {
         public init() {}
     }
 
-    /// How the origins that clients choose are connected to.
+    /// The connection settings for origins that clients choose.
     public struct Passing: Sendable {
-        /// TLS with the origins; `nil`: their certificates are verified by what the system trusts.
+        /// TLS with the origins; `nil` verifies their certificates by the system's trust.
         public var tls: TlsContext?
         public var limits = Endpoint.PoolLimits()
 
@@ -32,23 +32,23 @@ public final class UpstreamService: Sendable {
 
     /// The name in the configuration.
     public let name: String
-    /// At least one, unless the service is `passthrough`.
+    /// The endpoints: at least one, unless the service is `passthrough`.
     public let endpoints: [Endpoint]
-    /// The origin is the one that the client asked for.
+    /// Whether the client chooses the origin.
     public let isPassthrough: Bool
     public let host: HostPolicy
     public let timeouts: Timeouts
-    /// The trust and the connections of the origins that clients choose; for `passthrough` only.
+    /// The connection settings for origins that clients choose; for `passthrough` only.
     public let passing: Passing
-    /// Fields that are added when the request lacks them.
+    /// Fields that are added if the request lacks them.
     public let defaults: [FieldLine]
-    /// What becomes of references to its own place in responses.
+    /// The rewriting of references to the origin server in responses.
     public let references: OriginReferences
 
-    /// What wares remember of it.
+    /// The values that wares keep for the service.
     public let notes: ServiceNotes
 
-    /// Who of several endpoints gets a request; `nil` where there is nothing to choose and nothing to follow.
+    /// Chooses among several endpoints; `nil` if there is only one and no addresses to follow.
     let balancer: Balancer?
     let connectTimeout: Duration
     let responseNanoseconds: Int64
@@ -82,19 +82,19 @@ public final class UpstreamService: Sendable {
         tunnelIdleNanoseconds = timeouts.tunnelIdle.nanoseconds
     }
 
-    /// Where requests may go at the moment: an endpoint of the configuration, or the addresses of its name.
+    /// The current destinations of requests: the configured endpoints, or the addresses of a name.
     public var reachable: [Endpoint] { balancer?.endpoints ?? endpoints }
 
-    /// How each endpoint is at this time of the loops' clock; empty where there is nothing to choose and nothing to follow.
+    /// The state of each endpoint at this time of the loops' clock; empty without a balancer.
     public func reports(at now: LoopInstant) -> [EndpointReport] { balancer?.reports(at: now) ?? [] }
 }
 
 extension UpstreamService {
-    /// What requests to the service call its origin server.
+    /// The names of the service's origin server in requests.
     private static func names(of endpoints: [Endpoint], _ policy: HostPolicy) -> OriginNames? {
         guard let first = endpoints.first else { return nil }
         var names = OriginNames(fallback: first.authority, isSecure: first.tls != nil)
-        // A request to another proxy has its whole URI there.
+        // A request to an upstream proxy carries the whole URI in place of the path.
         if first.basePath.hasPrefix("/") { names.basePath = first.basePath }
         switch policy {
         case .upstream:

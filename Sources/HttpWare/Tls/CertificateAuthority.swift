@@ -3,20 +3,20 @@ import COpenSSLShims
 import Glibc
 import Synchronization
 
-/// The authority of a local proxy: its root certificate, which clients trust, and a certificate for each host whose TLS is
-/// intercepted, signed when the first client asks for the host.
+/// The authority of a local proxy: its root certificate, which clients trust, and a certificate for each intercepted host,
+/// signed when the first client asks for the host.
 ///
-/// All certificates of a process have one key. The root's own key is in a page that goes into no core dump; OpenSSL has it only
-/// while it signs.
+/// All host certificates of a process share one key. The root's own key is kept in a memory page that is excluded from core dumps;
+/// OpenSSL has it only while it signs.
 ///
-/// Unchecked: the pointers are set up in `init`, and OpenSSL counts its references atomically; the certificates are guarded by a
-/// lock.
+/// Unchecked: the pointers are set up in `init`, and OpenSSL counts its references atomically; a lock guards the
+/// certificates.
 public final class CertificateAuthority: @unchecked Sendable {
-    /// How long a root is valid, in days.
+    /// The validity of a root, in days.
     public static let rootDays = 3653
-    /// How long the certificate of a host is valid, in days: clients refuse more than 398.
+    /// The validity of a host's certificate, in days: clients refuse more than 398.
     static let leafDays = 397
-    /// How many certificates of hosts are kept.
+    /// The maximum number of cached host certificates.
     static let mostLeaves = 1000
 
     /// The names of the two files in a folder.
@@ -30,11 +30,11 @@ public final class CertificateAuthority: @unchecked Sendable {
     /// The clients that refused its certificates.
     let pinned = PinnedHosts()
 
-    /// The certificates of the hosts that were asked for last, in two generations: with the newer one full, the older one goes.
+    /// The certificates of recent hosts, in two generations: when the newer one is full, the older one is dropped.
     private struct Leaves {
         var newer: [String: UInt] = [:]
         var older: [String: UInt] = [:]
-        /// How many were signed.
+        /// The number of certificates signed.
         var signed = 0
     }
 
@@ -62,10 +62,10 @@ public final class CertificateAuthority: @unchecked Sendable {
 
     // MARK: Certificates of hosts
 
-    /// The certificate for a host: a name in lower case, or an address, with or without brackets. `nil` only without memory. The
-    /// caller frees it. From any thread; it takes one signature where the host is new.
+    /// The certificate for a host: a name in lower case, or an address, with or without brackets. `nil` only if memory is exhausted. The
+    /// caller frees it. Safe to call from any thread; a new host costs one signature.
     func certificate(for host: String) -> OpaquePointer? {
-        // A second loop that asks for the same host waits for the first one's signature, and makes none of its own.
+        // A second loop that asks for the same host waits for the first one's signature instead of making its own.
         let pointer = leaves.withLock { leaves -> UInt? in
             if let known = leaves.newer[host] { return CertificateAuthority.retained(known) }
             let made: UInt
@@ -101,21 +101,21 @@ public final class CertificateAuthority: @unchecked Sendable {
             root, key, leafKey, bare, address, address.count, Int32(CertificateAuthority.leafDays))
     }
 
-    /// How many certificates were signed, and how many are kept.
+    /// The number of certificates signed, and of those cached.
     var counts: (signed: Int, kept: Int) { leaves.withLock { ($0.signed, $0.newer.count + $0.older.count) } }
 
     // MARK: The root
 
-    /// Until when the root is valid, in seconds since 1970.
+    /// The end of the root's validity, in seconds since 1970.
     public var end: Int64 {
         var (start, end): (Int64, Int64) = (0, 0)
         return authority_validity(root, &start, &end) == 1 ? end : 0
     }
 
-    /// The subject of the root, as RFC 2253 writes it.
+    /// The subject of the root, in the format of RFC 2253.
     public var subject: String { TlsClientIdentity.subject(of: root) }
 
-    /// The SHA-256 of the root, as `openssl x509 -fingerprint` writes it: `AB:CD:…`.
+    /// The SHA-256 of the root, in the format of `openssl x509 -fingerprint`: `AB:CD:…`.
     public var fingerprint: String {
         var digest = [UInt8](repeating: 0, count: 32)
         var count: UInt32 = 32
@@ -140,7 +140,7 @@ public final class CertificateAuthority: @unchecked Sendable {
         return bytes
     }
 
-    /// The root in PKCS#12, as an entry that Java trusts.
+    /// The root in PKCS#12, as a trusted entry for Java.
     public func pkcs12(password: String) -> [UInt8] {
         var bytes: [UInt8] = []
         _ = withUnsafeMutablePointer(to: &bytes) { authority_pkcs12(root, "httpware", password, takeBytes, $0) }
@@ -149,12 +149,12 @@ public final class CertificateAuthority: @unchecked Sendable {
 
     // MARK: Files
 
-    /// Reads the authority of a folder. Throws what is wrong with its files, by their names.
+    /// Reads the authority in a folder. Throws the faults of its files, with their names.
     public convenience init(folder: String) throws(TlsFault) {
         do throws(TlsFault) {
             try self.init(files: folder)
         } catch {
-            // Another process may be writing them: whoever does has the lock.
+            // Another process may be writing the files; it holds the lock meanwhile.
             guard error.reason.contains("is not the key of"), let lock = Lock(folder, isExclusive: false) else {
                 throw error
             }
@@ -218,10 +218,10 @@ public final class CertificateAuthority: @unchecked Sendable {
         try self.init(root, held)
     }
 
-    /// Who can write to the folder can replace the authority.
+    /// Checks the folder: a user who can write to it can replace the authority.
     private static func judge(_ folder: String) throws(TlsFault) {
         var status = Glibc.stat()
-        // What is not there is told with the file's name.
+        // A missing folder is reported later, with the name of the missing file.
         guard stat(folder, &status) == 0 else { return }
         guard isOwn(status) else {
             throw TlsFault(.material, "\(folder): belongs to another user; run chown \(geteuid()) \(folder)")
@@ -232,13 +232,13 @@ public final class CertificateAuthority: @unchecked Sendable {
         }
     }
 
-    /// It belongs to this user or to root; root may read what belongs to others.
+    /// Whether it belongs to this user or to root; root may read the files of other users.
     private static func isOwn(_ status: stat) -> Bool {
         let user = geteuid()
         return status.st_uid == user || status.st_uid == 0 || user == 0
     }
 
-    /// Held while the files of a folder are written, and to read them when nobody writes.
+    /// A lock for writing the files of a folder, and for reading them while no process writes.
     private struct Lock {
         private let descriptor: Int32
 
@@ -260,7 +260,7 @@ public final class CertificateAuthority: @unchecked Sendable {
         return TlsFile(name: path, bytes: Array(bytes[..<count]))
     }
 
-    /// The authority of a folder: the same object until its files change, so that what it signed is not signed again.
+    /// The authority in a folder: the same object until its files change, so that its certificates are not signed again.
     public static func shared(folder: String) throws(TlsFault) -> CertificateAuthority {
         let stamp = stamp(of: folder)
         if let known = known.withLock({ $0[folder] }), known.stamp == stamp { return known.authority }
@@ -271,7 +271,7 @@ public final class CertificateAuthority: @unchecked Sendable {
 
     private static let known = Mutex<[String: (stamp: String, authority: CertificateAuthority)]>([:])
 
-    /// Tells the states of a folder's files apart.
+    /// Identifies the state of a folder's files.
     public static func stamp(of folder: String) -> String {
         [certificateFile, keyFile].map { name in
             FileStatus(path: FilePath.joined(folder, name)).map {
@@ -280,9 +280,9 @@ public final class CertificateAuthority: @unchecked Sendable {
         }.joined(separator: ", ")
     }
 
-    /// Makes an authority and writes it to a folder, which is made for its owner only. One that is there is kept, unless it is to be
-    /// replaced; half of one is replaced. With domains, such as `example.com`, it can sign for them and the names below them only.
-    /// Throws what cannot be written.
+    /// Makes an authority and writes it to a folder, which is created for its owner only. An existing authority is kept unless
+    /// `isReplacing`; an incomplete one is replaced. With domains, such as `example.com`, it can sign only for them and the names below them.
+    /// Throws if a file cannot be written.
     public static func make(
         in folder: String, name: String, only domains: [String] = [], isReplacing: Bool = false
     ) throws(TlsFault) {
@@ -291,7 +291,7 @@ public final class CertificateAuthority: @unchecked Sendable {
             throw TlsFault(.material, "\(folder): \(SystemError.text(of: errno).lowercased())")
         }
         defer { lock.release() }
-        // Another process may have made it just now.
+        // Another process may just have made it.
         let isThere = [certificateFile, keyFile].allSatisfy { access(FilePath.joined(folder, $0), F_OK) == 0 }
         if isThere, !isReplacing { return }
         guard let key = authority_make_key() else { throw .material("OpenSSL cannot make a key") }
@@ -309,7 +309,7 @@ public final class CertificateAuthority: @unchecked Sendable {
         }
     }
 
-    /// The folder, and those above it that are not there.
+    /// Creates the folder, and its missing parents.
     private static func makeFolder(_ folder: String) throws(TlsFault) {
         if mkdir(folder, 0o700) == 0 || errno == EEXIST { return }
         let above = FilePath.directory(of: folder)
@@ -320,7 +320,7 @@ public final class CertificateAuthority: @unchecked Sendable {
         throw TlsFault(.material, "\(folder): \(SystemError.text(of: errno).lowercased())")
     }
 
-    /// Writes a file beside the one that it replaces, so that nobody ever sees half of it.
+    /// Writes a file next to the one that it replaces, so that readers never see an incomplete file.
     private static func write(_ path: String, rights: mode_t, _ body: (Int32) -> Bool) throws(TlsFault) {
         let fresh = "\(path).\(getpid())"
         unlink(fresh)
@@ -337,14 +337,14 @@ public final class CertificateAuthority: @unchecked Sendable {
         }
     }
 
-    /// The folder of this user: in `$XDG_DATA_HOME`, or else below `~/.local/share`.
+    /// The default folder of this user: in `$XDG_DATA_HOME`, or else below `~/.local/share`.
     public static func usualFolder() -> String {
         let data = getenv("XDG_DATA_HOME").map { String(cString: $0) }.flatMap { $0.hasPrefix("/") ? $0 : nil }
         return FilePath.joined(data ?? FilePath.joined("", "~/.local/share"), "httpware/ca")
     }
 }
 
-/// Takes what a function of OpenSSL gives, into an array of bytes.
+/// Appends the output of an OpenSSL function to an array of bytes.
 private func takeBytes(_ argument: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) {
     guard let argument, let bytes else { return }
     argument.assumingMemoryBound(to: [UInt8].self).pointee += UnsafeBufferPointer(start: bytes, count: count)

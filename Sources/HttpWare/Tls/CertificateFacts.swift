@@ -1,25 +1,25 @@
 import COpenSSL
 import COpenSSLShims
 
-/// What a certificate says about itself, as far as renewing it needs.
+/// The parts of a certificate that its renewal needs.
 public struct CertificateFacts: Sendable, Equatable {
-    /// From when on it is valid.
+    /// The start of its validity.
     public let start: WallTime
-    /// Until when it is valid.
+    /// The end of its validity.
     public let end: WallTime
     /// The DNS names, in lower case.
     public let names: Set<String>
-    /// The subject of its issuer, as RFC 2253 writes it.
+    /// The subject of its issuer, in the format of RFC 2253.
     public let issuer: String
-    /// By which renewal information is asked for: the authority's key identifier and the serial number. RFC 9773 §4.1. `nil`
-    /// where the certificate does not name its authority's key.
+    /// The identifier for renewal information: the authority's key identifier and the serial number. RFC 9773 §4.1. `nil`
+    /// if the certificate does not name its authority's key.
     public let renewalId: String?
     /// The number of certificates in the chain.
     public let chainCount: Int
 }
 
 extension CertificateFacts {
-    /// The certificate that a file begins with. Throws what is wrong with the file, by its name.
+    /// Reads the first certificate of a file. Throws the file's fault, with its name.
     public init(_ chain: TlsFile) throws(TlsFault) {
         let certificates = try TlsContext.certificates(of: chain)
         defer { for certificate in certificates { X509_free(certificate) } }

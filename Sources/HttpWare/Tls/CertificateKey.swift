@@ -2,19 +2,19 @@ import COpenSSL
 import COpenSSLShims
 import Glibc
 
-/// A private key on the curve P-256: of an account with a certificate authority, or of a certificate.
+/// A private key on the curve P-256: for an account with a certificate authority, or for a certificate.
 ///
 /// Unchecked: the pointer is set in `init`, the key is only read afterwards, and OpenSSL counts its references atomically.
 public final class CertificateKey: @unchecked Sendable {
     private let pointer: OpaquePointer
 
-    /// A new key. Throws without memory or randomness.
+    /// Makes a new key. Throws if memory or randomness is missing.
     public init() throws(TlsFault) {
         guard let pointer = authority_make_key() else { throw .material("OpenSSL cannot make a key") }
         self.pointer = pointer
     }
 
-    /// The first private key in PEM; `nil` if there is none on this curve.
+    /// Reads the first private key in PEM; `nil` without one on this curve.
     public init?(pem: [UInt8]) {
         guard let pointer = certify_read_key(pem, pem.count) else { return nil }
         self.pointer = pointer
@@ -34,7 +34,7 @@ public final class CertificateKey: @unchecked Sendable {
         return (Array(bytes[..<32]), Array(bytes[32...]))
     }
 
-    /// The signature over the bytes, as ES256 has it: 64 bytes. RFC 7518 §3.4. `nil` without memory or randomness.
+    /// The ES256 signature over the bytes: 64 bytes. RFC 7518 §3.4. `nil` if memory or randomness is missing.
     public func sign(_ bytes: [UInt8]) -> [UInt8]? {
         var signature = [UInt8](repeating: 0, count: 64)
         return certify_sign(pointer, bytes, bytes.count, &signature) == 1 ? signature : nil
@@ -49,12 +49,12 @@ public final class CertificateKey: @unchecked Sendable {
         }
     }
 
-    /// A certificate for a DNS name that this key signs itself, with this key: to serve until there is another. `nil` on failure.
+    /// A self-signed certificate for a DNS name, with this key: for use until there is another. `nil` on failure.
     public func selfSigned(for name: String, days: Int = 7) -> TlsIdentity? {
         identity(name, days: days, digest: nil)
     }
 
-    /// The answer to a challenge of tls-alpn-01: a certificate with the digest of the key authorization. RFC 8737 §3.
+    /// The certificate for a tls-alpn-01 challenge, with the digest of the key authorization. RFC 8737 §3.
     func challengeIdentity(for name: String, digest: [UInt8]) -> TlsIdentity? {
         guard digest.count == 32 else { return nil }
         return identity(name, days: 7, digest: digest)
@@ -71,7 +71,7 @@ public final class CertificateKey: @unchecked Sendable {
         }
     }
 
-    /// HMAC with SHA-256 of the bytes. RFC 2104. `nil` without memory.
+    /// The HMAC of the bytes with SHA-256. RFC 2104. `nil` if memory is exhausted.
     public static func hmac(_ bytes: [UInt8], key: [UInt8]) -> [UInt8]? {
         guard !key.isEmpty, let secret = jose_hmac_make(key, key.count) else { return nil }
         defer { jose_hmac_free(secret) }
@@ -80,7 +80,7 @@ public final class CertificateKey: @unchecked Sendable {
         return mac
     }
 
-    /// What a C function gives piece by piece, if it succeeds.
+    /// Collects the output of a C function, which is delivered piece by piece; `nil` if it fails.
     static func collect(_ body: (UnsafeMutableRawPointer) -> Int32) -> [UInt8]? {
         var bytes: [UInt8] = []
         let isDone = withUnsafeMutablePointer(to: &bytes) { body($0) } == 1
@@ -88,7 +88,7 @@ public final class CertificateKey: @unchecked Sendable {
     }
 }
 
-/// Takes a piece into the array of `collect`.
+/// Appends a piece to the array of `collect`.
 func takePart(_ argument: UnsafeMutableRawPointer?, _ bytes: UnsafePointer<UInt8>?, _ count: Int) {
     argument?.assumingMemoryBound(to: [UInt8].self).pointee.append(
         contentsOf: UnsafeBufferPointer(start: bytes, count: count))

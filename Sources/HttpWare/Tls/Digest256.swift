@@ -1,13 +1,13 @@
 import COpenSSL
 import COpenSSLShims
 
-/// A SHA-256 digest (FIPS 180-4), as a key of tables and for secrets that are kept as digests only.
+/// A SHA-256 digest (FIPS 180-4), as a key of tables, and for secrets that are stored only as digests.
 ///
-/// Two are compared in constant time: how long it takes tells nothing about where they differ.
+/// Digests are compared in constant time: the duration does not reveal where they differ.
 public struct Digest256: Sendable {
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
-    /// The digest of the bytes, behind those of a salt. Allocates nothing.
+    /// The digest of the bytes, preceded by a salt if there is one. Allocates nothing.
     public init(of bytes: UnsafeRawBufferPointer, salt: DigestSalt? = nil) {
         var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
         withUnsafeMutableBytes(of: &words) { digest in
@@ -25,7 +25,7 @@ public struct Digest256: Sendable {
         self.words = words
     }
 
-    /// The digest of the texts, in this order; no text can look like two.
+    /// The digest of the texts, in this order; different lists cannot have the same input.
     public init(of texts: [String]) {
         self = texts.reduce(Digest256(of: UnsafeRawBufferPointer(start: nil, count: 0))) { digest, text in
             var text = text
@@ -33,8 +33,8 @@ public struct Digest256: Sendable {
         }
     }
 
-    /// The digest of this one, of the kind of what follows, and of that: for a list of parts, of which none can look like two,
-    /// or like one of another kind. Allocates nothing.
+    /// The digest of this digest, the kind of the next part, and that part. For a list of parts: different lists, or parts of
+    /// different kinds, cannot have the same input. Allocates nothing.
     public func followed(by bytes: UnsafeRawBufferPointer, kind: UInt64 = 0) -> Digest256 {
         var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
         let before = (self.words.0, self.words.1, self.words.2, self.words.3, kind.littleEndian)
@@ -52,7 +52,7 @@ public struct Digest256: Sendable {
 
     private init(words: (UInt64, UInt64, UInt64, UInt64)) { self.words = words }
 
-    /// Gives its 32 bytes, valid during the call only.
+    /// Passes the 32 bytes, valid during the call only.
     public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try withUnsafeBytes(of: words, body)
     }
@@ -75,7 +75,7 @@ public struct Digest256: Sendable {
         self.words = words
     }
 
-    /// The digest of these 32 bytes; `nil` for another number of them.
+    /// Makes a digest from its 32 bytes; `nil` for another number of bytes.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 32 else { return nil }
         var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
@@ -83,14 +83,14 @@ public struct Digest256: Sendable {
         self.words = words
     }
 
-    /// What OpenSSL has written: 32 bytes.
+    /// Makes a digest from the output of OpenSSL: 32 bytes.
     init(code: UnsafeMutableBufferPointer<UInt8>) {
         var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
         withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: UnsafeRawBufferPointer(code)) }
         self.words = words
     }
 
-    /// Its 64 hexadecimal digits.
+    /// The 64 hexadecimal digits.
     public var hex: String {
         withUnsafeBytes(of: words) { bytes in
             let digits = Array("0123456789abcdef".utf8)
@@ -98,7 +98,7 @@ public struct Digest256: Sendable {
         }
     }
 
-    /// Appends its 64 hexadecimal digits.
+    /// Appends the 64 hexadecimal digits.
     public func appendHex(to text: inout [UInt8]) {
         withUnsafeBytes(of: words) { bytes in
             for byte in bytes {
@@ -110,10 +110,10 @@ public struct Digest256: Sendable {
 
     private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 0x30 : value + 0x57 }
 
-    /// The digest's bytes.
+    /// The 32 bytes.
     public var bytes: [UInt8] { withUnsafeBytes(of: words) { Array($0) } }
 
-    /// The first byte of the digest: for tables.
+    /// The first byte: for tables.
     public var firstByte: Int { withUnsafeBytes(of: words) { Int($0[0]) } }
 }
 
@@ -123,15 +123,15 @@ extension Digest256: Hashable {
             | (left.words.3 ^ right.words.3) == 0
     }
 
-    /// The first eight bytes are as good as all.
+    /// The first eight bytes are sufficient.
     public func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
 }
 
-/// Random bytes that make digests of one purpose useless for any other, and unpredictable outside of this process.
+/// Random bytes that make digests for one purpose useless for others, and unpredictable outside this process.
 public struct DigestSalt: Sendable {
     let words: (UInt64, UInt64, UInt64, UInt64)
 
-    /// Makes 32 new ones.
+    /// Makes 32 new random bytes.
     public init() {
         var random = SystemRandomNumberGenerator()
         words = (random.next(), random.next(), random.next(), random.next())
@@ -140,7 +140,7 @@ public struct DigestSalt: Sendable {
 
 /// Compares secrets.
 public enum ConstantTime {
-    /// Whether the bytes are equal, in a time that depends on their number only.
+    /// Whether the bytes are equal, in a time that depends only on their number.
     public static func equal(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         left.count == right.count && jose_equal(left, right, left.count) == 1
     }

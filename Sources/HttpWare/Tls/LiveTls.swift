@@ -2,48 +2,48 @@ import COpenSSL
 import COpenSSLShims
 import Synchronization
 
-/// What a listener's new sessions begin with, where that changes while it runs: a certificate was renewed, or a challenge is to be
-/// answered. Shared by all loops, and guarded by a mutex.
+/// The context for a listener's new sessions, if it changes while the listener runs: when a certificate is renewed, or a challenge
+/// must be answered. Shared by all loops, and guarded by a mutex.
 public final class LiveTls: Sendable {
     private let present = Mutex<TlsContext?>(nil)
 
-    /// One that says nothing yet: sessions begin with the listener's own context.
+    /// Makes an empty value: sessions use the listener's own context.
     public init() {}
 
-    /// Sessions that begin from now on use this context; those that have begun keep theirs.
+    /// Sessions that begin from now on use this context; existing sessions keep theirs.
     public func use(_ context: TlsContext) {
         let former = present.withLock { present in
             let former = present
             present = context
             return former
         }
-        // Freed behind the lock: it may be the last that knows it.
+        // Freed outside the lock: this may be the last reference.
         withExtendedLifetime(former) {}
     }
 
-    /// What sessions begin with; `nil` if nothing was said yet.
+    /// The context for new sessions; `nil` if none was set yet.
     var context: TlsContext? { present.withLock { $0 } }
 }
 
-/// A challenge of tls-alpn-01: a handshake for the name that offers `acme-tls/1` alone is shown the digest. RFC 8737 §3.
+/// A tls-alpn-01 challenge: a handshake for the name that offers only `acme-tls/1` gets the digest. RFC 8737 §3.
 public struct TlsChallenge: Sendable, Hashable {
     /// The DNS name, in lower case.
     public let name: String
     /// The SHA-256 of the key authorization.
     public let digest: [UInt8]
 
-    /// A challenge for a name.
+    /// Makes a challenge for a name.
     public init(name: String, digest: [UInt8]) {
         self.name = name
         self.digest = digest
     }
 
-    /// What ALPN calls it.
+    /// The protocol's name in ALPN.
     static let protocolName = "acme-tls/1"
 }
 
 extension TlsContext {
-    /// The context of a challenge. Its sessions have an identity of their own, so that no session that began in it is taken up in a
+    /// Makes the context of a challenge. Its sessions have a separate identity, so that none of them is resumed in a
     /// listener that asks its clients for certificates.
     static func makeChallenge(_ challenge: TlsChallenge) throws(TlsFault) -> OpaquePointer {
         guard let identity = try CertificateKey().challengeIdentity(for: challenge.name, digest: challenge.digest)
@@ -61,12 +61,12 @@ extension TlsContext {
             throw error
         }
         SSL_CTX_set_alpn_select_cb(context, chooseChallengeProtocol, nil)
-        // Without one, the listener's own would choose another context again.
+        // Without this callback, the listener's own would choose another context again.
         copenssl_set_name_callback(context, keepContext, nil)
         return context
     }
 
-    /// The host name in the extension `server_name` of a ClientHello; `nil` for anything but one name. RFC 6066 §3.
+    /// The host name in the `server_name` extension of a ClientHello; `nil` unless there is exactly one name. RFC 6066 §3.
     static func hostName(inHello bytes: UnsafeBufferPointer<UInt8>) -> String? {
         guard bytes.count > 5, Int(bytes[0]) << 8 | Int(bytes[1]) == bytes.count - 2, bytes[2] == 0,
             Int(bytes[3]) << 8 | Int(bytes[4]) == bytes.count - 5
@@ -74,7 +74,7 @@ extension TlsContext {
         return String(decoding: bytes[5...], as: UTF8.self).lowercased()
     }
 
-    /// Whether the extension of ALPN in a ClientHello offers `acme-tls/1`, and nothing else. RFC 7301 §3.1, RFC 8737 §3.
+    /// Whether the ALPN extension of a ClientHello offers only `acme-tls/1`. RFC 7301 §3.1, RFC 8737 §3.
     static func offersOnlyChallenge(inHello bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         let name = ApplicationProtocol.wire(TlsChallenge.protocolName)
         return bytes.count == name.count + 2 && bytes[0] == 0 && Int(bytes[1]) == name.count
@@ -82,10 +82,10 @@ extension TlsContext {
     }
 }
 
-// C callbacks stand outside of any isolated context: inside one they would check for it at run time and trap.
+// C callbacks are outside any isolated context: inside one, they would check for it at run time and trap.
 
-/// Before anything else in a handshake: one that asks for a challenge goes on in the context of that, without a certificate of the
-/// client and without a ticket.
+/// Called first in each handshake. A handshake for a challenge continues in the challenge's context, without a client
+/// certificate and without a ticket.
 func answerChallenge(
     _ session: OpaquePointer?, _: UnsafeMutablePointer<Int32>?, _ argument: UnsafeMutableRawPointer?
 ) -> Int32 {
@@ -119,7 +119,7 @@ private func chooseChallengeProtocol(
     guard let chosen, let length, let offered,
         UnsafeBufferPointer(start: offered, count: Int(count)).elementsEqual(name)
     else { return SSL_TLSEXT_ERR_ALERT_FATAL }
-    // What is chosen points into what the client sent, which outlives the callback.
+    // The chosen name points into the client's message, which outlives the callback.
     chosen.pointee = offered + 1
     length.pointee = UInt8(name.count - 1)
     return SSL_TLSEXT_ERR_OK

@@ -1,28 +1,29 @@
 import COpenSSL
 import Synchronization
 
-/// A key that seals small texts, so that nobody without it can read, change or make them: AES-256 in GCM (NIST SP 800-38D), each text
+/// A key that seals small texts, so that only its holders can read, change or make them: AES-256 in GCM (NIST SP 800-38D), each text
 /// with a random nonce.
 ///
-/// To seal or to open takes about a microsecond: what is sealed or opened for each request is better remembered. A key seals at most
-/// 2^32 texts, so few that no nonce is likely to come twice.
+/// Sealing or opening takes about a microsecond, so results that are needed for each request should be cached. A key may seal at most
+/// 2^32 texts; beyond that, a repeated nonce becomes too likely.
 public final class SealingKey: Sendable {
-    /// The bytes that sealing adds: the nonce before the text, and the tag behind it.
+    /// The number of bytes that sealing adds: the nonce before the text, and the tag after it.
     public static let overhead = 12 + 16
 
     private let bytes: [UInt8]
 
-    /// Fetched once, because otherwise OpenSSL 3 looks the cipher up by name for every use.
+    /// Fetched once, because otherwise OpenSSL 3 looks up the cipher by name for every use.
     ///
-    /// Unchecked: the pointer never changes, and what it points to is immutable and is never freed; any thread may use it.
+    /// Unchecked: the pointer is constant, and its object is immutable and never freed; any thread may use it.
     nonisolated(unsafe) private static let cipher: OpaquePointer? = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
 
-    /// The key of a secret, for one purpose: the same secret gives other purposes other keys.
+    /// Derives a key from a secret for one purpose: other purposes get other keys from the same secret.
     public init(_ secret: [UInt8], for purpose: String) {
         bytes = secret.withUnsafeBytes { Digest256(of: ["sealing", purpose]).followed(by: $0) }.bytes
     }
 
-    /// The text, sealed. It can be opened only with the same context, which is no part of it. `nil` without memory or randomness.
+    /// The sealed text. It can be opened only with the same context, which is not contained in it. `nil` if memory or randomness is
+    /// missing.
     public func seal(_ text: [UInt8], context: [UInt8]) -> [UInt8]? {
         var sealed = [UInt8](repeating: 0, count: text.count + SealingKey.overhead)
         guard RAND_bytes(&sealed, 12) == 1, let machine = EVP_CIPHER_CTX_new() else { return nil }
@@ -41,7 +42,7 @@ public final class SealingKey: Sendable {
         return isSealed ? sealed : nil
     }
 
-    /// The text that was sealed by this key with this context; `nil` for anything else. The time depends on the number of bytes only.
+    /// The text that was sealed with this key and context; `nil` for anything else. The time depends only on the number of bytes.
     public func open(_ sealed: [UInt8], context: [UInt8]) -> [UInt8]? {
         let textCount = sealed.count - SealingKey.overhead
         guard textCount > 0, let machine = EVP_CIPHER_CTX_new() else { return nil }
@@ -55,19 +56,19 @@ public final class SealingKey: Sendable {
             EVP_DecryptUpdate(machine, nil, &count, context, Int32(truncatingIfNeeded: context.count)) == 1,
             EVP_DecryptUpdate(machine, &text, &count, inner, Int32(truncatingIfNeeded: textCount)) == 1,
             EVP_CIPHER_CTX_ctrl(machine, EVP_CTRL_AEAD_SET_TAG, 16, &tag) == 1,
-            // What was made of the text so far counts only if the tag is the right one.
+            // The decrypted text is valid only if the tag is correct.
             EVP_DecryptFinal_ex(machine, &rest, &count) == 1
         else { return nil }
         return text
     }
 }
 
-/// A secret that the process has made, for what need not outlive it. An upgrade hands it to the process that goes on in its place.
+/// A secret of the process, for data that need not outlive it. An upgrade hands it to the new process.
 public enum ProcessSecret {
-    /// How many bytes it has.
+    /// The length in bytes.
     public static let count = 32
 
-    /// Made when it is first asked for. Guarded by itself.
+    /// Created on first use. A mutex guards it.
     private static let made = Mutex<[UInt8]?>(nil)
 
     /// The secret.
@@ -81,7 +82,7 @@ public enum ProcessSecret {
         }
     }
 
-    /// Takes the secret of the process in whose place this one goes on. Does nothing once this one has a secret of its own.
+    /// Takes over the secret of the previous process. Does nothing if this process already has its own.
     public static func adopt(_ secret: [UInt8]) {
         guard secret.count == count else { return }
         made.withLock { made in if made == nil { made = secret } }

@@ -1,8 +1,8 @@
 import COpenSSL
 
-/// A SHA-1 digest (FIPS 180-4): a name for bytes where a protocol asks for it. It protects nothing.
+/// A SHA-1 digest (FIPS 180-4), only for protocols that need it as an identifier. It provides no security.
 public struct Sha1Digest {
-    /// Twenty of them.
+    /// The 20 bytes.
     let bytes: [UInt8]
 
     public init(of text: some Sequence<UInt8>) {
@@ -12,7 +12,7 @@ public struct Sha1Digest {
         bytes = digest
     }
 
-    /// Its 40 hexadecimal digits, in lower case.
+    /// The 40 hexadecimal digits, in lower case.
     public var hex: String {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)

@@ -1,20 +1,20 @@
 import COpenSSL
 import COpenSSLShims
 
-/// A private key that makes signatures. RFC 7518 §3, RFC 8037 §3.1.
+/// A private key for signing. RFC 7518 §3, RFC 8037 §3.1.
 ///
-/// It never changes and is used on any thread.
-// @unchecked Sendable: OpenSSL's keys count their references atomically, and a key that only signs is not changed.
+/// Immutable, and usable from any thread.
+// @unchecked Sendable: OpenSSL's keys count their references atomically, and signing does not change a key.
 public final class SigningKey: @unchecked Sendable {
-    /// What the key can be used for follows from its kind. An RSA key may be for PSS only: RFC 4055 §1.2.
+    /// The kind determines the key's algorithms. An RSA key may be limited to PSS: RFC 4055 §1.2.
     public let kind: VerifyingKey.Kind
     private let isForPssOnly: Bool
     private let key: OpaquePointer
 
-    /// The most bytes of a signature: those of the largest RSA key.
+    /// The maximum length of a signature in bytes: that of the largest RSA key.
     private static let longestSignature = VerifyingKey.rsaBits.upperBound / 8
 
-    /// The private key in a PEM text; `nil` if there is none of a known kind and size, or only one with a passphrase.
+    /// Reads the private key in a PEM text; `nil` without a key of a supported kind and size, or if it needs a passphrase.
     public init?(pem: String) {
         var pem = pem
         let read = pem.withUTF8 { text in
@@ -43,12 +43,12 @@ public final class SigningKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(key) }
 
-    /// Whether the key can sign in this way.
+    /// Whether the key can sign with this algorithm.
     public func canSign(by algorithm: VerifyingKey.Algorithm) -> Bool {
         algorithm.kind == kind && (!isForPssOnly || algorithm != .rs256)
     }
 
-    /// The signature of the bytes; `nil` for an algorithm of another kind of key. ECDSA gives R and S, one behind the other.
+    /// The signature of the bytes; `nil` for an algorithm of another kind of key. ECDSA gives R followed by S.
     public func sign(_ bytes: UnsafeRawBufferPointer, by algorithm: VerifyingKey.Algorithm) -> [UInt8]? {
         guard canSign(by: algorithm) else { return nil }
         let way: jose_algorithm
@@ -70,12 +70,12 @@ public final class SigningKey: @unchecked Sendable {
     }
 }
 
-/// A secret that authenticates bytes: HMAC with SHA-256 (RFC 2104). It never changes and is used on any thread.
-// @unchecked Sendable: what the pointer leads to is only read.
+/// A secret that authenticates bytes: HMAC with SHA-256 (RFC 2104). Immutable, and usable from any thread.
+// @unchecked Sendable: the object behind the pointer is only read.
 public final class HmacKey256: @unchecked Sendable {
     private let key: OpaquePointer
 
-    /// `nil` without memory.
+    /// `nil` if memory is exhausted.
     public init?(_ secret: UnsafeRawBufferPointer) {
         let bytes = secret.bindMemory(to: UInt8.self)
         guard let made = jose_hmac_make(bytes.baseAddress, bytes.count) else { return nil }

@@ -2,21 +2,21 @@ import COpenSSL
 import Glibc
 import Synchronization
 
-/// Whom the system trusts: one file, read when it is first needed, and read anew by a look when it has changed since. A folder
-/// of files would be looked into during handshakes, and no loop waits for a disk.
+/// The certificate authorities that the system trusts: one file, read on first use, and read again by `look` if it has changed. A folder
+/// of files would be searched during handshakes, but loops must not wait for a disk.
 ///
-/// For any thread: guarded by itself.
+/// Usable from any thread: a mutex guards it.
 public final class SystemTrust: Sendable {
-    /// That of this machine: OpenSSL's file, or the one that `SSL_CERT_FILE` names.
+    /// The trust of this machine: OpenSSL's file, or the one that `SSL_CERT_FILE` names.
     public static let shared = SystemTrust(path: SystemTrust.systemPath)
 
     /// The file.
     public let path: String
 
-    /// What was read, and what it was read from.
+    /// The loaded trust, and the state of the file when it was loaded.
     private struct Held {
         var stamp: [UInt8] = []
-        /// The `X509_STORE`, as a number; 0 before it was needed.
+        /// The `X509_STORE`, as a number; 0 before first use.
         var store: UInt = 0
         var client: TlsContext?
     }
@@ -27,8 +27,8 @@ public final class SystemTrust: Sendable {
 
     deinit { X509_STORE_free(OpaquePointer(bitPattern: held.withLock { $0.store })) }
 
-    /// Looks at the file, and reads it anew if it was read and has changed; one that holds no certificate changes nothing.
-    /// Answers what tells its states apart. It reads from disk: not on a loop.
+    /// Checks the file, and reads it again if it was in use and has changed; a file without certificates changes nothing.
+    /// Returns an identifier of the file's state. It reads from disk: not for use on loops.
     public func look() -> [UInt8] {
         let stamp = self.stamp()
         let isStale = held.withLock { $0.store != 0 && $0.stamp != stamp }
@@ -41,8 +41,8 @@ public final class SystemTrust: Sendable {
         return stamp
     }
 
-    /// A client that trusts whom the system trusts, and shows nothing of itself: the same until the file changes. `nil` if
-    /// OpenSSL cannot give one.
+    /// A client that trusts the system's authorities, and has no certificate: the same object until the file changes. `nil` if
+    /// OpenSSL cannot make one.
     public var client: TlsContext? {
         if let client = held.withLock({ $0.client }) { return client }
         guard let made = try? TlsContext(client: TlsContext.Client(), trusting: self) else { return nil }
@@ -53,9 +53,9 @@ public final class SystemTrust: Sendable {
         }
     }
 
-    /// Lets a context trust as the system does.
+    /// Makes a context trust the system's authorities.
     func apply(to context: OpaquePointer) {
-        // Whom nobody looked for yet is read now: once.
+        // If the file was not needed before, it is read now, once.
         if held.withLock({ $0.store }) == 0, let store = load() {
             let stamp = self.stamp()
             let isFirst = held.withLock { held in
@@ -80,7 +80,7 @@ public final class SystemTrust: Sendable {
         return nil
     }
 
-    /// Which file it is, how large, and when it was written.
+    /// The file's identity, its size, and when it was written.
     private func stamp() -> [UInt8] {
         guard let status = FileStatus(path: path) else { return [] }
         let time = status.modified

@@ -3,16 +3,17 @@ import COpenSSLShims
 import Glibc
 import Synchronization
 
-/// The keys that session tickets are sealed with: shared by the whole process, so that any loop takes up what another began,
-/// and a reload does not end it. A new key every hour; a ticket of the last three opens still. RFC 5077 §5.5, RFC 8446 §4.6.1.
+/// The keys that seal session tickets: shared by the whole process, so that any loop can resume the sessions of another,
+/// and a reload does not end them. A new key is made every hour; tickets of the last three keys can be opened. RFC 5077 §5.5,
+/// RFC 8446 §4.6.1.
 final class TicketKeys: Sendable {
-    /// Those of the process.
+    /// The keys of the process.
     static let shared = TicketKeys()
 
-    /// How long a ticket holds.
+    /// The lifetime of a ticket.
     static let lifetimeSeconds = 7200
     private static let rotationSeconds = 3600
-    /// So many keys are kept that a ticket opens for as long as it holds.
+    /// The number of keys kept: enough to open a ticket during its whole lifetime.
     private static let count = 3
 
     struct Key: Sendable {
@@ -22,10 +23,10 @@ final class TicketKeys: Sendable {
         let born: Int
     }
 
-    /// The newest first. Guarded by itself.
+    /// The keys, the newest first. A mutex guards them.
     private let keys = Mutex<[Key]>([])
 
-    /// The key for a ticket of now; `nil` without randomness.
+    /// The key for a ticket made now; `nil` if randomness is missing.
     func current(at second: Int) -> Key? {
         keys.withLock { keys in
             if let newest = keys.first, second - newest.born < Self.rotationSeconds { return newest }
@@ -39,7 +40,7 @@ final class TicketKeys: Sendable {
         }
     }
 
-    /// The key of a ticket, and whether it is still the one for new ones.
+    /// The key of a ticket, and whether it is the current one; `nil` if it is unknown.
     func named(_ name: UnsafeBufferPointer<UInt8>) -> (key: Key, isNewest: Bool)? {
         keys.withLock { keys in
             guard let index = keys.firstIndex(where: { $0.name.elementsEqual(name) }) else { return nil }
@@ -47,7 +48,7 @@ final class TicketKeys: Sendable {
         }
     }
 
-    /// Seconds of a clock that nobody sets.
+    /// Seconds of the monotonic clock.
     static func now() -> Int {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -59,11 +60,11 @@ final class TicketKeys: Sendable {
         return RAND_bytes(&bytes, Int32(count)) == 1 ? bytes : nil
     }
 
-    /// Fetched once: OpenSSL 3 looks a cipher up by name whenever it is not. Immutable, and never freed.
+    /// Fetched once, because otherwise OpenSSL 3 looks up the cipher by name for every use. Immutable, and never freed.
     nonisolated(unsafe) static let cipher: OpaquePointer? = EVP_CIPHER_fetch(nil, "AES-256-CBC", nil)
 }
 
-/// Called by OpenSSL to seal (1) or to open (0) a ticket. Answers 1, 2 to open and send a new one, 0 to go without, -1 on failure.
+/// Called by OpenSSL to seal (1) or open (0) a ticket. Returns 1; 2 to open it and send a new one; 0 to ignore it; -1 on failure.
 func ticketKey(
     _ session: OpaquePointer?, _ name: UnsafeMutablePointer<UInt8>?, _ vector: UnsafeMutablePointer<UInt8>?,
     _ cipher: OpaquePointer?, _ mac: OpaquePointer?, _ isSealing: Int32
@@ -80,7 +81,7 @@ func ticketKey(
     } else {
         guard let found = TicketKeys.shared.named(UnsafeBufferPointer(start: name, count: 16)) else { return 0 }
         key = found.key
-        // Of TLS 1.3 a ticket is for one use: who takes it up gets another.
+        // A TLS 1.3 ticket is for one use: a client that uses it gets another.
         if !found.isNewest || SSL_version(session) >= TLS1_3_VERSION { answer = 2 }
     }
     let isReady =

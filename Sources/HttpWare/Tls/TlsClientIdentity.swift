@@ -1,19 +1,19 @@
 import COpenSSL
 import COpenSSLShims
 
-/// Who a client is, by the certificate that it showed and that was verified.
+/// The identity of a client, from its verified certificate.
 public struct TlsClientIdentity: Sendable, Equatable {
-    /// The subject, as RFC 2253 writes it: `CN=anna,O=Example`.
+    /// The subject, in the format of RFC 2253: `CN=anna,O=Example`.
     public let subject: String
-    /// The subject alternative names with their types, comma between them: `DNS:a.test,URI:spiffe://x/y,IP:192.0.2.1`.
+    /// The subject alternative names with their types, separated by commas: `DNS:a.test,URI:spiffe://x/y,IP:192.0.2.1`.
     ///
-    /// Whatever could pass for another name – a comma, a blank, what is no visible ASCII – is percent-encoded.
+    /// Characters that could imitate another name are percent-encoded: commas, spaces, and everything except visible ASCII.
     public let alternativeNames: String
     /// Identifies the client: a digest of the certificate's issuer, subject and alternative names, which a renewed certificate
-    /// keeps. If it has neither a subject nor such names, a digest of the certificate.
+    /// keeps. If the certificate has neither a subject nor such names, a digest of the certificate.
     public let digest: Digest256
 
-    /// A client as tests have it, whose certificate says this.
+    /// Makes an identity for tests, with these names.
     public init(subject: String, alternativeNames: String = "", issuer: String = "") {
         self.subject = subject
         self.alternativeNames = alternativeNames
@@ -31,21 +31,21 @@ public struct TlsClientIdentity: Sendable, Equatable {
         digest = TlsClientIdentity.digest(certificate)
     }
 
-    /// The subject of a certificate, as RFC 2253 writes it.
+    /// The subject of a certificate, in the format of RFC 2253.
     static func subject(of certificate: OpaquePointer) -> String {
         var subject = ""
         withUnsafeMutablePointer(to: &subject) { copenssl_subject(certificate, takeText, $0) }
         return subject
     }
 
-    /// The issuer of a certificate, written in the same way.
+    /// The issuer of a certificate, in the same format.
     static func issuer(of certificate: OpaquePointer) -> String {
         var issuer = ""
         withUnsafeMutablePointer(to: &issuer) { copenssl_issuer(certificate, takeText, $0) }
         return issuer
     }
 
-    /// An alternative name of that type, as `alternativeNames` has it.
+    /// An alternative name of that type, in the format of `alternativeNames`.
     static func text(_ type: String, _ bytes: UnsafeBufferPointer<UInt8>) -> String {
         type == "IP" ? address(bytes) : visible(bytes)
     }
@@ -65,7 +65,7 @@ public struct TlsClientIdentity: Sendable, Equatable {
                 count: names.map { Int(ASN1_STRING_length($0)) } ?? 0))
     }
 
-    /// The digest, followed by what a function of OpenSSL writes: it tells its length where it is given no place.
+    /// The digest, followed by the output of an OpenSSL function, which returns only the length if it gets no buffer.
     private static func encoded(
         _ digest: Digest256, _ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
     ) -> Digest256 {
@@ -107,7 +107,7 @@ public struct TlsClientIdentity: Sendable, Equatable {
     }
 }
 
-/// What the C function hands back to Swift.
+/// The Swift closure for the C function.
 private struct NameVisitor {
     let body: (String, UnsafeBufferPointer<UInt8>) -> Void
 }

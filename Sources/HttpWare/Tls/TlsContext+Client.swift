@@ -2,23 +2,23 @@ import COpenSSL
 import COpenSSLShims
 
 extension TlsContext {
-    /// How a client speaks TLS.
+    /// The TLS settings of a client.
     public struct Client: Sendable {
-        /// PEM: those who sign servers' certificates; `nil` trusts whom the system trusts.
+        /// The authorities that may sign servers' certificates, in PEM; `nil` trusts the system's authorities.
         public var authorities: TlsFile?
-        /// Shown to a server that asks.
+        /// The certificate for servers that ask for one; `nil` without one.
         public var identity: TlsIdentity?
-        /// The public keys of which the server's chain, besides being trusted, must have one; empty for any.
+        /// Pinned public keys: the server's chain must contain one of them, and be trusted; empty allows any key.
         public var pins: [PublicKeyPin] = []
-        /// Whoever answers is believed.
+        /// Whether every server is trusted without verification.
         public var skipsVerification = false
 
-        /// One that trusts whom the system trusts.
+        /// Makes settings that trust the system's authorities.
         public init() {}
     }
 
-    /// Builds a client's context. Throws what is wrong with a file, by its name. The system's trust counts where no authorities
-    /// are given; pins cannot be used where nothing is verified.
+    /// Makes a client's context. Throws the fault of a file, with its name. Without `authorities`, the system's trust applies;
+    /// pins cannot be combined with `skipsVerification`.
     public convenience init(client options: Client, trusting system: SystemTrust = .shared) throws(TlsFault) {
         let context = try TlsContext.make(TLS_client_method())
         do throws(TlsFault) {
@@ -50,12 +50,12 @@ extension TlsContext {
     }
 }
 
-/// A server gave a session that can be taken up: its peer keeps it.
+/// A server sent a resumable session: its peer keeps it.
 private func keepSession(_ session: OpaquePointer?, _ ticket: OpaquePointer?) -> Int32 {
     guard let session, let ticket, let peer = SSL_get_ex_data(session, 0) else { return 0 }
-    // A copy: the original is spoilt if its connection does not end as TLS wants it, which says nothing of the next one.
+    // A copy: OpenSSL marks the original as unusable if its connection ends irregularly, which says nothing about the next one.
     guard let copy = SSL_SESSION_dup(ticket) else { return 0 }
-    // Every session of a client keeps its peer.
+    // Every client session retains its peer.
     Unmanaged<TlsPeer>.fromOpaque(peer)._withUnsafeGuaranteedRef { $0.keep(copy) }
     return 0
 }

@@ -2,42 +2,42 @@ import COpenSSL
 import COpenSSLShims
 import Glibc
 
-/// An OCSP response, and until when it may be shown: seconds since 1970.
+/// An OCSP response, and the time until which it may be sent: seconds since 1970.
 struct TlsStaple {
     let bytes: [UInt8]
     let end: Int64
 }
 
 extension TlsContext {
-    /// How a server speaks TLS.
+    /// The TLS settings of a server.
     public struct Server: Sendable {
-        /// The first is shown where no name fits, or none is asked for.
+        /// The certificates. The first one is used if no name matches, or if the client names none.
         public var identities: [TlsIdentity]
-        /// What is spoken, the most wanted first.
+        /// The protocols in order of preference.
         public var protocols: [ApplicationProtocol] = [.http11]
-        /// PEM: those who sign clients' certificates; `nil` asks for none.
+        /// The authorities that may sign clients' certificates, in PEM; `nil` asks for no certificate.
         public var clientAuthorities: TlsFile?
-        /// A client without a certificate is refused.
+        /// Whether a client without a certificate is refused.
         public var requiresClientCertificate = true
-        /// The lowest version.
+        /// The minimum version.
         public var leastVersion = Version.tls12
-        /// Takes the place of this context while the listener runs; `nil` where nothing does.
+        /// Replaces this context while the listener runs; `nil` without replacement.
         public var live: LiveTls?
-        /// The challenges of tls-alpn-01 that are to be answered.
+        /// The tls-alpn-01 challenges to answer.
         public var challenges: [TlsChallenge] = []
 
-        /// A server that shows these.
+        /// Makes settings with these certificates.
         public init(identities: [TlsIdentity]) { self.identities = identities }
     }
 
-    /// One or several certificates of the same names, with keys of different types: which is shown, the client's ciphers say.
+    /// Certificates for the same names, with keys of different types; the client's ciphers decide which is used.
     private struct Group {
         let pointer: OpaquePointer
         let names: Set<String>
         var keyTypes: Set<Int32>
     }
 
-    /// Builds a server's context. Throws what is wrong with a file, by its name.
+    /// Makes a server's context. Throws the fault of a file, with its name.
     public convenience init(server options: Server) throws(TlsFault) {
         guard !options.identities.isEmpty else { throw TlsFault(.material, "there is no certificate") }
         var groups: [Group] = []
@@ -71,7 +71,7 @@ extension TlsContext {
         }
         var exact: [String: OpaquePointer] = [:]
         var wildcards: [String: OpaquePointer] = [:]
-        for group in groups.reversed() {  // of two with one name the first wins
+        for group in groups.reversed() {  // if two have the same name, the first wins
             for name in group.names {
                 if name.hasPrefix("*.") {
                     wildcards[String(name.dropFirst(2))] = group.pointer
@@ -80,7 +80,7 @@ extension TlsContext {
                 }
             }
         }
-        // Who speaks HTTP/1.1 speaks HTTP/1.0 with those who offer no other. RFC 9110 §2.5.
+        // A server for HTTP/1.1 also speaks HTTP/1.0 with clients that offer nothing else. RFC 9110 §2.5.
         let former = options.protocols.contains(.http11) ? ApplicationProtocol.wire("http/1.0") : []
         self.init(
             groups[0].pointer, protocols: ApplicationProtocol.wire(options.protocols) + former,
@@ -90,8 +90,8 @@ extension TlsContext {
         setCallbacks()
     }
 
-    /// Builds the context of a server that stands in for others: each session shows the certificate that the authority has for its
-    /// host. The protocols are those that clients may speak, the most wanted first.
+    /// Makes the context of an intercepting server: each session uses the authority's certificate for its
+    /// host. `protocols` lists what clients may speak, in order of preference.
     public convenience init(interceptingFor authority: CertificateAuthority, protocols: [ApplicationProtocol])
         throws(TlsFault)
     {
@@ -105,11 +105,11 @@ extension TlsContext {
         let context = try make(TLS_server_method(), least: options.leastVersion)
         do throws(TlsFault) {
             copenssl_prepare_server(context)
-            // One for each connection: who resumes is given another. Two cost a write and a record more, each handshake.
+            // One ticket per connection: a resuming client gets another. Two tickets would cost a further write and record per handshake.
             SSL_CTX_set_num_tickets(context, 1)
             SSL_CTX_set_timeout(context, TicketKeys.lifetimeSeconds)
             SSL_CTX_set_tlsext_ticket_key_evp_cb(context, ticketKey)
-            // A session that began with one trust is not taken up with another.
+            // A session that began with one set of authorities must not be resumed with another.
             var identity = Array("httpware".utf8)
             if let authorities = options.clientAuthorities {
                 identity.append(options.requiresClientCertificate ? 1 : 0)
@@ -131,7 +131,7 @@ extension TlsContext {
         }
     }
 
-    /// The callbacks get this object unretained: every session keeps it.
+    /// Sets the callbacks. They get this object unretained, because every session retains it.
     private func setCallbacks() {
         let own = Unmanaged.passUnretained(self).toOpaque()
         if !others.isEmpty { copenssl_set_name_callback(pointer, chooseByName, own) }
@@ -148,7 +148,7 @@ extension TlsContext {
         return TlsStaple(bytes: file.bytes, end: end)
     }
 
-    /// The names that a certificate is for, in lower case; its common name where it has no others. RFC 9525 §6.3.
+    /// The names that a certificate is for, in lower case; its common name if it has no others. RFC 9525 §6.3.
     static func names(of certificate: OpaquePointer) -> Set<String> {
         var names: Set<String> = []
         TlsClientIdentity.each(certificate) { type, bytes in
@@ -168,7 +168,7 @@ extension TlsContext {
         return count > 0 ? String(decoding: text.prefix(Int(count)), as: UTF8.self) : nil
     }
 
-    /// The context that shows a certificate for the name: one of its own, one of a wildcard that stands for its first label.
+    /// The context whose certificate matches the name exactly, or by a wildcard for its first label.
     func context(for name: String) -> OpaquePointer {
         var name = name.lowercased()
         if name.hasSuffix(".") { name.removeLast() }
@@ -178,7 +178,7 @@ extension TlsContext {
     }
 }
 
-// C callbacks stand outside of any isolated context: inside one they would check for it at run time and trap.
+// C callbacks are outside any isolated context: inside one, they would check for it at run time and trap.
 
 private func chooseByName(
     _ session: OpaquePointer?, _: UnsafeMutablePointer<Int32>?, _ argument: UnsafeMutableRawPointer?
@@ -193,14 +193,14 @@ private func chooseByName(
     return SSL_TLSEXT_ERR_OK
 }
 
-/// RFC 7301 §3.2: our order; a client that shares none is refused.
+/// Chooses by our order of preference; a client without a common protocol is refused. RFC 7301 §3.2.
 private func chooseProtocol(
     _: OpaquePointer?, _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ length: UnsafeMutablePointer<UInt8>?,
     _ offered: UnsafePointer<UInt8>?, _ count: UInt32, _ argument: UnsafeMutableRawPointer?
 ) -> Int32 {
     guard let argument, let chosen, let length, let offered else { return SSL_TLSEXT_ERR_NOACK }
     let wanted = Unmanaged<TlsContext>.fromOpaque(argument)._withUnsafeGuaranteedRef { $0.protocols }
-    // What is chosen points into what the client sent, which outlives the callback.
+    // The chosen name points into the client's message, which outlives the callback.
     let offer = UnsafeBufferPointer(start: offered, count: Int(count))
     var start = 0
     while start < wanted.count {
@@ -225,7 +225,7 @@ private func giveStaple(_ session: OpaquePointer?, _ argument: UnsafeMutableRawP
         return SSL_TLSEXT_ERR_NOACK
     }
     return Unmanaged<TlsContext>.fromOpaque(argument)._withUnsafeGuaranteedRef { context in
-        // One that holds no more helps nobody.
+        // An expired response is useless.
         guard let staple = context.staples[certificate], staple.end > Int64(time(nil)) else {
             return SSL_TLSEXT_ERR_NOACK
         }

@@ -1,31 +1,31 @@
 import COpenSSL
 import COpenSSLShims
 
-/// How one side of connections speaks TLS: versions, ciphers, certificates, whom it trusts. Built once, shared by all loops.
+/// The TLS settings of one side: versions, ciphers, certificates, and trust. Made once, shared by all loops.
 ///
 /// Unchecked: everything is set up in `init` and only read afterwards; OpenSSL counts its own references atomically.
 public final class TlsContext: @unchecked Sendable {
-    /// TLS 1.2 or 1.3, as the lowest that is spoken.
+    /// The minimum version: TLS 1.2 or 1.3.
     public enum Version: String, Sendable { case tls12 = "1.2", tls13 = "1.3" }
 
-    /// The `SSL_CTX` that new sessions begin with.
+    /// The `SSL_CTX` for new sessions.
     let pointer: OpaquePointer
-    /// The same for other names, by the certificates that they have.
+    /// The contexts of the other certificates.
     let others: [OpaquePointer]
-    /// Which of them serves a name; `*.` is not part of a wildcard's.
+    /// The context for each name; the names of wildcards are without `*.`.
     let exact: [String: OpaquePointer]
     let wildcards: [String: OpaquePointer]
     /// Stapled OCSP responses, by certificate.
     let staples: [OpaquePointer: TlsStaple]
-    /// ALPN names that a server accepts, on the wire.
+    /// The ALPN names that a server accepts, in wire format.
     let protocols: [UInt8]
-    /// The peer's certificate is asked for, or verified, and worth remembering.
+    /// Whether the peer's certificate is requested or verified, and recorded.
     let asksForClientCertificate: Bool
-    /// Signs the certificate of each session; `nil` where the context has certificates of its own.
+    /// Signs a certificate for each session; `nil` if the context has its own certificates.
     let authority: CertificateAuthority?
-    /// Where the context is replaced while the listener runs: the one that takes its place. `nil` where it never is.
+    /// Replaces the context while the listener runs; `nil` without replacement.
     let live: LiveTls?
-    /// The contexts that answer challenges of tls-alpn-01, by the name that is asked for.
+    /// The contexts for tls-alpn-01 challenges, by name.
     let challenges: [String: OpaquePointer]
 
     init(
@@ -52,16 +52,16 @@ public final class TlsContext: @unchecked Sendable {
         for challenge in challenges.values { SSL_CTX_free(challenge) }
     }
 
-    /// What new sessions begin with.
+    /// The context for new sessions.
     @inline(__always)
     var current: TlsContext { live?.context ?? self }
 
-    /// The version of OpenSSL that the program runs with.
+    /// The version of OpenSSL that is in use.
     public static var libraryVersion: String { String(cString: OpenSSL_version(OPENSSL_VERSION)) }
 
-    // MARK: What both sides share
+    // MARK: For both sides
 
-    /// Mozilla's "intermediate" ciphers, guidelines 5.7; those of TLS 1.3 apart.
+    /// Mozilla's "intermediate" ciphers, guidelines 5.7; those of TLS 1.3 are separate.
     private static let ciphers =
         "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
         + "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"
@@ -69,7 +69,7 @@ public final class TlsContext: @unchecked Sendable {
     private static let ciphers13 = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
     private static let groups = "X25519:prime256v1:secp384r1"
 
-    /// A context with what both sides share.
+    /// Makes a context with the settings common to both sides.
     static func make(_ method: OpaquePointer?, least: Version = .tls12) throws(TlsFault) -> OpaquePointer {
         guard let context = SSL_CTX_new(method) else { throw .material("OpenSSL cannot make a context") }
         copenssl_prepare(context)
@@ -83,7 +83,7 @@ public final class TlsContext: @unchecked Sendable {
         return context
     }
 
-    /// Shows a certificate with its chain, and signs with its key. Answers the certificate, which the context keeps.
+    /// Sets a certificate with its chain and its key. Returns the certificate, which the context retains.
     @discardableResult
     static func use(_ identity: TlsIdentity, in context: OpaquePointer) throws(TlsFault) -> OpaquePointer {
         let chain = try certificates(of: identity.chain)
@@ -110,7 +110,7 @@ public final class TlsContext: @unchecked Sendable {
         return leaf
     }
 
-    /// The certificates of a file in PEM, at least one. The caller frees them.
+    /// The certificates in a PEM file, at least one. The caller frees them.
     static func certificates(of file: TlsFile) throws(TlsFault) -> [OpaquePointer] {
         var found: [OpaquePointer] = []
         withMemory(file.bytes) { memory in
@@ -118,7 +118,7 @@ public final class TlsContext: @unchecked Sendable {
         }
         let error = ERR_peek_last_error()
         var isSsl: Int32 = 0
-        // The end of the file is told as an error, too.
+        // The end of the file is reported as an error, too.
         let isEnd = error == 0 || copenssl_reason(error, &isSsl) == PEM_R_NO_START_LINE
         guard isEnd, !found.isEmpty else {
             for certificate in found { X509_free(certificate) }
@@ -146,7 +146,7 @@ public final class TlsContext: @unchecked Sendable {
         return key
     }
 
-    /// What to do with a file that is not PEM, by how it looks.
+    /// Advice for a file that is not PEM, by its contents.
     private static func hint(_ file: TlsFile, _ command: String) -> String {
         if file.bytes.isEmpty { return "; the file is empty" }
         let isDer = file.bytes.count > 2 && file.bytes[0] == 0x30 && (0x81...0x83).contains(file.bytes[1])
@@ -155,7 +155,7 @@ public final class TlsContext: @unchecked Sendable {
 
     private static func withMemory(_ bytes: [UInt8], _ body: (OpaquePointer) -> Void) {
         bytes.withUnsafeBytes { bytes in
-            // Without bytes there is nothing to point to.
+            // An empty file has no address, so any other pointer is passed.
             guard let memory = BIO_new_mem_buf(bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1), Int32(bytes.count))
             else { return }
             body(memory)
@@ -163,7 +163,7 @@ public final class TlsContext: @unchecked Sendable {
         }
     }
 
-    /// Trusts the certificates of a file, and nobody else; `asksFor` tells clients these names.
+    /// Trusts only the certificates of a file; with `asksFor`, clients are told their names.
     static func trust(_ file: TlsFile, in context: OpaquePointer, asksFor: Bool) throws(TlsFault) {
         let authorities = try certificates(of: file)
         defer { for authority in authorities { X509_free(authority) } }
@@ -178,7 +178,7 @@ public final class TlsContext: @unchecked Sendable {
     }
 }
 
-/// Nobody is asked for a passphrase.
+/// Answers that there is no passphrase.
 private func noPassphrase(
     _: UnsafeMutablePointer<CChar>?, _: Int32, _: Int32, _: UnsafeMutableRawPointer?
 ) -> Int32 { -1 }

@@ -2,16 +2,16 @@ import COpenSSL
 import COpenSSLShims
 import Synchronization
 
-/// What a TLS handshake agreed on, and the certificates that it showed: one object for all exchanges of a connection.
+/// The result of a TLS handshake, with its certificates: one object for all exchanges of a connection.
 public final class TlsFacts: Sendable {
-    /// A certificate in short. Names and texts are cut to a bound, because the peer chooses their number and length.
+    /// A summary of a certificate. Names and texts are limited, because the peer chooses their number and length.
     public struct Certificate: Sendable, Equatable {
-        /// The subject and the issuer, as RFC 2253 writes them.
+        /// The subject and the issuer, in the format of RFC 2253.
         public var subject: String
         public var issuer: String
         /// The first subject alternative names with their types: `DNS:a.test`, `IP:192.0.2.1`.
         public var names: [String]
-        /// The number of names beyond those.
+        /// The number of further names.
         public var moreNames: Int
         public var notBefore: WallTime
         public var notAfter: WallTime
@@ -32,21 +32,21 @@ public final class TlsFacts: Sendable {
         }
     }
 
-    /// As `TLSv1.3`.
+    /// The version, such as `TLSv1.3`.
     public let version: String
-    /// The cipher suite by the name that IANA registered.
+    /// The cipher suite by its IANA name.
     public let cipher: String
-    /// The protocol that ALPN agreed on. RFC 7301.
+    /// The protocol chosen by ALPN. RFC 7301.
     public let alpn: String?
-    /// The name that the client asked for (SNI). RFC 6066 §3.
+    /// The server name that the client sent (SNI). RFC 6066 §3.
     public let name: String?
-    /// The handshake continued an earlier session, and showed no certificate again.
+    /// Whether the handshake resumed an earlier session, without sending a certificate again.
     public let isResumed: Bool
     /// The certificate of the server.
     public let certificate: Certificate?
-    /// The certificate of the client, where the server asked for one.
+    /// The certificate of the client, if the server asked for one.
     public let clientCertificate: Certificate?
-    /// The capture that this object's memory is counted for; 0 before there is one.
+    /// The capture to which this object's memory is counted; 0 without one.
     private let holder = Atomic(0)
 
     public init(
@@ -62,7 +62,7 @@ public final class TlsFacts: Sendable {
         self.clientCertificate = clientCertificate
     }
 
-    /// About how much memory it takes, in bytes, for the first holder that asks; 0 for those that share it. Holders are numbered from 1.
+    /// The approximate memory use in bytes, for the first holder that asks; 0 for later ones. Holders are numbered from 1.
     public func memory(for holder: Int) -> Int {
         let (isFirst, present) = self.holder.compareExchange(expected: 0, desired: holder, ordering: .relaxed)
         guard isFirst || present == holder else { return 0 }
@@ -81,7 +81,7 @@ extension TlsFacts: Equatable {
 }
 
 extension TlsFacts.Certificate {
-    /// More names are counted only, and longer texts are cut.
+    /// The limits: further names are only counted, and longer texts are cut.
     private static let mostNames = 16
     private static let mostText = 256
 

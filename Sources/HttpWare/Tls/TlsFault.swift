@@ -2,29 +2,29 @@ import COpenSSL
 import COpenSSLShims
 import Glibc
 
-/// Why TLS cannot be set up, or what went wrong on a connection.
+/// The reason why TLS cannot be set up, or failed on a connection.
 public struct TlsFault: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What sort of fault it is.
+    /// The kind of a fault.
     public enum Kind: Sendable, Equatable {
-        /// A file holds not what it should.
+        /// The content of a file is invalid.
         case material
-        /// The peer's certificate is not trusted, not in force, or another's; or it showed none.
+        /// The peer's certificate is untrusted, expired, not yet valid, for another name, or missing.
         case certificate
         /// The peer ended the connection with an alert. RFC 8446 §6.2.
         case alert
-        /// The peer closed the connection without saying so: what it sent may be cut off. RFC 8446 §6.1.
+        /// The peer closed the connection without an alert: its data may be incomplete. RFC 8446 §6.1.
         case truncated
-        /// The peer speaks HTTP in clear text.
+        /// The peer speaks unencrypted HTTP.
         case plainHttp
-        /// The peer does not speak TLS, or none that we speak.
+        /// The peer does not speak TLS, or no version or cipher that we support.
         case protocolError
         /// The connection broke, with this `errno`.
         case broken(Int32)
     }
 
-    /// What sort of fault it is.
+    /// The kind of the fault.
     public let kind: Kind
-    /// What was seen, for people: starts in lower case, ends without a full stop.
+    /// The details for people: starts in lower case, ends without a full stop.
     public let reason: String
     /// The number of the peer's alert; `nil` for any other fault. RFC 8446 §6.
     public let alert: UInt8?
@@ -38,7 +38,7 @@ public struct TlsFault: Error, Equatable, Sendable, CustomStringConvertible {
         self.alert = alert
     }
 
-    /// What OpenSSL says about the call that just failed on this thread; the call's `errno` is `code`.
+    /// The fault of the OpenSSL call that just failed on this thread; `code` is the call's `errno`.
     static func taken(of session: OpaquePointer, isBroken: Bool, code: Int32) -> TlsFault {
         defer { ERR_clear_error() }
         let error = ERR_peek_error()
@@ -71,7 +71,7 @@ public struct TlsFault: Error, Equatable, Sendable, CustomStringConvertible {
             alert: isAlert ? UInt8(reason - alertOffset) : nil)
     }
 
-    /// Something in a file is wrong; what OpenSSL queued says more.
+    /// A fault of a file, with the details that OpenSSL queued.
     static func material(_ problem: String) -> TlsFault {
         let error = ERR_peek_last_error()
         let detail = error == 0 ? "" : ": " + text(ERR_reason_error_string(error))
@@ -79,7 +79,7 @@ public struct TlsFault: Error, Equatable, Sendable, CustomStringConvertible {
         return TlsFault(.material, problem + detail)
     }
 
-    /// Reasons that are alerts of the peer begin behind this number (`SSL_AD_REASON_OFFSET`).
+    /// OpenSSL's reasons above this number (`SSL_AD_REASON_OFFSET`) are alerts of the peer.
     private static let alertOffset: Int32 = 1000
 
     private static func text(_ chars: UnsafePointer<CChar>?) -> String {

@@ -1,37 +1,37 @@
 import COpenSSL
 
-/// A file's content, and how errors call the file.
+/// A file's content, and the file's name for errors.
 public struct TlsFile: Sendable {
     /// The file's name.
     public let name: String
-    /// What it holds.
+    /// The content.
     public let bytes: [UInt8]
 
-    /// Names content.
+    /// Makes a file from a name and its content.
     public init(name: String, bytes: [UInt8]) {
         self.name = name
         self.bytes = bytes
     }
 }
 
-/// What one side shows of itself: a certificate with its chain, and its key.
+/// The identity of one side: a certificate with its chain, and its key.
 public struct TlsIdentity: Sendable {
-    /// PEM: the certificate, then those between it and a root.
+    /// The certificate, followed by the intermediate certificates up to a root, in PEM.
     public let chain: TlsFile
-    /// PEM: the private key, not encrypted.
+    /// The private key in PEM, not encrypted.
     public let key: TlsFile
-    /// DER: the OCSP response that is stapled. RFC 6066 §8. A server's only.
+    /// The OCSP response for stapling, in DER. RFC 6066 §8. For servers only.
     public let staple: TlsFile?
 
-    /// Puts the files together.
+    /// Makes an identity from its files.
     public init(chain: TlsFile, key: TlsFile, staple: TlsFile? = nil) {
         self.chain = chain
         self.key = key
         self.staple = staple
     }
 
-    /// Checks that the files hold what they should and belong together; whether the certificate is out of date. Throws what
-    /// is wrong with a file, by its name.
+    /// Checks that the files are valid and belong together, and returns whether the certificate has expired. Throws the fault
+    /// of a file, with its name.
     public func hasExpired() throws(TlsFault) -> Bool {
         _ = try TlsContext(server: TlsContext.Server(identities: [self]))
         let certificates = try TlsContext.certificates(of: chain)
@@ -40,16 +40,16 @@ public struct TlsIdentity: Sendable {
     }
 }
 
-/// What is spoken over TLS, as ALPN names it. RFC 7301.
+/// A protocol over TLS, by its ALPN name. RFC 7301.
 public enum ApplicationProtocol: String, Sendable, CaseIterable {
     case h2
     case http11 = "http/1.1"
 
-    /// The names as they go over the wire: each behind its length.
+    /// The names in wire format: each after its length.
     static func wire(_ protocols: [ApplicationProtocol]) -> [UInt8] {
         protocols.flatMap { wire($0.rawValue) }
     }
 
-    /// A name behind its length; ours are short.
+    /// A name after its length; ours are short enough.
     static func wire(_ name: String) -> [UInt8] { [UInt8(name.utf8.count)] + Array(name.utf8) }
 }

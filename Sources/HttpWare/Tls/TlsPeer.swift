@@ -2,21 +2,21 @@ import COpenSSL
 import COpenSSLShims
 import Synchronization
 
-/// A server as its clients know it: how it is spoken to, who it has to be, and the sessions that the next handshakes take up.
+/// A server from its clients' point of view: the TLS settings, the required name, and the sessions to resume.
 ///
-/// Unchecked: the sessions are pointers, guarded by a lock; all else does not change.
+/// Unchecked: the sessions are pointers, guarded by a lock; everything else is immutable.
 public final class TlsPeer: @unchecked Sendable {
     let context: TlsContext
-    /// The name, or the address, that its certificate has to be for.
+    /// The name, or the address, that its certificate must match.
     public let name: String
     let isAddress: Bool
-    /// Sessions that the server gave, as numbers; the newest last.
+    /// Sessions from the server, as numbers; the newest last.
     private let sessions = Mutex<[UInt]>([])
 
-    /// More are not kept.
+    /// The maximum number of sessions kept.
     private static let mostSessions = 8
 
-    /// A server of this name, or address.
+    /// Makes a peer with this name or address.
     public init(_ context: TlsContext, name: String) {
         self.context = context
         self.name = name
@@ -25,7 +25,7 @@ public final class TlsPeer: @unchecked Sendable {
 
     deinit { forget() }
 
-    /// Keeps a session, which it owns then.
+    /// Stores a session and takes ownership of it.
     func keep(_ session: OpaquePointer) {
         let oldest = sessions.withLock { sessions -> UInt in
             sessions.append(UInt(bitPattern: session))
@@ -34,7 +34,7 @@ public final class TlsPeer: @unchecked Sendable {
         SSL_SESSION_free(OpaquePointer(bitPattern: oldest))
     }
 
-    /// Lets a handshake take up a session, if there is one. Of TLS 1.3 each is taken up once. RFC 8446 §C.4.
+    /// Makes a handshake resume a session, if there is one. A TLS 1.3 session is used only once. RFC 8446 §C.4.
     func resume(in new: OpaquePointer) {
         let newest = sessions.withLock { sessions -> UInt in
             guard let newest = sessions.last, let session = OpaquePointer(bitPattern: newest) else { return 0 }
@@ -50,7 +50,7 @@ public final class TlsPeer: @unchecked Sendable {
         SSL_SESSION_free(session)
     }
 
-    /// A handshake failed: the next one begins anew.
+    /// Discards all sessions after a failed handshake: the next one starts a full handshake.
     func forget() {
         let former = sessions.withLock { sessions in
             let former = sessions

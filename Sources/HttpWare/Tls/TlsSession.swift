@@ -4,35 +4,35 @@ import Glibc
 
 /// TLS on one connection: the handshake, then reading and writing, then the end. It does not own the socket.
 ///
-/// Used on its loop's thread only. No call blocks: each says whether the socket has to become readable or writable first.
+/// Used on its loop's thread only. Calls never block: each reports whether the socket has to become readable or writable first.
 public final class TlsSession {
-    /// What came of a call.
+    /// The result of a call.
     enum Outcome: Equatable {
-        /// So many bytes were moved; of a handshake, that it is done.
+        /// This many bytes were moved; for a handshake, it is done.
         case bytes(Int)
-        /// Again, when the socket is readable.
+        /// Repeat the call when the socket is readable.
         case wantsRead
-        /// Again, when the socket is writable.
+        /// Repeat the call when the socket is writable.
         case wantsWrite
-        /// The peer said that it sends no more. Only when reading.
+        /// The peer has ended its side. Only for reading.
         case end
-        /// It is over: see `fault`.
+        /// The session has failed: see `fault`.
         case failed
     }
 
-    /// The largest piece that goes into one record. RFC 8446 §5.1.
+    /// The maximum content of one record. RFC 8446 §5.1.
     static let recordSize = 16384
 
     let pointer: OpaquePointer
     private let context: TlsContext
     private let peer: TlsPeer?
     private let descriptor: Int32
-    /// The session whose content this one's records are: TLS with a proxy, in which TLS with a host is. `nil` over a socket.
+    /// The session that carries this one's records: TLS with an upstream proxy, inside which this is TLS with a host. `nil` over a socket.
     private let carrier: TlsSession?
     private var hasShut = false
-    /// Bytes that were received before the session began may be unread.
+    /// Whether bytes that were received before the session began may still be unread.
     private var hasReceived = false
-    /// Apart: of many sessions, most of them idle, few have any.
+    /// A separate object, because few sessions have any fault.
     private var faults: Faults?
 
     private final class Faults {
@@ -40,7 +40,7 @@ public final class TlsSession {
         var writing: TlsFault?
     }
 
-    /// The server's side of a connection; `nil` without memory.
+    /// Makes the server's side of a connection; `nil` if memory is exhausted.
     init?(server listener: TlsContext, socket: TlsSocket, descriptor: Int32) {
         let context = listener.current
         guard let pointer = SSL_new(context.pointer) else { return nil }
@@ -53,8 +53,8 @@ public final class TlsSession {
         SSL_set_accept_state(pointer)
     }
 
-    /// The server's side of a connection whose client believes to talk to that host: what it has sent already comes first. `nil`
-    /// without memory.
+    /// Makes the server's side of an intercepted connection to a host. `received` are the bytes that the client has already sent. `nil`
+    /// if memory is exhausted.
     init?(
         interceptedBy context: TlsContext, host: String, received: [UInt8], socket: TlsSocket, descriptor: Int32
     ) {
@@ -75,8 +75,8 @@ public final class TlsSession {
         SSL_set_accept_state(pointer)
     }
 
-    /// The client's side of a connection to a server, which is offered these protocols, the most wanted first; by default
-    /// through a BIO of its own: there are few of them. With a carrier, its records go through that session. `nil` without memory.
+    /// Makes the client's side of a connection; `protocols` are offered in order of preference. By default
+    /// it has its own BIO, because clients are few. With a carrier, its records go through that session. `nil` if memory is exhausted.
     init?(
         client peer: TlsPeer, offering protocols: [ApplicationProtocol], over carrier: TlsSession? = nil,
         socket: TlsSocket? = TlsSocket(), descriptor: Int32
@@ -102,7 +102,7 @@ public final class TlsSession {
         SSL_set_connect_state(pointer)
     }
 
-    /// Says who the server has to be: a name is asked for too (RFC 6066 §3), an address only compared.
+    /// Sets the server's required identity: a name is also sent (RFC 6066 §3), an address is only compared.
     private func identify(_ peer: TlsPeer) -> Bool {
         if peer.isAddress { return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(pointer), peer.name) == 1 }
         SSL_set_hostflags(pointer, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
@@ -110,20 +110,20 @@ public final class TlsSession {
     }
 
     deinit {
-        // Freeing a session says goodbye in its carrier, whose socket may be closed already.
+        // Freeing a session sends an alert through its carrier, whose socket may already be closed.
         if let carrier { SSL_set_quiet_shutdown(carrier.pointer, 1) }
         SSL_free(pointer)
     }
 
-    /// Why it is over.
+    /// The reason why the session failed; `nil` while it works.
     var fault: TlsFault? { faults?.any }
 
-    /// Why nothing can be written any more; what the peer sent before may still be read.
+    /// The reason why writing failed; bytes that the peer sent before may still be read.
     var writeFault: TlsFault? { faults?.writing }
 
     // MARK: Handshake
 
-    /// Goes on with the handshake. `.bytes` when it is done.
+    /// Continues the handshake. Returns `.bytes` when it is done.
     func handshake() -> Outcome {
         prepare()
         let result = SSL_do_handshake(pointer)
@@ -138,7 +138,7 @@ public final class TlsSession {
         return outcome == .end ? .failed : outcome
     }
 
-    /// What ALPN agreed on; `nil` when the peer does not say.
+    /// The protocol chosen by ALPN; `nil` if the peer does not use ALPN.
     var applicationProtocol: ApplicationProtocol? {
         var bytes: UnsafePointer<UInt8>?
         var count: UInt32 = 0
@@ -148,7 +148,7 @@ public final class TlsSession {
             rawValue: String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self))
     }
 
-    /// The handshake was all that the peer wanted: it answered a challenge of tls-alpn-01, and nothing may follow. RFC 8737 §3.
+    /// Whether the handshake answered a tls-alpn-01 challenge, so that nothing may follow. RFC 8737 §3.
     var wasChallenge: Bool {
         guard !context.challenges.isEmpty else { return false }
         var bytes: UnsafePointer<UInt8>?
@@ -157,7 +157,7 @@ public final class TlsSession {
         return UnsafeBufferPointer(start: bytes, count: Int(count)).elementsEqual(TlsChallenge.protocolName.utf8)
     }
 
-    /// Who the client is, if it was asked for a certificate and showed one; it was verified then.
+    /// The client's identity, if its certificate was requested, sent and verified.
     var clientIdentity: TlsClientIdentity? {
         guard context.asksForClientCertificate, let certificate = SSL_get0_peer_certificate(pointer) else {
             return nil
@@ -165,7 +165,7 @@ public final class TlsSession {
         return TlsClientIdentity(certificate)
     }
 
-    /// What the handshake agreed on and showed: made when it is asked for first. To be asked for once it is done.
+    /// The facts of the handshake, made on first use. Read this only after the handshake.
     private(set) lazy var facts = makeFacts()
 
     private func makeFacts() -> TlsFacts {
@@ -182,20 +182,20 @@ public final class TlsSession {
             clientCertificate: client.map { TlsFacts.Certificate($0) })
     }
 
-    /// The handshake took up an earlier session.
+    /// Whether the handshake resumed an earlier session.
     var isResumed: Bool { SSL_session_reused(pointer) == 1 }
 
-    /// `TLSv1.3`.
+    /// The version, such as `TLSv1.3`.
     var version: String { String(cString: SSL_get_version(pointer)) }
 
     // MARK: Bytes
 
-    /// Bytes, or a part of a record, are here already: the socket does not tell of them.
+    /// Whether bytes, or part of a record, are already buffered: the socket does not report them.
     var hasPending: Bool {
         fault == nil && (hasReceived || SSL_has_pending(pointer) == 1 || carrier?.hasPending == true)
     }
 
-    /// Reads what one record holds, or is left of it.
+    /// Reads the content, or the rest of the content, of one record.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
         if fault != nil { return .failed }
         prepare()
@@ -205,7 +205,7 @@ public final class TlsSession {
         return outcome == .wantsRead && readsSocket() ? read(into: buffer) : outcome
     }
 
-    /// Looks at bytes of one record, and leaves them to be read.
+    /// Peeks at the bytes of one record without consuming them.
     func peek(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
         if fault != nil { return .failed }
         prepare()
@@ -213,7 +213,7 @@ public final class TlsSession {
         return result > 0 ? .bytes(Int(result)) : outcome(of: result)
     }
 
-    /// What was received before the session began is read: the socket comes next. False where it did already.
+    /// The bytes received before the session began are used up: switches to the socket. Returns false if that already happened.
     @inline(__always)
     private func readsSocket() -> Bool {
         guard hasReceived else { return false }
@@ -221,7 +221,7 @@ public final class TlsSession {
         return authority_read_socket(pointer) == 1
     }
 
-    /// Writes what fits into one record. Where it has to wait, what comes next begins with the same bytes, and is no shorter.
+    /// Writes as much as fits into one record. After a wait, the next call must begin with the same bytes, and be at least as long.
     func write(_ bytes: UnsafeRawBufferPointer) -> Outcome {
         if faults != nil || hasShut { return .failed }
         prepare()
@@ -229,7 +229,7 @@ public final class TlsSession {
         return result > 0 ? .bytes(Int(result)) : outcome(of: result, isWriting: true)
     }
 
-    /// Says that nothing more comes: once, and only if that can be said. RFC 8446 §6.1.
+    /// Ends the sending side: once, and only if that is possible. RFC 8446 §6.1.
     func shutdown() {
         guard !hasShut, faults == nil, SSL_is_init_finished(pointer) == 1 else { return }
         hasShut = true
@@ -241,7 +241,7 @@ public final class TlsSession {
 
     // MARK: Faults
 
-    /// Before each call: what an earlier one left on this thread would be taken for this one's, and its socket too.
+    /// Called before each OpenSSL call: clears errors of earlier calls on this thread, and selects this session's socket.
     @inline(__always)
     private func prepare() {
         if let carrier { return carrier.prepareSocket() }

@@ -1,15 +1,15 @@
 import COpenSSL
 import COpenSSLShims
 
-/// Through which the TLS sessions of one loop reach their sockets: one object of OpenSSL's (a BIO) for all of them, pointed to
-/// a session's socket before each call. One for each session would cost 200 bytes, for as long as it is idle too.
+/// Connects the TLS sessions of one loop to their sockets: one OpenSSL object (a BIO) for all of them, set to
+/// a session's socket before each call. A separate object would cost each session 200 bytes, even while it is idle.
 ///
 /// Used on its loop's thread only.
 final class TlsSocket {
-    /// The `BIO`; sessions keep references of their own.
+    /// The `BIO`; sessions hold their own references.
     let pointer: OpaquePointer
 
-    /// `nil` without memory.
+    /// `nil` if memory is exhausted.
     init?() {
         guard let pointer = copenssl_new_socket() else { return nil }
         self.pointer = pointer

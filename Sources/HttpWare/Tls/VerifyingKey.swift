@@ -2,18 +2,18 @@ import COpenSSL
 import COpenSSLShims
 import Synchronization
 
-/// A key that signatures are checked with: a public key, or a secret for HMAC. RFC 7518 §3, RFC 8037 §3.1.
+/// A key for checking signatures: a public key, or a secret for HMAC. RFC 7518 §3, RFC 8037 §3.1.
 ///
-/// It never changes and is used on any thread.
-// @unchecked Sendable: OpenSSL's keys count their references atomically, and a key that is only used to verify is not changed; a
-// secret is only read; a checker is used by the one who took it out of `checkers`.
+/// Immutable, and usable from any thread.
+// @unchecked Sendable: OpenSSL's keys count their references atomically, and verifying does not change a key. A
+// secret is only read. A checker is used only by the thread that took it out of `checkers`.
 public final class VerifyingKey: @unchecked Sendable {
-    /// What a key can be used for follows from its kind.
+    /// The kind, which determines the key's algorithms.
     public enum Kind: String, Sendable {
         case rsa, p256, p384, ed25519, secret
     }
 
-    /// How a signature is made. RFC 7518 §3.1, RFC 8037 §3.1.
+    /// A signature algorithm. RFC 7518 §3.1, RFC 8037 §3.1.
     public enum Algorithm: String, OptionWord {
         case rs256 = "RS256"
         case ps256 = "PS256"
@@ -23,7 +23,7 @@ public final class VerifyingKey: @unchecked Sendable {
         case edDSA = "EdDSA"
         case hs256 = "HS256"
 
-        /// The one kind of key that it works with.
+        /// The kind of key that it needs.
         public var kind: Kind {
             switch self {
             case .rs256, .ps256, .ps512: .rsa
@@ -38,28 +38,28 @@ public final class VerifyingKey: @unchecked Sendable {
     public let kind: Kind
     private let key: OpaquePointer?
     private let secret: OpaquePointer?
-    /// Those that nobody uses at the moment, by algorithm: as many as ever checked at one time.
+    /// The idle checkers, by algorithm: as many as were ever used at the same time.
     private let checkers = Mutex<[Checker]>([])
 
     private struct Checker: @unchecked Sendable {
-        // Unchecked: whoever took it out of the list is the only one who has it.
+        // Unchecked: only the thread that took it out of the list uses it.
         let way: jose_algorithm
         let context: OpaquePointer
     }
 
-    /// The fewest and the most bits of an RSA key. RFC 7518 §3.3: "A key of size 2048 bits or larger MUST be used"; a check with
+    /// The allowed size of an RSA key in bits. RFC 7518 §3.3: "A key of size 2048 bits or larger MUST be used"; a check with
     /// 8,192 bits takes less than a millisecond.
     public static let rsaBits = 2048...8192
-    /// The fewest bytes of a secret. RFC 7518 §3.2: "A key of the same size as the hash output … or larger MUST be used".
+    /// The minimum length of a secret in bytes. RFC 7518 §3.2: "A key of the same size as the hash output … or larger MUST be used".
     public static let leastSecret = 32
 
-    /// A public RSA key; `nil` for one that is malformed, or outside of `rsaBits`.
+    /// Makes a public RSA key; `nil` if it is malformed, or outside `rsaBits`.
     public convenience init?(rsaModulus modulus: [UInt8], exponent: [UInt8]) {
         guard modulus.count <= Self.rsaBits.upperBound / 8, exponent.count <= 8 else { return nil }
         self.init(jose_rsa_key(modulus, modulus.count, exponent, exponent.count))
     }
 
-    /// A public key on P-256 or P-384 by its coordinates; `nil` when they are no point of the curve.
+    /// Makes a public key on P-256 or P-384 from its coordinates; `nil` if they are not on the curve.
     public convenience init?(curve: Kind, x: [UInt8], y: [UInt8]) {
         let name: String
         let size: Int
@@ -73,13 +73,13 @@ public final class VerifyingKey: @unchecked Sendable {
         self.init(jose_curve_key(name, point, point.count))
     }
 
-    /// A public Ed25519 key; `nil` unless there are 32 bytes.
+    /// Makes a public Ed25519 key; `nil` unless there are 32 bytes.
     public convenience init?(ed25519 bytes: [UInt8]) {
         guard bytes.count == 32 else { return nil }
         self.init(jose_edwards_key(bytes, bytes.count))
     }
 
-    /// The public key in a PEM text, or of the certificate in it; `nil` when there is none of a known kind and size.
+    /// Reads the public key in a PEM text, or of its certificate; `nil` without a key of a supported kind and size.
     public convenience init?(pem: String) {
         var pem = pem
         self.init(
@@ -88,7 +88,7 @@ public final class VerifyingKey: @unchecked Sendable {
             })
     }
 
-    /// A secret for HS256; `nil` for one of fewer than 32 bytes.
+    /// Makes a secret for HS256; `nil` if it is shorter than 32 or longer than 4,096 bytes.
     public init?(secret: [UInt8]) {
         guard secret.count >= Self.leastSecret, secret.count <= 4096,
             let made = jose_hmac_make(secret, secret.count)
@@ -98,7 +98,7 @@ public final class VerifyingKey: @unchecked Sendable {
         self.secret = made
     }
 
-    /// Takes the key over, whatever comes of it.
+    /// Takes ownership of the key, even on failure.
     private init?(_ key: OpaquePointer?) {
         guard let key else { return nil }
         let kind: Kind? =
@@ -126,7 +126,7 @@ public final class VerifyingKey: @unchecked Sendable {
         if let secret { jose_hmac_free(secret) }
     }
 
-    /// Whether the signature over the bytes was made with this key, in this way. An algorithm for another kind of key is no.
+    /// Whether the signature over the bytes was made with this key and algorithm. False for an algorithm of another kind of key.
     public func isSignature(
         _ signature: UnsafeRawBufferPointer, of bytes: UnsafeRawBufferPointer, by algorithm: Algorithm
     ) -> Bool {

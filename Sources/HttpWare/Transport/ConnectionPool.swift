@@ -1,20 +1,20 @@
-/// Who asked for a connection.
+/// Receives the connection that it asked for.
 protocol ConnectionWaiter: AnyObject {
-    /// Here it is, to be used at once.
+    /// The connection is available, and must be used at once.
     func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?)
-    /// There is none.
+    /// No connection could be made.
     func connectionFailed(_ error: GatewayError)
 }
 
-/// One request for a connection, until it is answered or given up.
+/// A request for a connection, until it is answered or abandoned.
 final class ConnectionTicket: PoolTicket {
     var waiter: (any ConnectionWaiter)?
-    /// The endpoint has a choice of versions, and HTTP/2 will not do.
+    /// The endpoint can speak several versions, and the request needs HTTP/1.
     let isForHttp1: Bool
     var isWanted: Bool { waiter != nil }
-    /// How long making the connection may take, once its turn has come.
+    /// The time limit for making the connection, once its turn has come.
     var timeout = Duration.seconds(5)
-    /// While it waits for a place among `maxPerEndpoint`.
+    /// Runs while the ticket waits for a place among `maxPerEndpoint`.
     var timer: LoopTimer?
 
     init(_ waiter: any ConnectionWaiter, isForHttp1: Bool = false) {
@@ -22,7 +22,7 @@ final class ConnectionTicket: PoolTicket {
         self.isForHttp1 = isForHttp1
     }
 
-    /// Nobody waits any more; the connection goes to the pool when it comes.
+    /// Abandons the request; when the connection comes, it goes to the pool.
     func giveUp() {
         waiter = nil
         timer?.cancel()
@@ -30,14 +30,14 @@ final class ConnectionTicket: PoolTicket {
     }
 }
 
-/// One loop's connections to one endpoint: their sockets and timers, which follow what `ConnectionPoolState` decides. Used on its
+/// One loop's connections to one endpoint: their sockets and timers. `ConnectionPoolState` makes the decisions. Used on its
 /// loop's thread only.
 final class ConnectionPool {
     let transport: LoopTransport
     let endpoint: Endpoint
     private var state: ConnectionPoolState<Http1UpstreamConnection, Http2UpstreamConnection, ConnectionTicket>
-    /// An event is being followed up. What follows from events inside it comes behind it, so that many connections that fail one
-    /// after the other need no deep stack.
+    /// Whether an event is being handled. Effects of events inside it are handled after it, so that a series of failing connections
+    /// needs no deep stack.
     private var isSettling = false
     let idleNanoseconds: Int64
 
@@ -51,11 +51,11 @@ final class ConnectionPool {
 
     /// Connections that exist or are being made.
     var count: Int { state.count }
-    /// How many connections wait for work.
+    /// The number of idle connections.
     var idleCount: Int { state.idle.count + state.shared.count { $0.session.streams.isEmpty } }
-    /// How many requests wait for a connection.
+    /// The number of requests that wait for a connection.
     var waitingCount: Int { state.waitingCount }
-    /// No service has the endpoint any more: connections end with the work that they are doing.
+    /// Whether no service uses the endpoint any more: connections close after their current work.
     var isRetired: Bool {
         get { state.isRetired }
         set {
@@ -64,7 +64,7 @@ final class ConnectionPool {
         }
     }
 
-    /// A connection that waits for work, if there is one; on request one that has not been closed just now.
+    /// An idle connection, if there is one. With `isSure`, only one that the server has not closed in the meantime.
     @inline(__always)
     func takeIdle(surely isSure: Bool) -> Http1UpstreamConnection? {
         while let connection = state.takeIdle() {
@@ -75,7 +75,7 @@ final class ConnectionPool {
         return nil
     }
 
-    /// A stream of a connection that takes one more request, if there is one.
+    /// A stream of a shared connection that has room for a request, if there is one.
     func takeStream() -> Http2UpstreamStream? {
         for connection in state.shared where connection.room > 0 { return connection.takeStream() }
         return nil
@@ -83,10 +83,10 @@ final class ConnectionPool {
 
     // MARK: Making
 
-    /// A new connection may speak HTTP/2.
+    /// Whether a new connection may speak HTTP/2.
     private var maySpeakHttp2: Bool { endpoint.agreement != .h1 }
 
-    /// Makes a connection, or waits for a place. Answers through the ticket's waiter, unless it is given up.
+    /// Makes a connection, or waits for a place. Answers the ticket's waiter, unless the ticket is abandoned.
     func make(for ticket: ConnectionTicket, timeout: Duration) {
         ticket.timeout = timeout
         switch state.wanted(ticket, maySpeakHttp2: maySpeakHttp2) {
@@ -100,7 +100,7 @@ final class ConnectionPool {
         }
     }
 
-    /// A ticket waits for a place no longer than its connect may take.
+    /// Limits the ticket's wait for a place to the time that its connect may take.
     private func limitWait(of ticket: ConnectionTicket) {
         let most = state.mostConnections ?? .max
         ticket.timer = transport.loop.schedule(after: ticket.timeout) { [weak ticket] in
@@ -136,7 +136,7 @@ final class ConnectionPool {
         }
     }
 
-    /// A connection was made: the requests that can use it are served.
+    /// A connection was made: serves the requests that can use it.
     private func made(_ link: Connector.Link, for ticket: ConnectionTicket, _ isShared: Bool, _ times: Connector.Times)
     {
         if endpoint.negotiates, !ticket.isForHttp1 { endpoint.agree(on: link.isHttp2 ? .h2 : .h1) }
@@ -156,12 +156,12 @@ final class ConnectionPool {
             } else {
                 giveBack(connection)
             }
-            // Nothing is shared: each needs its own.
+            // The connection cannot be shared: each request needs its own.
             makeAgain()
         }
     }
 
-    /// The requests that joined a connection ask again.
+    /// Makes connections for the requests that had joined another one.
     private func makeAgain() {
         for ticket in state.takeJoining() where ticket.isWanted { make(for: ticket, timeout: ticket.timeout) }
     }
@@ -172,7 +172,7 @@ final class ConnectionPool {
         waiter?.connectionReady(stream, times)
     }
 
-    /// Follows up an event that may have freed a place.
+    /// Handles an event that may have freed a place.
     private func settling(_ event: () -> Void) {
         guard !isSettling else { return event() }
         isSettling = true
@@ -188,18 +188,18 @@ final class ConnectionPool {
 
     // MARK: In use
 
-    /// A connection that many share takes more requests now.
+    /// A shared connection has room for more requests.
     func hasRoom(_ connection: Http2UpstreamConnection) {
         while connection.room > 0, let ticket = state.takeForStream() { hand(connection.takeStream(), to: ticket, nil) }
     }
 
-    /// A connection that many shared is closed.
+    /// A shared connection has closed.
     func closed(_ connection: Http2UpstreamConnection) { settling { state.closed(connection) } }
 
-    /// Keeps a connection that no exchange uses any more, until it comes back or closes.
+    /// Holds a connection without an exchange, until it is given back or closes.
     func hold(_ connection: Http1UpstreamConnection) { state.held(connection) }
 
-    /// A connection has done its work and can do more.
+    /// A connection has finished its work and can be reused.
     func giveBack(_ connection: Http1UpstreamConnection) {
         switch state.returned(connection) {
         case .hand(let ticket):
@@ -213,7 +213,7 @@ final class ConnectionPool {
         }
     }
 
-    /// Closes the idle connections beyond `maxIdle` that were not needed, after a while, and again until the limit holds.
+    /// Closes unneeded idle connections beyond `maxIdle`, after a while, and again until the limit holds.
     private func closeSurplus(after duration: Duration) {
         transport.loop.schedule(after: duration) { [weak self] in
             guard let self, let (unneeded, next) = state.surplusDue() else { return }
@@ -225,12 +225,12 @@ final class ConnectionPool {
         }
     }
 
-    /// A connection is closed.
+    /// A connection has closed.
     func closed(_ connection: Http1UpstreamConnection) {
         settling { state.closed(connection, wasIdle: connection.isPooled) }
     }
 
-    /// Closes what waits for work.
+    /// Closes the idle connections.
     func closeIdle() {
         for connection in state.idle + state.discarding { connection.close() }
         for connection in state.shared { connection.retire() }

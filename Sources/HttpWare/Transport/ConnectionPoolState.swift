@@ -1,10 +1,10 @@
 import DequeModule
 
-/// What a pool's state asks of a request that waits for a connection.
+/// A request that waits for a connection, as the pool's state sees it.
 protocol PoolTicket: AnyObject {
-    /// The request is neither answered nor given up.
+    /// Whether the request is neither answered nor abandoned.
     var isWanted: Bool { get }
-    /// HTTP/2 does not serve the request.
+    /// Whether the request cannot use HTTP/2.
     var isForHttp1: Bool { get }
 }
 
@@ -15,56 +15,56 @@ protocol PoolTicket: AnyObject {
 /// 2. The connection that was used last is used next.
 /// 3. Requests beyond `mostConnections` wait in one queue, first come, first served. No request overtakes it.
 /// 4. While it is unknown whether a new connection will speak HTTP/2, requests join it instead of making their own.
-/// 5. A request that was given up is skipped when its turn comes. Its ticket says so itself, so giving up costs nothing.
+/// 5. An abandoned request is skipped when its turn comes. Its ticket knows this, so abandoning costs nothing.
 /// 6. Idle connections beyond `mostIdle` are closed when no request needed them for a while. See `IdleSurplus`.
 /// 7. After the pool was retired, no connection becomes idle.
 ///
 /// `Single` is a connection for one request at a time, `Shared` one for many requests at once.
 struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTicket> {
-    /// What happens to a request for which there is neither an idle connection nor a stream.
+    /// The decision for a request that finds neither an idle connection nor a stream.
     enum Start {
         /// A connection is made for it. Other requests may join it if it `isShared`.
         case make(isShared: Bool)
-        /// As `make`, after this idle connection was closed, whose place the request has.
+        /// As `make`, after this idle connection is closed; the request gets its place.
         case replace(Single, isShared: Bool)
-        /// It waits for a connection that is being made.
+        /// The request waits for a connection that is being made.
         case join
-        /// It waits until a place is free.
+        /// The request waits for a free place.
         case queue
     }
 
-    /// What happens to a connection that has done its work.
+    /// The decision for a connection that has finished its work.
     enum Return {
         case hand(Ticket)
-        /// It waits for work. If `beginsWindow`, `surplusDue` is called after `IdleSurplus.window`.
+        /// The connection becomes idle. If `beginsWindow`, `surplusDue` is called after `IdleSurplus.window`.
         case keep(beginsWindow: Bool)
         case close
     }
 
-    /// The most connections; `nil` means no limit.
+    /// The maximum number of connections; `nil` means no limit.
     let mostConnections: Int?
-    /// How many idle connections are kept.
+    /// The number of idle connections that are kept.
     let mostIdle: Int
     /// Connections that exist or are being made.
     private(set) var count = 0
-    /// No connection becomes idle any more.
+    /// Whether connections no longer become idle.
     private(set) var isRetired = false
-    /// The idle connections. The last one was used last.
+    /// The idle connections, the most recently used last.
     private(set) var idle: [Single] = []
     private var surplus = IdleSurplus()
-    /// Connections that read the rest of a response that no exchange wants.
+    /// Connections that read the rest of a discarded response.
     private(set) var discarding: [Single] = []
     /// Connections that many requests share.
     private(set) var shared: [Shared] = []
     /// Requests that wait for a connection that is being made and may be shared, and the number of such connections.
     private(set) var joining: [Ticket] = []
     private var making = 0
-    /// Requests that wait for a place.
+    /// Requests that wait for a free place.
     private(set) var waiting = Deque<Ticket>()
-    /// At this length the queue is freed of the tickets that were given up.
+    /// The queue length at which abandoned tickets are removed.
     private var waitingCleanedAt = ConnectionPoolState.leastCleaned
 
-    /// At most this many requests wait for one connection that is being made.
+    /// The maximum number of requests that wait for one connection being made.
     static var mostJoining: Int { 100 }
     private static var leastCleaned: Int { 64 }
 
@@ -73,14 +73,14 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         self.mostIdle = mostIdle
     }
 
-    /// How many requests wait for a connection.
+    /// The number of requests that wait for a connection.
     var waitingCount: Int { waiting.count { $0.isWanted } + joining.count { $0.isWanted } }
-    /// The pool has no connection, and so no request that waits for one.
+    /// Whether the pool has no connections, and so no request that waits for one.
     var isEmpty: Bool { count == 0 }
 
     // MARK: Wanted
 
-    /// A connection is wanted: the idle one that was used last.
+    /// Takes the most recently used idle connection.
     @inline(__always)
     mutating func takeIdle() -> Single? {
         guard let connection = idle.popLast() else { return nil }
@@ -88,11 +88,11 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         return connection
     }
 
-    /// A connection is wanted, and no idle one will do. With `maySpeakHttp2` a new connection may turn out to be shared.
+    /// A request needs a connection, and no idle one suits it. With `maySpeakHttp2` a new connection may turn out to be shared.
     mutating func wanted(_ ticket: Ticket, maySpeakHttp2: Bool) -> Start {
         if join(ticket, maySpeakHttp2) { return .join }
         if let mostConnections, count >= mostConnections || !waiting.isEmpty {
-            // An idle connection is there only while the queue is empty.
+            // Connections can be idle only while the queue is empty.
             guard waiting.isEmpty, let unwanted = idle.first else {
                 queue(ticket)
                 return .queue
@@ -105,7 +105,7 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
     }
 
     /// A place may be free: the request that has waited longest leaves the queue, and gets the place or joins a connection
-    /// that is being made. To be called until it returns `nil`, whenever a connection has failed or closed.
+    /// that is being made. After a connection failed or closed, call this until it returns `nil`.
     mutating func takeNext(maySpeakHttp2: Bool) -> (ticket: Ticket, start: Start)? {
         guard !waiting.isEmpty, let mostConnections, count < mostConnections,
             let ticket = waiting.popFirstTicket()
@@ -130,8 +130,8 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         return true
     }
 
-    /// Appends a ticket to the queue. Tickets that were given up stay in it until half of it are such, so that giving up is cheap
-    /// and the queue is bounded by the requests that wait.
+    /// Appends a ticket to the queue. Abandoned tickets are removed only when the queue has doubled, so that abandoning is cheap
+    /// and the queue stays bounded by the waiting requests.
     private mutating func queue(_ ticket: Ticket) {
         if waiting.count >= waitingCleanedAt {
             waiting.removeAll { !$0.isWanted }
@@ -142,24 +142,24 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
 
     // MARK: Made and failed
 
-    /// A connection for one request at a time was made. Returns the request that gets it; without one, the connection is
-    /// returned. Then `takeJoining` follows.
+    /// A connection for one request at a time was made. Returns the request that gets it; `nil` if there is none: then the connection
+    /// is given back. Call `takeJoining` next.
     mutating func madeSingle(for ticket: Ticket, isShared: Bool) -> Ticket? {
         if isShared { making -= 1 }
         return ticket.isWanted ? ticket : joining.popFirstTicket()
     }
 
-    /// A connection for many requests was made. It serves its ticket, then `takeForStream` as long as it has room. If
-    /// `needsAnother` is true behind that, `takeJoining` follows.
+    /// A connection for many requests was made. It serves its ticket, then those of `takeForStream` while it has room. If
+    /// `needsAnother` is true afterwards, call `takeJoining`.
     mutating func madeShared(_ connection: Shared, isShared: Bool) {
         if isShared { making -= 1 }
         shared.append(connection)
     }
 
-    /// Requests that joined would wait for no connection.
+    /// Whether requests have joined a connection although none is being made.
     var needsAnother: Bool { making == 0 && !joining.isEmpty }
 
-    /// The requests that joined a connection, and want their own now that it cannot serve them all.
+    /// Returns the requests that joined a connection, and need their own because it cannot serve them all.
     mutating func takeJoining() -> [Ticket] {
         defer { joining = [] }
         return joining
@@ -173,17 +173,17 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         return takeJoining()
     }
 
-    /// A connection that many share has room. Returns the request that gets a stream of it.
+    /// A shared connection has room. Returns the request that gets a stream.
     mutating func takeForStream() -> Ticket? {
         joining.popFirstTicket() ?? waiting.popFirstTicket(where: { !$0.isForHttp1 })
     }
 
     // MARK: Returned and closed
 
-    /// No exchange uses the connection any more; it is kept until it returns or closes.
+    /// The connection has no exchange any more; it is held until it is given back or closes.
     mutating func held(_ connection: Single) { discarding.append(connection) }
 
-    /// A connection has done its work and can do more.
+    /// A connection has finished its work and can be reused.
     @inline(__always)
     mutating func returned(_ connection: Single) -> Return {
         if !discarding.isEmpty { discarding.removeAll { $0 === connection } }
@@ -195,18 +195,18 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         return .keep(beginsWindow: true)
     }
 
-    /// A connection closed. `wasIdle`: it was kept and not taken since.
+    /// A connection closed. `wasIdle` means that it was still idle.
     mutating func closed(_ connection: Single, wasIdle: Bool) {
         count -= 1
         if !discarding.isEmpty { discarding.removeAll { $0 === connection } }
-        // The one that has been idle longest is the likeliest to be closed.
+        // The connection that has been idle longest is the likeliest to close.
         if wasIdle, let index = idle.firstIndex(where: { $0 === connection }) {
             idle.remove(at: index)
             surplus.shrank(to: idle.count)
         }
     }
 
-    /// A connection that many shared closed.
+    /// A shared connection closed.
     mutating func closed(_ connection: Shared) {
         count -= 1
         shared.removeAll { $0 === connection }
@@ -214,7 +214,7 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
 
     // MARK: Timed out and retired
 
-    /// The time of the surplus has come. Returns the connections to close, and when to call this again; `nil` when the
+    /// The window of the surplus has ended. Returns the connections to close, and when to call this again; `nil` if the
     /// limit holds.
     mutating func surplusDue() -> (unneeded: [Single], next: Duration)? {
         switch surplus.step(idle: idle.count, most: mostIdle) {
@@ -226,13 +226,13 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         }
     }
 
-    /// No service has the endpoint any more, or one has it again. After the former, all that `idle`, `discarding` and
-    /// `shared` hold is closed when its work is done.
+    /// Sets whether the endpoint is unused by all services. If it is, everything in `idle`, `discarding` and `shared` must be
+    /// closed after its current work.
     mutating func retired(_ isRetired: Bool) { self.isRetired = isRetired }
 }
 
 extension RangeReplaceableCollection where Element: PoolTicket {
-    /// The first that a request still waits for, and that will do. Those before it that were given up go.
+    /// Removes and returns the first wanted ticket that fits. Abandoned tickets before it are dropped.
     fileprivate mutating func popFirstTicket(where isFit: (Element) -> Bool = { _ in true }) -> Element? {
         while let index = firstIndex(where: { !$0.isWanted || isFit($0) }) {
             let ticket = remove(at: index)

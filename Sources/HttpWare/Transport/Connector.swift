@@ -1,25 +1,25 @@
 import Glibc
 
-/// Makes one connection to an endpoint: finds its addresses, tries them one after the other, and makes the TLS handshake where
-/// the endpoint wants one, within one deadline.
+/// Makes one connection to an endpoint: resolves its addresses, tries them one after another, and performs the TLS handshake if
+/// the endpoint needs one, within one deadline.
 ///
 /// It keeps itself alive until it has answered. Used on its loop's thread only.
 final class Connector: SocketEventHandler, LoopTimerHandler {
-    /// When each step began, in nanoseconds of the loop's clock.
+    /// The start of each step, in nanoseconds of the loop's clock.
     struct Times {
         var resolveStarted: Int64 = 0
         var connectStarted: Int64 = 0
         var connected: Int64 = 0
-        /// The TLS handshake was done; 0 without one.
+        /// The end of the TLS handshake; 0 without one.
         var secured: Int64 = 0
     }
 
-    /// A connection that stands.
+    /// An established connection.
     struct Link {
         let socket: SocketEvents
-        /// TLS with the origin server, or with another proxy that takes its requests; `nil` without TLS.
+        /// TLS with the origin server, or with the upstream proxy that takes its requests; `nil` without TLS.
         let tls: TlsSession?
-        /// It speaks HTTP/2.
+        /// Whether the connection speaks HTTP/2.
         let isHttp2: Bool
     }
 
@@ -33,7 +33,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private var addresses: ArraySlice<SocketAddress> = []
     private var socket: SocketEvents?
     private var handshake: TlsHandshake?
-    /// TLS with the other proxy, which carries all that follows; `nil` before it is made, or without it.
+    /// TLS with the upstream proxy, which carries everything after it; `nil` before it is established, or without it.
     private var carrier: TlsSession?
     private var proxyHandshake: ProxyHandshake?
     private let timer: LoopTimer
@@ -54,7 +54,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         timer = LoopTimer(loop: loop)
     }
 
-    /// Connects; answers once, at once or later, on the loop's thread.
+    /// Connects. Calls `completion` once, immediately or later, on the loop's thread.
     static func connect(
         to endpoint: Endpoint, speaking version: Endpoint.Version, loop: EventLoop, resolver: Resolver?,
         timeout: Duration, completion: @escaping Completion
@@ -82,7 +82,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         }
     }
 
-    /// Another proxy resolves the host's name: what is known of it here is judged all the same.
+    /// Checks the host against denied addresses, although the upstream proxy resolves its name.
     private func judge(_ next: @escaping () -> Void) {
         if endpoint.addresses.contains(where: endpoint.denies) {
             return answerCaller(.failure(Connector.denied(endpoint)))
@@ -99,7 +99,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         }
     }
 
-    /// Finds the addresses of the proxy, which may be private.
+    /// Resolves the addresses of the upstream proxy, which may be private.
     private func find(_ hop: UpstreamProxy.Hop) {
         guard completion != nil else { return }
         if let address = IPAddress(hop.host) { return found([.ip(address, port: hop.port)]) }
@@ -114,7 +114,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         }
     }
 
-    /// Why no connection is made to an address that is denied.
+    /// The error for a denied address.
     static func denied(_ endpoint: Endpoint) -> GatewayError {
         GatewayError(
             .downstream, .destinationProhibited,
@@ -126,7 +126,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     private func found(_ found: [SocketAddress]) {
         guard completion != nil else { return }
         addresses = found[...]
-        // Judged after the names were resolved, so that a name cannot point inward.
+        // Checked after resolution, so that a name cannot point to an internal address.
         if endpoint.key.deniesPrivate || endpoint.key.deniesMetadata, endpoint.key.hop == nil {
             addresses = addresses.filter { !endpoint.denies($0) }[...]
             if addresses.isEmpty {
@@ -176,7 +176,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         startTls(on: socket, with: proxy, offering: [.http11])
     }
 
-    /// The next handshake is the one with the other proxy.
+    /// Whether the next handshake is with the upstream proxy.
     private var securesProxy: Bool { carrier == nil && endpoint.key.hop?.tls != nil }
 
     /// The peer of the next handshake, for errors.
@@ -199,11 +199,11 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         handshake.start(dueNanoseconds: .max)  // the connector's own deadline counts
     }
 
-    /// Asks the other proxy for a tunnel, if there is one and a tunnel is needed.
+    /// Asks the upstream proxy for a tunnel, if there is a proxy and a tunnel is needed.
     private func askProxy(_ socket: SocketEvents) {
         guard let hop = endpoint.key.hop, endpoint.tls != nil || endpoint.key.isTunnel else { return reached(socket) }
         let shown = endpoint.key.host.utf8.contains(0x3a) ? "[\(endpoint.key.host)]" : endpoint.key.host
-        // At an address that is given, whatever the other proxy takes the name for.
+        // A fixed address overrides the proxy's own resolution of the name.
         let target = endpoint.isFixed ? endpoint.addresses.first.map { "\($0)" } : nil
         let handshake = ProxyHandshake(socket, carrier, hop, to: target ?? "\(shown):\(endpoint.key.port)") { result in
             self.proxyHandshake = nil
@@ -218,7 +218,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         handshake.start()
     }
 
-    /// The bytes go to the endpoint from now on.
+    /// From now on, the bytes reach the endpoint.
     private func reached(_ socket: SocketEvents) {
         times.connected = loop.now.nanoseconds
         guard introduce(on: socket) else { return tryNext() }
@@ -234,7 +234,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         startTls(on: socket, with: peer, offering: offered)
     }
 
-    /// Says whose connection it is, where the endpoint wants to know. A new connection takes so few bytes at once.
+    /// Sends the PROXY protocol header, if the endpoint expects one. A new connection accepts these few bytes at once.
     private func introduce(on socket: SocketEvents) -> Bool {
         guard let header = endpoint.key.proxyProtocol?.header(endpoint.key.client) else { return true }
         let result = header.withUnsafeBytes { Socket.write(socket.descriptor, $0) }
@@ -292,7 +292,7 @@ extension Connector: TlsHandshakeOwner {
             return askProxy(handshake.socket)
         }
         times.secured = loop.now.nanoseconds
-        // A server chooses from what was offered, or nothing: OpenSSL takes no other.
+        // The server chose one of the offered protocols, or none: OpenSSL accepts no other.
         let isHttp2 = handshake.session.applicationProtocol == .h2
         if version == .h2, !isHttp2 {
             handshake.socket.close()

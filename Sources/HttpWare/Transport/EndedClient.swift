@@ -1,27 +1,27 @@
-/// Finds out whether a client that ended its side of the connection still waits for its response. RFC 9112 §9.6.
+/// Detects whether a client that ended its side of the connection still waits for its response. RFC 9112 §9.6.
 ///
-/// One that half-closed (`printf … | nc`) and one that has gone send the same FIN. So the exchange goes on, and the client is
-/// taken for gone if its system answers what is sent with a reset. Before the response begins, 100 (Continue) is sent after
-/// a second, and again every ten: clients discard one that they did not ask for. A client that ends its side when the
-/// response has begun is also taken for gone if no more of the response is sent for a second.
+/// A client that half-closed (`printf … | nc`) and a client that is gone send the same FIN. So the exchange continues. If the
+/// client's system answers sent bytes with a reset, the client counts as gone. Before the response begins, 100 (Continue) is sent
+/// after a second, and again every ten seconds: clients discard it if they did not ask for it. A client that ends its side during
+/// the response also counts as gone if none of the response can be sent for a second.
 final class EndedClient: LoopTimerHandler {
-    /// What is known of the client's connection.
+    /// The state of the client's connection.
     struct Facts {
-        /// The socket has an error.
+        /// Whether the socket has an error.
         var hasBroken: Bool
-        /// The head of the response is out.
+        /// Whether the head of the response was sent.
         var hasResponse: Bool
-        /// Output waits for the socket.
+        /// Whether output waits for the socket.
         var isBlocked: Bool
-        /// The bytes of content that were sent.
+        /// The number of content bytes sent.
         var sent: Int
     }
 
-    /// Decides each time the timer fires.
+    /// Decides, each time the timer fires.
     struct State {
         enum Step: Equatable { case wait(Duration), probe(Duration), leave }
 
-        /// The response had begun when the client ended its side.
+        /// Whether the response had begun when the client ended its side.
         let hadResponse: Bool
         private var hasProbed = false
         private var sent = -1
@@ -29,7 +29,7 @@ final class EndedClient: LoopTimerHandler {
         init(hadResponse: Bool) { self.hadResponse = hadResponse }
 
         static let first = Duration.seconds(1)
-        /// A reset comes within a round trip.
+        /// A reset arrives within a round trip.
         static let roundTrip = Duration.milliseconds(250)
         static let between = Duration.seconds(10)
 
@@ -64,7 +64,7 @@ final class EndedClient: LoopTimerHandler {
     }
 
     private func look() {
-        // Its response has ended; what is left goes out, and the connection closes by itself.
+        // The response has ended; the pending output is sent, and the connection closes by itself.
         guard let facts = connection.endedClientFacts else { return }
         switch state.next(facts) {
         case .leave: connection.endedClientLeft()

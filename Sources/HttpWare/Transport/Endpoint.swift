@@ -1,86 +1,86 @@
 import Synchronization
 
-/// Where a service listens: one host and port, or a Unix socket.
+/// An endpoint of a service: one host and port, or a Unix socket.
 public final class Endpoint: Sendable {
-    /// Tells endpoints apart: two with one key share a pool.
+    /// Identifies endpoints: two with the same key share a pool.
     struct Key: Hashable, Sendable {
         let host: String
         let port: UInt16
         let deniesPrivate: Bool
         var deniesMetadata = false
         var limits: PoolLimits
-        /// The TLS that is spoken, and the name that is verified.
+        /// The TLS context, and the name that the certificate must match.
         var tls: ObjectIdentifier?
         var serverName = ""
         var speaks = Version.auto
-        /// Of one of a name's addresses; empty for the name.
+        /// The fixed addresses, if the endpoint is one of a name's addresses; empty for the name.
         var addresses: [SocketAddress] = []
-        /// The proxy by which it is reached; `nil`: none.
+        /// The upstream proxy; `nil` for a direct connection.
         var hop: UpstreamProxy.Hop?
-        /// A tunnel by that proxy, without TLS of ours in it.
+        /// Whether the upstream proxy opens a tunnel in which we use no TLS.
         var isTunnel = false
-        /// How it is told who the client of a connection is; `nil`: it is not.
+        /// The PROXY protocol version that names a connection's client; `nil` if it is not used.
         var proxyProtocol: ProxyProtocol?
-        /// The client of its connections, where it is told; `nil`: they are the gateway's own.
+        /// The client of its connections, if it is announced; `nil` for connections of the gateway itself.
         var client: ProxiedClient?
     }
 
-    /// The versions of HTTP that an endpoint is spoken to in.
+    /// The HTTP versions for an endpoint.
     public enum Version: Hashable, Sendable {
-        /// What the origin server chooses by ALPN; HTTP/1.1 where there is no TLS to agree in. RFC 7301.
+        /// The version that the origin server chooses by ALPN; HTTP/1.1 without TLS. RFC 7301.
         case auto
         case h1
-        /// HTTP/2, without asking where there is no TLS. RFC 9113 §3.3.
+        /// HTTP/2; without TLS by prior knowledge. RFC 9113 §3.3.
         case h2
     }
 
-    /// What is known of the version that the next connection will speak.
+    /// The expected version of the next connection.
     enum Agreement: UInt8, AtomicRepresentable {
-        /// The first handshake decides it.
+        /// The first handshake will decide.
         case unknown
         case h1
         case h2
     }
 
-    /// How many connections may be there; per endpoint and loop.
+    /// The limits of a pool; per endpoint and loop.
     public struct PoolLimits: Hashable, Sendable {
-        /// How many idle connections are kept. More stay for a second or two, in case that the next requests take them; with 0
-        /// each connection is closed behind its response.
+        /// The number of idle connections to keep. More stay for a second or two, in case the next requests need them. With 0,
+        /// each connection closes after its response.
         public var maxIdle = 128
-        /// All connections. Further requests wait for one, first come, first served; `nil` is no limit.
+        /// The maximum number of connections. Further requests wait for one, first come, first served; `nil` means no limit.
         public var maxPerEndpoint: Int?
-        /// How long a connection may wait for work.
+        /// The maximum time that a connection stays idle.
         public var idleTimeout: Duration = .seconds(60)
 
         public init() {}
     }
 
     let key: Key
-    /// The host as it was given, in bytes.
+    /// The host as given, in bytes.
     let written: [UInt8]
-    /// `host:port` as it goes into the `Host` field: without the scheme's usual port. RFC 9110 §7.2.
+    /// `host:port` for the `Host` field: without the scheme's default port. RFC 9110 §7.2.
     public let authority: String
-    /// `host:port` for logs; of one of a name's addresses that address.
+    /// `host:port` for logs; for one of a name's addresses, that address.
     public let name: String
-    /// `host:port` as it was configured.
+    /// `host:port` as configured.
     public let configuredName: String
-    /// The address, when the host is one; or those that are tried one after the other in place of the name. Empty: the name is resolved.
+    /// The host's address, or the fixed addresses, tried in order. If empty, the name is resolved.
     let addresses: [SocketAddress]
-    /// Put before the path of each request: empty, or `/api` without a slash at its end.
+    /// Prepended to the path of each request: empty, or `/api` without a slash at its end.
     public let basePath: String
-    /// How often it is chosen, in proportion to the others; at least 1.
+    /// The share of requests in proportion to the other endpoints; at least 1.
     public let weight: Int
-    /// It gets requests only while no other endpoint of the service takes any.
+    /// Whether it gets requests only if no other endpoint of the service takes any.
     public let isBackup: Bool
-    /// How TLS is spoken with it; `nil` without TLS.
+    /// The TLS settings; `nil` without TLS.
     let tls: TlsPeer?
-    /// Made for one request of a client's choice: its pool goes when it is empty.
+    /// Whether it was made for a client's request: its pool is removed when it is empty.
     let isPassing: Bool
-    /// What the last handshake came to, of whichever loop; fixed where nothing is left to agree on.
+    /// The result of the last handshake on any loop; fixed if the version is not negotiated.
     private let agreed: Atomic<Agreement>
 
-    /// An endpoint by host – a name, an IPv4 address, an IPv6 address with or without brackets – and port. Under TLS its
-    /// certificate has to be for the host, or for another name that is given.
+    /// Makes an endpoint from a host and a port. The host is a name, an IPv4 address, or an IPv6 address with or without brackets.
+    /// Under TLS, its certificate must match the host, or `serverName`.
     public init(
         host: String, port: UInt16, basePath: String = "", weight: Int = 1, limits: PoolLimits = PoolLimits(),
         speaks: Version = .auto, tls: TlsContext? = nil, serverName: String? = nil, deniesPrivate: Bool = false,
@@ -101,7 +101,7 @@ public final class Endpoint: Sendable {
         authority = port == (tls == nil ? 80 : 443) ? shown : "\(shown):\(port)"
         name = "\(shown):\(port)"
         configuredName = name
-        // Another proxy takes requests without TLS in absolute form. RFC 9112 §3.2.2.
+        // For requests without TLS, an upstream proxy needs the absolute form. RFC 9112 §3.2.2.
         self.basePath = hop != nil && tls == nil && !isTunnel ? "http://\(authority)" : basePath
         addresses = IPAddress(bare).map { [.ip($0, port: port)] } ?? []
         self.weight = max(1, weight)
@@ -109,7 +109,7 @@ public final class Endpoint: Sendable {
         agreed = Atomic(speaks == .h2 ? .h2 : speaks == .h1 || tls == nil ? .h1 : .unknown)
     }
 
-    /// The same by another key: at other addresses, with other limits, or for one client.
+    /// A copy with another key: with other addresses, other limits, or for one client.
     private init(_ other: Endpoint, by key: Key, isPassing: Bool) {
         isBackup = other.isBackup
         self.key = key
@@ -125,14 +125,14 @@ public final class Endpoint: Sendable {
         agreed = Atomic(other.agreement)
     }
 
-    /// The same, at addresses of its name: the first is what it is called by, the others are tried where that cannot be reached.
+    /// A copy at addresses of its name: the first address names it, the others are tried if the first is unreachable.
     func fixed(at addresses: [SocketAddress]) -> Endpoint {
         var key = key
         key.addresses = addresses
         return Endpoint(self, by: key, isPassing: isPassing)
     }
 
-    /// The same, for requests that share no connection with others: each is closed behind its response.
+    /// A copy whose connections are not shared: each closes after its response.
     func unpooled() -> Endpoint {
         var key = key
         key.limits.maxIdle = 0
@@ -140,7 +140,7 @@ public final class Endpoint: Sendable {
         return Endpoint(self, by: key, isPassing: true)
     }
 
-    /// The same, for the connections of one client, of which the endpoint is told.
+    /// A copy for the connections of one client, which is announced to the endpoint.
     func introducing(_ client: ProxiedClient?) -> Endpoint {
         var key = key
         key.client = client
@@ -148,36 +148,36 @@ public final class Endpoint: Sendable {
         return Endpoint(self, by: key, isPassing: true)
     }
 
-    /// Nobody else can use such a connection.
+    /// The idle limit of connections that only one client can use.
     private static let longestIdleOfOneClient = Duration.seconds(10)
 
-    /// It is on this host: what is sent to it crosses no network.
+    /// Whether it is on this host, so that its requests cross no network.
     var isOnThisHost: Bool {
         guard key.hop == nil else { return false }
         if !addresses.isEmpty { return addresses.allSatisfy(\.isLoopback) }
         return key.host == "localhost"
     }
 
-    /// Whether it may not be reached at this address.
+    /// Whether connections to this address are denied.
     func denies(_ address: SocketAddress) -> Bool {
         key.deniesPrivate && address.isPrivate || key.deniesMetadata && address.isMetadata
     }
 
-    /// It stands for one of its name's addresses.
+    /// Whether it stands for one of its name's addresses.
     var isFixed: Bool { !key.addresses.isEmpty }
-    /// It is found by a name that has to be resolved.
+    /// Whether its name has to be resolved.
     var isNamed: Bool { addresses.isEmpty }
 
-    /// What an endpoint at that address is called.
+    /// The name of an endpoint at that address.
     static func name(of address: SocketAddress) -> String { "\(address)" }
 
-    /// The version is agreed on anew in each handshake.
+    /// Whether each handshake negotiates the version.
     var negotiates: Bool { key.speaks == .auto && tls != nil }
 
-    /// What is known of the next connection.
+    /// The expected version of the next connection.
     var agreement: Agreement { agreed.load(ordering: .relaxed) }
 
-    /// A handshake in which both versions were offered came to this.
+    /// Records the result of a handshake that offered both versions.
     func agree(on agreement: Agreement) { agreed.store(agreement, ordering: .relaxed) }
 
     /// An endpoint on a Unix socket.
@@ -197,11 +197,11 @@ public final class Endpoint: Sendable {
     }
 }
 
-/// The endpoints of a forward proxy's clients: one object for the many requests to one origin, found without making text.
+/// The endpoints that clients of a forward proxy choose: one object for all requests to one origin, found without making text.
 struct PassingEndpoints {
     private var slots: [Endpoint?] = Array(repeating: nil, count: 64)
 
-    /// The endpoint of a host, in lower case, and a port; under TLS where a context is given.
+    /// The endpoint of a host, in lower case, and a port; with TLS if a context is given.
     mutating func endpoint(
         _ host: UnsafeRawBufferPointer, port: UInt16, tls: TlsContext?, deniesPrivate: Bool,
         deniesMetadata: Bool = false, limits: Endpoint.PoolLimits = Endpoint.PoolLimits(),

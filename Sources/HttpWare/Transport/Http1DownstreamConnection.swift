@@ -2,28 +2,28 @@
 
 import Glibc
 
-/// Who is told of a request: its exchange. On the loop's thread.
+/// Receives the events of a request: its exchange. Used on the loop's thread.
 ///
-/// Each of these may end the exchange before it returns, and close the connection that tells. So a connection tells last, or looks
-/// at `isClosed` and at its receiver afterwards.
+/// Each of these calls may end the exchange before it returns, and close the connection that made the call. So a connection makes
+/// the call last, or checks `isClosed` and its receiver afterwards.
 protocol RequestReceiver: AnyObject {
-    /// Where the head is decoded to.
+    /// The exchange into which the head is decoded.
     var exchange: Exchange { get }
-    /// The head is whole; content follows unless the request has none, then `requestEnded`.
+    /// The head is complete; content follows unless the request has none, then `requestEnded`.
     func requestStarted()
-    /// Where content that comes next may go without being seen.
+    /// The connection that may take the next content directly, unseen; `nil` if the receiver must see it.
     var requestRelay: SocketConnection? { get }
-    /// So much content went there.
+    /// This many bytes of content were relayed.
     func requestRelayed(_ count: Int)
     /// Content, valid during the call.
     func requestContent(_ bytes: UnsafeRawBufferPointer)
     /// The request ended.
     func requestEnded(_ trailers: HttpFields?)
-    /// There is no request, or no more of it: the client is told, then the connection ends.
+    /// The request failed, before or after its head: the client gets an error, then the connection ends.
     func requestFailed(_ error: GatewayError)
-    /// The client has gone.
+    /// The client has left.
     func clientLeft()
-    /// Output that was waiting has gone out.
+    /// Pending output has been sent.
     func downstreamDrained()
     /// Bytes of a tunnel.
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer)
@@ -31,38 +31,38 @@ protocol RequestReceiver: AnyObject {
     func tunnelEndedByClient()
 }
 
-/// Where an exchange's response goes: a connection, a stream of one, or a caller in the same process.
+/// Sends an exchange's response: a connection, one of its streams, or a caller in the same process.
 ///
-/// All calls but `pauseRequest` may come back before they return: inside them the request's receiver is told of content, or that
-/// the client has gone.
+/// During any call except `pauseRequest`, the sink may call the request's receiver, with content or with the news that the client
+/// has left.
 protocol ResponseSink: AnyObject {
-    /// Passes 1xx on.
+    /// Sends an interim response (1xx).
     func sendInterim(_ response: HttpResponse)
     /// Sends the head of the exchange's final response; content follows unless there is none.
     func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool)
     func sendContent(_ bytes: UnsafeRawBufferPointer)
-    /// Sends content that may be kept instead of copied, until what follows it in the same event is there.
+    /// Sends content that may be kept instead of copied, until the rest of the event's output is ready.
     func sendContent(_ bytes: [UInt8])
     /// Ends the response, and with it the exchange.
     func sendEnd(_ trailers: HttpFields?)
-    /// Ends the exchange so that nobody takes what was sent for whole.
+    /// Ends the exchange so that the client does not take the response for complete.
     func cutOff()
     /// Becomes a tunnel: after 101, or a 2xx to CONNECT.
     func startTunnel()
-    /// Ends the tunnel after so long without bytes; a peer that is gone is found by TCP.
+    /// Ends the tunnel after this time without bytes. TCP keep-alive detects a dead peer.
     func setTunnelIdle(_ nanoseconds: Int64)
     func sendTunnel(_ bytes: UnsafeRawBufferPointer)
     func endTunnel()
-    /// The exchange of a CONNECT has ended with its response: what comes now is another's.
+    /// The exchange of a CONNECT has ended with its response: hands the tunnel to the taker.
     func passTunnel(to taker: any TunnelTaker)
-    /// Reads no more of the request, or of the tunnel, until it may again.
+    /// Stops reading the request, or the tunnel, until `resumeRequest`.
     func pauseRequest()
     func resumeRequest()
-    /// Output waits for the client.
+    /// Whether output waits for the client.
     var isBlocked: Bool { get }
-    /// The connection that takes content as it is, if there is one.
+    /// The connection that takes unchanged content directly; `nil` without one.
     var relayTarget: SocketConnection? { get }
-    /// TLS on the client's connection, if it has any.
+    /// TLS on the client's connection; `nil` without TLS.
     var tls: TlsSession? { get }
 }
 
@@ -73,44 +73,44 @@ extension ResponseSink {
     func sendContent(_ bytes: [UInt8]) { bytes.withUnsafeBytes { sendContent($0) } }
 }
 
-/// Reads in a tunnel what a client sends. On the loop's thread.
+/// Takes over a tunnel to read its bytes. Used on the loop's thread.
 protocol TunnelTaker: AnyObject {
-    /// Takes over the socket of a connection without TLS, with what was read of the tunnel already.
+    /// Takes over the socket of a connection without TLS, with the tunnel bytes that were already read.
     func takeTunnel(_ socket: SocketEvents, received: [UInt8], of connection: any DownstreamConnection)
-    /// Takes what comes by a sink, and answers who is told of it.
+    /// Takes the tunnel's bytes through a sink, and returns the receiver for them.
     func joinTunnel(_ sink: any ResponseSink) -> any RequestReceiver
 }
 
-/// A client's connection, whatever version it speaks.
+/// A client's connection of any HTTP version.
 protocol DownstreamConnection: SocketConnection {
-    /// What its exchanges have in common.
+    /// The facts that its exchanges share.
     var facts: ConnectionFacts { get }
-    /// No request is under way, nor a part of its head.
+    /// Whether there is neither a request nor a part of a head.
     var isIdle: Bool { get }
-    /// The present requests are the last; a connection without one closes after so long.
+    /// Makes the current requests the last ones. A connection without a request closes after this time.
     func drain(idleFor nanoseconds: Int64)
 }
 
 /// Makes the exchanges of a listener's connections.
 protocol ExchangeSource: AnyObject {
-    /// An exchange that is ready to be decoded into, and answers to the sink.
+    /// Makes a receiver whose exchange is ready for decoding, and answers to the sink.
     func makeReceiver(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestReceiver
     /// The connection is closed.
     func closed(_ connection: any DownstreamConnection)
-    /// The client speaks HTTP/2: another connection has taken its place.
+    /// The client speaks another protocol: another connection has taken over the socket.
     func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection)
-    /// How connections of this listener behave, and of that what each request needs, without a copy of all of it.
+    /// The settings of the listener's connections. The values that each request needs follow, to avoid copying all settings.
     var settings: ServerSettings { get }
     var limits: HeadLimits { get }
     var headNanoseconds: Int64 { get }
     var idleNanoseconds: Int64 { get }
     var bodyMinRate: Int? { get }
     var isForward: Bool { get }
-    /// Where the listener is bound, unless that is a wildcard address.
+    /// The listener's address; `nil` if it is a wildcard address.
     var bindAddress: SocketAddress? { get }
-    /// No more requests after the present ones.
+    /// Whether no requests are accepted after the current ones.
     var isDraining: Bool { get }
-    /// What is known of a connection, which is new.
+    /// Makes the facts of a new connection.
     func facts(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?) -> ConnectionFacts
 }
 
@@ -121,7 +121,7 @@ extension ExchangeSource {
 }
 
 extension ConnectionFacts {
-    /// What is known of a connection that was accepted.
+    /// The facts of an accepted connection.
     convenience init(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?, of source: any ExchangeSource) {
         self.init(
             peer: peer, local: source.bindAddress ?? Socket.localAddress(socket.descriptor), isSecure: tls != nil,
@@ -129,39 +129,39 @@ extension ConnectionFacts {
     }
 }
 
-/// How a listener's connections behave.
+/// The settings of a listener's connections.
 public struct ServerSettings: Sendable {
     public var limits = HeadLimits()
-    /// From a head's first byte to its last.
+    /// The time from a head's first byte to its last.
     public var headTimeout: Duration = .seconds(10)
-    /// Between requests, and without progress inside one.
+    /// The time between requests, and without progress inside a request.
     public var idleTimeout: Duration = .seconds(60)
-    /// Bytes of content a second, counted after the first five seconds; `nil` is no bound.
+    /// The minimum rate of content in bytes per second, measured after the first five seconds; `nil` means no minimum.
     public var bodyMinRate: Int?
-    /// A forward proxy: absolute-form and CONNECT.
+    /// Whether this is a forward proxy: it takes absolute-form and CONNECT.
     public var isForward = false
-    /// A forward proxy that speaks SOCKS5, too.
+    /// Whether a forward proxy also speaks SOCKS5.
     public var socks = Socks.refused
-    /// Paths that servers read differently are refused.
+    /// Whether paths are refused that servers read differently.
     public var refusesAmbiguousPaths = false
-    /// Requests tell upstream that they came through here: `Via`. A client's own did not. RFC 9110 §7.6.3.
+    /// Whether requests name the gateway upstream, in `Via`. Requests of a client in process do not. RFC 9110 §7.6.3.
     public var addsVia = true
-    /// From these addresses connections begin with a header of the PROXY protocol, version 1 or 2, before TLS.
+    /// Connections from these addresses begin with a PROXY protocol header, version 1 or 2, before TLS.
     public var proxyHeaderPeers: [IPNetwork] = []
-    /// How TLS is spoken; `nil` without.
+    /// The TLS context; `nil` without TLS.
     public var tls: TlsContext?
-    /// Without TLS: clients may begin with HTTP/2. Under TLS, ALPN decides. RFC 9113 §3.3.
+    /// Whether clients without TLS may begin with HTTP/2. Under TLS, ALPN decides. RFC 9113 §3.3.
     public var speaksHttp2 = true
-    /// From the connection to the end of its TLS handshake.
+    /// The time from the connection to the end of its TLS handshake.
     public var handshakeTimeout: Duration = .seconds(10)
 
-    /// How clients of SOCKS5 are met.
+    /// The handling of SOCKS5 clients.
     public enum Socks: Sendable {
-        /// They are not: the first byte is no request.
+        /// Not accepted: their first byte is an invalid request.
         case refused
-        /// With or without a password.
+        /// Accepted with or without a password.
         case open
-        /// A client has to offer a password, which the wares judge as the credentials of a CONNECT.
+        /// Accepted only with a password, which the wares check as the credentials of a CONNECT.
         case withPassword
     }
 
@@ -175,16 +175,16 @@ private final class ChunkedContent {
     init(_ decoder: ChunkedDecoder) { self.decoder = decoder }
 }
 
-/// A client's connection: requests one after the other, their responses in order. RFC 9112.
+/// A client's connection: requests one after another, their responses in order. RFC 9112.
 final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, ResponseSink {
     private enum Phase {
         case awaitingHead
         case length(Int)
         case chunked
-        /// The request is whole; its response is not.
+        /// The request is complete; its response is not.
         case complete
         case tunnel
-        /// The response is sent; what the client still sends is thrown away until it stops.
+        /// The response was sent; further bytes from the client are discarded until it stops.
         case lingering(left: Int)
     }
 
@@ -196,9 +196,9 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private var phase = Phase.awaitingHead
     private var responsePhase = ResponsePhase.none
     private var decoder = RequestHeadDecoder()
-    /// Apart: an idle connection has none.
+    /// A separate object, because an idle connection has none.
     private var chunks: ChunkedContent?
-    /// A part of a head, the next request, or what came while reading was paused.
+    /// Part of a head, the next request, or bytes that arrived while reading was paused.
     private var carry: [UInt8] = []
     private var isProcessing = false
     private var isPaused = false
@@ -206,25 +206,25 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private var isChunkedResponse = false
     private var headDeadline: Int64 = 0
     private var contentRate = MinimumRate()
-    /// Content that nobody wants any more.
+    /// The amount of discarded content.
     private var discarded = 0
-    /// So much output waits that the next request does, too.
+    /// Whether too much output is pending to start the next request.
     private var isHeldBack = false
-    /// Set when the listener drains: how long the connection may wait for a request.
+    /// Set when the listener drains: the time that the connection may wait for a request.
     private var drainNanoseconds: Int64?
     private var idleNanoseconds: Int64
-    /// There was a request: what follows is HTTP/1.1.
+    /// Whether there was a request: the client then stays with HTTP/1.1.
     private var hasServed = false
-    /// A CONNECT was refused: what follows was meant for the tunnel.
+    /// Whether a CONNECT was refused: the following bytes were meant for the tunnel.
     private var hasRefusedTunnel = false
-    /// The client speaks SOCKS: it gets a reply in place of a head, and no content.
+    /// Whether the client speaks SOCKS: it gets a SOCKS reply instead of a head, and no content.
     private var isSocks = false
-    /// Set when the client ended its side behind a whole request.
+    /// Set when the client ended its side after a complete request.
     private var endedClient: EndedClient?
 
-    /// A pipelined request waits in here; more stays with the kernel.
+    /// The maximum of buffered bytes of a pipelined request; more stays in the kernel.
     private static let mostCarried = 64 * 1024
-    /// Responses of so many bytes wait for a client that does not read; its next request waits with them.
+    /// The maximum of pending response bytes for a client that does not read; beyond it, its next request waits.
     private static let mostPending = 256 * 1024
     private static let lingerNanoseconds: Int64 = 2_000_000_000
     private static let lingerBytes = 1 << 20
@@ -240,11 +240,11 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         super.init(transport: transport, socket: socket, tls: tls)
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ idleNanoseconds)
         if !socket.enableReading() { loop.later { self.close() } }
-        // What came behind the handshake.
+        // Bytes that arrived together with the handshake.
         if let tls, tls.hasPending { readOn() }
     }
 
-    /// A connection whose tunnel is open already.
+    /// A connection whose tunnel is already open.
     convenience init(
         transport: LoopTransport, tunnel socket: SocketEvents, peer: SocketAddress?, source: any ExchangeSource,
         receiver: any RequestReceiver
@@ -256,7 +256,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         startTunnel()
     }
 
-    /// A connection whose client asked for a tunnel by SOCKS, and may have sent more since.
+    /// A connection whose client asked for a tunnel by SOCKS. It may have sent more since.
     convenience init(
         transport: LoopTransport, socks socket: SocketEvents, tls: TlsSession?, peer: SocketAddress?,
         source: any ExchangeSource
@@ -279,18 +279,18 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         if self.receiver === receiver, !isClosed { receiver.requestEnded(nil) }
     }
 
-    /// No request is under way.
+    /// Whether no request is running.
     var isIdle: Bool {
         if case .awaitingHead = phase { carry.isEmpty && receiver == nil } else { false }
     }
 
-    /// The next response is the last; a connection without a request closes after so long.
+    /// Makes the next response the last. A connection without a request closes after this time.
     func drain(idleFor nanoseconds: Int64) {
         drainNanoseconds = nanoseconds
         if isIdle { awaitRequest() }
     }
 
-    /// Waits for a request so long.
+    /// Starts the timer for the next request.
     private func awaitRequest() {
         timer.set(
             dueNanoseconds: loop.now.nanoseconds &+ (isBlocked ? idleNanoseconds : drainNanoseconds ?? idleNanoseconds))
@@ -329,7 +329,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         } else {
             carry.append(contentsOf: bytes)
             processCarry()
-            // Two pieces, and no head: what comes in pieces waits behind what comes whole.
+            // The head came in several pieces and is still incomplete: such clients get a lower priority.
             if case .awaitingHead = phase, !carry.isEmpty, !isClosed { socket.setLowPriority(true) }
         }
     }
@@ -344,12 +344,12 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         stopReadingIfFull()
     }
 
-    /// Level-triggered reading would come again and again for what is not wanted yet.
+    /// Stops reading when the buffer is full: level-triggered events would fire again and again for unread bytes.
     private func stopReadingIfFull() {
         if case .complete = phase, carry.count >= Http1DownstreamConnection.mostCarried { socket.disableReading() }
     }
 
-    /// Answers how many bytes it has used: the rest is to be kept.
+    /// Returns the number of bytes used: the caller keeps the rest.
     private func process(_ input: UnsafeRawBufferPointer) -> Int {
         isProcessing = true
         defer { isProcessing = false }
@@ -397,7 +397,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         return position
     }
 
-    /// The length of the head; `nil` when it is not whole or was refused.
+    /// Returns the length of the head; `nil` if it is incomplete or was refused.
     private func decodeHead(_ input: UnsafeRawBufferPointer) -> Int? {
         let receiver: any RequestReceiver
         if let current = self.receiver {
@@ -428,7 +428,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         return receiver == nil
     }
 
-    /// The client speaks SOCKS5 before HTTP.
+    /// The client speaks SOCKS5 before HTTP: another connection takes over.
     private func speakSocks(_ input: UnsafeRawBufferPointer) {
         let connection = SocksConnection(
             transport: transport, socket: handOver(), tls: tls, peer: facts.peer, source: source)
@@ -439,7 +439,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     /// RFC 9113 §3.3: "HTTP/2 connections over TLS MUST use protocol negotiation in TLS".
     private var mayBeHttp2: Bool { !hasServed && tls == nil && source.settings.speaksHttp2 }
 
-    /// The client knows that we speak HTTP/2. RFC 9113 §3.3.
+    /// The client knows that we speak HTTP/2: another connection takes over. RFC 9113 §3.3.
     private func speakHttp2(_ input: UnsafeRawBufferPointer) {
         let receiver = self.receiver
         self.receiver = nil
@@ -477,7 +477,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private func requestComplete(_ trailers: HttpFields?) {
         guard !isClosed else { return }
         phase = .complete
-        // The response ended before the request did: what was left of it has been thrown away.
+        // The response had already ended; the rest of the request was discarded.
         guard let receiver else { return exchangeEnded() }
         timer.clear()
         receiver.requestEnded(trailers)
@@ -514,7 +514,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         if contentRate.isTooSlow(count, rate: rate, now: loop.now, resumed: loop.resumed) { refuse(MinimumRate.fault) }
     }
 
-    /// The request cannot be understood or came too slowly: the client is told, and the connection ends.
+    /// The request is invalid or came too slowly: the client gets an error, and the connection ends.
     private func refuse(_ error: GatewayError) {
         guard let receiver else { return close() }
         closesAfter = true
@@ -567,7 +567,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         if !isRequestComplete, exchange.responder != .upstream || status.code >= 400 {
             closesAfter = true
         }
-        // RFC 9110 §9.3.6: what a client sends behind CONNECT is for the tunnel, so nobody can tell it from a request.
+        // RFC 9110 §9.3.6: bytes after CONNECT are meant for the tunnel, and cannot be told apart from a request.
         if exchange.heldRequest.method == .connect, status.code >= 300 {
             hasRefusedTunnel = true
             closesAfter = true
@@ -580,7 +580,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         sendHead(exchange.response.encodedBound) { $0.write(&exchange.response, options) }
     }
 
-    /// Answers a client of SOCKS. RFC 1928 §6.
+    /// Sends the reply to a SOCKS client. RFC 1928 §6.
     private func sendReply(of exchange: Exchange) {
         let reply = SocksDecoder.Reply(exchange.response.status, exchange.failure?.fault)
         hasRefusedTunnel = reply != .succeeded
@@ -599,7 +599,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     func sendContent(_ bytes: [UInt8]) { sendContent(bytes.count) { send(bytes) } }
 
-    /// Frames what `body` sends.
+    /// Frames the bytes that `body` sends.
     @inline(__always)
     private func sendContent(_ count: Int, _ body: () -> Void) {
         guard count > 0, !isSocks else { return }
@@ -612,18 +612,18 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         if isChunkedResponse { sendLastChunk(trailers) }
         responsePhase = .ended
         receiver = nil
-        // What follows depends on whether the client takes it.
+        // The next step depends on whether the client takes the output.
         transport.output.flushKept()
         if !isClosed { exchangeEnded() }
     }
 
     func cutOff() {
         receiver = nil
-        // A reset where the length was not announced, or nothing was sent, so that a close cannot pass for the end.
+        // A reset if the length was not announced, or nothing was sent: a plain close could look like the end.
         if responsePhase == .ended { close() } else { reset() }
     }
 
-    /// The exchange is over: on to the next request, or the end of the connection.
+    /// The exchange has ended: continues with the next request, or ends the connection.
     private func exchangeEnded() {
         receiver = nil
         endedClient = nil
@@ -649,7 +649,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         if !carry.isEmpty, !isProcessing { processCarry() }
     }
 
-    /// Little enough of the request is left to read it to its end and go on.
+    /// Whether the rest of the request is small enough to read and discard it.
     private var mayDiscardRequest: Bool {
         switch phase {
         case .length(let left): left <= Http1DownstreamConnection.mostDiscarded
@@ -658,8 +658,8 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         }
     }
 
-    /// Says that nothing more will be sent, and reads what the client still sends, so that the response is not lost to a
-    /// reset. RFC 9112 §9.6.
+    /// Ends the sending side, and reads what the client still sends, so that no reset destroys the response.
+    /// RFC 9112 §9.6.
     private func linger() {
         carry = []
         receiver = nil
@@ -671,7 +671,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         startReading()
     }
 
-    /// The client has so long to take the rest of the response, then to close.
+    /// Limits the time for the client to take the rest of the response and to close.
     private func waitForEnd() {
         let wait = isBlocked ? idleNanoseconds : Http1DownstreamConnection.lingerNanoseconds
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ wait)
@@ -681,11 +681,11 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
 
     func startTunnel() {
         phase = .tunnel
-        // What comes behind a tunnel's end is no request.
+        // Bytes after the end of a tunnel are not a request.
         closesAfter = true
         progressed()
         if !carry.isEmpty, !isProcessing { processCarry() }
-        // The end of the client's side passes on into the tunnel.
+        // The end of the client's side is forwarded into the tunnel.
         if endedClient != nil {
             endedClient = nil
             startReading()
@@ -709,7 +709,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         receiver = nil
         endedClient = nil
         transport.output.flush()
-        // Not here, in the middle of what was read: the rest of that is for the tunnel.
+        // Deferred, because the rest of the current input belongs to the tunnel.
         loop.later { [self] in
             guard !isClosed else { return }
             transport.inEvent {
@@ -734,21 +734,21 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             receiver?.tunnelEndedByClient()
         case .complete where receiver != nil: clientEnded()
         default:
-            // It sends no more, but may still want what it asked for.
+            // The client sends nothing more, but may still be waiting for the response.
             guard receiver == nil, isBlocked else { return leave() }
             socket.disableReading()
             closeWhenSent()
         }
     }
 
-    /// The client ended its side behind a whole request. A FIN does not tell whether it still reads. RFC 9112 §9.6.
+    /// The client ended its side after a complete request. A FIN does not show whether it still reads. RFC 9112 §9.6.
     private func clientEnded() {
         socket.disableReading()
         if carry.isEmpty { closesAfter = true }
         if endedClient == nil { endedClient = EndedClient(self, loop: loop, hasResponse: responsePhase != .none) }
     }
 
-    /// What is known of a client that ended its side; `nil` when nobody waits for a response any more.
+    /// The state of a client that ended its side; `nil` if no response is pending.
     var endedClientFacts: EndedClient.Facts? {
         guard !isClosed, let receiver else { return nil }
         return EndedClient.Facts(
@@ -756,10 +756,10 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             isBlocked: isBlocked, sent: receiver.exchange.record.responseBytes)
     }
 
-    /// Sends what a client may ignore: one that has gone answers with a reset. RFC 9110 §15.2.1.
+    /// Sends an interim response that a client may ignore: if the client is gone, its system answers with a reset. RFC 9110 §15.2.1.
     func probeEndedClient() { sendInterim(HttpResponse(.continue)) }
 
-    /// The client does not read any more.
+    /// The client no longer reads.
     func endedClientLeft() { leave() }
 
     override func failed(_ error: Int32) { leave() }
@@ -778,7 +778,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         case .awaitingHead: close()
         case .length, .chunked:
             if receiver == nil { return close() }
-            // Not while it is we who do not read; but a client that does not read either is gone.
+            // While we have paused reading, silence is our own doing; but a client that does not read either is gone.
             if isPaused, !isBlocked { return progressed() }
             if isBlocked { return leave() }
             if responsePhase == .none {
@@ -787,7 +787,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
                 leave()
             }
         case .complete:
-            // Only output that waits has a deadline here.
+            // Here only pending output has a deadline.
             if isBlocked { leave() }
         case .tunnel: if isBlocked || !isPaused { leave() } else { progressed() }
         case .lingering: close()

@@ -2,28 +2,28 @@
 
 import Glibc
 
-/// Who is told of a response: the exchange that sent the request. On the loop's thread.
+/// Receives the events of a response: the exchange that sent the request. Used on the loop's thread.
 ///
-/// Each of these may end the exchange before it returns, and cancel the stream that tells. So a stream tells last, or looks at
-/// whether it is still open afterwards.
+/// Each of these calls may end the exchange before it returns, and cancel the stream that made the call. So a stream makes the call
+/// last, or checks afterwards whether it is still open.
 protocol ResponseReceiver: AnyObject {
-    /// 1xx, but 101.
+    /// An interim response: 1xx except 101.
     func responseInterim(_ response: inout HttpResponse)
     /// The head of the final response; content follows, then `responseEnded`.
     func responseStarted(_ response: inout HttpResponse)
-    /// Where content that comes next may go without being seen.
+    /// The connection that may take the next content directly, unseen; `nil` if the receiver must see it.
     var responseRelay: SocketConnection? { get }
-    /// The last of the content is about to go there.
+    /// The last of the content is about to be relayed.
     func responseEnding()
-    /// So much content went there.
+    /// This many bytes of content were relayed.
     func responseRelayed(_ count: Int)
     /// Content, valid during the call.
     func responseContent(_ bytes: UnsafeRawBufferPointer)
-    /// The response ended where it should.
+    /// The response is complete.
     func responseEnded(_ trailers: HttpFields?)
-    /// There is no response, or no more of it.
+    /// The response failed, before or after its head.
     func upstreamFailed(_ error: GatewayError)
-    /// Output that was waiting has gone out.
+    /// Pending output has been sent.
     func upstreamDrained()
     /// Bytes of a tunnel.
     func tunnelReceived(_ bytes: UnsafeRawBufferPointer)
@@ -37,7 +37,7 @@ extension ResponseReceiver {
 
 /// A connection to an origin server: one request at a time. RFC 9112.
 ///
-/// It is used again only if the request was sent whole and the response ended exactly at its boundary.
+/// It is reused only if the request was sent completely and the response ended exactly at its boundary.
 final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     private enum Phase {
         case idle
@@ -57,32 +57,32 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     private var chunks = ChunkedDecoder(limits: .response)
     private var response = HttpResponse(.ok)
     private var method = HttpMethod.get
-    /// A part of a head, or what came while reading was paused.
+    /// Part of a head, or bytes that arrived while reading was paused.
     private var carry: [UInt8] = []
     private var hasReceived = false
     private var interimCount = 0
     private var isPaused = false
     private var isProcessing = false
-    /// How the request's content goes out.
+    /// The framing of the request's content.
     private var isChunkedRequest = false
     private var isRequestSent = true
-    /// The client sends no content until the origin server asks for it. RFC 9110 §10.1.1.
+    /// Whether the client waits for the origin server's 100 (Continue) before it sends content. RFC 9110 §10.1.1.
     private var isContinueAwaited = false
     private var responseNanoseconds: Int64 = 0
     private var idleNanoseconds: Int64 = 0
-    /// It has served a request before this one.
+    /// Whether it has served an earlier request.
     private(set) var isReused = false
-    /// It is among the idle connections of its pool. Kept by the pool.
+    /// Whether it is among the idle connections of its pool. Set by the pool.
     var isPooled = false
     private var asksForUpgrade = false
-    /// The key of a WebSocket that only we know; nobody else could check the answer to it. RFC 8441 §5.
+    /// A WebSocket key of our own, so that only we can check the answer to it. RFC 8441 §5.
     private var ownKey: String?
-    /// The connection outlives the response.
+    /// Whether the connection stays open after the response.
     private var isPersistent = true
-    /// Content that may still be thrown away.
+    /// The amount of content that may still be discarded.
     private var discardLeft = 0
 
-    /// The most interim responses before a final one.
+    /// The maximum number of interim responses before a final one.
     static let mostInterim = 100
 
     init(pool: ConnectionPool, socket: SocketEvents, tls: TlsSession?) {
@@ -127,7 +127,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         }
     }
 
-    /// Content goes to it unseen.
+    /// Content was relayed to this connection.
     func contentRelayed() { isContinueAwaited = false }
 
     /// Sends a piece of the request's content.
@@ -150,7 +150,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         if case .ended = phase { finish() }
     }
 
-    /// Becomes a tunnel without an HTTP request: for CONNECT.
+    /// Turns into a tunnel without an HTTP request: for CONNECT.
     func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64) {
         self.receiver = receiver
         phase = .tunnel
@@ -171,21 +171,21 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         send(bytes)
     }
 
-    /// The client sends no more into the tunnel.
+    /// Ends the client's side of the tunnel.
     func endTunnel() {
         endSending()
     }
 
     // MARK: Reading
 
-    /// Stops reading, because the response cannot be passed on now.
+    /// Stops reading, because the response cannot be forwarded now.
     func pause() {
         guard !isPaused else { return }
         isPaused = true
         socket.disableReading()
     }
 
-    /// Reads on.
+    /// Continues reading.
     func resume() {
         guard isPaused, !isClosed else { return }
         isPaused = false
@@ -224,7 +224,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     private func receivedMore(_ bytes: UnsafeRawBufferPointer?) {
         guard case .idle = phase else {
             hasReceived = true
-            // A head that dribbles makes no progress: the time for the response goes on.
+            // A head that trickles in makes no progress: the time limit for the response keeps running.
             if case .head = phase {} else { progressed() }
             if carry.isEmpty, let bytes {
                 process(bytes)
@@ -236,7 +236,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
             }
             return
         }
-        // Bytes that nobody asked for belong to nobody: never to the next request.
+        // Unsolicited bytes must never count as the response to the next request.
         close()
     }
 
@@ -248,7 +248,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
             switch phase {
             case .idle: position = input.count
             case .ended:
-                // Behind the end of the response: the connection cannot be used again.
+                // Bytes after the end of the response: the connection cannot be reused.
                 return stop()
             case .head:
                 guard let length = decodeHead(UnsafeRawBufferPointer(rebasing: input[position...])) else {
@@ -284,7 +284,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         carry.append(contentsOf: input[position...])
     }
 
-    /// The length of the head, `nil` when it is not whole or was refused.
+    /// Returns the length of the head; `nil` if it is incomplete or was refused.
     private func decodeHead(_ input: UnsafeRawBufferPointer) -> Int? {
         do throws(GatewayError) {
             return try decoder.decode(input.bytes, into: &response, method: method, limits: .response)
@@ -328,15 +328,15 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         case .none, .announced, .asGiven: phase = .length(0)
         }
         let isEmpty = response.content.isEmpty
-        // From here on the time without progress counts.
+        // From here on, the time limit is that without progress.
         if !isEmpty { progressed() }
         isPersistent = response.isPersistent
         receiver?.responseStarted(&response)
-        // Also when nobody wants it any more: the connection is free.
+        // Also if the receiver is gone: then the connection is free.
         if isEmpty, !isClosed { ended(nil, hasMore: hasMore) }
     }
 
-    /// Passes on one piece; false when the response was refused.
+    /// Decodes and forwards one piece; false if the response was refused.
     private func decodeChunk(_ input: UnsafeRawBufferPointer, _ position: inout Int) -> Bool {
         do throws(ChunkedFault) {
             switch try chunks.next(input.bytes, from: &position) {
@@ -360,14 +360,14 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         if isRequestSent {
             finish()
         } else {
-            // The request is still under way; what is left of it has no use any more.
+            // The request is still being sent, but its rest is useless now.
             self.receiver = nil
             close()
         }
         receiver?.responseEnded(trailers)
     }
 
-    /// Request and response are whole: the connection goes back, or closes.
+    /// Request and response are complete: the connection returns to the pool, or closes.
     private func finish() {
         receiver = nil
         if isPersistent, !isBlocked, !isClosed, !hasFailedOutput {
@@ -383,7 +383,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         }
     }
 
-    /// Waits for work until then, in nanoseconds of the loop's clock.
+    /// Becomes idle until this time, in nanoseconds of the loop's clock.
     func becomeIdle(until due: Int64) {
         phase = .idle
         timer.set(dueNanoseconds: due)
@@ -427,7 +427,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     }
 
     override func couldNotSend(_ error: Int32) {
-        // The origin server may have answered before it closed: the answer, or the end, is still to be read.
+        // The origin server may have answered before it closed, so its answer, or the end, must still be read.
         isPersistent = false
         if case .tunnel = phase { failed(error) } else { receiver?.upstreamDrained() }
     }
@@ -443,11 +443,11 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         switch phase {
         case .idle, .ended: close()
         case .head:
-            // While it waits for the rest of the request the client's own timer counts.
+            // While the rest of the request is missing, the client's own timer counts.
             if !isRequestSent, !isBlocked, !isContinueAwaited { return progressed() }
             fail(GatewayError(.upstream, .responseTimeout, "\(endpoint.name) did not respond in time"))
         case .length, .chunked, .untilClose, .tunnel:
-            // While the client is slow the client's own timer counts.
+            // While the client is slow, the client's own timer counts.
             if isPaused { return progressed() }
             fail(GatewayError(.upstream, .responseIncomplete, "the response made no progress", isStall: true))
         }
@@ -463,13 +463,13 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
 
     override func outputDrained() { receiver?.upstreamDrained() }
 
-    /// The exchange has no use for the response any more.
+    /// Drops the exchange's response and closes.
     func cancel() {
         receiver = nil
         close()
     }
 
-    /// Throws the rest of the response away: up to 64 KiB are read so that the connection can be used again.
+    /// Discards the rest of the response: up to 64 KiB are read so that the connection can be reused.
     func discard() {
         receiver = nil
         discardLeft = Http1UpstreamConnection.mostDiscarded
@@ -478,7 +478,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         case .untilClose, .tunnel, .head: close()
         default: isRequestSent ? resume() : close()
         }
-        // Nobody else holds it until it has read the rest.
+        // The pool must hold it until it has read the rest.
         if !isClosed, !isIdle { pool.hold(self) }
     }
 
@@ -486,7 +486,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
 
     private static let mostDiscarded = 64 * 1024
 
-    /// Passes content on, or counts what is thrown away.
+    /// Forwards content, or counts discarded content.
     private func pass(_ bytes: UnsafeRawBufferPointer) {
         if let receiver { return receiver.responseContent(bytes) }
         discardLeft -= bytes.count
@@ -501,12 +501,12 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
 }
 
 extension HttpRequest {
-    /// No encoding of the head is longer, but for what the options add.
+    /// An upper bound of the encoded head's length, without the additions of the options.
     var encodedBound: Int { fields.bytes.count + fields.lines.count * 4 + target.bytes.count * 2 + 1024 }
 }
 
 extension HeadEncoder.RequestOptions {
-    /// They add no more to a head, besides what is always written.
+    /// An upper bound of what the options add to a head, besides the fixed fields.
     var encodedBound: Int {
         let texts = basePath.utf8.count + (host?.utf8.count ?? 0) + (upgrade?.utf8.count ?? 0)
         return defaults.isEmpty ? texts : defaults.reduce(texts) { $0 + $1.wire.count }
@@ -514,6 +514,6 @@ extension HeadEncoder.RequestOptions {
 }
 
 extension HttpResponse {
-    /// No encoding of the head is longer.
+    /// An upper bound of the encoded head's length.
     var encodedBound: Int { fields.bytes.count + fields.lines.count * 4 + (reason?.utf8.count ?? 0) + 1024 }
 }

@@ -1,23 +1,24 @@
-/// A connection of HTTP/2, of either side: bytes come and go here, and leave together at the end of the loop's turn. RFC 9113.
+/// A connection of HTTP/2, on either side: it reads and writes bytes, and sends all output together at the end of the loop's turn.
+/// RFC 9113.
 ///
-/// While it has one stream only, there is nothing that could leave together: it sends at the end of the event, when all that it
-/// needs is still in the processor's cache.
+/// With only one stream, waiting for more output is useless: it then sends at the end of the event, while its data is
+/// still in the processor's cache.
 class Http2Connection: SocketConnection, LoopTurnHandler {
     private var isSendFiled = false
 
     override init(transport: LoopTransport, socket: SocketEvents, tls: TlsSession?) {
         super.init(transport: transport, socket: socket, tls: tls)
-        // What came behind the handshake, in one piece with it.
+        // Bytes that arrived together with the handshake.
         if let tls, tls.hasPending { readOn() }
     }
 
-    /// Sends what may go, and looks at what is to be waited for now.
+    /// Sends pending frames, and updates the timers.
     func sendAll() {}
 
-    /// There is no more than one stream.
+    /// Whether there is at most one stream.
     var isLone: Bool { false }
 
-    /// Called by the session whenever there is something to send.
+    /// Called by the session when it has output.
     final func wantsToSend() {
         guard !isSendFiled, !isClosed else { return }
         isSendFiled = true
@@ -34,6 +35,6 @@ class Http2Connection: SocketConnection, LoopTurnHandler {
     /// Called by the session with frames, valid during the call.
     final func write(_ bytes: UnsafeRawBufferPointer) { send(bytes) }
 
-    /// No more frames are wanted now.
+    /// Whether the session must stop writing frames.
     final var isOutputFull: Bool { isBlocked || isClosed || hasFailedOutput }
 }

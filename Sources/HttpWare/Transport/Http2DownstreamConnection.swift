@@ -1,21 +1,20 @@
-/// A client's connection of HTTP/2: many requests at once, each on a stream with an exchange of its own. RFC 9113.
+/// A client's connection of HTTP/2: many requests at once, each on a stream with its own exchange. RFC 9113.
 ///
-/// Bytes come and go here, and time is kept for what belongs to the connection; what belongs to a request is in
-/// `Http2DownstreamStream`.
+/// This class handles bytes and the timers of the connection; `Http2DownstreamStream` handles each request.
 final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Http2SessionHandler {
     let source: any ExchangeSource
     let facts: ConnectionFacts
     let session: Http2Session
     private let isSecure: Bool
-    /// Streams to be used again.
+    /// Streams for reuse.
     private var spare: [Http2DownstreamStream] = []
-    /// The present head has to be whole by then.
+    /// The deadline for the current head; 0 without one.
     private var headDeadline: Int64 = 0
-    /// Without streams the connection closes then.
+    /// The time at which the connection closes if it has no streams.
     private var idleDeadline: Int64
-    /// Since the listener drains: no more streams from then on.
+    /// After this time, a draining connection takes no more streams.
     private var lastStreamsDeadline: Int64 = .max
-    /// All is said; what still comes is thrown away.
+    /// Set when all output was sent: the amount of further input that is discarded.
     private var lingeringLeft: Int?
     private var hasClient = false
 
@@ -23,7 +22,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
     private static let lingerNanoseconds: Int64 = 2_000_000_000
     private static let lingerBytes = 1 << 20
 
-    /// Takes over a socket. The connection that a client talks HTTP/2 on from its first byte.
+    /// Takes over a socket on which the client speaks HTTP/2 from its first byte.
     init(
         transport: LoopTransport, socket: SocketEvents, tls: TlsSession?, peer: SocketAddress?,
         source: any ExchangeSource
@@ -35,13 +34,13 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
         session = Http2Session(.server, rules: .ofRequests(source, isSecure: tls != nil), memory: transport.http2Memory)
         super.init(transport: transport, socket: socket, tls: tls)
         session.begin(self)
-        // Until the client has said anything of its own it is as if it were sending a head.
+        // Until the client sends its own first frame, the time limit of a head applies.
         idleDeadline = loop.now.nanoseconds &+ source.headNanoseconds
         settle()
         if !socket.enableReading() { loop.later { self.close() } }
     }
 
-    /// What was read before it was known to be HTTP/2; with nothing, our settings go out.
+    /// Starts with the bytes that revealed HTTP/2. Even without bytes, our settings are sent.
     func start(_ bytes: UnsafeRawBufferPointer) { received(bytes) }
 
     override var isLone: Bool { session.streams.count <= 1 }
@@ -82,7 +81,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
         settle()
     }
 
-    /// Says what there is to say, and waits a little for the client to close: a reset would take the last frames along.
+    /// Sends the pending frames, and waits a little for the client to close: a reset could destroy the last frames.
     private func giveUp() {
         session.send()
         session.closeStreams()
@@ -93,7 +92,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ Http2DownstreamConnection.lingerNanoseconds)
     }
 
-    /// Sets the timer to what comes first.
+    /// Sets the timer to the earliest deadline.
     private func settle() {
         guard lingeringLeft == nil else { return }
         var due = lastStreamsDeadline == .min ? .max : lastStreamsDeadline
@@ -138,7 +137,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
 
     func streamClosed(_ stream: consuming Http2Stream) {
         if spare.count < Http2DownstreamConnection.mostSpare {
-            // Of the streams that `makeStream` made.
+            // All streams here were made by `makeStream`.
             spare.append(unsafeDowncast(stream, to: Http2DownstreamStream.self))
         }
         if session.streams.isEmpty {
@@ -158,7 +157,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
     // MARK: Endings
 
     override func receivedEnd() {
-        // Of a client that has ended its side nobody waits for an answer: RFC 9113 knows no half-closed connection.
+        // RFC 9113 knows no half-closed connection: a client that ended its side does not wait for an answer.
         close()
     }
 
@@ -172,7 +171,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
 }
 
 extension Http2HeadDecoder.Rules {
-    /// How requests are read that come to this listener.
+    /// The rules for requests to this listener.
     fileprivate static func ofRequests(_ source: any ExchangeSource, isSecure: Bool) -> Self {
         Self(limits: source.limits, isForward: source.isForward, isSecure: isSecure)
     }

@@ -1,27 +1,27 @@
 /// One request of a client's connection of HTTP/2, and its response. RFC 9113 §8.
 final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
-    /// It lets go of its streams when it closes.
+    /// The connection releases its streams when it closes.
     private let connection: Http2DownstreamConnection
-    /// The connection's, like `transport`: here too, because a reference is counted to reach them through another object.
+    /// The connection's loop. A copy, like `transport`, because reaching it through another object counts a reference.
     private let loop: EventLoop
     private let transport: LoopTransport
-    /// The listener's, when the request began.
+    /// The listener's idle timeout when the request began.
     private var idleNanoseconds: Int64 = 0
     private var handler: (any RequestReceiver)?
     private let timer: LoopTimer
     private var hasHead = false
-    /// The request asked for a WebSocket: what is a switch of protocols elsewhere is a success here. RFC 8441 §5.
+    /// Whether the request asked for a WebSocket: the 101 of HTTP/1.1 is a 2xx here. RFC 8441 §5.
     private var isWebSocket = false
     private var isTunnel = false
-    /// What comes is for a tunnel that is not open yet.
+    /// Whether received bytes belong to a tunnel that is not open yet.
     private var awaitsTunnel = false
     private var early: [UInt8] = []
     private var isOutputAwaited = false
     private var contentRate = MinimumRate()
 
-    /// A stream that has so much to send takes no more at present.
+    /// A stream with this much pending output accepts no more at present.
     private static let mostOutput = 64 * 1024
-    /// It takes more when no more than this is left.
+    /// A blocked stream accepts more output when at most this much is left.
     private static let someOutput = 16 * 1024
 
     init(connection: Http2DownstreamConnection) {
@@ -53,7 +53,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         beginExchange(&request).requestFailed(error)
     }
 
-    /// An exchange whose request is this one.
+    /// Begins an exchange for this request.
     private func beginExchange(_ request: inout HttpRequest) -> any RequestReceiver {
         hasHead = false
         isTunnel = false
@@ -74,7 +74,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         progressed()
         if isTunnel { return handler.tunnelReceivedFromClient(bytes) }
         if awaitsTunnel {
-            // No more than a window comes until there is one.
+            // At most one window of bytes arrives until the tunnel is open.
             pauseInput()
             return early.append(contentsOf: bytes)
         }
@@ -121,7 +121,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
             isWebSocket ? status == .switchingProtocols : status.opensTunnel(to: method)
         if opensTunnel { return sendOpening(exchange.response, options) }
         if isWebSocket, status.code / 100 == 2 {
-            // To this client it would say that there is a WebSocket.
+            // A 2xx would tell this client that the WebSocket is open.
             return sendFailedUpgrade(options)
         }
         options.framing = .ofResponse(sending: extent, status: status, to: method, version: .http2)
@@ -133,8 +133,8 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         session.submit(&exchange.response, options, hasContent: hasContent, isLong: isLong, on: self)
     }
 
-    /// Whether the client may need more windows for the rest of its request. After a status 2xx, curl 7.88 reads no windows once it
-    /// has all the content that was announced, and waits for ever. So the length of that content is not announced.
+    /// Whether the client may need more windows for the rest of its request. After a 2xx status, curl 7.88 stops reading windows once it
+    /// has all the announced content, and hangs. So the length of that content is not announced.
     private var mayLeaveMuchUnread: Bool {
         !hasEndedInput && (isInputPaused || contentLeft ?? .max > Int(Http2Session.streamWindow) / 2)
     }
@@ -183,7 +183,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         if outputCount > 0 || !hasEndedInput { progressed() } else { timer.clear() }
         guard isOutputAwaited, outputCount <= Http2DownstreamStream.someOutput else { return }
         isOutputAwaited = false
-        // Not here, in the middle of a frame.
+        // Deferred, because a frame is being processed.
         loop.later { [self] in
             guard isOpen, let handler else { return }
             transport.inEvent { handler.downstreamDrained() }
@@ -229,12 +229,12 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
 
     private func timedOut() {
         if outputCount > 0 {
-            // The client takes nothing: its window is closed, or it does not read.
+            // The client takes no output: its window is closed, or it does not read.
             session.cancel(self)
             return leave()
         }
         guard !hasEndedInput else { return }
-        // Not while it is we who do not take it.
+        // While we have paused the input, silence is our own doing.
         if isInputPaused { return progressed() }
         if hasHead || handler == nil {
             session.cancel(self)

@@ -1,24 +1,24 @@
 import Glibc
 
-/// A connection of HTTP/2 to an origin server: as many requests at once as it lets us send. RFC 9113.
+/// A connection of HTTP/2 to an origin server: as many concurrent requests as the server allows. RFC 9113.
 final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
     private unowned let pool: ConnectionPool
     let session: Http2Session
     let isSecure: Bool
     private var spare: [Http2UpstreamStream] = []
-    /// The origin server has said how it wants to be spoken to.
+    /// Whether the origin server's settings have arrived.
     private(set) var hasSettings = false
-    /// Streams whose requests go out when it has.
+    /// Streams whose requests are sent when the settings arrive.
     private var awaitingSettings: [Http2UpstreamStream] = []
-    /// It takes no more requests, and closes behind the last of those that it has.
+    /// Whether it takes no more requests, and closes after its last one.
     private(set) var isRetired = false
-    /// It has served a request.
+    /// Whether it has served a request.
     private(set) var hasServed = false
-    /// What ended the connection, for those whose exchanges ended with it.
+    /// The reason why the connection ended, for errors of its exchanges.
     private(set) var endReason = "the connection closed"
 
     private static let mostSpare = 128
-    /// So many requests go out before the origin server has said how many it takes.
+    /// The assumed limit of concurrent requests before the origin server's settings arrive.
     private static let assumedMost = 100
 
     init(pool: ConnectionPool, socket: SocketEvents, tls: TlsSession?) {
@@ -33,14 +33,14 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
 
     var endpoint: Endpoint { pool.endpoint }
 
-    /// How many more requests it takes now.
+    /// The number of further requests that it accepts now.
     var room: Int {
         guard !isRetired, !isClosed, !hasFailedOutput, session.mayOpen else { return 0 }
         let most = hasSettings ? session.peersMostStreams : Http2UpstreamConnection.assumedMost
         return most - session.streams.count
     }
 
-    /// A stream that a request can be sent on, at once.
+    /// A stream on which a request can be sent at once.
     func makeStream() -> Http2Stream { takeStream() }
 
     func takeStream() -> Http2UpstreamStream {
@@ -48,18 +48,18 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
         return spare.popLast() ?? Http2UpstreamStream(connection: self)
     }
 
-    /// A stream that was taken and is not wanted, or is over.
+    /// Takes back a stream that is unused or has ended.
     func giveBack(_ stream: Http2UpstreamStream) {
-        // Once it is closed its pool may be gone.
+        // Once the connection is closed, its pool may be gone.
         guard !isClosed else { return }
         if spare.count < Http2UpstreamConnection.mostSpare { spare.append(stream) }
         if session.streams.isEmpty { becameIdle() }
     }
 
-    /// Nobody may have wanted it when it was made.
+    /// Starts the idle timeout if the new connection got no request.
     func settleIdle() { if session.streams.isEmpty { becameIdle() } }
 
-    /// Waits for work as long as the pool lets it.
+    /// Starts the idle timeout of the pool.
     private func becameIdle() {
         guard !isClosed else { return }
         if pool.isRetired { isRetired = true }
@@ -95,7 +95,7 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
 
     var now: Int64 { loop.now.nanoseconds }
 
-    // MARK: What the session tells
+    // MARK: Events of the session
 
     func streamClosed(_ stream: consuming Http2Stream) {
         hasServed = true
@@ -104,7 +104,7 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
         if room > 0 { pool.hasRoom(self) }
     }
 
-    /// Sends the stream's request when the origin server's settings are known.
+    /// Queues the stream's request until the origin server's settings are known.
     func awaitSettings(_ stream: Http2UpstreamStream) { awaitingSettings.append(stream) }
 
     private func sendAwaiting() {
@@ -121,7 +121,7 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
 
     func goAwayReceived() { retire() }
 
-    /// Takes no more requests.
+    /// Stops taking requests.
     func retire() {
         guard !isRetired else { return }
         isRetired = true
@@ -138,7 +138,7 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
     }
 
     override func couldNotSend(_ error: Int32) {
-        // The origin server may have answered before it closed: the answer, or the end, is still to be read.
+        // The origin server may have answered before it closed, so its answer, or the end, must still be read.
         retire()
     }
 
@@ -152,6 +152,6 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
 }
 
 extension Http2HeadDecoder.Rules {
-    /// How responses are read.
+    /// The rules for responses.
     fileprivate static func ofResponses(_ isSecure: Bool) -> Self { Self(limits: .response, isSecure: isSecure) }
 }

@@ -1,8 +1,8 @@
 /// One request to an origin server that speaks HTTP/2, and its response. RFC 9113 §8.
 final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
-    // Not unowned: an exchange may still have to take what came before the connection closed.
+    // Not unowned: an exchange may still have to read bytes that arrived before the connection closed.
     private let connection: Http2UpstreamConnection
-    /// The connection's, like `transport`: here too, because a reference is counted to reach them through another object.
+    /// The connection's loop. A copy, like `transport`, because reaching it through another object counts a reference.
     private let loop: EventLoop
     private let transport: LoopTransport
     private var handler: (any ResponseReceiver)?
@@ -15,18 +15,18 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     private var idleNanoseconds: Int64 = 0
     private var isOutputAwaited = false
     private var isRequestSent = true
-    /// The client sends no content until the origin server asks for it. RFC 9110 §10.1.1.
+    /// Whether the client waits for the origin server's 100 (Continue) before it sends content. RFC 9110 §10.1.1.
     private var isContinueAwaited = false
-    /// A request that waits for the origin server's settings.
+    /// The request that waits for the origin server's settings.
     private var awaiting: (request: HttpRequest, options: HeadEncoder.RequestOptions)?
-    /// The client's, while a WebSocket is asked for.
+    /// The client's WebSocket key, while a WebSocket is requested.
     private var webSocketKey: String?
     private var isTunnel = false
-    /// What came while nobody could take it: at most a window.
+    /// Bytes received while the receiver was paused: at most one window.
     private var held: [UInt8] = []
     private var hasHeldEnd = false
     private var heldTrailers: HttpFields?
-    /// Content that may still be thrown away.
+    /// The amount of content that may still be discarded.
     private var discardLeft = 0
 
     private static let mostOutput = 64 * 1024
@@ -42,7 +42,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         timer.handler = self
     }
 
-    /// No exchange has to do with it any more.
+    /// Whether no exchange uses the stream.
     var isFree: Bool { handler == nil }
 
     var isReused: Bool { connection.hasServed }
@@ -90,8 +90,8 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
                 isUnprocessed: true))
     }
 
-    /// Sends the request that waited for the origin server's settings, if there still is one: a WebSocket is a CONNECT of its
-    /// own kind. RFC 8441 §5.
+    /// Sends the request that waited for the origin server's settings, if it still exists: a WebSocket is an extended
+    /// CONNECT. RFC 8441 §5.
     func settingsKnown() {
         guard var (request, options) = awaiting else { return }
         awaiting = nil
@@ -128,14 +128,14 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         progressed()
         guard isOutputAwaited, outputCount <= Http2UpstreamStream.someOutput else { return }
         isOutputAwaited = false
-        // Not here, in the middle of a frame.
+        // Deferred, because a frame is being processed.
         loop.later { [self] in
             guard isOpen, let handler else { return }
             transport.inEvent { handler.upstreamDrained() }
         }
     }
 
-    /// A tunnel to an origin server has no HTTP, and so no stream: CONNECT takes connections of its own.
+    /// Fails: a tunnel to an origin server carries no HTTP, so it cannot use a stream. CONNECT uses connections of its own.
     func startTunnel(receiver handler: any ResponseReceiver, idleTimeout: Int64) {
         self.handler = handler
         failLater(.upgradeFailed("no tunnel leads through a connection of HTTP/2"))
@@ -173,7 +173,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         if endsStream { endReceived(nil) }
     }
 
-    /// The origin server takes the WebSocket: for the exchange it is what HTTP/1.1 says then. RFC 8441 §5.
+    /// The origin server accepts the WebSocket: the response is converted into that of HTTP/1.1. RFC 8441 §5.
     private func beginTunnel(_ response: inout HttpResponse, _ key: String) {
         isTunnel = true
         contentLeft = nil
@@ -213,7 +213,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         }
         let handler = self.handler.take()
         timer.clear()
-        // What is left of the request has no use any more.
+        // The rest of the request is useless now.
         if isOpen, !endsOutput { session.cancel(self) }
         handler?.responseEnded(trailers)
         if !isOpen { connection.giveBack(self) }
@@ -279,7 +279,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     }
 
     override func closed(_ code: UInt32) {
-        // The response is whole, and waits to be taken.
+        // The response is complete, and waits to be read.
         guard !hasHeldEnd else { return }
         let handler = self.handler.take()
         timer.clear()
@@ -318,7 +318,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
 }
 
 extension HttpRequest {
-    /// It asks for a WebSocket as HTTP/1.1 does. RFC 6455 §4.1.
+    /// Whether it is a WebSocket handshake of HTTP/1.1. RFC 6455 §4.1.
     fileprivate var isWebSocketHandshake: Bool {
         method == .get && content.isEmpty && upgrade?.lowercased() == "websocket" && fields["Sec-WebSocket-Key"] != nil
     }

@@ -1,27 +1,27 @@
-/// Decides which idle connections of a pool are not needed: those beyond `maxIdle` that no request took for a while.
+/// Decides which idle connections of a pool are not needed: those beyond `maxIdle` that no request used for a while.
 ///
-/// Responses that arrive in one batch return more connections than stay idle on the whole, and the next batch takes them
-/// again. If the surplus were closed at once, each batch would make its connections anew. So the pool counts how few
-/// connections were idle at any moment of a window: that many stayed untouched throughout, because the pool is a stack.
+/// Responses that arrive in one batch return more connections than usually stay idle, and the next batch takes them
+/// again. If the surplus were closed at once, each batch would have to make its connections again. So the pool records the
+/// smallest number of idle connections during a window. That many were never used in it, because the pool is a stack.
 struct IdleSurplus {
-    /// What the pool does at the end of a window.
+    /// The pool's action at the end of a window.
     enum Step: Equatable {
-        /// The limit holds: nothing is to be watched until it is exceeded again.
+        /// The limit holds: nothing needs watching until it is exceeded again.
         case rest
-        /// Closes the connections that have been idle longest, and looks again after a while.
+        /// Close the connections that have been idle longest, and check again after `next`.
         case close(Int, next: Duration)
     }
 
-    /// A connection beyond the limit is closed after it was idle for one to two windows.
+    /// A connection beyond the limit is closed after being idle for one to two windows.
     static let window = Duration.seconds(1)
-    /// The most connections that are closed in one turn of the loop.
+    /// The maximum number of connections closed in one turn of the loop.
     static let mostAtOnce = 256
     /// The time between two turns that close connections.
     static let pause = Duration.milliseconds(10)
 
-    /// More connections than the limit are idle, and the next step is due at some time.
+    /// Whether more connections than the limit are idle, so that a next step is scheduled.
     private(set) var isWatched = false
-    /// The fewest connections that were idle at once since the window began.
+    /// The smallest number of idle connections since the window began.
     private var fewest = 0
 
     /// More connections than the limit are idle: a window begins. The first step is due at its end.
@@ -30,11 +30,11 @@ struct IdleSurplus {
         fewest = idle
     }
 
-    /// A connection was taken, or has closed; that many are still idle.
+    /// A connection was taken or has closed; `idle` connections are left.
     @inline(__always)
     mutating func shrank(to idle: Int) { if idle < fewest { fewest = idle } }
 
-    /// The window has ended while that many connections are idle, of which `most` may stay.
+    /// The window has ended with `idle` idle connections, of which `most` may stay.
     mutating func step(idle: Int, most: Int) -> Step {
         guard idle > most else {
             isWatched = false

@@ -1,5 +1,5 @@
-/// What another module keeps for a loop, with the loop's transport. Used on the loop's thread only.
+/// An object that another module keeps for a loop, with the loop's transport. Used on the loop's thread only.
 public protocol LoopGuest: AnyObject {
-    /// The loop ends.
+    /// The loop is about to end.
     func close()
 }

@@ -1,41 +1,41 @@
 import Glibc
 
-/// What the connections of one loop share: its output, its resolver, its pools, the date. Used on the loop's thread only.
+/// The shared parts of one loop's connections: output, resolver, pools, the date. Used on the loop's thread only.
 public final class LoopTransport: UpstreamConnector {
     /// The loop.
     public let loop: EventLoop
     let output: OutputBatch
-    /// Finds addresses for this loop; `nil` if only addresses are connected to.
+    /// The loop's resolver; `nil` if connections are made to addresses only.
     public let resolver: Resolver?
     /// The pools of endpoints, by their key.
     var pools: [Endpoint.Key: ConnectionPool] = [:]
-    /// The endpoints that clients of a forward proxy asked for lately.
+    /// The endpoints that clients of a forward proxy used recently.
     var passing = PassingEndpoints()
-    /// The pool asked for last: most requests ask for the same again.
+    /// The last used pool: most requests need the same one again.
     private var lastEndpoint: Endpoint?
     private var lastPool: ConnectionPool?
-    /// What other modules keep for this loop, by numbers of theirs.
+    /// The objects of other modules for this loop, by a number that each module chooses.
     public var guests: [Int: any LoopGuest] = [:]
     private var sparePipes: [Pipe] = []
     private static let mostSparePipes = 8
-    /// Through which this loop's TLS sessions reach their sockets; `nil` without memory.
+    /// Connects this loop's TLS sessions to their sockets; `nil` if memory is exhausted.
     private(set) lazy var tlsSocket = TlsSocket()
-    /// What the HTTP/2 sessions of this loop take their memory from.
+    /// The memory of this loop's HTTP/2 sessions.
     private(set) lazy var http2Memory = Http2Memory()
-    /// Where pieces become one TLS record.
+    /// The buffer in which pieces are joined into one TLS record.
     private var record: UnsafeMutableRawBufferPointer?
-    /// Connections upstream that were made, and that could not be made.
+    /// The numbers of upstream connections that were made, and that failed.
     public internal(set) var connects = 0
     public internal(set) var failedConnects = 0
-    /// Until when the date holds, in nanoseconds of the loop's clock.
+    /// The time until which the date is valid, in nanoseconds of the loop's clock.
     private var dateEnd: Int64 = .min
-    /// Written anew in place, so that no reference to it has to be counted.
+    /// Overwritten in place, so that no reference to it has to be counted.
     private let dateText: UnsafeMutableRawBufferPointer
 
-    /// That of the loop on whose thread this is asked; `nil` on other threads.
+    /// The transport of the current thread's loop; `nil` on other threads.
     public static var current: LoopTransport? { EventLoop.current?.transport as? LoopTransport }
 
-    /// Without a resolver only addresses are connected to. Call on the loop's thread, or before the loop runs.
+    /// Makes a transport; without a resolver it connects to addresses only. Call this on the loop's thread, or before the loop runs.
     public init(loop: EventLoop, resolver: Resolver?) {
         self.loop = loop
         self.resolver = resolver
@@ -51,15 +51,15 @@ public final class LoopTransport: UpstreamConnector {
         if loop.transport === self { loop.transport = nil }
     }
 
-    /// An empty pipe; `nil` when the system has none to give.
+    /// Returns an empty pipe; `nil` if the system has none.
     func takePipe() -> Pipe? { sparePipes.popLast() ?? Pipe() }
 
-    /// Keeps an empty pipe for the next who needs one.
+    /// Keeps an empty pipe for reuse.
     func spare(_ pipe: Pipe) {
         if pipe.count == 0, sparePipes.count < LoopTransport.mostSparePipes { sparePipes.append(pipe) }
     }
 
-    /// As much of the pieces, from there on, as one TLS record holds. Valid until the next call.
+    /// Joins the pieces, from this place on, up to the size of one TLS record. Valid until the next call.
     func gather(
         _ pieces: UnsafeMutableBufferPointer<iovec>, from first: Int, _ offset: Int
     ) -> UnsafeRawBufferPointer {
@@ -79,7 +79,7 @@ public final class LoopTransport: UpstreamConnector {
         return UnsafeRawBufferPointer(rebasing: record[..<count])
     }
 
-    /// The `Date` field's value for now: made anew once a second. Valid until it is asked for again.
+    /// The current value of the `Date` field, updated once a second. Valid until the next use.
     @inline(__always)
     var date: UnsafeRawBufferPointer {
         if loop.now.nanoseconds >= dateEnd { renewDate() }
@@ -101,7 +101,7 @@ public final class LoopTransport: UpstreamConnector {
 
     private func findPool(for endpoint: Endpoint) -> ConnectionPool {
         let pool = pools[endpoint.key] ?? ConnectionPool(transport: self, endpoint: endpoint)
-        // What is asked for is in use, whoever retired it before.
+        // A requested pool is in use, even if it was retired before.
         if pool.isRetired, endpoint.isPassing || endpoint.isFixed { pool.isRetired = false }
         pools[endpoint.key] = pool
         lastEndpoint = endpoint
@@ -123,12 +123,12 @@ public final class LoopTransport: UpstreamConnector {
             return nil
         }
         let ticket = ConnectionTicket(waiter, isForHttp1: isForHttp1)
-        // Asked for anew: one whose last connection was found dead just now is forgotten.
+        // Looked up again, because the pool may have been removed when its last connection was found dead.
         self.pool(for: endpoint).make(for: ticket, timeout: timeout)
         return ticket.waiter == nil ? nil : ticket
     }
 
-    /// Lets go of a pool that has no connection.
+    /// Removes a pool without connections.
     func forget(_ pool: ConnectionPool) {
         guard pools[pool.endpoint.key] === pool else { return }
         pools[pool.endpoint.key] = nil
@@ -138,8 +138,8 @@ public final class LoopTransport: UpstreamConnector {
         }
     }
 
-    /// Keeps the connections to these endpoints, and to those that clients of a forward proxy chose. All others end: those
-    /// that wait for work at once, the rest when their exchange is over.
+    /// Keeps the connections to these endpoints, and to endpoints that clients of a forward proxy chose. Other idle connections
+    /// close at once, the rest when their exchange ends.
     public func retirePools(except endpoints: [Endpoint]) {
         let kept = Set(endpoints.map(\.key))
         for pool in Array(pools.values) where !pool.endpoint.isPassing {
@@ -147,13 +147,13 @@ public final class LoopTransport: UpstreamConnector {
         }
     }
 
-    /// Lets the connections to an endpoint end that no service has any more.
+    /// Retires the connections to an endpoint that no service uses any more.
     func retirePool(of endpoint: Endpoint) { pools[endpoint.key]?.isRetired = true }
 
-    /// The connection of HTTP/2 that sends at the end of the present event.
+    /// The HTTP/2 connection that sends at the end of the current event.
     private var eventSender: Http2Connection?
 
-    /// Lets the connection send at the end of the present event; false if there is none, or another connection does that.
+    /// Makes the connection send at the end of the current event. Returns false outside an event, or if another connection does that.
     func sendsAtEventEnd(_ connection: Http2Connection) -> Bool {
         guard output.isInEvent, eventSender == nil else { return false }
         eventSender = connection
@@ -161,7 +161,7 @@ public final class LoopTransport: UpstreamConnector {
     }
 
     private func sendEvent() {
-        // What is sent may end exchanges, and so give this connection, or another, more to send.
+        // Sending may end exchanges, and so give this connection, or another, more to send.
         for _ in 0..<4 {
             guard let connection = eventSender.take() else { return }
             connection.turnEnded()
@@ -169,7 +169,7 @@ public final class LoopTransport: UpstreamConnector {
         if let connection = eventSender.take() { loop.whenTurnEnds(connection) }
     }
 
-    /// Runs a piece of work whose output leaves at its end.
+    /// Runs an event, and sends its output at the end.
     @inline(__always)
     func inEvent(_ body: () -> Void) {
         if output.isInEvent { return body() }
@@ -180,18 +180,18 @@ public final class LoopTransport: UpstreamConnector {
         output.isInEvent = false
     }
 
-    /// What a pool has at the moment.
+    /// The current numbers of a pool.
     public struct PoolNumbers: Sendable {
-        /// `host:port` as it was configured.
+        /// `host:port` as configured.
         public let endpoint: String
-        /// Connections that are there or being made, and those among them that wait for work.
+        /// Connections that exist or are being made, and the idle ones among them.
         public let open: Int
         public let idle: Int
         /// Requests that wait for a connection.
         public let waiting: Int
     }
 
-    /// What each pool has at the moment.
+    /// The current numbers of each pool.
     public var poolNumbers: [PoolNumbers] {
         pools.values.map {
             PoolNumbers(
@@ -199,7 +199,7 @@ public final class LoopTransport: UpstreamConnector {
         }
     }
 
-    /// Closes the connections that wait for work, and those of guests: before the loop stops.
+    /// Closes idle connections and the guests: before the loop stops.
     public func closeIdle() {
         for pool in pools.values { pool.closeIdle() }
         let guests = guests.values

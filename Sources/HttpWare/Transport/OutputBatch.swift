@@ -1,10 +1,10 @@
 import Glibc
 
-/// Gathers what one connection sends during one event, so that a head and the content behind it leave in one system call.
+/// Gathers a connection's output during one event, so that a head and its content leave in one system call.
 ///
-/// A loop has one. Small pieces are copied to the loop's write buffer. Large ones in the loop's read buffer are referred to
-/// until the end of the event, or until another connection writes, and so are arrays, which it keeps until then; from other
-/// memory they leave at once.
+/// Each loop has one. Small pieces are copied to the loop's write buffer. Large pieces in the loop's read buffer are only
+/// referenced until the end of the event, or until another connection writes. Arrays are referenced too, and retained until then.
+/// Large pieces in other memory are sent at once.
 final class OutputBatch {
     /// Pieces up to this size are copied.
     static let smallPiece = 2048
@@ -15,9 +15,9 @@ final class OutputBatch {
     private let pieces: UnsafeMutablePointer<iovec>
     private var pieceCount = 0
     private var used = 0
-    /// The last piece is the end of the buffer, and grows with it.
+    /// Whether the last piece is the end of the buffer, and can grow with it.
     private var endsInBuffer = false
-    /// What pieces refer to besides the loop's buffers.
+    /// The arrays that pieces refer to.
     private var kept: [[UInt8]] = []
     private var holder: SocketConnection?
     /// Whether an event is being handled that will flush at its end.
@@ -31,21 +31,21 @@ final class OutputBatch {
 
     deinit { pieces.deallocate() }
 
-    /// Whether there is so much room for the connection, behind what it has gathered.
+    /// Whether the buffer has room for `count` more bytes of the connection.
     @inline(__always)
     func hasRoom(_ count: Int, for connection: SocketConnection) -> Bool {
         claim(connection)
         return buffer.count &- used >= count
     }
 
-    /// Makes room for a head of the connection; the caller writes into it and then says how much with `wrote`.
+    /// Makes room for a head of the connection. The caller writes into it and then reports the length with `wrote`.
     @inline(__always)
     func room(for connection: SocketConnection) -> UnsafeMutableRawBufferPointer {
         claim(connection)
         return UnsafeMutableRawBufferPointer(rebasing: buffer[used...])
     }
 
-    /// The caller wrote so many bytes into the room.
+    /// The caller wrote this many bytes into the room.
     @inline(__always)
     func wrote(_ count: Int) {
         guard count > 0 else { return }
@@ -58,14 +58,14 @@ final class OutputBatch {
         used += count
     }
 
-    /// Sends bytes behind what is gathered.
+    /// Sends bytes after the gathered ones.
     func append(_ bytes: UnsafeRawBufferPointer, for connection: SocketConnection) {
         guard let base = bytes.baseAddress, bytes.count > 0 else { return }
         claim(connection)
         if bytes.count <= OutputBatch.smallPiece {
             if buffer.count - used < bytes.count {
                 flush()
-                // The socket did not take all of that: these bytes go behind what is kept, as all that follow do.
+                // The socket did not take everything: these bytes must follow the connection's pending ones, like all later bytes.
                 if connection.isBlocked { return connection.send(bytes) }
                 claim(connection)
             }
@@ -79,14 +79,14 @@ final class OutputBatch {
         if pieceCount >= OutputBatch.mostPieces - 1 { flush() }
     }
 
-    /// Sends bytes behind what is gathered. Many are kept for what follows them.
+    /// Sends bytes after the gathered ones. A large array is retained, to be sent with the bytes that follow.
     func append(_ bytes: [UInt8], for connection: SocketConnection) {
         guard bytes.count > OutputBatch.smallPiece else {
             return bytes.withUnsafeBytes { append($0, for: connection) }
         }
         claim(connection)
         kept.append(bytes)
-        // The array's memory stays where it is while it is kept, for nobody changes it.
+        // The array's memory stays in place while it is retained, because it is never modified.
         bytes.withUnsafeBytes { memory in
             guard let base = memory.baseAddress else { return }
             addPiece(UnsafeMutableRawPointer(mutating: base), memory.count)
@@ -95,12 +95,12 @@ final class OutputBatch {
         if pieceCount >= OutputBatch.mostPieces - 1 { flush() }
     }
 
-    /// Sends what is gathered now where arrays are kept for it.
+    /// Sends the gathered output now if it retains arrays.
     func flushKept() {
         if !kept.isEmpty { flush() }
     }
 
-    /// Whether the memory stays as it is until the end of the event.
+    /// Whether the memory stays unchanged until the end of the event.
     @inline(__always)
     private func isReadBuffer(_ base: UnsafeRawPointer) -> Bool {
         guard let start = loop.readBuffer.baseAddress else { return false }
@@ -120,7 +120,7 @@ final class OutputBatch {
         if !isInEvent { loop.later { self.flush() } }
     }
 
-    /// Sends what is gathered; what the socket does not take is kept by its connection.
+    /// Sends the gathered output; the connection keeps the bytes that the socket does not take.
     @inline(__always)
     func flush() {
         guard let holder else { return }

@@ -1,22 +1,22 @@
 import Glibc
 
-/// Asks another proxy for a tunnel, on a connection that is made: CONNECT, and its response. RFC 9110 §9.3.6. Used on its loop's
-/// thread only; its owner keeps it alive, and its deadline.
+/// Asks an upstream proxy for a tunnel, on an established connection: CONNECT, and its response. RFC 9110 §9.3.6. Used on its loop's
+/// thread only. Its owner keeps it alive and has the deadline.
 final class ProxyHandshake: SocketEventHandler {
     typealias Completion = (Result<SocketEvents, GatewayError>) -> Void
 
     private let socket: SocketEvents
-    /// TLS with the proxy; `nil` without.
+    /// TLS with the proxy; `nil` without TLS.
     private let tls: TlsSession?
     private let hop: UpstreamProxy.Hop
     private let authority: String
     private var completion: Completion?
     private var output: ArraySlice<UInt8> = []
     private var head = ConnectHead()
-    /// What was read of all heads, interim ones too: a proxy that sends them without end is none.
+    /// The total length of all heads, interim ones included: a proxy that sends them without end is refused.
     private var readCount = 0
 
-    /// Begins; answers once, at once or later.
+    /// Starts; calls `completion` once, immediately or later.
     init(
         _ socket: SocketEvents, _ tls: TlsSession?, _ hop: UpstreamProxy.Hop, to authority: String,
         completion: @escaping Completion
@@ -57,7 +57,7 @@ final class ProxyHandshake: SocketEventHandler {
         return transfer(tls.write(bytes), tls.writeFault)
     }
 
-    /// Looks at what has come, and leaves it there.
+    /// Peeks at received bytes without consuming them.
     private func peek(_ buffer: UnsafeMutableRawBufferPointer) -> Socket.Transfer {
         if let tls { return transfer(tls.peek(into: buffer), tls.fault) }
         let count = recv(socket.descriptor, buffer.baseAddress, buffer.count, Int32(MSG_PEEK))
@@ -65,7 +65,7 @@ final class ProxyHandshake: SocketEventHandler {
         return count == 0 ? .end : errno == EAGAIN ? .wouldBlock : .failed(errno)
     }
 
-    /// Takes bytes that were looked at.
+    /// Consumes bytes that were peeked at.
     private func take(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
         guard let tls else { return recv(socket.descriptor, buffer.baseAddress, buffer.count, 0) }
         guard case .bytes(let count) = tls.read(into: buffer) else { return 0 }
@@ -86,7 +86,7 @@ final class ProxyHandshake: SocketEventHandler {
         }
     }
 
-    /// Takes the head of the response, and not a byte behind it: that is the host's.
+    /// Consumes the head of the response, but no byte after it: those belong to the host.
     func socketReadable() {
         withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 1) { buffer in
             while completion != nil {
@@ -143,7 +143,7 @@ final class ProxyHandshake: SocketEventHandler {
                     .upstream, .destinationUnavailable, "the proxy \(hop.name) \(what)", mayRetry: true)))
     }
 
-    /// Ends it, unless it has answered.
+    /// Closes the socket, unless the handshake has ended.
     func close() {
         guard completion != nil else { return }
         completion = nil

@@ -1,24 +1,24 @@
 import Glibc
 
-/// Reads who is behind the proxy that made a connection, before anything else is read of it. Used on its loop's thread only; its
-/// owner keeps it alive.
+/// Reads the PROXY protocol header of a connection, which names the proxy's client, before any other byte. Used on its loop's
+/// thread only; its owner keeps it alive.
 final class ProxyHeaderReader: SocketEventHandler, LoopTimerHandler {
     enum Outcome {
-        /// What follows is the client's. `nil`: the connection's own addresses count.
+        /// The rest of the connection belongs to this client. `nil` means that the connection's own address counts.
         case client(SocketAddress?)
-        /// The connection is closed; the reason in words, `nil` for one that ended without a byte.
+        /// The connection is closed, for this reason; `nil` if it ended without a byte.
         case refused(String?)
     }
 
     let socket: SocketEvents
-    /// The proxy.
+    /// The proxy's address.
     let peer: SocketAddress?
     private let timer: LoopTimer
     private var decoder = ProxyHeaderDecoder()
     private var hasBegun = false
     private var completion: ((ProxyHeaderReader, Outcome) -> Void)?
 
-    /// Answers once, later, unless it is closed before.
+    /// Calls `completion` once, later, unless it is closed before.
     init(_ socket: SocketEvents, from peer: SocketAddress?, completion: @escaping (ProxyHeaderReader, Outcome) -> Void)
     {
         self.socket = socket
@@ -67,7 +67,7 @@ final class ProxyHeaderReader: SocketEventHandler, LoopTimerHandler {
         completion(self, outcome)
     }
 
-    /// Ends it without an answer.
+    /// Closes without an answer.
     func close() {
         guard completion != nil else { return }
         completion = nil

@@ -1,17 +1,17 @@
-/// Why a name has no addresses for us.
+/// The reason why a name could not be resolved.
 public enum ResolveError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The name does not exist, has no addresses, or cannot be a name.
+    /// The name does not exist, has no addresses, or is invalid.
     case notFound
     /// No answer came in time.
     case timeout
-    /// The name servers refused, cannot be reached, or have failed themselves.
+    /// The name servers refused, are unreachable, or failed.
     case serverFailure(String)
-    /// Too many lookups are under way on this loop.
+    /// Too many lookups are running on this loop.
     case overloaded
-    /// The resolver was closed, or the task that waited was cancelled.
+    /// The resolver was closed, or the waiting task was cancelled.
     case cancelled
 
-    /// What happened, for a log: lower case, no full stop.
+    /// The error for a log: lower case, no full stop.
     public var description: String {
         switch self {
         case .notFound: "name not found"

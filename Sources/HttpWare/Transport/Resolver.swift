@@ -3,47 +3,47 @@
 import CAres
 import Glibc
 
-/// Finds the addresses of names, for one loop: through c-ares, never blocking, remembered by their TTL.
+/// Resolves names for one loop: through c-ares, without blocking, with a cache that respects TTLs.
 ///
-/// The hosts file is asked first, then the name servers, for A and AAAA; the addresses come in the order of RFC 6724 §6.
-/// Lookups of one name that are under way together are one. Used on the loop's thread only.
+/// The hosts file is searched first, then the name servers are asked, for A and AAAA. The addresses are ordered by RFC 6724 §6.
+/// Concurrent lookups of one name are combined. Used on the loop's thread only.
 public final class Resolver {
-    /// What a resolver may be told. The limits are per loop.
+    /// The options of a resolver. The limits are per loop.
     public struct Options: Sendable {
-        /// The name servers to ask, in place of those of the system and its search domains; `nil` for the system's.
+        /// The name servers to ask instead of the system's, without its search domains; `nil` uses the system's.
         public var servers: [SocketAddress]?
-        /// How long a lookup may take as a whole.
+        /// The time limit of a whole lookup.
         public var timeout: Duration = .seconds(5)
-        /// How long one question to one name server may take at first; it is asked three times, each longer than before.
+        /// The time limit of the first query to a name server; each name server is asked three times, each time with a longer limit.
         public var tryTimeout: Duration = .seconds(1)
-        /// How many names are remembered.
+        /// The maximum number of cached names.
         public var cacheCapacity = 1024
-        /// How many lookups may be under way.
+        /// The maximum number of concurrent lookups.
         public var maxLookups = 1024
-        /// How many callers may wait for them, all together.
+        /// The maximum number of callers that wait for lookups in total.
         public var maxWaiters = 16384
 
-        /// The usual options.
+        /// The default options.
         public init() {}
     }
 
-    /// How long an answer is remembered at least and at most, whatever its TTL says.
+    /// The bounds of an answer's lifetime in the cache, in seconds, whatever its TTL is.
     static let ttlRange: ClosedRange<Int64> = 1...300
-    /// How long an answer of the hosts file is remembered, in seconds.
+    /// The lifetime of an answer from the hosts file, in seconds.
     static let hostsFileTTL: Int64 = 5
-    /// How long it is remembered that a name has no addresses, in seconds.
+    /// The lifetime of the answer that a name has no addresses, in seconds.
     static let negativeTTL: Int64 = 1
-    /// How long addresses that have expired are used while the name servers do not answer, or fail. RFC 8767 §5.
+    /// How long expired addresses are used while the name servers do not answer, or fail. RFC 8767 §5.
     static let staleness = Duration.seconds(86400)
-    /// How long they are used until the name servers are asked again, in seconds.
+    /// The time that expired addresses are used before the name servers are asked again, in seconds.
     static let staleTTL: Int64 = 5
-    /// How long who waits for a name is kept waiting while there are such addresses: the client response timer of RFC 8767 §5.
+    /// How long callers wait for a name that has expired addresses: the client response timer of RFC 8767 §5.
     static let stalePatience = Duration.milliseconds(500)
 
-    /// How many addresses of a name are used at most.
+    /// The maximum number of addresses used of a name.
     static let maxAddresses = 64
 
-    /// Receives the addresses, at least one, or why there are none; on the loop's thread.
+    /// Receives the addresses, at least one, or the error; on the loop's thread.
     public typealias Completion = (Result<[SocketAddress], ResolveError>) -> Void
 
     /// The loop that this resolver serves.
@@ -60,12 +60,12 @@ public final class Resolver {
     private var isInside = false
     private let timer: LoopTimer
 
-    /// c-ares' version, such as `1.18.1`.
+    /// The version of c-ares, such as `1.18.1`.
     public static var libraryVersion: String { ares_version(nil).map { String(cString: $0) } ?? "" }
 
     private static let libraryStatus = ares_library_init(ARES_LIB_INIT_ALL)
 
-    /// Makes a resolver; reads the system's configuration (`/etc/resolv.conf`), so make it before the loop is busy.
+    /// Makes a resolver. It reads the system's configuration (`/etc/resolv.conf`), so make it before the loop is busy.
     ///
     /// Throws if c-ares cannot start.
     public init(loop: EventLoop, options: Options = Options()) throws(ResolveError) {
@@ -80,11 +80,11 @@ public final class Resolver {
 
     deinit { close() }
 
-    /// Ends all lookups with `.cancelled` and gives the sockets back. More than once does no harm.
+    /// Ends all lookups with `.cancelled` and releases the sockets. Further calls do nothing.
     public func close() {
         loop.preconditionOwned()
         guard let channel else { return }
-        // c-ares must not be destroyed from within its own callbacks: completions, which may call this, run outside of them.
+        // c-ares must not be destroyed inside its own callbacks. Completions, which may call this, run outside them.
         precondition(!isInside)
         self.channel = nil
         isInside = true
@@ -97,7 +97,7 @@ public final class Resolver {
 
     // MARK: Asking
 
-    /// Finds the addresses of a host, and answers through the closure: at once for an IP address or a remembered name, else later.
+    /// Resolves a host. Calls `completion` at once for an IP address or a cached name, otherwise later.
     ///
     /// The host is a name or an IP address, the latter also in brackets.
     public func resolve(_ host: String, port: UInt16, completion: @escaping Completion) {
@@ -132,9 +132,9 @@ public final class Resolver {
         }
     }
 
-    /// Finds the addresses of a host. To be called on the loop's thread; a cancelled task ends with `.cancelled`.
+    /// Resolves a host. Call this on the loop's thread; a cancelled task gets `.cancelled`.
     ///
-    /// The lookup itself goes on then, for others and for the cache.
+    /// After a cancellation the lookup continues, for other callers and for the cache.
     public func resolve(_ host: String, port: UInt16) async throws(ResolveError) -> [SocketAddress] {
         let wait = LoopWait<Result<[SocketAddress], ResolveError>>()
         resolve(host, port: port) { wait.resume(returning: $0) }
@@ -143,7 +143,7 @@ public final class Resolver {
         return try result.get()
     }
 
-    /// How long the answer for a name is remembered yet; `nil` where there is none.
+    /// The remaining lifetime of the cached answer for a name; `nil` without one.
     func timeLeft(for host: String) -> Duration? {
         Resolver.normalized(host).flatMap { cache.expiry(of: $0) }.map { $0 - loop.now }
     }
@@ -155,7 +155,7 @@ public final class Resolver {
         return IPAddress(host)
     }
 
-    /// The name in lower case; `nil` for what cannot be a name: empty, over 253 bytes, other than letters, digits, `-`, `_` and `.`.
+    /// The name in lower case; `nil` if it is invalid: empty, over 253 bytes, or with other characters than letters, digits, `-`, `_`, `.`.
     static func normalized(_ host: String) -> String? {
         guard (1...254).contains(host.utf8.count), host.utf8.count < 254 || host.utf8.last == UInt8(ascii: ".") else {
             return nil
@@ -179,7 +179,7 @@ public final class Resolver {
 
     // MARK: Answering
 
-    /// Calls c-ares, then sets its timer and delivers what it answered meanwhile: completions never run inside c-ares.
+    /// Calls c-ares, then sets its timer and delivers its answers: completions never run inside c-ares.
     fileprivate func inside(_ call: () -> Void) {
         precondition(!isInside)
         isInside = true
@@ -198,11 +198,11 @@ public final class Resolver {
         guard let channel else { return }
         let left = ares_timeout_microseconds(channel)
         guard left >= 0 else { return timer.clear() }
-        // A millisecond at least: c-ares measures by its own clock and may find that its time has not quite come.
+        // At least a millisecond: c-ares uses its own clock and may find that its time has not quite come.
         timer.set(after: .microseconds(max(1000, left)))
     }
 
-    /// c-ares has ended a lookup: what it found is kept until c-ares has returned.
+    /// c-ares has ended a lookup: the answer is kept until c-ares has returned.
     fileprivate func ended(_ lookup: ResolverLookup, _ answer: ResolverCache.Answer, ttl: Int64) {
         openLookups -= 1
         answered.append((lookup, answer, lookup.isStarting ? Resolver.hostsFileTTL : ttl))
@@ -219,7 +219,7 @@ public final class Resolver {
                     answer, for: lookup.name, until: now + .seconds(seconds), keeping: Resolver.staleness, at: now)
             case .failure(.cancelled): break
             case .failure(let error):
-                // That there is no such name, name servers know; else they know nothing: RFC 8767 §4.
+                // Name servers can tell that a name does not exist. Any other error leaves that open: RFC 8767 §4.
                 if error != .notFound, let stale = stale(lookup.name) {
                     finish(lookup, stale)
                     continue
@@ -230,12 +230,12 @@ public final class Resolver {
         }
     }
 
-    /// A lookup took too long. c-ares ends it later; a late answer is still remembered.
+    /// A lookup took too long. c-ares ends it later; a late answer is still cached.
     fileprivate func timedOut(_ lookup: ResolverLookup) {
         finish(lookup, stale(lookup.name) ?? .failure(.timeout))
     }
 
-    /// What was known of a name before, where it is better than nothing.
+    /// The expired answer for a name, if it may still be used.
     private func stale(_ name: String) -> ResolverCache.Answer? {
         cache.renew(name, until: loop.now + .seconds(Resolver.staleTTL), at: loop.now)
     }
@@ -249,7 +249,7 @@ public final class Resolver {
         for (port, completion) in waiting { completion(Resolver.with(port: port, answer)) }
     }
 
-    /// The error for a status of c-ares.
+    /// The error for a c-ares status.
     fileprivate static func failure(_ status: Int32) -> ResolveError {
         switch status {
         case ARES_ENOTFOUND, ARES_ENODATA, ARES_ENONAME, ARES_EBADNAME: .notFound
@@ -291,7 +291,7 @@ public final class Resolver {
         return channel
     }
 
-    /// c-ares opened a socket, waits for it otherwise, or is about to close it.
+    /// c-ares opened a socket, changed what it waits for, or is about to close it.
     fileprivate func changed(_ descriptor: Int32, reading: Bool, writing: Bool) {
         guard reading || writing else {
             sockets.removeValue(forKey: descriptor)?.release()
@@ -304,19 +304,19 @@ public final class Resolver {
 }
 
 extension Resolver: LoopTimerHandler {
-    /// The time of c-ares has come: it asks again, or gives up.
+    /// A timeout of c-ares has passed: it asks again, or gives up.
     public func timerFired(_ timer: LoopTimer) { process(reading: ARES_SOCKET_BAD, writing: ARES_SOCKET_BAD) }
 }
 
-/// One name that is being looked up, and who waits for it.
+/// A lookup of one name, and its waiting callers.
 private final class ResolverLookup: LoopTimerHandler {
     let name: String
     let timer: LoopTimer
     var waiters: [(port: UInt16, completion: Resolver.Completion)] = []
-    /// Whether c-ares has not returned from the start: what it answers by then is from the hosts file, or a failure.
+    /// Whether c-ares has not returned from starting the lookup: answers until then come from the hosts file, or are failures.
     var isStarting = false
-    // Not used after the resolver: c-ares ends every lookup before it is destroyed, the resolver destroys it in its deinit at the
-    // latest, and all timers are cancelled by then. Unsafe, because a checked reference traps within that deinit.
+    // Not used after the resolver is gone: c-ares ends every lookup before it is destroyed, which happens in the resolver's deinit at the
+    // latest. All timers are cancelled by then. Unsafe, because a checked reference traps within that deinit.
     unowned(unsafe) let resolver: Resolver
 
     init(name: String, resolver: Resolver) {
@@ -329,11 +329,11 @@ private final class ResolverLookup: LoopTimerHandler {
     func timerFired(_ timer: LoopTimer) { resolver.timedOut(self) }
 }
 
-/// A socket of c-ares in the loop. c-ares opens and closes it; here it is only watched.
+/// A c-ares socket in the loop. c-ares opens and closes it; here it is only watched.
 private final class ResolverSocket: SocketEventHandler {
     private let events: SocketEvents
     private let descriptor: Int32
-    // Released by the resolver at the latest when that closes.
+    // The resolver releases this object when it closes, at the latest.
     private unowned let resolver: Resolver
 
     init(_ resolver: Resolver, _ descriptor: Int32) {
@@ -367,7 +367,7 @@ private func socketChanged(
     _ argument: UnsafeMutableRawPointer?, _ descriptor: Int32, _ reading: Int32, _ writing: Int32
 ) {
     guard let argument else { return }
-    // The channel is destroyed before the resolver goes; at its end, in deinit, no reference may be taken: hence guaranteed.
+    // The channel is destroyed before the resolver. During the resolver's deinit no reference may be taken, so it is not retained.
     Unmanaged<Resolver>.fromOpaque(argument)._withUnsafeGuaranteedRef {
         $0.changed(descriptor, reading: reading != 0, writing: writing != 0)
     }

@@ -1,16 +1,16 @@
-/// Answers that a resolver remembers until they expire, and addresses for longer, in case nothing better is to be had: a bounded
-/// table that knows neither clock nor network.
+/// A bounded table of a resolver's answers, valid until they expire. Expired addresses are kept longer, as a last resort. It uses
+/// neither clock nor network.
 struct ResolverCache {
-    /// Addresses in the order to be tried, or why there are none.
+    /// Addresses in the order to try them, or the error.
     typealias Answer = Result<[IPAddress], ResolveError>
 
-    /// How many names are remembered at most.
+    /// The maximum number of names.
     let capacity: Int
 
     private struct Entry {
         let answer: Answer
         var expires: LoopInstant
-        /// Until then it is better than nothing.
+        /// Until this time the expired answer may serve as a last resort.
         let isKeptUntil: LoopInstant
     }
 
@@ -22,10 +22,10 @@ struct ResolverCache {
         self.capacity = capacity
     }
 
-    /// How many names are remembered, expired ones included.
+    /// The number of names, expired ones included.
     var count: Int { entries.count }
 
-    /// What is remembered of a name and has not expired.
+    /// The answer for a name, if it has not expired.
     mutating func answer(for name: String, at now: LoopInstant) -> Answer? {
         guard let entry = entries[name] else { return nil }
         if entry.expires > now { return entry.answer }
@@ -33,22 +33,23 @@ struct ResolverCache {
         return nil
     }
 
-    /// When what is remembered of a name expires; `nil` where nothing is.
+    /// The time at which the answer for a name expires; `nil` without one.
     func expiry(of name: String) -> LoopInstant? { entries[name]?.expires }
 
-    /// Whether there are addresses of a name that have expired and are better than nothing.
+    /// Whether a name has expired addresses that may serve as a last resort.
     func hasStale(_ name: String, at now: LoopInstant) -> Bool {
         entries[name].map { $0.expires <= now && $0.isKeptUntil > now } ?? false
     }
 
-    /// What is remembered of a name although it may have expired; it is good again until that time.
+    /// The answer for a name, even if it has expired; it then counts as valid until `expires`.
     mutating func renew(_ name: String, until expires: LoopInstant, at now: LoopInstant) -> Answer? {
         guard let entry = entries[name], max(entry.expires, entry.isKeptUntil) > now else { return nil }
         entries[name]?.expires = max(entry.expires, expires)
         return entry.answer
     }
 
-    /// Remembers an answer, and keeps it for so long after it has expired. A full cache gives up what has expired, else the name that expires first.
+    /// Stores an answer, and keeps it for `kept` after it has expired. A full cache removes expired answers, or else the one that
+    /// expires first.
     mutating func store(
         _ answer: Answer, for name: String, until expires: LoopInstant, keeping kept: Duration = .zero,
         at now: LoopInstant

@@ -1,10 +1,10 @@
 import Glibc
 
-// Bytes under TLS. What OpenSSL has read of a socket, the socket does not tell of again: so all of it is taken at once, and
-// what cannot be taken now is remembered.
+// Bytes under TLS. Once OpenSSL has read bytes, the socket no longer reports them. So everything is read at once, and a
+// pending rest is recorded in `hasUnread`.
 
 extension SocketConnection {
-    /// Reads all that is there, of as many records as the loop's buffer holds.
+    /// Reads all available bytes, up to the size of the loop's buffer.
     func readSecurely(_ tls: TlsSession) {
         hasUnread = false
         var count = 0
@@ -25,13 +25,13 @@ extension SocketConnection {
         case .bytes: if !tls.hasPending { return }
         case .end, .failed: break
         }
-        // The rest, or the end: not while reading is paused, nor in one event with so much before it.
+        // The rest, or the end, comes later: not while reading is paused, nor in one event with this many bytes.
         if count > 0 || !socket.isReading { return readOn() }
         if case .bytes = outcome { return }
         socketEnded(tls)
     }
 
-    /// Reads on when the loop is free, and reading is not paused.
+    /// Continues reading when the loop is free, unless reading is paused.
     func readOn() {
         hasUnread = true
         loop.later { [self] in
@@ -44,11 +44,11 @@ extension SocketConnection {
         if case .broken(let code) = fault.kind { failed(code) } else { failed(EPROTO) }
     }
 
-    /// The peer closed without saying so: what came last may not be all. RFC 8446 §6.1.
+    /// Whether the peer closed without a close_notify alert: the last bytes may be incomplete. RFC 8446 §6.1.
     var isTruncated: Bool { tls?.fault?.kind == .truncated }
 
-    /// Writes pieces as records, small ones together. What is left over is written again, the same bytes first: a record that
-    /// was begun has to go out as it is.
+    /// Writes pieces as records, combining small ones. Unsent bytes must be written again in the same order, because a
+    /// started record cannot change.
     func writeSecurely(_ tls: TlsSession, _ pieces: UnsafeMutableBufferPointer<iovec>) -> Socket.Transfer {
         var total = 0
         var index = 0
@@ -67,7 +67,7 @@ extension SocketConnection {
                     offset -= pieces[index].iov_len
                     index += 1
                 }
-            // It never waits for reading: there is no renegotiation.
+            // Writing never waits for reading: there is no renegotiation.
             case .wantsRead, .wantsWrite: return total > 0 ? .bytes(total) : .wouldBlock
             case .end, .failed:
                 if case .broken(let code) = tls.writeFault?.kind { return .failed(code) }
@@ -77,7 +77,7 @@ extension SocketConnection {
         return .bytes(total)
     }
 
-    /// Nothing came, and the connection stands; messages of TLS itself do not count.
+    /// Whether nothing was received and the connection is open; messages of TLS itself do not count.
     var isQuiet: Bool {
         guard let tls else { return Socket.isQuiet(socket.descriptor) }
         return withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { tls.read(into: $0) == .wantsRead }

@@ -1,44 +1,44 @@
 import Glibc
 
 // One file: reading, writing, TLS and tunnels share one socket, one queue of unsent bytes and one timer.
-/// A connection's socket, its output and its timer: what server and client connections have in common.
+/// A connection's socket, its output and its timer: the common part of server and client connections.
 ///
-/// It holds no buffer while nothing is half done: reads go to the loop's buffer, and only what a socket does not take, or
-/// a message's unread rest, is kept. Used on its loop's thread only.
+/// It owns no buffer unless something is incomplete. Reads go to the loop's buffer; only bytes that a socket does not take, or
+/// the unread rest of a message, are kept. Used on its loop's thread only.
 class SocketConnection: SocketEventHandler, LoopTimerHandler {
     let transport: LoopTransport
-    /// The transport's, like `output`: here too, because a reference is counted to reach them through another object.
+    /// The transport's loop. A copy, like `output`, because reaching it through another object counts a reference.
     final let loop: EventLoop
     private let output: OutputBatch
     let socket: SocketEvents
     let timer: LoopTimer
-    /// TLS over the socket; `nil` is none.
+    /// TLS over the socket; `nil` without TLS.
     let tls: TlsSession?
-    /// The bytes of a tunnel came in large pieces lately: the next go through a pipe.
+    /// Whether a tunnel's bytes came in large pieces recently: the next ones go through a pipe.
     private(set) final var isBulk = false
-    /// The last piece that went through the pipe was small: the end of a message, or the last large one for now.
+    /// Whether the last piece through the pipe was small: the end of a message, or of a series of large ones.
     private final var wasSmall = false
-    /// Under TLS: more is here than the socket tells of.
+    /// Under TLS: whether more bytes are pending than the socket reports.
     var hasUnread = false
-    /// Under TLS: reading goes on when the socket is writable.
+    /// Under TLS: whether reading continues when the socket is writable.
     var readWaitsForWriting = false
-    /// What could not be sent yet, and how much of it was sent since.
+    /// The bytes that could not be sent yet, and how many of them were sent since.
     private var pending: [UInt8] = []
     private var pendingStart = 0
-    /// What goes out before `pending`, and was never here: it came from another connection's socket, or is in pages of its own.
+    /// Output before `pending` that was never in this process's buffers: from another connection's socket, or in separate pages.
     private var unseen: (any UnseenBytes)?
     private(set) var isClosed = false
-    /// Close when everything is sent.
+    /// Whether to close when everything is sent.
     private var closesWhenSent = false
-    /// Say that output has drained when others have had their turn.
+    /// Whether to call `outputDrained` after other connections had a turn.
     private var isTakingTurns = false
-    /// Say that nothing more comes when everything is sent.
+    /// Whether to end the sending side when everything is sent.
     private var endsWhenSent = false
-    /// Since when output waits for the socket; `.max` once the peer has taken it fast.
+    /// The time since which output has waited for the socket; `.max` once the peer took it fast.
     private var waitsSince = Int64.min
-    /// Who takes half of `Socket.mostUnsent` in so many nanoseconds is no peer that hardly reads.
+    /// A peer that takes half of `Socket.mostUnsent` in this time, in nanoseconds, counts as fast.
     private static let fast: Int64 = 50_000_000
-    /// The peer took not all that was sent.
+    /// Whether the peer failed to take all output.
     private(set) var hasFailedOutput = false
 
     init(transport: LoopTransport, socket: SocketEvents, tls: TlsSession?) {
@@ -54,33 +54,33 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     /// Whether output waits for the socket.
     final var isBlocked: Bool { !pending.isEmpty || unseen != nil }
-    /// How many bytes wait for the socket.
+    /// The number of bytes that wait for the socket.
     final var pendingCount: Int { pending.count - pendingStart + (unseen?.count ?? 0) }
 
-    // MARK: For those who inherit
+    // MARK: For subclasses
 
-    /// Bytes came; they are in the loop's read buffer and valid during the call.
+    /// Bytes were received; they are in the loop's read buffer and valid during the call.
     func received(_ bytes: UnsafeRawBufferPointer) {}
     /// The peer will send no more.
     func receivedEnd() {}
     /// The connection broke.
     func failed(_ error: Int32) {}
-    /// All output was taken by the socket.
+    /// The socket has taken all output.
     func outputDrained() {}
     /// The timer fired.
     func timedOut() {}
-    /// Where the bytes that come next go unseen, and how many of them; `nil` when they are wanted here.
+    /// The destination of the next bytes if they may go unseen, and their maximum number; `nil` if they are needed here.
     func relay() -> Relay? { nil }
-    /// So many bytes are about to go there.
+    /// This many bytes are about to be relayed.
     func relaying(_ count: Int) {}
-    /// So many bytes went there.
+    /// This many bytes were relayed.
     func relayed(_ count: Int) {}
-    /// A connect ended, or nothing special: called when the socket is writable before output is looked at.
+    /// The socket is writable. Called before output is sent, for instance when a connect has ended.
     func becameWritable() -> Bool { true }
 
     // MARK: Events
 
-    /// Reads on; what TLS has read already does not make the socket readable.
+    /// Continues reading; bytes that TLS has already read do not make the socket readable.
     @inline(__always)
     final func startReading() {
         socket.enableReading()
@@ -101,7 +101,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         }
     }
 
-    /// Moves what is there to the other connection; false when it has to be read here.
+    /// Moves the available bytes to the other connection; false if they have to be read here.
     private func pass(_ relay: Relay) -> Bool {
         output.flush()
         guard !isClosed, let pipe = relay.target.takePipe() else { return false }
@@ -120,24 +120,24 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         return true
     }
 
-    /// A piece of a tunnel came. A small one costs less when it is read and written; a large one when it goes through a pipe.
-    /// After two small ones the pipe is left: one alone is where a large message ends.
+    /// Records the size of a tunnel's piece. Small pieces cost less when read and written, large ones when moved through a pipe.
+    /// After two small pieces the pipe is not used any more: a single one is usually the end of a large message.
     final func noteTunnelPiece(_ count: Int) {
         let isSmall = count < Relay.leastTunnelPiece
         isBulk = !isSmall || isBulk && !wasSmall
         wasSmall = isSmall
     }
 
-    /// An empty pipe whose bytes can go out at once; `nil` when others have to go before, or there is none to be had.
+    /// An empty pipe whose bytes can be sent at once; `nil` if other output waits, or no pipe is available.
     private func takePipe() -> Pipe? {
         sendsUnseen ? transport.takePipe() : nil
     }
 
-    /// Sends pages from where they are; false when that is not possible now, and they have to be sent as other bytes are. Calls
+    /// Sends pages directly from their memory; false if that is impossible now, and they have to be sent like other bytes. Calls
     /// `sending` just before.
     final func send(_ memory: PageMemory, _ range: Range<Int>, sending: () -> Void) -> Bool {
         guard tls == nil else { return false }
-        // The head by itself: with pages in its segment the whole costs a third more (Architecture).
+        // The head is sent separately: with pages in its segment, the response costs a third more (Architecture).
         output.flush()
         guard let pipe = takePipe() else { return false }
         sending()
@@ -145,17 +145,17 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         return true
     }
 
-    /// Whether bytes can go out here that nobody saw: not through TLS, and not behind others that wait.
+    /// Whether unseen bytes can be sent here: not through TLS, and not after pending output.
     final var sendsUnseen: Bool { tls == nil && !isClosed && !isBlocked && !hasFailedOutput }
 
-    /// Sends a part of a file from where it is; false when that is not possible now, and it has to be sent as other bytes are. Calls
+    /// Sends a part of a file directly; false if that is impossible now, and it has to be sent like other bytes. Calls
     /// `sending` just before.
     final func send(_ file: OpenedFile, _ range: Range<Int>, sending: () -> Void) -> Bool {
         output.flush()
         guard sendsUnseen else { return false }
         sending()
         send(FileOnItsWay(file, range))
-        // Also where the socket took nothing of it: from now on there is something to wait for.
+        // Also if the socket took no bytes: from now on there is output to wait for.
         if isBlocked { progressed() }
         return true
     }
@@ -166,7 +166,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         if !hasFailedOutput, !socket.isWriting { awaitWriting() }
     }
 
-    /// Whether all went out; the pipe is given back then.
+    /// Sends the unseen bytes. Returns whether all were sent; the pipe is then given back.
     private func drainUnseen() -> Bool {
         guard let unseen else { return true }
         while unseen.count > 0 {
@@ -221,7 +221,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         socket.enableWriting()
     }
 
-    /// The socket takes more. A peer that is fast has its whole send buffer from now on: to fill it takes fewer turns.
+    /// The socket takes more. A fast peer gets its whole send buffer from now on, because filling it takes fewer turns.
     private func noteTaken() {
         let now = loop.now.nanoseconds
         if now &- waitsSince < SocketConnection.fast {
@@ -232,7 +232,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         }
     }
 
-    /// Lets TCP find out that a silent peer is gone.
+    /// Enables TCP keep-alive, which detects a silent dead peer.
     func keepAlive() { Socket.keepAlive(socket.descriptor) }
 
     private func sentAll() {
@@ -247,7 +247,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         outputDrained()
     }
 
-    /// Lets other connections have their turn: `outputDrained` comes when the socket takes more, which it may do already.
+    /// Gives other connections a turn: `outputDrained` is called when the socket takes more, which may be already the case.
     final func takeTurns() {
         isTakingTurns = true
         if !isBlocked { socket.enableWriting() }
@@ -255,24 +255,24 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     final func timerFired(_ timer: LoopTimer) { transport.inEvent { if !isClosed { timedOut() } } }
 
-    /// Output made progress: a deadline for it moves.
+    /// Output made progress: its deadline moves.
     func progressed() {}
 
     // MARK: Output
 
-    /// Sends bytes behind all others. They are valid until the end of the event.
+    /// Sends bytes after all others. They are valid until the end of the event.
     final func send(_ bytes: UnsafeRawBufferPointer) {
         guard !isClosed, !hasFailedOutput else { return }
         if !isBlocked { output.append(bytes, for: self) } else { keep(bytes) }
     }
 
-    /// Sends bytes behind all others, as they are.
+    /// Sends an array's bytes after all others, without copying large ones.
     final func send(_ bytes: [UInt8]) {
         guard !isClosed, !hasFailedOutput else { return }
         if !isBlocked { output.append(bytes, for: self) } else { bytes.withUnsafeBytes { keep($0) } }
     }
 
-    /// Sends what `body` writes: no more than so many bytes. Inlined, so that nothing is copied for the closure to hold.
+    /// Sends the bytes that `body` writes, at most `atMost`. Inlined, so that the closure captures no copies.
     @inline(__always)
     final func sendHead(_ atMost: Int, _ body: (inout HeadEncoder) -> Void) {
         guard !isClosed, !hasFailedOutput else { return }
@@ -286,8 +286,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         }
     }
 
-    /// Memory for a head that cannot go to the loop's buffer: other output waits, or it is too long for that. To be given
-    /// back by `keepHead`.
+    /// Memory for a head that cannot go to the loop's buffer, because other output is pending or it is too long. `keepHead` takes
+    /// it back.
     @inline(__always)
     private func ownRoom(_ atMost: Int) -> UnsafeMutableRawBufferPointer? {
         !isBlocked && output.hasRoom(atMost, for: self) ? nil : makeRoom(atMost)
@@ -303,7 +303,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
 
     private func keepHead(_ encoder: HeadEncoder, in own: UnsafeMutableRawBufferPointer?) {
         defer { own?.deallocate() }
-        // Too long: the bound was none, and nothing half goes out.
+        // Too long: the bound was wrong, and a partial head must not be sent.
         guard let own, !encoder.isOverflown else { return outputFailed(EMSGSIZE) }
         keep(UnsafeRawBufferPointer(rebasing: own[..<encoder.count]))
     }
@@ -317,7 +317,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         if !socket.isWriting { awaitWriting() }
     }
 
-    /// Sends gathered pieces: called by the batch.
+    /// Sends gathered pieces. Called by the batch.
     final func write(_ pieces: UnsafeMutableBufferPointer<iovec>) {
         guard !isClosed, !hasFailedOutput else { return }
         var sent = 0
@@ -361,12 +361,12 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         couldNotSend(error)
     }
 
-    /// The peer takes no more output. Its input may still be worth reading.
+    /// The peer takes no more output. Its input may still be useful.
     func couldNotSend(_ error: Int32) { failed(error) }
 
     // MARK: Closing
 
-    /// Says that nothing more will be sent, behind all that was.
+    /// Ends the sending side after all output.
     final func endSending() {
         guard !isClosed else { return }
         output.flush()
@@ -387,7 +387,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         closesWhenSent = true
     }
 
-    /// Closes now; output that waits is lost.
+    /// Closes now; pending output is lost.
     final func close() {
         guard !isClosed else { return }
         output.flush()
@@ -401,7 +401,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         closed()
     }
 
-    /// Gives the socket, on which nothing was sent yet, to another connection. This one ends without a word.
+    /// Hands the socket over to another connection, before anything was sent on it. This connection ends silently.
     final func handOver() -> SocketEvents {
         output.flush()
         isClosed = true
@@ -409,7 +409,7 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         return socket
     }
 
-    /// Closes with a reset, so that the peer cannot take what it has for a whole message.
+    /// Closes with a reset, so that the peer cannot take the received part for a whole message.
     final func reset() {
         guard !isClosed else { return }
         isClosed = true
@@ -426,14 +426,14 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     func closed() {}
 }
 
-/// Where bytes go that nobody here has to see.
+/// The destination of bytes that need not be seen here.
 struct Relay {
     let target: SocketConnection
-    /// So many of them.
+    /// The maximum number of bytes.
     let most: Int
 
-    /// Less than this is read and written as usual: a pipe would save nothing.
+    /// Fewer bytes are read and written as usual: a pipe would save nothing.
     static let least = 64 * 1024
-    /// The same for a piece of a tunnel, whose length nobody knows before it is there: as the last one was.
+    /// The same limit for a piece of a tunnel. Its length is unknown in advance, so the last piece's length is used.
     static let leastTunnelPiece = 16 * 1024
 }

@@ -1,13 +1,13 @@
-/// A client's connection that begins with SOCKS5: until the client has said where it wants to go. RFC 1928.
+/// A client's connection that begins with SOCKS5, until the client has named its destination. RFC 1928.
 ///
-/// Then the same socket is a connection whose request is a CONNECT, so that routes, wares and logs know nothing else.
+/// Then the socket becomes a connection whose request is a CONNECT, so that routes, wares and logs see an ordinary one.
 final class SocksConnection: SocketConnection, DownstreamConnection {
     private let source: any ExchangeSource
     let facts: ConnectionFacts
     private var decoder: SocksDecoder
     private var bytes: [UInt8] = []
 
-    /// The longest message is a password's, 513 bytes.
+    /// The maximum length of a message; the longest is a password's, 513 bytes.
     private static let most = 1024
     private static let lingerNanoseconds: Int64 = 2_000_000_000
     private var isRefused = false
@@ -53,7 +53,7 @@ final class SocksConnection: SocketConnection, DownstreamConnection {
         }
     }
 
-    /// The client is told, and given a moment to read it.
+    /// The client has its refusal: the sending side ends, and the client gets time to read it.
     private func refuse() {
         isRefused = true
         bytes = []
@@ -62,7 +62,7 @@ final class SocksConnection: SocketConnection, DownstreamConnection {
     }
 
     private func connect(to authority: Authority, _ rest: ArraySlice<UInt8>) {
-        // Nothing else can be wrong with it: it is an authority with a port.
+        // The request cannot be invalid: it is an authority with a port.
         guard var request = try? HttpRequest(.connect, authority.description), !isBlocked else { return close() }
         request.proxyAuthorization = decoder.proxyAuthorization
         let connection = Http1DownstreamConnection(

@@ -1,25 +1,25 @@
 import Glibc
 
-/// Who began a handshake, and gets the connection.
+/// Starts a handshake, and receives its connection.
 protocol TlsHandshakeOwner: AnyObject {
-    /// It is done: the socket, which is being read, and the session are the owner's.
+    /// The handshake is done: the socket, which is being read, and the session belong to the owner.
     func handshakeDone(_ handshake: TlsHandshake)
-    /// It failed, or took too long; the socket may stay open for a while, so that the peer learns why.
+    /// The handshake failed, or took too long. The socket may stay open for a while, so that the peer can read the alert.
     func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault)
-    /// The socket is closed: to be let go.
+    /// The socket is closed: the owner must release the handshake.
     func handshakeClosed(_ handshake: TlsHandshake)
 }
 
-/// A TLS handshake on a socket, of either side, with a deadline. Used on its loop's thread only; its owner keeps it alive.
+/// A TLS handshake on a socket, on either side, with a deadline. Used on its loop's thread only; its owner keeps it alive.
 final class TlsHandshake: SocketEventHandler, LoopTimerHandler {
     let socket: SocketEvents
     let session: TlsSession
-    /// The other end of a client's connection.
+    /// The address of a client's connection.
     let peer: SocketAddress?
     private let timer: LoopTimer
     private weak var owner: (any TlsHandshakeOwner)?
     private let isServer: Bool
-    /// It failed; what the peer still sends is thrown away until it has read the alert and closes.
+    /// Whether the handshake failed: further input is discarded until the peer has read the alert and closes.
     private var isLingering = false
     private var isHandedOver = false
     private var discarded = 0
@@ -41,7 +41,7 @@ final class TlsHandshake: SocketEventHandler, LoopTimerHandler {
         timer.handler = self
     }
 
-    /// Begins: a client at once, a server when the client does, or has.
+    /// Starts: a client sends at once, a server waits for the client's bytes unless they are there.
     func start(dueNanoseconds due: Int64, hasReceived: Bool = false) {
         timer.set(dueNanoseconds: due)
         if !isServer || hasReceived { return goOn() }
@@ -78,7 +78,7 @@ final class TlsHandshake: SocketEventHandler, LoopTimerHandler {
         if fault.kind == .plainHttp {
             _ = PlainHttpAnswer.bytes.withUnsafeBytes { Socket.write(socket.descriptor, $0) }
         }
-        // A close with bytes unread would be a reset, and take the alert along.
+        // A close with unread bytes would send a reset, which could destroy the alert.
         isLingering = true
         Socket.shutdownWriting(socket.descriptor)
         timer.set(dueNanoseconds: socket.loop.now.nanoseconds &+ TlsHandshake.lingerNanoseconds)
@@ -102,7 +102,7 @@ final class TlsHandshake: SocketEventHandler, LoopTimerHandler {
         close()
     }
 
-    /// Ends it, unless it was handed over.
+    /// Closes the socket, unless it was handed over.
     func close() {
         guard !isHandedOver, socket.descriptor >= 0 else { return }
         timer.cancel()

@@ -1,8 +1,8 @@
 import Glibc
 
 extension UpstreamProxy {
-    /// A proxy by its URL, such as `http://user:password@proxy.corp:3128`, for all hosts but those that `except` names as `NO_PROXY`
-    /// does. Throws an `OptionMistake` if one of them is not valid.
+    /// Makes a proxy from its URL, such as `http://user:password@proxy.corp:3128`, for all hosts except those in `except`, written as in
+    /// `NO_PROXY`. Throws an `OptionMistake` if one of them is invalid.
     public init(url text: String, except: [String] = []) throws(OptionMistake) {
         let hop = try UpstreamProxy.hop(of: ProxyUrl(optionText: text))
         self.init()
@@ -16,20 +16,20 @@ extension UpstreamProxy {
         }
     }
 
-    /// The proxies that `http_proxy`, `https_proxy` and `no_proxy` of the process name; `nil` if they name none. Throws an
-    /// `OptionMistake` if a URL is not valid.
+    /// The proxies in the environment variables `http_proxy`, `https_proxy` and `no_proxy`; `nil` if they name none. Throws an
+    /// `OptionMistake` if a URL is invalid.
     public static func ofEnvironment() throws(OptionMistake) -> UpstreamProxy? {
         var proxy = UpstreamProxy()
         proxy.plain = try environmentHop("http_proxy")
         proxy.secure = try environmentHop("https_proxy")
         for text in variable("no_proxy")?.split(whereSeparator: { $0 == "," || $0 == " " }) ?? [] {
-            // Other programs pass by what they do not understand, too.
+            // Other programs skip invalid members, too.
             if let exception = Exception(environment: String(text)) { proxy.except.append(exception) }
         }
         return proxy.plain == nil && proxy.secure == nil ? nil : proxy
     }
 
-    /// A variable in lower case, or else in upper case. `HTTP_PROXY` is not looked at where a web server could have set it.
+    /// A variable in lower case, or else in upper case. `HTTP_PROXY` is ignored if a web server could have set it.
     package static func variable(_ name: String) -> String? {
         let isSafe = name != "http_proxy" || getenv("REQUEST_METHOD") == nil
         let found = getenv(name) ?? (isSafe ? getenv(name.uppercased()) : nil)
@@ -41,7 +41,7 @@ extension UpstreamProxy {
         return try hop(of: ProxyUrl(optionText: text.contains("://") ? text : "http://\(text)"))
     }
 
-    /// The proxy of a URL. With `https` its certificate is verified by the context, or else by what the system trusts. Throws if there
+    /// The proxy of a URL. With `https`, the context verifies its certificate, or else the system's trust. Throws if there
     /// is no context for it.
     package static func hop(of url: ProxyUrl, _ context: TlsContext? = nil) throws(OptionMistake) -> Hop {
         let tls = url.isSecure ? context ?? SystemTrust.shared.client : nil
@@ -52,7 +52,7 @@ extension UpstreamProxy {
 
 /// The URL of a proxy, which may contain a password.
 package struct ProxyUrl: OptionValue {
-    /// The proxy is reached by TLS.
+    /// Whether the proxy is reached over TLS.
     package let isSecure: Bool
     let host: String
     let port: UInt16
@@ -87,7 +87,7 @@ package struct ProxyUrl: OptionValue {
         port = authority.port ?? (isSecure ? 443 : 80)
     }
 
-    /// Percent-decoded; `nil` where that is not possible. RFC 3986 §2.1.
+    /// The text percent-decoded; `nil` if that is impossible. RFC 3986 §2.1.
     private static func decoded(_ text: Substring) -> String? {
         var bytes: [UInt8] = []
         var rest = text.utf8[...]

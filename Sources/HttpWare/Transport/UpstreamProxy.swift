@@ -1,17 +1,17 @@
-/// Another proxy, by which a forward proxy reaches origin servers, such as that of a company.
+/// An upstream proxy through which a forward proxy reaches origin servers, such as a company's proxy.
 public struct UpstreamProxy: Sendable, Equatable {
-    /// One proxy, and the credentials for it.
+    /// One upstream proxy, and the credentials for it.
     public struct Hop: Sendable, Hashable {
         /// A name, or an address without brackets.
         public let host: String
         public let port: UInt16
         /// The value of `Proxy-Authorization`; `nil` without credentials. RFC 7617.
         let authorization: String?
-        /// How TLS is spoken with it; `nil` without TLS.
+        /// The TLS settings; `nil` without TLS.
         let tls: TlsPeer?
 
-        /// A proxy, with a user and a password if it wants them. With a context it is reached by TLS, and its certificate has to be
-        /// for the host.
+        /// Makes a proxy, with a user and a password if it needs them. With a context it is reached over TLS, and its certificate
+        /// must match the host.
         public init(
             host: String, port: UInt16, user: String? = nil, password: String = "", tls context: TlsContext? = nil
         ) {
@@ -21,13 +21,13 @@ public struct UpstreamProxy: Sendable, Equatable {
             authorization = user.map { "Basic " + Base64.encode(Array("\($0):\(password)".utf8)) }
         }
 
-        /// The same as a field, for requests that are not in a tunnel.
+        /// The credentials as a field, for requests outside a tunnel.
         var credentials: FieldLine? { authorization.flatMap { try? FieldLine(.proxyAuthorization, $0) } }
 
         /// `host:port`, for errors.
         var name: String { host.utf8.contains(0x3a) ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-        /// Compares what a connection to the proxy depends on.
+        /// Compares the properties that a connection to the proxy depends on.
         public static func == (one: Hop, other: Hop) -> Bool {
             one.port == other.port && one.tls?.context === other.tls?.context && one.host == other.host
                 && one.authorization == other.authorization
@@ -45,18 +45,18 @@ public struct UpstreamProxy: Sendable, Equatable {
         enum Kind: Equatable {
             case all
             case host(HostPattern)
-            /// A name, and all below it, as `NO_PROXY` means it.
+            /// A name, and all names below it, as in `NO_PROXY`.
             case domain(String)
             case network(IPNetwork)
         }
 
         let kind: Kind
 
-        /// As in a configuration: a pattern.
+        /// An exception as written in a configuration: a pattern.
         public init(_ pattern: HostPattern) { kind = .host(pattern) }
 
-        /// As in `NO_PROXY`: `*`, `example.com` or `.example.com` for the name and all below it, an address, a network; each with a
-        /// port or without. `nil` for anything else.
+        /// An exception as in `NO_PROXY`: `*`, `example.com` or `.example.com` for the name and all below it, an address, a network; each
+        /// with or without a port. `nil` for anything else.
         public init?(environment text: String) {
             if text == "*" {
                 kind = .all
@@ -86,16 +86,16 @@ public struct UpstreamProxy: Sendable, Equatable {
         }
     }
 
-    /// For requests without TLS; `nil`: none.
+    /// The proxy for requests without TLS; `nil` without one.
     public var plain: Hop?
-    /// For those with TLS, and for tunnels.
+    /// The proxy for requests with TLS, and for tunnels; `nil` without one.
     public var secure: Hop?
-    /// The hosts that are reached without it.
+    /// The hosts that are reached without the proxy.
     public var except: [Exception] = []
 
     public init() {}
 
-    /// The proxy by which a host is reached: its name in lower case, or an address; `nil`: none.
+    /// The proxy for a host: its name in lower case, or an address; `nil` without one.
     func hop(to host: String, port: UInt16, isSecure: Bool) -> Hop? {
         guard let hop = isSecure ? secure : plain, !except.contains(where: { $0.matches(host, port) }) else {
             return nil

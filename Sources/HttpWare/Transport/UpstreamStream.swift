@@ -1,44 +1,44 @@
-/// One request's way to an origin server and its response's way back: a connection, a stream of one, or a scripted one in
+/// The stream of one request to an origin server and of its response: a connection, a stream of one, or a scripted one in
 /// memory. Used on its loop's thread.
 ///
-/// Calls that send, read on or end may come back before they return: inside them the receiver is told of content, of a fault, or
-/// that the client has gone. `pause` and `contentRelayed` never come back.
+/// Calls that send, read or end may call the receiver before they return: with content, with a fault, or with the news that
+/// the client has left. `pause` and `contentRelayed` never do.
 protocol UpstreamStream: AnyObject {
-    /// It has served a request before this one.
+    /// Whether the connection has served an earlier request.
     var isReused: Bool { get }
-    /// What fails here is not tried again by the exchange: whoever is behind it has done that.
+    /// Whether the exchange must not retry failures of this stream, because the client behind it has done so.
     var isFinal: Bool { get }
-    /// Output waits for the origin server.
+    /// Whether output waits for the origin server.
     var isBlocked: Bool { get }
-    /// The connection that takes content as it is, if there is one.
+    /// The connection that takes unchanged content directly; `nil` without one.
     var relayTarget: SocketConnection? { get }
-    /// TLS on the connection, if it has any.
+    /// TLS on the connection; `nil` without TLS.
     var tls: TlsSession? { get }
-    /// Sends the head of the exchange's request; its content follows unless it has none. Timeouts are nanoseconds.
+    /// Sends the head of the exchange's request; its content follows unless it has none. Timeouts are in nanoseconds.
     func send(
         requestOf exchange: Exchange, _ options: HeadEncoder.RequestOptions, receiver: any ResponseReceiver,
         responseTimeout: Int64, idleTimeout: Int64)
-    /// Content goes to `relayTarget` without being seen here.
+    /// Content was relayed to `relayTarget`.
     func contentRelayed()
     /// Sends a piece of the request's content.
     func sendContent(_ bytes: UnsafeRawBufferPointer)
     /// Ends the request's content.
     func sendEnd(_ trailers: HttpFields?)
-    /// Becomes a tunnel without an HTTP request: for CONNECT.
+    /// Turns into a tunnel without an HTTP request: for CONNECT.
     func startTunnel(receiver: any ResponseReceiver, idleTimeout: Int64)
-    /// Ends the tunnel after so long without bytes; a peer that is gone is found by TCP.
+    /// Ends the tunnel after this time without bytes. TCP keep-alive detects a dead peer.
     func setTunnelIdle(_ nanoseconds: Int64)
     /// Sends bytes into the tunnel.
     func sendTunnel(_ bytes: UnsafeRawBufferPointer)
-    /// The client sends no more into the tunnel.
+    /// Ends the client's side of the tunnel.
     func endTunnel()
-    /// Stops reading, because the response cannot be passed on now.
+    /// Stops reading, because the response cannot be forwarded now.
     func pause()
-    /// Reads on.
+    /// Continues reading.
     func resume()
-    /// The exchange has no use for the response any more.
+    /// Drops the response: the exchange does not need it.
     func cancel()
-    /// The response is thrown away; the connection may be used again if little is left of it.
+    /// Discards the response; the connection may be reused if its rest is short.
     func discard()
 }
 
@@ -49,8 +49,8 @@ extension UpstreamStream {
     func contentRelayed() {}
 }
 
-/// A stream without an origin server that would take content or bytes of a tunnel: what is sent there goes nowhere. A stream
-/// whose response comes by itself says how it is paused and ended.
+/// A stream without an origin server: it ignores content and tunnel bytes. The implementation provides
+/// the response, and how it is paused and ended.
 protocol ReceivingStream: UpstreamStream {}
 
 extension ReceivingStream {
@@ -66,21 +66,21 @@ extension ReceivingStream {
     func discard() {}
 }
 
-/// What a connection is wanted for.
+/// The purpose of a connection.
 enum ConnectionNeed: Sendable {
-    /// A request that may be sent again: a connection that turns out to be closed costs only time.
+    /// For a request that may be sent again: a connection that turns out to be closed costs only time.
     case usual
-    /// A request that must not be sent twice: a connection that waited is looked at before.
+    /// For a request that must not be sent twice: an idle connection is checked before use.
     case sure
-    /// A tunnel, or a second try: a connection made for it.
+    /// For a tunnel, or a second try: a new connection.
     case new
-    /// A request that asks for another protocol: HTTP/1.1, where there is a choice; else as `sure`.
+    /// For a request that asks for another protocol: HTTP/1.1, if the version can be chosen; otherwise like `sure`.
     case upgrade
 }
 
-/// Where streams come from: the pools of a loop, or a script. Used on its loop's thread.
+/// Provides streams: from the pools of a loop, or a script. Used on its loop's thread.
 protocol UpstreamConnector: AnyObject {
-    /// Finds a stream to the endpoint: tells the waiter at once, or later, unless the ticket answered is given up.
+    /// Finds a stream to the endpoint. Calls the waiter at once, or later unless the returned ticket is abandoned.
     func connect(
         to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket?

@@ -1,6 +1,6 @@
-/// Bytes as text in base64, RFC 4648.
+/// Base64 encoding and decoding of bytes. RFC 4648.
 ///
-/// Decoding is strict: no white space, no other alphabet, and one spelling for each sequence of bytes. RFC 4648 §3.2–§3.5.
+/// Decoding is strict: no white space, no other alphabet, and only one valid text for each sequence of bytes. RFC 4648 §3.2–§3.5.
 public enum Base64 {
     /// Encodes bytes, with padding. RFC 4648 §4.
     public static func encode(_ bytes: [UInt8]) -> String {
@@ -30,14 +30,14 @@ public enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Decodes base64url without padding, as tokens have it (RFC 7515 §2); `nil` for anything else, bits that do not count and
-    /// are set included.
+    /// Decodes base64url without padding, as in tokens (RFC 7515 §2); `nil` for anything else, also if unused bits
+    /// are set.
     @inlinable
     public static func decodeUrl(_ text: some Collection<UInt8>) -> [UInt8]? {
         decode(text, urlAlphabet)
     }
 
-    /// Decodes base64 with padding, as Basic credentials have it (RFC 7617 §2); padding may be left out.
+    /// Decodes base64 with padding, as in Basic credentials (RFC 7617 §2); padding may be left out.
     @inlinable
     public static func decode(_ text: some BidirectionalCollection<UInt8>) -> [UInt8]? {
         var padding = 0
@@ -55,12 +55,12 @@ public enum Base64 {
         return Array(text).withUnsafeBufferPointer { decode($0, alphabet) }
     }
 
-    /// A token is decoded for each request that shows a new one: by a table, and into memory of the right size.
+    /// Decodes with a table into memory of the right size, because this runs for each request with a new token.
     @usableFromInline
     static func decode(_ text: UnsafeBufferPointer<UInt8>, _ alphabet: [UInt8]) -> [UInt8]? {
         let count = text.count
         guard count % 4 != 1 else { return nil }
-        // All values, and the bits that count for nothing, put together: none may be set above the six of a character.
+        // The values and the unused bits are combined: no bit above the six of a character may be set.
         var strange: UInt8 = 0
         var left: UInt32 = 0
         let result = [UInt8](unsafeUninitializedCapacity: count * 3 / 4) { bytes, made in
@@ -84,7 +84,7 @@ public enum Base64 {
         return strange & 0xc0 == 0 && left == 0 ? result : nil
     }
 
-    /// What each byte stands for; 255 for those that stand for nothing.
+    /// The value of each byte; 255 for bytes outside the alphabet.
     private static func table(sixtyTwo: UInt8, sixtyThree: UInt8) -> [UInt8] {
         (UInt8.min...UInt8.max).map { byte in
             switch byte {

@@ -1,9 +1,9 @@
-/// A number of bytes in a second, spelt as a byte count with `/s`: `200KiB/s`.
+/// A number of bytes per second, written as a byte count with `/s`: `200KiB/s`.
 public struct ByteRate: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// Of one second.
+    /// The bytes per second.
     public var bytes: ByteCount
 
-    /// So many bytes in a second.
+    /// Makes a rate from the bytes per second.
     public init(_ bytes: ByteCount) { self.bytes = bytes }
 
     public static func < (left: ByteRate, right: ByteRate) -> Bool { left.bytes < right.bytes }

@@ -3,7 +3,7 @@ extension Duration: OptionValue {
     public static var optionForm: OptionForm { .quantity(units, to: longest) }
     public var optionText: String { UnitText.spelling(milliseconds, units: Self.units) }
 
-    /// `250ms`, `5s`, `2m`, `1h`: one number, one unit, at most 100 years.
+    /// Reads `250ms`, `5s`, `2m`, `1h`: one number, one unit, at most 100 years.
     public init(optionText: String) throws(OptionMistake) {
         guard let count = UnitText.product(optionText, units: Self.units), count <= Self.longest else {
             throw OptionMistake("write a number and a unit, such as 250ms, 5s, 2m or 1h")
@@ -11,7 +11,7 @@ extension Duration: OptionValue {
         self = .milliseconds(count)
     }
 
-    /// Whole milliseconds, rounded down; the largest `Int` where they are more.
+    /// Whole milliseconds, rounded towards zero; clamped to the range of `Int`.
     public var milliseconds: Int {
         let (seconds, attoseconds) = components
         let (product, overflows) = Int(seconds).multipliedReportingOverflow(by: 1000)

@@ -1,6 +1,6 @@
-/// The value of a field that never changes: no control characters, nothing to strip at its ends. RFC 9110 §5.5.
+/// The constant value of a field: no control characters, and no white space at its ends. RFC 9110 §5.5.
 public struct FieldText: Sendable, Hashable {
-    /// As written.
+    /// The value as written.
     public let text: String
 }
 

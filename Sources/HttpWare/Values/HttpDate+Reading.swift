@@ -1,14 +1,14 @@
 extension HttpDate {
-    /// The time that the text names: an IMF-fixdate, or one of the two obsolete forms, in GMT. `nil` for anything else.
+    /// Reads a time: an IMF-fixdate, or one of the two obsolete forms, in GMT. `nil` for anything else.
     ///
-    /// Names are compared without regard to case, as RFC 9111 §4.2 asks of caches. A year of two digits that seems to be
-    /// more than 50 years after `now` is the past one that ends in them. RFC 9110 §5.6.7.
+    /// Names are compared case-insensitively, as RFC 9111 §4.2 requires of caches. A two-digit year that appears to be
+    /// more than 50 years after `now` is the most recent past year with these digits. RFC 9110 §5.6.7.
     public static func time(_ text: String, now: WallTime) -> WallTime? {
         var text = text
         return text.withUTF8 { usual(UnsafeRawBufferPointer($0)) } ?? time(anyForm: text, now: now)
     }
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT` as nearly all servers write it, read where it stands; `nil` for anything else.
+    /// Reads `Sun, 06 Nov 1994 08:49:37 GMT` as almost all servers write it, in place; `nil` for anything else.
     static func usual(_ text: UnsafeRawBufferPointer) -> WallTime? {
         guard text.count == 29 else { return nil }
         func word(_ start: Int) -> UInt32 { text.loadUnaligned(fromByteOffset: start, as: UInt32.self) }
@@ -24,7 +24,7 @@ extension HttpDate {
         return time(century * 100 + year, month + 1, day, hour * 3600 + minute * 60 + second)
     }
 
-    /// Four letters as they stand in memory.
+    /// Four letters as a number in memory order.
     private static func word(_ letters: StaticString) -> UInt32 {
         UnsafeRawPointer(letters.utf8Start).loadUnaligned(as: UInt32.self)
     }
@@ -59,7 +59,7 @@ extension HttpDate {
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
     ]
 
-    /// `06 Nov 1994 08:49:37 GMT`
+    /// Reads `06 Nov 1994 08:49:37 GMT`.
     private static func fixdate(_ text: inout ArraySlice<UInt8>) -> WallTime? {
         guard let day = number(2, &text), take(" ", &text), let month = month(&text), take(" ", &text),
             let year = number(4, &text), take(" ", &text), let second = timeOfDay(&text), takeZone(&text)
@@ -67,7 +67,7 @@ extension HttpDate {
         return time(year, month, day, second)
     }
 
-    /// `06-Nov-94 08:49:37 GMT`
+    /// Reads `06-Nov-94 08:49:37 GMT`.
     private static func rfc850(_ text: inout ArraySlice<UInt8>, now: WallTime) -> WallTime? {
         guard let day = number(2, &text), take("-", &text), let month = month(&text), take("-", &text),
             let short = number(2, &text), take(" ", &text), let second = timeOfDay(&text), takeZone(&text)
@@ -78,7 +78,7 @@ extension HttpDate {
         return time(year, month, day, second)
     }
 
-    /// `Nov  6 08:49:37 1994`
+    /// Reads `Nov  6 08:49:37 1994`.
     private static func asctime(_ text: inout ArraySlice<UInt8>) -> WallTime? {
         guard let month = month(&text), take(" ", &text) else { return nil }
         let day = take(" ", &text) ? number(1, &text) : number(2, &text)
@@ -88,7 +88,7 @@ extension HttpDate {
         return time(year, month, day, second)
     }
 
-    /// `08:49:37`, as seconds of the day; 60 is a leap second.
+    /// Reads `08:49:37` as seconds of the day; 60 is a leap second.
     private static func timeOfDay(_ text: inout ArraySlice<UInt8>) -> Int? {
         guard let hour = number(2, &text), hour < 24, take(":", &text), let minute = number(2, &text), minute < 60,
             take(":", &text), let second = number(2, &text), second <= 60
@@ -128,18 +128,18 @@ extension HttpDate {
 
     private static func time(_ year: Int, _ month: Int, _ day: Int, _ second: Int) -> WallTime? {
         let days = days(year, month, day)
-        // A day that the month does not have comes back as another date.
+        // A day that the month does not have would become another date.
         let back = civil(days)
         guard back.year == year, back.month == month, back.day == day else { return nil }
         return WallTime(seconds: days * 86400 + Int64(second))
     }
 
-    /// When the day begins, in seconds since 1970; `nil` for a day that its month does not have.
+    /// The start of the day, in seconds since 1970; `nil` for a day that its month does not have.
     package static func seconds(year: Int, month: Int, day: Int) -> Int64? {
         (1...12).contains(month) ? time(year, month, day, 0)?.seconds : nil
     }
 
-    /// How many days after 1970-01-01 the date is, in the Gregorian calendar: what `civil` undoes.
+    /// The number of days from 1970-01-01 to the date, in the Gregorian calendar: the reverse of `civil`.
     static func days(_ year: Int, _ month: Int, _ day: Int) -> Int64 {
         let shiftedYear = month <= 2 ? year - 1 : year
         let era = (shiftedYear >= 0 ? shiftedYear : shiftedYear - 399) / 400

@@ -1,13 +1,13 @@
-/// A point in time as `Date` and the like write it. RFC 9110 §5.6.7.
+/// A point in time in the format of `Date` and similar fields. RFC 9110 §5.6.7.
 public enum HttpDate {
-    /// IMF-fixdate, 29 bytes: `Sun, 06 Nov 1994 08:49:37 GMT`. Years are clamped to 0 … 9999.
+    /// The time as IMF-fixdate, 29 bytes: `Sun, 06 Nov 1994 08:49:37 GMT`. Years are clamped to 0 … 9999.
     public static func text(_ time: WallTime) -> String { String(decoding: bytes(time), as: UTF8.self) }
 
     private static let months = [
         " Jan ", " Feb ", " Mar ", " Apr ", " May ", " Jun ", " Jul ", " Aug ", " Sep ", " Oct ", " Nov ", " Dec ",
     ]
 
-    /// How many bytes the text has.
+    /// The length of the text in bytes.
     static let count = 29
 
     static func bytes(_ time: WallTime) -> [UInt8] {
@@ -31,7 +31,7 @@ public enum HttpDate {
         return text
     }
 
-    /// The date that is so many days after 1970-01-01, in the Gregorian calendar.
+    /// The date that many days after 1970-01-01, in the Gregorian calendar.
     public static func civil(_ days: Int64) -> (year: Int, month: Int, day: Int) {
         // Counted in eras of 400 years from 0000-03-01, so that the leap day ends a year.
         let shifted = days + 719_468
@@ -55,7 +55,7 @@ public enum HttpDate {
 }
 
 extension WallTime {
-    /// `2026-11-21T05:20:11.123456Z`, in UTC. RFC 3339.
+    /// The time as `2026-11-21T05:20:11.123456Z`, in UTC. RFC 3339.
     public var rfc3339: String {
         func padded(_ number: Int, _ digits: Int) -> String {
             let text = String(number)

@@ -1,31 +1,31 @@
-/// A value that becomes JSON (RFC 8259): all JSON that is made passes here, but for the lines of access logs, which are built as bytes.
+/// A value for JSON output (RFC 8259). All JSON is made here, except the lines of access logs, which are built as bytes.
 public indirect enum Json: Sendable {
     case null
     case bool(Bool)
     case number(Int)
-    /// Not below zero, with three decimals; null where it is no number.
+    /// A non-negative number with three decimals; null if it is not finite.
     case decimal(Double)
-    /// A number as it is written: `-1`, `0.5`, `1e9` (RFC 8259 §6).
+    /// A number in JSON notation: `-1`, `0.5`, `1e9` (RFC 8259 §6).
     case digits(String)
-    /// A value that is JSON already.
+    /// A text that is already JSON.
     case raw(String)
     case text(String)
     case list([Json])
-    /// In this order.
+    /// The members, in this order.
     case object([(String, Json)])
 
     /// A text, or null.
     public static func optional(_ text: String?) -> Json { text.map { .text($0) } ?? .null }
 
-    /// An object without the members that have no value.
+    /// An object without the members whose value is `nil`.
     public static func object(given members: [(String, Json?)]) -> Json {
         .object(members.compactMap { key, value in value.map { (key, $0) } })
     }
 
-    /// On one line.
+    /// The JSON on one line.
     public var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// The same in UTF-8.
+    /// The JSON in UTF-8.
     public var bytes: [UInt8] {
         var output: [UInt8] = []
         write(to: &output)
@@ -68,7 +68,7 @@ public indirect enum Json: Sendable {
 }
 
 extension Json {
-    /// The same over several lines, for people; a list or an object that fits stays on one.
+    /// The JSON over several lines, for people; a list or an object that fits stays on one line.
     public var prettyText: String { prettyText(indent: "", used: 0) }
 
     private func prettyText(indent: String, used: Int) -> String {
@@ -100,15 +100,15 @@ extension Json: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Express
 }
 
 extension String {
-    /// This text as a JSON string (RFC 8259 §7), quotes included. Control characters are escaped, also those that JSON allows but
-    /// terminals obey: DEL and U+0080 … U+009F.
+    /// This text as a JSON string (RFC 8259 §7), with quotes. Control characters are escaped, including some that JSON allows
+    /// but terminals interpret: DEL and U+0080 … U+009F.
     var jsonString: String {
         var output: [UInt8] = []
         writeJson(to: &output)
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// The same, appended in UTF-8.
+    /// Appends the JSON string in UTF-8.
     fileprivate func writeJson(to output: inout [UInt8]) {
         var text = self
         text.withUTF8 { bytes in
@@ -117,7 +117,7 @@ extension String {
             var at = 0
             while at < bytes.count {
                 let byte = bytes[at]
-                // U+0080 … U+009F are two bytes, of which the first is this.
+                // U+0080 … U+009F are two bytes; this is the first.
                 let isLong = byte == 0xc2 && at + 1 < bytes.count && bytes[at + 1] < 0xa0
                 guard byte < 0x20 || byte == 0x22 || byte == 0x5c || byte == 0x7f || isLong else {
                     at += 1

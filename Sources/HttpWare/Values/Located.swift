@@ -1,11 +1,11 @@
-/// A value and the place where it was written.
+/// A value and its place.
 public struct Located<Value: Sendable>: Sendable {
-    /// What was read.
+    /// The value.
     public var value: Value
-    /// Where it is written.
+    /// The place where it was written.
     public var location: SourceLocation
 
-    /// Makes one of both.
+    /// Makes a value with its place.
     public init(_ value: Value, at location: SourceLocation) {
         self.value = value
         self.location = location

@@ -1,4 +1,4 @@
-/// `; did you mean "max"?`, or nothing where no name is near.
+/// `; did you mean "max"?`, or an empty text if no name is similar.
 public func didYouMean(_ name: String, among names: some Sequence<String>) -> String {
     guard let near = nearest(to: name, among: names) else { return "" }
     return "; did you mean \"\(near)\"?"
@@ -9,7 +9,7 @@ public func didYouMean(_ names: [String]) -> String {
     names.isEmpty ? "" : "; did you mean \(names.map { "\"\($0)\"" }.joinedByOr)?"
 }
 
-/// The name with the fewest edits, if these are few for its length. Case counts for nothing.
+/// The name with the fewest edits, if these are few for its length; `nil` otherwise. Case is ignored.
 func nearest(to name: String, among names: some Sequence<String>) -> String? {
     let wanted = Array(name.lowercased().utf8.prefix(64))
     let limit = max(1, min(3, wanted.count / 3))
@@ -21,7 +21,7 @@ func nearest(to name: String, among names: some Sequence<String>) -> String? {
     return best?.name
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that make one of the other.
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn one into the other.
 private func editDistance(_ left: [UInt8], _ right: [UInt8]) -> Int {
     var beforePrevious: [Int] = []
     var previous = Array(0...right.count)
@@ -41,7 +41,7 @@ private func editDistance(_ left: [UInt8], _ right: [UInt8]) -> Int {
 }
 
 extension [String] {
-    /// `text, json or template`
+    /// The texts as a list: `text, json or template`.
     var joinedByOr: String {
         guard let last, count > 1 else { return first ?? "" }
         return dropLast().joined(separator: ", ") + " or " + last

@@ -1,8 +1,8 @@
-/// What one value of a type looks like, for schemas: a necessary condition, and where possible a sufficient one.
+/// The form of a type's values, for schemas: a necessary condition, and where possible a sufficient one.
 ///
-/// A type that says nothing takes any text.
+/// By default, a type accepts any text.
 public indirect enum OptionForm: Sendable, Hashable {
-    /// Any text; a number or a boolean is a text too.
+    /// Any text; a number or a boolean counts as text.
     case text
     /// `true` or `false`.
     case boolean
@@ -10,20 +10,20 @@ public indirect enum OptionForm: Sendable, Hashable {
     case whole(ClosedRange<Int>)
     /// A number from 0 to 1.
     case share
-    /// One of these.
+    /// One of these words.
     case words([String])
-    /// The whole text matches the expression (ECMA-262, which is what JSON Schema has).
+    /// The whole text matches the expression (ECMA-262, as in JSON Schema).
     case pattern(String)
-    /// A whole number with one of the units behind it; the product lies within bounds.
+    /// A whole number followed by one of the units; the product is within the bounds.
     case quantity([Unit], ClosedRange<Int>)
     /// Any of these.
     case either([OptionForm])
 
-    /// A unit and what it multiplies by.
+    /// A unit and its factor.
     public struct Unit: Sendable, Hashable {
-        /// As it is spelt.
+        /// The name as written.
         public let name: String
-        /// At least 1.
+        /// The factor; at least 1.
         public let factor: Int
     }
 
@@ -32,7 +32,7 @@ public indirect enum OptionForm: Sendable, Hashable {
         .quantity(units.map { Unit(name: $0.name, factor: $0.factor) }, 0...largest)
     }
 
-    /// The part that lies between two values, as their type spells them.
+    /// The part of the form between two values, in the notation of their type.
     func within(_ lower: String, _ upper: String) -> OptionForm {
         switch self {
         case .whole:
@@ -49,20 +49,20 @@ public indirect enum OptionForm: Sendable, Hashable {
     }
 }
 
-/// How an option is written: one value, a list, a map, or options of its own.
+/// The structure of an option: one value, a list, a map, or nested options.
 public indirect enum OptionShape: Sendable, Hashable {
     case value(OptionForm)
-    /// One value stands for a list of one.
+    /// A list; one value counts as a list with one member.
     case list(OptionForm)
     case map(OptionForm, OptionShape)
     /// A list of names, or a map of names to values.
     case names(OptionForm, OptionForm)
-    /// A map of options, which are described behind this one.
+    /// A map of options, whose descriptions follow.
     case options
-    /// A list of such maps. One map stands for a list of one, and a text for a map with only that key.
+    /// A list of such maps. One map counts as a list with one member, and a text as a map with only that key.
     case optionsList(orText: String?)
-    /// A list of maps that the schema defines by that name. One map stands for a list of one.
+    /// A list of maps that the schema defines by that name. One map counts as a list with one member.
     case definitions(String)
-    /// Anything: the ware's own affair.
+    /// Any structure: the ware interprets it.
     case any
 }

@@ -1,16 +1,16 @@
-/// A type that an option can have: read from one text, with an error that says what to write instead.
+/// A type for options: read from one text, with an error that says what to write instead.
 public protocol OptionValue: Sendable {
-    /// What people call it, such as `byte count`; follows "is not a".
+    /// The type's name for people, such as `byte count`; follows "is not a".
     static var optionType: String { get }
-    /// Nothing may print the value.
+    /// Whether the value must not be printed.
     static var isSecret: Bool { get }
-    /// What its texts look like, for schemas.
+    /// The form of its texts, for schemas.
     static var optionForm: OptionForm { get }
     /// Reads the text as a whole; spaces are not skipped.
     init(optionText: String) throws(OptionMistake)
-    /// As a configuration file would spell it, for help and dumps.
+    /// The value as a configuration file would write it, for help and dumps.
     var optionText: String { get }
-    /// The captures of the route's path pattern that its placeholders take.
+    /// The captures of the route's path pattern that its placeholders need.
     var neededCaptures: [String] { get }
 }
 
@@ -20,26 +20,26 @@ extension OptionValue {
     public var neededCaptures: [String] { [] }
 }
 
-/// Why a text is not a value of its type.
+/// The reason why a text is not a value of its type.
 public struct OptionMistake: Error, Sendable, Equatable {
     /// The second half of the error: `write a number and a unit, such as 10MiB or 10MB`.
     public var hint: String
-    /// Replaces the first half, `"10 mb" is not a byte count`, where another says more.
+    /// Replaces the first half, `"10 mb" is not a byte count`, by a more specific text.
     public var problem: String?
 
-    /// Makes a mistake of its halves.
+    /// Makes a mistake from its halves.
     public init(_ hint: String, problem: String? = nil) {
         self.hint = hint
         self.problem = problem
     }
 }
 
-/// A value whose list is a value too: `statuses: [401, 5xx]` is one set.
+/// A type in which a list of values makes one value: `statuses: [401, 5xx]` is one set.
 public protocol OptionUnion: OptionValue {
     init(union members: [Self])
 }
 
-/// One of a few words, written as an enum: `enum Style: String, OptionWord { case text, json }`.
+/// One of a few words, declared as an enum: `enum Style: String, OptionWord { case text, json }`.
 public protocol OptionWord: OptionValue, CaseIterable, RawRepresentable where RawValue == String {}
 
 extension OptionWord {
@@ -93,10 +93,10 @@ extension Int: OptionValue {
 
 /// A text that must not be shown. Printing it, in any way, gives `***`.
 public struct Secret: OptionValue, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The text itself; for the place that uses it, never for one that prints.
+    /// The text itself; for using it, never for printing it.
     public let revealed: String
 
-    /// Hides a text.
+    /// Makes a secret from a text.
     public init(_ text: String) { revealed = text }
     public init(optionText: String) { revealed = optionText }
 

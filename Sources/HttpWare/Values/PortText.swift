@@ -1,6 +1,6 @@
-/// What is wrong with the port at the end of `host:port`, as a person wrote it.
+/// Detects mistakes in the port at the end of `host:port`.
 package enum PortText {
-    /// What to say of the text if its port is what is wrong with it; `nil` if it is not.
+    /// The mistake if the text's port is invalid; `nil` otherwise.
     package static func mistake(in authority: some StringProtocol) -> OptionMistake? {
         guard let colon = authority.lastIndex(of: ":"), !authority.hasSuffix("]") else { return nil }
         let port = authority[authority.index(after: colon)...]

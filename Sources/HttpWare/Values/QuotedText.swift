@@ -1,5 +1,5 @@
 extension String {
-    /// With control characters escaped, so that what a file holds neither breaks a line nor moves a terminal's cursor.
+    /// The text with control characters escaped, so that a file's contents can neither break a line nor move a terminal's cursor.
     var onOneLine: String {
         guard unicodeScalars.contains(where: \.isControl) else { return self }
         return unicodeScalars.reduce(into: "") { text, scalar in
@@ -7,7 +7,7 @@ extension String {
         }
     }
 
-    /// In double quotes, on one line, shortened: for error texts that quote what was read.
+    /// The text in double quotes, on one line, shortened: for errors that quote it.
     public var quotedForErrors: String {
         var quoted = "\""
         for scalar in unicodeScalars.prefix(80) {
@@ -22,7 +22,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// A character that is not shown, C1 and the separators of lines and paragraphs included.
+    /// Whether it is an invisible character, including C1 and the separators of lines and paragraphs.
     fileprivate var isControl: Bool {
         value < 0x20 || (0x7F...0x9F).contains(value) || value == 0x2028 || value == 0x2029
     }

@@ -1,6 +1,6 @@
-/// So many in a period: `100/s`, `600/m`, `10/h`.
+/// A number per period: `100/s`, `600/m`, `10/h`.
 public struct Rate: Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// What the count is for.
+    /// The period of the count.
     public enum Period: String, Sendable {
         case second = "s"
         case minute = "m"
@@ -16,18 +16,18 @@ public struct Rate: Sendable, Hashable, Comparable, CustomStringConvertible {
         }
     }
 
-    /// How many.
+    /// The number.
     public var count: Int
-    /// In which time.
+    /// The period.
     public var period: Period
 
-    /// Makes a rate of its parts.
+    /// Makes a rate from its parts.
     public init(_ count: Int, per period: Period) {
         self.count = count
         self.period = period
     }
 
-    /// The same as a number for one second.
+    /// The rate as a number per second.
     public var perSecond: Double { Double(count) / Double(period.seconds) }
 
     public var description: String { "\(count)/\(period.rawValue)" }
@@ -39,7 +39,7 @@ extension Rate: OptionValue {
     public static let optionType = "rate"
     public static var optionForm: OptionForm { .pattern("(0|[1-9][0-9]*)/[smh]") }
     public var optionText: String { description }
-    /// Makes a rate of its parts.
+    /// Reads a rate.
     public init(optionText: String) throws(OptionMistake) {
         let parts = optionText.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2, let count = UnitText.number(parts[0].utf8),

@@ -1,9 +1,9 @@
 /// A part of a whole, from 0 to 1: `0.2` or `20%`.
 public struct Ratio: Sendable, Hashable, Comparable, CustomStringConvertible, ExpressibleByFloatLiteral {
-    /// From 0 to 1.
+    /// The ratio, from 0 to 1.
     public var value: Double
 
-    /// Makes a ratio of a number from 0 to 1.
+    /// Makes a ratio from a number between 0 and 1.
     public init(_ value: Double) { self.value = value }
     public init(floatLiteral value: Double) { self.value = value }
 

@@ -5,7 +5,7 @@ extension SocketAddress: OptionValue {
     }
     public var optionText: String { description }
 
-    /// An address and a port, or the path of a Unix socket; `localhost` is 127.0.0.1. No other name is resolved.
+    /// Reads an address and a port, or the path of a Unix socket; `localhost` is 127.0.0.1. Other names are not resolved.
     public init(optionText: String) throws(OptionMistake) {
         let hint = "write 127.0.0.1:8080, [::1]:8080 or unix:/run/httpware.sock"
         var text = optionText

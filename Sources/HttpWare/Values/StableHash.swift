@@ -1,5 +1,5 @@
-/// FNV-1a over 64 bits, its bits then spread: the same in every process, unlike `Hasher`. Not for tables that a peer could fill on
-/// purpose.
+/// FNV-1a over 64 bits, with its bits mixed: the same in every process, unlike `Hasher`. Not for tables that a peer could
+/// fill with collisions.
 struct StableHash {
     private var state: UInt64 = 0xcbf2_9ce4_8422_2325
 
@@ -11,7 +11,7 @@ struct StableHash {
 
     var value: UInt64 { StableHash.spread(state) }
 
-    /// Lets every bit depend on every other: the end of SplitMix64.
+    /// Makes every bit depend on every other: the final step of SplitMix64.
     static func spread(_ number: UInt64) -> UInt64 {
         var number = number
         number = (number ^ number >> 30) &* 0xbf58_476d_1ce4_e5b9

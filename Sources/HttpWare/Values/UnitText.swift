@@ -1,6 +1,6 @@
-/// What the unit parsers share: strict decimal digits, and a number with a unit behind it.
+/// The common part of the unit parsers: strict decimal digits, and a number followed by a unit.
 enum UnitText {
-    /// Digits only, no sign, no leading zero, no overflow; else `nil`.
+    /// Reads digits without sign, leading zero and overflow; `nil` for anything else.
     static func number(_ text: some Collection<UInt8>) -> Int? {
         guard let first = text.first, first != UInt8(ascii: "0") || text.count == 1 else { return nil }
         var value = 0
@@ -14,7 +14,7 @@ enum UnitText {
         return value
     }
 
-    /// `10MiB` as a number of the smallest unit; `nil` if the unit is unknown or the product too large.
+    /// Reads `10MiB` as a number of the smallest unit; `nil` if the unit is unknown or the product too large.
     static func product(_ text: String, units: [(name: String, factor: Int)]) -> Int? {
         let digits = text.utf8.prefix { (0x30...0x39).contains($0) }
         let name = String(text[digits.endIndex...])
@@ -23,7 +23,7 @@ enum UnitText {
         return overflows ? nil : value
     }
 
-    /// The shortest exact spelling: the largest unit that divides the value.
+    /// The shortest exact notation: the largest unit that divides the value.
     static func spelling(_ value: Int, units: [(name: String, factor: Int)]) -> String {
         for unit in units where unit.factor > 1 && value != 0 && value % unit.factor == 0 {
             return "\(value / unit.factor)\(unit.name)"

@@ -1,5 +1,5 @@
 extension WallTime {
-    /// `2026-11-21T05:20:11.123+01:00`; the offset may lack its colon or be missing, which means UTC.
+    /// Reads `2026-11-21T05:20:11.123+01:00`; the offset may lack its colon or be missing, which means UTC.
     public init?(iso8601 text: String) {
         var rest = Array(text.utf8)[...]
         func number(_ digits: Int) -> Int? {
@@ -44,7 +44,7 @@ extension WallTime {
         self.init(seconds: Int64(seconds), nanoseconds: Int32(nanoseconds))
     }
 
-    /// Days since 1970-01-01 in the Gregorian calendar.
+    /// The number of days from 1970-01-01 to the date, in the Gregorian calendar.
     private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
         let year = month <= 2 ? year - 1 : year
         let era = (year >= 0 ? year : year - 399) / 400
