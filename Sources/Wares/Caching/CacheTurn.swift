@@ -1,8 +1,9 @@
 import HttpCaching
 import HttpWare
 
-/// What a cache remembers of a request that it passed, until the response comes. It is also the lead that collapsed requests
-/// follow: one object for both, so that a miss allocates only once. If no request can follow, the lead is over from the start.
+/// The state that a cache keeps of a request, from when the request goes upstream until the response comes. It is also the lead
+/// that collapsed requests follow: one object for both, so that a miss allocates only once. If no request can follow, the lead
+/// has ended from the start.
 final class CacheTurn: CollapsedLead {
     /// The key under which the exchange holds the turn.
     enum Key: ExchangeKey { typealias Value = CacheTurn }

@@ -2,7 +2,7 @@ import HttpCaching
 public import HttpWare
 
 extension HttpCache {
-    /// What the cache does with a response.
+    /// The decision of the cache about a response.
     enum Taking {
         /// The stored response is still valid; this is its updated form.
         case updated(StoredResponse)
@@ -10,7 +10,7 @@ extension HttpCache {
         case useless
         /// The origin server was not reachable, or failed.
         case failed
-        /// The response is stored as its content arrives. The fields are those that other clients may receive.
+        /// The response is stored as its content arrives. The fields are the part that other clients may receive.
         case storing(CacheIntake, VaryKey, HttpFields)
         /// The response is not stored, for this reason.
         case passing(String)

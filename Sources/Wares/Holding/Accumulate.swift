@@ -131,7 +131,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         let size = TokenHold.size(of: request, kept: 0)
         let queue = gate().queue
         let turn = queue.expect(bytes: size, due: exchange.now + limits.timeout)
-        // Turns are assigned when the refresh releases the requests, because their own loops may hear of it later.
+        // Turns are assigned when the refresh releases the requests, because their own loops may be late.
         switch credential.takePlace(bytes: size, limits: limits, at: wall, ended: { _ in queue.letGo(turn) }) {
         case .ready:
             queue.leave(turn)
@@ -194,7 +194,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     /// Long enough for a server that is stopping to be gone.
     private static let pause = Duration.milliseconds(20)
 
-    /// What is remembered of a request.
+    /// The memory of a request's holds.
     private enum Held: ExchangeKey { typealias Value = Holds }
     private struct Holds {
         /// How long the request was held so far.

@@ -15,7 +15,7 @@ public struct ErrorPage: Postware {
     public var statuses: StatusSet
     /// The format of the page.
     public var format: Format
-    /// A fixed page and its media type, in place of one that is made from the status.
+    /// A fixed page and its media type, in place of a page that is made from the status.
     public var fixed: (content: [UInt8], type: FieldLine)?
     /// The page with placeholders; used in place of the fixed content.
     public var filled: FilledContent?
@@ -52,7 +52,7 @@ public struct ErrorPage: Postware {
         return .pass
     }
 
-    /// The fields that describe the content that goes. RFC 9110 §8, §14; RFC 9530.
+    /// The fields that describe the content that is replaced. RFC 9110 §8, §14; RFC 9530.
     private static let representation: [FieldName] = [
         .contentType, .contentEncoding, .contentLength, .contentRange, .contentLocation, .contentDisposition, .etag,
         .lastModified, .acceptRanges, .trailer, "Content-Language", "Content-MD5", "Content-Digest", "Repr-Digest",
@@ -73,7 +73,7 @@ public struct ErrorPage: Postware {
         }
     }
 
-    /// Made of the status alone: nothing that came from outside is in it.
+    /// Makes a page from the status alone, so that it contains nothing that a peer sent.
     private static func page(_ status: HttpStatus, _ format: Format) -> String {
         let title = status.reasonPhrase.isEmpty ? "Status" : status.reasonPhrase
         return switch format {
@@ -94,7 +94,7 @@ public struct ErrorPage: Postware {
 
     // MARK: Negotiation
 
-    /// The best of JSON, HTML and text, by what the client accepted as it sent it; JSON if nothing else is better.
+    /// Chooses the best of JSON, HTML and text by the `Accept` that the client sent; JSON if no other is better.
     static func negotiated(_ request: HttpRequest) -> Format {
         guard let accepted = AcceptedMedia(request) else { return .json }
         let candidates: [(Format, Double)] = [

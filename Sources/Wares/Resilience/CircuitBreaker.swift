@@ -33,7 +33,7 @@ public struct CircuitBreaker: Middleware, Postware {
         case endpoint
     }
 
-    /// What answers in place of a service whose circuit is open.
+    /// The source of responses while the circuit is open.
     public enum Fallback: Sendable, Equatable {
         /// Nothing.
         case none
