@@ -19,7 +19,7 @@ public struct ApiKey: Middleware {
     /// Whether the key is removed from the request.
     public var hide = true
 
-    /// The field that carries the key, unless the ware is told otherwise.
+    /// The default field that carries the key.
     public static let usualField: FieldName = "X-API-Key"
 
     public init(_ keys: KeyList, place: CredentialPlace = .header(usualField)) {
@@ -104,7 +104,7 @@ extension ApiKey: ConfigurableWare {
         options.read("hide", into: &hide, doc: "removes the key from the request before it goes upstream")
         do {
             place = try CredentialPlace(optionText: "\(carrier.rawValue).\(name)")
-            // As it is, and not only behind Bearer.
+            // The key is the whole value, not only the text after `Bearer`.
             if place == .bearer { place = .header(.authorization) }
         } catch {
             options.fail(at: "name", error.problem ?? "\(name.quotedForErrors) is not a valid name; \(error.hint)")
