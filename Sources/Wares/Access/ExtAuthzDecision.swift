@@ -8,7 +8,7 @@ enum ExtAuthzDecision: Sendable {
     /// The server gave no answer, or an unusable one; the text is the reason.
     case missing(String)
 
-    /// Reads an answer: 2xx allows the request, 3xx and 4xx refuse it, and any other status is no decision.
+    /// Reads an answer: 2xx allows the request, 3xx and 4xx refuse it, and any other status decides nothing.
     init(_ answer: ExtAuthzCall.Answer, from server: String, copy: [FieldName], copyToResponse: [FieldName]) {
         switch answer {
         case .failure(let error): self = .missing(error.reason)

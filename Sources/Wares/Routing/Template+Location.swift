@@ -28,7 +28,7 @@ extension Template {
         _ value: String, of placeholder: Placeholder, isQuery: Bool, to location: inout [UInt8]
     ) {
         var isEncoded = false
-        // The characters that separate parameters. In a query, a plus means a space.
+        // Characters that stay unchanged in a path. In a query they separate parameters, and a plus means a space.
         var kept: [UInt8] = isQuery ? [] : Array("&;+".utf8)
         switch placeholder {
         case .requestPath, .path: isEncoded = true
