@@ -10,7 +10,7 @@ public struct CredentialReport: Sendable {
         case empty
         /// A refresh is in progress.
         case refreshing
-        /// The last refresh failed, and the next one may not begin yet.
+        /// The last refresh failed, and it is too early for the next one.
         case failed
     }
 
