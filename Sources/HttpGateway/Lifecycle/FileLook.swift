@@ -99,7 +99,7 @@ struct FileLook {
         for (index, part) in parts.enumerated() where part.contains(where: { "*?[".contains($0) }) {
             let parent = parts[..<index].joined(separator: "/")
             let path = index == 0 ? "." : parent.isEmpty ? "/" : parent
-            // Includes the named directory, which may not exist yet.
+            // Includes the named directory, even if it does not exist yet.
             for directory in [path] + ConfigurationFiles.system.list(path) {
                 found.formUnion(directories(of: directory + "/."))
             }
