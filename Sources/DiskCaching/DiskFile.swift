@@ -106,9 +106,9 @@ final class DiskFile: Sendable {
 
     // MARK: Verifying
 
-    /// Checks everything in a file that is not open: that the file is as long as it states, and that every record and every
-    /// piece of content is present and undamaged. Reading a damaged file may end the process, so this belongs in a separate
-    /// process.
+    /// Checks everything in a file that is not open. The file must be as long as it states, and every record and every
+    /// piece of content must be present and undamaged. Reading a damaged file may end the process, so this belongs in a
+    /// separate process.
     static func isIntact(path: String) -> Bool {
         var status = stat()
         guard stat("\(path)/data.mdb", &status) == 0, status.st_size > 0 else { return false }

@@ -1,7 +1,7 @@
 import HttpWare
 import Synchronization
 
-/// The tokens that follow from one grant, shared by all credentials of the process that redeem it: that of the running
+/// The tokens that follow from one grant. All credentials of the process that redeem the grant share it: that of the running
 /// configuration, and those of former ones with requests in progress. One of them refreshes at a time, and the others take over
 /// the result, like gateways that share a file. Guarded by a mutex.
 final class TokenLineage: Sendable {

@@ -2,11 +2,20 @@ import HttpWare
 
 /// The head of a stored response, its key and the length of its content, as bytes for stores outside this process.
 ///
-/// In order, with integers in little-endian order: the version (1 byte); flags (2); the status (2); the time of receipt, the age
-/// at that time, and the date (8 for the age; 12 for each time: seconds 8, nanoseconds 4); the lifetime (4); if the flags say so,
-/// the windows of RFC 5861 (4 each) and the part (8 each); the length of the content (8); the `Vary` values, the tags, the field
-/// lines and the key, each after its count; and the checksum of all that (8). Reading is strict: bytes that this code would not
-/// write are invalid.
+/// Integers are in little-endian order. Reading is strict: bytes that this code would not write are invalid. In order:
+///
+/// | part | bytes |
+/// |---|---|
+/// | version, flags, status | 1, 2, 2 |
+/// | time of receipt: seconds, nanoseconds | 8, 4 |
+/// | age at that time, in nanoseconds | 8 |
+/// | date: seconds, nanoseconds | 8, 4 |
+/// | lifetime, in seconds | 4 |
+/// | the windows of RFC 5861 that the flags announce | 4 each |
+/// | the bounds of the part that the flags announce, and its complete length | 8 each |
+/// | length of the content | 8 |
+/// | `Vary` values, tags, field lines, key | each after its count |
+/// | checksum of all that | 8 |
 public struct StoredRecord: Sendable {
     public var key: CacheKey
     public var head: StoredHead

@@ -3,9 +3,9 @@ import HttpWare
 
 /// Reports changes of a configuration's files: the files that were read, and new files that match its patterns.
 ///
-/// inotify watches directories, not files. So it notices a file that an editor writes as a new file and renames, a file that does
-/// not exist yet, and a symbolic link on the way that changes its target. Events are not interpreted: they only make the watcher
-/// check the files. So other files in a directory, such as a log, only cost a check. Used on its loop's thread only.
+/// inotify watches directories, not files. So it notices a new file that an editor writes and then renames, and a file that did
+/// not exist. It also notices a symbolic link on the way that changes its target. Events are not interpreted: they only make the
+/// watcher check the files. So other files in a directory, such as a log, only cost a check. Used on its loop's thread only.
 final class FileWatcher: SocketEventHandler, LoopTimerHandler {
     private let socket: SocketEvents
     private let timer: LoopTimer

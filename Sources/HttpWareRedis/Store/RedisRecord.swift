@@ -57,8 +57,8 @@ struct RedisRecord {
         return content
     }
 
-    /// How long Redis keeps the response: while it is fresh, and after that for a day or as long as it may be used stale, so
-    /// that it can be validated. At most one year.
+    /// How long Redis keeps the response: while it is fresh, and then for a day or as long as it may be used stale. In this
+    /// time it can be validated. At most one year.
     static func lifetime(_ head: StoredHead, at now: WallTime) -> Duration {
         let day: Int64 = 86_400
         let fresh = max(0, Int64(head.rules.lifetime) - max(0, head.age(at: now)) / 1_000_000_000)

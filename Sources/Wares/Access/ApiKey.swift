@@ -4,8 +4,8 @@ public import HttpWare
 /// Requires an API key that is listed in the keys file; answers 401 otherwise.
 ///
 /// The name of the key becomes the name of the principal, by which other wares tell clients apart. On a forward
-/// listener the key is in `Proxy-Authorization`, whatever `in` says: as the password of Basic credentials, as the user
-/// name if the password is empty, or as a Bearer token.
+/// listener, `in` is ignored and the key is in `Proxy-Authorization`. It is the password of Basic credentials, their
+/// user name if the password is empty, or a Bearer token.
 public struct ApiKey: Middleware {
     /// The part of a request that carries the key.
     public enum Carrier: String, OptionWord {

@@ -4,8 +4,8 @@ public import HttpWare
 /// Requires an access token that the authorization server reports as active (RFC 7662); answers 401 otherwise (RFC
 /// 6750).
 ///
-/// The server's answer is remembered under the digest of the token: for `cacheTtl` if the token is active, though not
-/// beyond its `exp`, and for `negativeTtl` if it is not.
+/// The server's answer is remembered under the digest of the token. An active token is remembered for `cacheTtl`, but not beyond
+/// its `exp`; any other token for `negativeTtl`.
 public struct Introspect: Middleware {
     /// How long an active token is remembered, at most until it expires.
     public var cacheTtl = Duration.seconds(30)

@@ -67,7 +67,7 @@ extension HttpCache {
         return Preconditions.decide(turn.fields, stored: validators, received: exchange.wallNow) == .notModified
     }
 
-    /// Answers 304 in place of the response. The content is not read in order to store it: an origin server that ignored a
+    /// Answers 304 in place of the response. The content is not read in order to store it. An origin server that ignored a
     /// condition once will do so again, and a stored copy would then save nothing.
     private func answer(known response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
         if let stored = turn.validated,

@@ -2,8 +2,8 @@ public import HttpWare
 
 /// Replaces the content of error responses with a page in JSON, HTML or text; the status is kept.
 ///
-/// The page is `body`, a `file` that is read when the configuration is loaded, or, without either, a page made from the
-/// status: `negotiate` chooses problem+json (RFC 9457), HTML or plain text by the request's `Accept` (RFC 9110
+/// The page is `body`, or a `file` that is read when the configuration is loaded. Without either, it is made from the
+/// status. Then `negotiate` chooses problem+json (RFC 9457), HTML or plain text by the request's `Accept` (RFC 9110
 /// §12.5.1), and adds that field to `Vary`. Fields that do not describe the content are kept.
 public struct ErrorPage: Postware {
     /// The format of the page.

@@ -66,7 +66,7 @@ public struct Rewrite: Middleware {
         if path != before { try request.setPath(Rewrite.withoutHost(path, instead: before)) }
     }
 
-    /// Prevents a path from beginning with two slashes, unless it began with them before: a server could take `//host` for
+    /// Prevents a path from beginning with two slashes, unless it began with them before. A server could take `//host` for
     /// a host when it resolves the path or redirects to it. Browsers treat a backslash as a slash.
     private static func withoutHost(_ path: String, instead before: String) -> String {
         func beginsWithHost(_ path: String) -> Bool { path.hasPrefix("//") || path.hasPrefix("/\\") }
