@@ -25,6 +25,30 @@ ROOT = Path(__file__).resolve().parents[2]
 START = r"(?m)(?:^[ \t]*(?:[-*] |\d+\. )?(?:(?:Parameter \w+|Returns|Throws): )?|\| |(?<=[a-z0-9X)`*][.?!] ))"
 # The folders beneath Sources whose comments are read: whole modules, or rooms. Sorted.
 ROOMS: tuple[str, ...] = (
+    "Credentials",
+    "DiskCaching",
+    "GatewayConfig",
+    "HttpCaching",
+    "HttpGateway",
+    "HttpWareClientConfiguration",
+    "HttpWareCombine",
+    "HttpWareFoundation",
+    "HttpWareRedis",
+    "HttpWareTesting",
+    "TodoExample",
+    "Wares/Access",
+    "Wares/Caching",
+    "Wares/Content",
+    "Wares/Debugging",
+    "Wares/Fields",
+    "Wares/Holding",
+    "Wares/Limits",
+    "Wares/Logging",
+    "Wares/Observing",
+    "Wares/Resilience",
+    "Wares/Routing",
+    "Wares/Tokens",
+    "httpware-bench",
 )
 
 
