@@ -28,7 +28,7 @@ final class Worker: @unchecked Sendable {
     private var leaving: [LoopListener] = []
     /// Called once, when the last of these servers is gone.
     private var whenEmpty: (() -> Void)?
-    /// Monitor the endpoints of services; on one loop only.
+    /// The monitors of services' endpoints; on one loop only.
     private var monitors: [EndpointMonitor] = []
     private let log: GatewayLog
     /// The ring for records of its exchanges; `nil` if they are not observed.

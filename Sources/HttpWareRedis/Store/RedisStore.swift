@@ -260,7 +260,7 @@ public final class RedisStore: CacheStore {
             for result in await client.commands(commands, within: RedisStore.patience) {
                 switch result {
                 case .success(.integer(1)): purge.count += 1
-                case .success: break  // another one now, or gone
+                case .success: break  // replaced or removed meanwhile
                 case .failure: purge.isWhole = false
                 }
             }

@@ -58,7 +58,7 @@ struct CacheQuestion {
     let key: CacheKey
     /// The request's cache directives.
     let wishes: RequestDirectives
-    /// The number of leads that had ended when the request arrived; `nil` if the request is not collapsed.
+    /// The number of leads that had ended when the store was asked; `nil` if the store was not asked.
     var closings: Int?
     /// The stored response that is going to be validated.
     var validated: StoredResponse?

@@ -174,8 +174,8 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         return .pass
     }
 
-    /// Adds `RateLimit-Policy: "ip";q=100;w=60` and `RateLimit: "ip";r=50;t=30`. Both fields are lists, so that several limits
-    /// can stand beside each other, and beside the origin server's own. draft-ietf-httpapi-ratelimit-headers-10 §3 and §4.
+    /// Adds `RateLimit-Policy: "ip";q=100;w=60` and `RateLimit: "ip";r=50;t=30`. Both fields are lists, so that they can
+    /// contain several limits, and the origin server's own. draft-ietf-httpapi-ratelimit-headers-10 §3 and §4.
     private func tell(_ response: inout HttpResponse, _ standing: RateStandings.Standing) {
         guard tellsLeft else { return response.fields.append(told) { _ in } }
         response.fields.append(told) {
