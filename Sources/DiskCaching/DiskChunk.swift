@@ -1,7 +1,7 @@
 /// A piece of content in the file: a `StoredChunk`.
 enum DiskChunk {
-    /// Bytes of content in each but the last: with the checksum and LMDB's own header sixteen pages, so that a gap in the file
-    /// that one left takes the next.
+    /// The content of each piece but the last, in bytes. With the checksum and LMDB's own header, a piece takes sixteen pages,
+    /// so that the gap of a removed piece fits another one.
     static let size = 65_536 - 24
     private static let page = 4096
 

@@ -2,17 +2,18 @@ import HttpCaching
 import HttpWare
 import Synchronization
 
-/// The content of a response on the disk. While it is held, the file keeps the content, whatever becomes of the response.
+/// The content of a response on the disk. While it is retained, the file keeps the content, even if the response is
+/// removed.
 final class DiskContent: StoredContentReader {
     let store: DiskStore
     let hash: UInt64
     let number: UInt64
     let version: UInt32
     let count: Int
-    /// The content, where it came with the record.
+    /// The content, if it came with the record.
     let atHand: [UInt8]?
 
-    /// Made by the store, which counts those who read.
+    /// Made by the store, which counts the readers.
     init(_ store: DiskStore, hash: UInt64, item: DiskItem, count: Int, atHand: [UInt8]?) {
         self.store = store
         self.hash = hash
@@ -29,14 +30,14 @@ final class DiskContent: StoredContentReader {
     }
 }
 
-/// Brings a part of the content, a piece of the file at a time: between two pieces it holds nothing but its place.
+/// Supplies a part of the content, one piece of the file at a time. Between two pieces it holds only its position.
 ///
-/// Asked for one piece at a time, so the mutex is never waited for.
+/// The mutex is never contended, because one piece is requested at a time.
 final class DiskSource: ContentSource {
     private let content: DiskContent
     private let part: Range<Int>
     private let next: Mutex<Int>
-    /// How often a piece is asked for while too much waits for the disk, and how long that is each time.
+    /// The maximum number of tries while too many requests wait for the disk, and the pause between them.
     private static let tries = 500
     private static let pause = Duration.milliseconds(10)
 

@@ -1,16 +1,16 @@
 import Glibc
 import HttpCaching
 
-/// The file of a disk store: what it reads and writes in transactions, one short one at a time. Never used on a loop.
+/// The file of a disk store. It is read and written in short transactions, one at a time. Never used on a loop.
 final class DiskFile: Sendable {
-    /// Something to be written.
+    /// A change to be written.
     enum Change: Sendable {
-        /// Content before its record: after a stop, it is known to be incomplete.
+        /// Announces content before its record, so that it is known to be incomplete after a stop.
         case begin(UInt64)
         case chunk(LmdbKey, [UInt8], StoreWriting)
         case record(UInt64, [UInt8], DiskEntry, StoreWriting)
         case update(UInt64, [UInt8])
-        /// The response is not found any more; its content stays for current readers.
+        /// Removes the response; its content stays for current readers.
         case forget(UInt64)
         case erase(UInt64)
     }
@@ -21,7 +21,7 @@ final class DiskFile: Sendable {
 
     // MARK: Reading
 
-    /// All responses in the file by number, and the numbers of what is incomplete.
+    /// All responses in the file by number, and the numbers of incomplete ones.
     func contents() throws(LmdbError) -> (entries: [(UInt64, DiskEntry)], incomplete: [UInt64]) {
         try environment.read { transaction throws(LmdbError) in
             var entries: [(UInt64, DiskEntry)] = []
@@ -38,7 +38,7 @@ final class DiskFile: Sendable {
         }
     }
 
-    /// The record of a response, and its content where that is one piece; `nil` when it is not there or damaged.
+    /// The record of a response, with its content if that is a single piece; `nil` if it is missing or damaged.
     func load(_ number: UInt64) throws(LmdbError) -> (record: StoredRecord, content: [UInt8]?)? {
         try environment.read { transaction throws(LmdbError) in
             guard let bytes = try transaction.get(.records, LmdbKey(number), { Array($0) }),
@@ -53,14 +53,14 @@ final class DiskFile: Sendable {
         }
     }
 
-    /// A piece of content; `nil` when it is not there or damaged.
+    /// A piece of content; `nil` if it is missing or damaged.
     func chunk(_ number: UInt64, _ place: Int) throws(LmdbError) -> [UInt8]? {
         try environment.read { transaction throws(LmdbError) in
             try transaction.get(.chunks, LmdbKey(number, UInt32(clamping: place))) { StoredChunk.content($0) } ?? nil
         }
     }
 
-    /// Up to so many records from a number on.
+    /// At most `most` records, from a number on.
     func records(from number: UInt64, most: Int) throws(LmdbError) -> [(UInt64, StoredRecord?)] {
         try environment.read { transaction throws(LmdbError) in
             var found: [(UInt64, StoredRecord?)] = []
@@ -74,7 +74,7 @@ final class DiskFile: Sendable {
 
     // MARK: Writing
 
-    /// Writes all of it, or nothing.
+    /// Writes all changes, or none.
     func apply(_ changes: [Change]) throws(LmdbError) {
         try environment.write { transaction throws(LmdbError) in
             for change in changes { try DiskFile.apply(change, transaction) }
@@ -106,12 +106,13 @@ final class DiskFile: Sendable {
 
     // MARK: Verifying
 
-    /// Looks at everything in a file that nobody has open: that it is as long as it says, and that every record and every piece
-    /// of content is there and undamaged. Reading a damaged file may end the process: it belongs into one of its own.
+    /// Checks everything in a file that is not open. The file must be as long as it states, and every record and every
+    /// piece of content must be present and undamaged. Reading a damaged file may end the process, so this belongs in a
+    /// separate process.
     static func isIntact(path: String) -> Bool {
         var status = stat()
         guard stat("\(path)/data.mdb", &status) == 0, status.st_size > 0 else { return false }
-        // What is never read beyond the end does no harm by being mapped.
+        // A mapping beyond the end of the file is harmless if it is never read.
         guard let environment = try? LmdbEnvironment(path: path, bytes: Int(status.st_size), isReadOnly: true),
             environment.neededBytes <= Int(status.st_size)
         else { return false }

@@ -15,7 +15,7 @@ public final class DiskFolder: Sendable {
     private struct Held {
         var lock: Int32 = -1
         var file: DiskFile?
-        /// What was said last: once is enough.
+        /// The last error that was logged, so that it is logged only once.
         var told = ""
     }
     private let held = Mutex(Held())
@@ -36,8 +36,8 @@ public final class DiskFolder: Sendable {
     private var mark: String { "\(path)/clean" }
     private var bootNote: String { "\(path)/boot" }
 
-    /// Opens the file. A file that was not left in order is verified by the verifier; a damaged one is moved aside, and a
-    /// new one made. Without a verifier, such a file is used only if the machine has run ever since, see `mayTrust`.
+    /// Opens the file. A file that was not closed properly is checked by the verifier; a damaged one is renamed, and a
+    /// new one made. Without a verifier, such a file is used only if the machine has not restarted since, see `mayTrust`.
     func open(bytes: Int) throws -> (DiskFile, (entries: [(UInt64, DiskEntry)], incomplete: [UInt64])) {
         if mkdir(path, 0o700) != 0, errno != EEXIST {
             throw Failure(description: "cannot be created: \(SystemError("mkdir"))")
@@ -73,7 +73,7 @@ public final class DiskFolder: Sendable {
         return (file, contents)
     }
 
-    /// Closes the file as soon as nobody reads it, and says that it was left in order.
+    /// Closes the file when its last reader ends, and marks it as closed properly.
     func close() {
         held.withLock { $0.file = nil }
         var status = stat()
@@ -90,7 +90,7 @@ public final class DiskFolder: Sendable {
         Glibc.close(descriptor)
     }
 
-    /// Says once why the folder cannot be used.
+    /// Logs once why the folder cannot be used.
     func tell(_ error: any Error) {
         let text = "store \(path): \(error); nothing is stored there until this is fixed"
         let isNew = held.withLock { held in
@@ -139,12 +139,11 @@ public final class DiskFolder: Sendable {
         return String(decoding: bytes[..<count], as: UTF8.self)
     }
 
-    /// Identifies this start of the machine; `nil` where the system does not say.
+    /// Identifies this start of the machine; `nil` if the system does not provide it.
     private static var bootId: String? { read("/proc/sys/kernel/random/boot_id") }
 
-    /// Whether a file that was not closed is in order all the same. The end of a process leaves none of LMDB's
-    /// transactions half done, because what it wrote is in the system's memory. Only the end of the machine may take
-    /// some of that away.
+    /// Whether a file that was not closed is still in order. The end of a process leaves no transaction of LMDB
+    /// incomplete, because its writes are in the system's memory. Only the end of the machine can lose some of them.
     private func mayTrust(_ status: stat) -> Bool {
         guard let present = DiskFolder.bootId, DiskFolder.read(bootNote) == present,
             let needed = LmdbEnvironment.neededBytes(of: path)
@@ -152,7 +151,7 @@ public final class DiskFolder: Sendable {
         return needed <= Int(status.st_size)
     }
 
-    /// The store begins empty.
+    /// Removes the file, so that the store begins empty.
     private func discard() {
         unlink(data)
         unlink("\(path)/lock.mdb")
@@ -167,11 +166,11 @@ public final class DiskFolder: Sendable {
         WareLog.shared.log(.error, "store \(path): data.mdb \(reason); it is now \(place), and the store begins empty")
     }
 
-    /// Has the file looked through by another process: what a damaged file does to it is an answer.
+    /// Lets another process check the file. A crash of that process means that the file is damaged.
     private func verify(by verifier: String) -> Bool {
         var process = pid_t()
         var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("httpware"), strdup("verify-store"), strdup(path), nil]
-        // A crash is an answer, too, and has to come at once.
+        // A crash is a valid result, and must come at once.
         var environment: [UnsafeMutablePointer<CChar>?] = [strdup("SWIFT_BACKTRACE=enable=no")]
         if let libraries = getenv("LD_LIBRARY_PATH") {
             environment.append(strdup("LD_LIBRARY_PATH=" + String(cString: libraries)))

@@ -1,23 +1,23 @@
 import HttpCaching
 
-/// What a disk store knows of a response without asking the disk.
+/// The data of a response on the disk that is held in memory.
 struct DiskItem {
-    /// Its number in the file: never used twice.
+    /// The number in the file, which is never used twice.
     let number: UInt64
-    /// Of what it varies by: two responses with the same one, under one key, answer the same requests.
+    /// The variant: two responses under one key with the same variant answer the same requests.
     let variant: UInt64
-    /// How often its head was replaced, so that whoever holds an older one does not take this one away.
+    /// The number of times that its head was replaced, so that the holder of an older one cannot remove this one.
     var version: UInt32 = 0
 }
 
-/// A line of the table `index`: what is needed to find a response and to count it, when a file is opened.
+/// A row of the table `index`: the data for finding and counting a response when a file is opened.
 struct DiskEntry: Equatable {
-    /// Of the key.
+    /// The hash of the key.
     var hash: UInt64
     var variant: UInt64
-    /// Bytes, as counted against the limit.
+    /// The size in bytes, as counted against the limit.
     var size: UInt64
-    /// Bytes of content.
+    /// The length of the content in bytes.
     var length: UInt64
 
     init(hash: UInt64, variant: UInt64, size: UInt64, length: UInt64) {
@@ -34,7 +34,7 @@ struct DiskEntry: Equatable {
         return output.bytes
     }
 
-    /// `nil` for what `bytes` did not write.
+    /// `nil` if `bytes` did not make these bytes.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == 40 else { return nil }
         let words = (0..<5).map { UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self)) }

@@ -1,7 +1,8 @@
 public import HttpCaching
 public import HttpWare
 
-/// Stores in a file of this machine: `disk` under an entry of `stores`. For an app; the gateway has `VerifiedDiskKind`.
+/// Stores in a file of this machine: `disk` under an entry of `stores`. Used by apps; the gateway uses
+/// `VerifiedDiskKind`.
 public struct DiskKind: StoreKind {
     /// The folder of the file.
     public var path: FilePath

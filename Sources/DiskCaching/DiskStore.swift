@@ -1,4 +1,4 @@
-// One file: the index in memory and the file on disk are changed together.
+// One file, because the index in memory and the file on disk are changed together.
 
 import Glibc
 public import HttpCaching
@@ -14,30 +14,31 @@ import Synchronization
 /// Without one, as in an app, the file is used if the machine has run ever since, and the store begins empty otherwise.
 /// The first request then waits until the file is open, and the end of the program closes it.
 public final class DiskStore: CacheStore {
-    /// What loops and threads share. Behind a lock that is held for a look-up or a change in memory only.
+    /// The state that loops and threads share. Its lock is held only for a look-up or a change in memory.
     private struct State {
         enum Opening { case notYet, underWay, isOpen(DiskFile), failed(until: Int64), closed }
 
         var opening = Opening.notYet
         var table: FifoTable<DiskItem>
         var lastNumber: UInt64 = 0
-        /// Who reads content, by number.
+        /// The number of readers of each content, by number.
         var readers: [UInt64: Int] = [:]
-        /// Taken away while somebody read it: erased when nobody does any more.
+        /// Contents that were removed during reading. They are erased when their last reader ends.
         var left: Set<UInt64> = []
-        /// What is to be written, in order.
+        /// The changes to be written, in order.
         var changes: [DiskFile.Change] = []
         var waitingBytes = 0
         var isWriting = false
-        /// How often something could not be written, and when that was said last.
+        /// The number of failed writes, and when such a failure was last logged.
         var failures = 0
-        /// Responses that were not stored because too much waited to be written, or because it could not be written.
+        /// Responses that were not stored, because too much was waiting to be written or the write failed.
         var unwritten = 0
         var saidAt: Int64?
         var whenIdle: [@Sendable () -> Void] = []
         /// The callers that wait until the file is open, or until opening has failed.
         var whenOpened: [LoopWait<Void>] = []
-        /// Keys that were invalidated before the file was open; `nil` after too many: then nothing in the file counts.
+        /// Keys that were invalidated before the file was open; `nil` after too many, so that everything in the file is
+        /// invalid.
         var invalidatedEarly: Set<UInt64>? = []
 
         var file: DiskFile? { if case .isOpen(let file) = opening { file } else { nil } }
@@ -45,7 +46,7 @@ public final class DiskStore: CacheStore {
 
     /// The folder of the file.
     public let path: String
-    /// The most bytes of content that one response may have.
+    /// The maximum content of one response, in bytes.
     let largest: Int
     private let fileBytes: Int
     private let folder: DiskFolder
@@ -55,18 +56,18 @@ public final class DiskStore: CacheStore {
     private let writers = OffloadQueue(name: "httpware.disk.write", threads: 1, most: 4)
     private let readers = OffloadQueue(name: "httpware.disk.read", threads: 4, most: 512)
 
-    /// The most responses under one key.
+    /// The maximum number of responses under one key.
     static let mostVariants = 128
-    /// So much may wait to be written, in bytes: more is not stored.
+    /// The maximum size of waiting writes in bytes; above it, responses are not stored.
     private static let mostWaiting = 64 << 20
-    /// So much is written in one transaction.
+    /// The maximum size of one transaction, in bytes.
     private static let mostAtOnce = 8 << 20
-    /// How long a look-up may take.
+    /// The time limit of a look-up.
     static let patience = Duration.milliseconds(500)
-    /// The share of the file that is used: the rest is for what is being written, and for gaps.
+    /// The share of the file for responses. The rest is for running writes and for gaps.
     private static func share(_ bytes: Int) -> Int { bytes / 4 * 3 }
 
-    /// The most keys that are remembered while the file is not open.
+    /// The maximum number of keys that are remembered while the file is not open.
     private static let mostInvalidatedEarly = 10_000
 
     /// A store in that folder, which is created if needed, with a file of at most `limit` bytes. Nothing is opened
@@ -85,7 +86,7 @@ public final class DiskStore: CacheStore {
 
     // MARK: Opening
 
-    /// Begins to open the file, unless that has been done. Returns whether it is open.
+    /// Starts to open the file, unless that was done. Returns whether it is open.
     @discardableResult
     private func isOpen() -> Bool {
         let now = SystemLoopClock().now().nanoseconds
@@ -108,7 +109,8 @@ public final class DiskStore: CacheStore {
         return false
     }
 
-    /// Waits until the file is open, or cannot be opened, where requests do that; on a loop not longer than its patience.
+    /// Waits until the file is open, or cannot be opened, if requests wait for that. On a loop, waits for at most
+    /// `patience`.
     private func opened() async {
         guard isAwaited, !isOpen() else { return }
         let wait = LoopWait<Void>()
@@ -131,10 +133,10 @@ public final class DiskStore: CacheStore {
         for wait in waiting { wait.resume(returning: ()) }
     }
 
-    /// Whether the file is open; a store without an open file reports nothing stored. Begins to open it.
+    /// Whether the file is open; a store without an open file reports nothing stored. Starts to open it.
     public var isReady: Bool { isOpen() }
 
-    /// Opens the file. On a thread of the store.
+    /// Opens the file. Runs on a thread of the store.
     private func open() {
         defer { endOpening() }
         do {
@@ -168,7 +170,7 @@ public final class DiskStore: CacheStore {
         }
     }
 
-    /// Takes away what was invalidated while the file was not open.
+    /// Removes the responses that were invalidated while the file was not open.
     private func invalidateEarly(_ state: inout State) {
         if let hashes = state.invalidatedEarly {
             for hash in hashes {
@@ -183,8 +185,8 @@ public final class DiskStore: CacheStore {
         state.invalidatedEarly = []
     }
 
-    /// Writes waiting responses and closes the file, so that it need not be verified when it is opened again. Takes a
-    /// few seconds at most. Not on a loop.
+    /// Writes waiting responses and closes the file, so that it need not be verified when it is opened again. Takes a few
+    /// seconds at most. Must not be called on a loop.
     public func close() { close(patience: .seconds(5)) }
 
     /// The same, but waits for at most `patience`.
@@ -197,7 +199,7 @@ public final class DiskStore: CacheStore {
         if file != nil { folder.close() }
     }
 
-    /// Waits until what was to be written is written, at most so long. Not on a loop.
+    /// Waits until all waiting changes are written, for at most `patience`. Must not be called on a loop.
     func settle(patience: Duration) {
         let wait = DispatchWait()
         let waits = state.withLock { state -> Bool in
@@ -224,7 +226,7 @@ public final class DiskStore: CacheStore {
         if let known { return known }
         if isOpen() { return find(key, where: isSelected) }
         guard isAwaited else { return .none(hasOthers: false) }
-        // It may have been opened since.
+        // The file may have been opened meanwhile.
         switch state.withLock({ $0.opening }) {
         case .isOpen: return find(key, where: isSelected)
         case .underWay: return .mustWait
@@ -251,7 +253,7 @@ public final class DiskStore: CacheStore {
         return (try? await wait.value()) ?? []
     }
 
-    /// Does something with the file on a thread that may wait. Answers false, and does nothing, when too much waits already.
+    /// Runs `body` with the file on a thread that may wait. Returns false, and does nothing, if too many calls wait already.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (DiskFile) -> Value, completion: @escaping @Sendable (Value?) -> Void
     ) -> Bool {
@@ -260,7 +262,7 @@ public final class DiskStore: CacheStore {
     }
 
     private func response(_ item: DiskItem, _ key: CacheKey, _ hash: UInt64, _ file: DiskFile) -> StoredResponse? {
-        // From now on its content stays.
+        // From now on, the content is kept for this reader.
         state.withLock { $0.readers[item.number, default: 0] += 1 }
         let found = try? file.load(item.number)
         guard let (record, content) = found ?? nil, record.key == key else {
@@ -275,7 +277,7 @@ public final class DiskStore: CacheStore {
         return StoredResponse(record.head, content: .elsewhere(reader), key: key)
     }
 
-    /// Takes a response away whose record is damaged, or was never written; not one that may yet be.
+    /// Removes a response whose record is damaged or was never written, but not one that may still be written.
     private func dropUnlessAwaited(_ item: DiskItem, _ hash: UInt64) {
         state.withLock { state in
             guard !state.isWriting, state.changes.isEmpty else { return }
@@ -285,7 +287,7 @@ public final class DiskStore: CacheStore {
         write()
     }
 
-    /// One who read this content is gone.
+    /// Ends a reader of this content.
     func endReading(_ number: UInt64) {
         let isLast = state.withLock { state -> Bool in
             let count = state.readers[number, default: 1] - 1
@@ -310,7 +312,7 @@ public final class DiskStore: CacheStore {
         return number.map { DiskWriter(self, key, $0) }
     }
 
-    /// The response is whole: it is found when it is written.
+    /// Adds a complete response. It can be found when it is written.
     func finish(_ number: UInt64, _ entry: DiskEntry, _ changes: [DiskFile.Change], hasBegun: Bool) {
         let isTaken = state.withLock { state -> Bool in
             guard state.file != nil, state.waitingBytes < DiskStore.mostWaiting else {
@@ -322,7 +324,7 @@ public final class DiskStore: CacheStore {
             state.table.forEach(of: entry.hash) { place, item in
                 if item.variant == entry.variant { same.append(place) } else { others.append(place) }
             }
-            // The newest come first in the table.
+            // The newest responses are first in the table.
             for place in same + others.dropFirst(DiskStore.mostVariants - 1) { remove(place, &state) }
             let item = DiskItem(number: number, variant: entry.variant)
             guard state.table.insert(item, hash: entry.hash, size: Int(entry.size)) != nil else { return false }
@@ -333,7 +335,7 @@ public final class DiskStore: CacheStore {
         if isTaken { write() } else if hasBegun { abandon(number) }
     }
 
-    /// What was written of a response is of no use.
+    /// Erases what was written of an unfinished response.
     func abandon(_ number: UInt64) { enqueue([.erase(number)], isNeeded: true) }
 
     public func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey) {
@@ -357,7 +359,7 @@ public final class DiskStore: CacheStore {
         drop(content)
     }
 
-    /// Takes a response away whose content this is, if it is still there.
+    /// Removes the response with this content, if it is still stored.
     func drop(_ content: DiskContent) {
         state.withLock { state in
             let place = state.table.first(content.hash) { $0.number == content.number && $0.version == content.version }
@@ -368,7 +370,7 @@ public final class DiskStore: CacheStore {
 
     public func invalidate(_ key: CacheKey) {
         let hash = DiskStore.hash(key)
-        // Two keys of one hash are a matter of chance: the other is a miss then.
+        // Two keys can have the same hash by chance; the other key is then a miss.
         let isKnown = state.withLock { state -> Bool in
             guard case .isOpen = state.opening else {
                 state.invalidatedEarly?.insert(hash)
@@ -405,7 +407,7 @@ public final class DiskStore: CacheStore {
         guard limit > 0 else { return items }
         await look { records in
             for (number, record) in records where isSelected(record.key, record.head) {
-                // One that was taken away is on its way out of the file.
+                // A removed response may still be in the file.
                 let hash = DiskStore.hash(record.key)
                 guard state.withLock({ $0.table.first(hash) { $0.number == number } != nil }) else { continue }
                 let size = DiskChunk.room(record: record.bytes?.count ?? 0, length: record.length)
@@ -417,7 +419,8 @@ public final class DiskStore: CacheStore {
         return items
     }
 
-    /// Gives all records by number, some at a time, each lot read in a transaction of its own, until `body` answers false.
+    /// Passes all records by number to `body` in batches, until that returns false. Each batch is read in its own
+    /// transaction.
     private func look(_ body: ([(number: UInt64, record: StoredRecord)]) -> Bool) async {
         await opened()
         guard isOpen() else { return }
@@ -433,10 +436,10 @@ public final class DiskStore: CacheStore {
         }
     }
 
-    /// So many records are read at once.
+    /// The number of records in a batch.
     private static let lot = 256
 
-    /// How often something could not be written.
+    /// The number of failed writes.
     var failures: Int { state.withLock { $0.failures } }
 
     public var census: StoreCensus {
@@ -476,7 +479,7 @@ public final class DiskStore: CacheStore {
         let isTaken = state.withLock { state -> Bool in
             guard state.file != nil else { return false }
             guard isNeeded || state.waitingBytes < DiskStore.mostWaiting else {
-                // The rest of a response: its writer gives up.
+                // A piece of a response: its writer gives up.
                 state.unwritten += 1
                 return false
             }
@@ -492,7 +495,7 @@ public final class DiskStore: CacheStore {
         for change in changes { state.waitingBytes += change.size }
     }
 
-    /// Has what waits written, unless that is under way.
+    /// Starts to write the waiting changes, unless that is in progress.
     private func write() {
         let begins = state.withLock { state -> Bool in
             guard !state.isWriting, !state.changes.isEmpty, state.file != nil else { return false }
@@ -503,7 +506,7 @@ public final class DiskStore: CacheStore {
         if !writers.submit({ self.writeAll() }, completion: { _ in }) { state.withLock { $0.isWriting = false } }
     }
 
-    /// On the thread that writes.
+    /// Writes all waiting changes, on the writing thread.
     private func writeAll() {
         while true {
             let (file, batch, idle) = state.withLock {
@@ -532,7 +535,7 @@ public final class DiskStore: CacheStore {
         }
     }
 
-    /// A batch was not written: what it would have stored is not stored; what it would have taken away goes now.
+    /// Handles a batch that could not be written: its responses are not stored, and its removals are tried again.
     private func failed(_ batch: [DiskFile.Change], _ error: LmdbError, _ file: DiskFile) {
         var smaller: [DiskFile.Change] = []
         let isNew = state.withLock { state -> Bool in
@@ -554,7 +557,7 @@ public final class DiskStore: CacheStore {
                 case .begin: break
                 }
             }
-            // Gaps are too small, or the disk is full: some of it goes, for what comes next.
+            // The gaps are too small, or the disk is full: some responses are evicted to make room.
             if error.isFull {
                 let limit = state.table.limit
                 state.table.setLimit(state.table.bytes / 20 * 19)
@@ -579,13 +582,13 @@ public final class DiskStore: CacheStore {
                 .warning, "store \(path): not stored: \(error); this is logged once a minute")
         }
         if (try? file.apply(smaller)) != nil { return }
-        // One by one: what can be taken away makes room.
+        // One by one, because each removal makes room.
         for change in smaller { try? file.apply([change]) }
     }
 }
 
 extension DiskFile.Change {
-    /// Bytes that it holds while it waits.
+    /// The memory of the change while it waits, in bytes.
     fileprivate var size: Int {
         switch self {
         case .chunk(_, let bytes, _), .record(_, let bytes, _, _), .update(_, let bytes): bytes.count + 200

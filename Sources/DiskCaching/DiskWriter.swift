@@ -1,7 +1,7 @@
 import HttpCaching
 import HttpWare
 
-/// A response on its way to the disk: pieces are put together to those of the file, and queued.
+/// A response that is being written to the disk: pieces are joined to the size of the file's pieces, and queued.
 final class DiskWriter: StoreWriter {
     private let store: DiskStore
     private let key: CacheKey

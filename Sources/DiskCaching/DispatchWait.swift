@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Waits for something that happens once. For threads that may wait: never a loop's.
+/// Waits for an event that happens once. For threads that may block, never for a loop's thread.
 struct DispatchWait: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 

@@ -1,11 +1,11 @@
 import CLmdb
 import Glibc
 
-/// A refusal of LMDB or of the system.
+/// An error of LMDB or of the system.
 struct LmdbError: Error, CustomStringConvertible {
     let code: Int32
 
-    /// No room: in the file, or on the disk.
+    /// Whether there is no room in the file or on the disk.
     var isFull: Bool { code == MDB_MAP_FULL || code == ENOSPC || code == EFBIG || code == EDQUOT }
     var description: String { String(cString: mdb_strerror(code)) }
 
@@ -16,13 +16,13 @@ struct LmdbError: Error, CustomStringConvertible {
 
 /// The tables of a disk store's file.
 enum LmdbTable: Int, CaseIterable {
-    /// By number: the data that is needed to find a response and to count it.
+    /// By number: the data for finding a response and for counting it.
     case index
     /// By number: the record.
     case records
-    /// By number and place: the content, in pieces with a checksum each.
+    /// By number and index: the pieces of content, each with a checksum.
     case chunks
-    /// Numbers of contents without a record: left after a stop during a write or a removal.
+    /// The numbers of contents without a record, which remain after a stop during a write or a removal.
     case open
 
     fileprivate var name: String {
@@ -35,14 +35,14 @@ enum LmdbTable: Int, CaseIterable {
     }
 }
 
-/// An LMDB file, opened. Used from several threads at once, writing from one at a time: LMDB itself guards that.
-// @unchecked Sendable: the pointer and the numbers are written in `init` only, and LMDB's calls lock what they share.
+/// An open LMDB file. Several threads can read at the same time, and one can write; LMDB itself guards that.
+// @unchecked Sendable: the pointer and the numbers are written in `init` only, and LMDB's calls lock their shared state.
 final class LmdbEnvironment: @unchecked Sendable {
     private let environment: OpaquePointer
     private var tables: [MDB_dbi] = []
 
-    /// Opens or makes `data.mdb` in the folder, at most so many bytes long. What is read only takes no lock, and nobody may
-    /// write meanwhile.
+    /// Opens or creates `data.mdb` in the folder, with at most `bytes` bytes. A read-only environment takes no lock, so the
+    /// file must not be written meanwhile.
     init(path: String, bytes: Int, isReadOnly: Bool = false) throws(LmdbError) {
         var made: OpaquePointer?
         try LmdbError.check(mdb_env_create(&made))
@@ -52,8 +52,8 @@ final class LmdbEnvironment: @unchecked Sendable {
         try LmdbError.check(mdb_env_set_mapsize(environment, bytes))
         try LmdbError.check(mdb_env_set_maxdbs(environment, MDB_dbi(LmdbTable.allCases.count)))
         try LmdbError.check(mdb_env_set_maxreaders(environment, 126))
-        // Content is synchronised with each commit and the head of the file with the next one: what the machine's end may take
-        // is the last commit, and never the whole.
+        // Each commit synchronises the content, and the next one the head of the file. So the end of the machine can lose only
+        // the last commit, never the whole file.
         let flags = UInt32(MDB_NOTLS | MDB_NORDAHEAD) | UInt32(isReadOnly ? MDB_RDONLY | MDB_NOLOCK : MDB_NOMETASYNC)
         try LmdbError.check(mdb_env_open(environment, path, flags, 0o600))
         self.environment = environment
@@ -77,8 +77,8 @@ final class LmdbEnvironment: @unchecked Sendable {
         mdb_env_close(environment)
     }
 
-    /// How many bytes the file in the folder has to have for all that is in it; `nil` if it is no such file. Maps nothing but
-    /// its head, so a shorter file does no harm.
+    /// The size that the file in the folder needs for its data, in bytes; `nil` if it is not such a file. Maps only the head,
+    /// so that a file that is too short is harmless.
     static func neededBytes(of path: String) -> Int? {
         var made: OpaquePointer?
         guard mdb_env_create(&made) == 0, let environment = made else { return nil }
@@ -87,7 +87,7 @@ final class LmdbEnvironment: @unchecked Sendable {
         return neededBytes(environment)
     }
 
-    /// How many bytes the file has to have for all that is in it.
+    /// The size that the file needs for its data, in bytes.
     var neededBytes: Int { LmdbEnvironment.neededBytes(environment) }
 
     private static func neededBytes(_ environment: OpaquePointer) -> Int {
@@ -98,7 +98,7 @@ final class LmdbEnvironment: @unchecked Sendable {
         return (information.me_last_pgno + 1) * Int(statistics.ms_psize)
     }
 
-    /// Reads at one point of time: short, as what it may see is not reused meanwhile.
+    /// Reads a snapshot. The transaction must be short, because pages in the snapshot cannot be reused meanwhile.
     func read<Result>(_ body: (LmdbTransaction) throws(LmdbError) -> Result) throws(LmdbError) -> Result {
         var transaction: OpaquePointer?
         try LmdbError.check(mdb_txn_begin(environment, nil, UInt32(MDB_RDONLY), &transaction))
@@ -107,7 +107,7 @@ final class LmdbEnvironment: @unchecked Sendable {
         return try body(LmdbTransaction(transaction, tables))
     }
 
-    /// Changes, all or nothing.
+    /// Applies all changes, or none.
     func write(_ body: (LmdbTransaction) throws(LmdbError) -> Void) throws(LmdbError) {
         var transaction: OpaquePointer?
         try LmdbError.check(mdb_txn_begin(environment, nil, 0, &transaction))
@@ -122,7 +122,7 @@ final class LmdbEnvironment: @unchecked Sendable {
     }
 }
 
-/// One transaction, while it lasts.
+/// A transaction in progress.
 struct LmdbTransaction {
     private let transaction: OpaquePointer
     private let tables: [MDB_dbi]
@@ -132,7 +132,8 @@ struct LmdbTransaction {
         self.tables = tables
     }
 
-    /// Lends the value of a key; `nil` when there is none. The bytes are the file's own: valid during the call only.
+    /// Passes the value of a key to `body`; `nil` if the key does not exist. The bytes belong to the file, and are valid only
+    /// during the call.
     func get<Result>(
         _ table: LmdbTable, _ key: LmdbKey, _ body: (UnsafeRawBufferPointer) -> Result
     ) throws(LmdbError) -> Result? {
@@ -163,7 +164,8 @@ struct LmdbTransaction {
         return true
     }
 
-    /// Gives each key and value from the key on, in order, while `body` answers true. The bytes are valid during the call only.
+    /// Passes each key and value from `start` on to `body`, in order, while that returns true. The bytes are valid only during
+    /// the call.
     func walk(
         _ table: LmdbTable, from start: LmdbKey? = nil,
         _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Bool
@@ -189,7 +191,7 @@ struct LmdbTransaction {
     }
 }
 
-/// A number, and a place under it where there are several: big-endian, so that the order of the bytes is that of the numbers.
+/// A number, optionally with an index. Big-endian, so that the order of the bytes is that of the numbers.
 struct LmdbKey: Equatable {
     let number: UInt64
     let place: UInt32?
@@ -199,7 +201,7 @@ struct LmdbKey: Equatable {
         self.place = place
     }
 
-    /// Reads what `withValue` wrote; `nil` for anything else.
+    /// Reads the output of `withValue`; `nil` for anything else.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == 8 || bytes.count == 12 else { return nil }
         number = UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self))

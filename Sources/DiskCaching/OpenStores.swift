@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// The open stores of an app, which the normal end of the program closes: an app may keep them until then, and closes
-/// nothing itself.
+/// The open stores of an app. They are closed at the normal end of the program, because an app may keep them until then
+/// without closing them.
 final class OpenStores: Sendable {
     static let shared = OpenStores()
 
@@ -11,7 +11,7 @@ final class OpenStores: Sendable {
     }
 
     private let places = Mutex<[Place]>([])
-    /// How long the end of a program may wait for what is to be written.
+    /// The maximum time that the end of a program waits for pending writes.
     private static let patience = Duration.seconds(2)
 
     private init() { atexit { OpenStores.shared.closeAll() } }

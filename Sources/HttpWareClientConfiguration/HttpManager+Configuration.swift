@@ -5,27 +5,27 @@ public import HttpWare
 public import HttpWareClient
 import Wares
 
-/// The mistakes in a configuration file, each with its place.
+/// The errors in a configuration file, each with its place.
 public struct ConfigurationMistakes: Error, Sendable, CustomStringConvertible {
     public let errors: [ConfigError]
 
-    /// One mistake per line.
+    /// The errors, one on each line.
     public var description: String { errors.map { "\($0)" }.joined(separator: "\n") }
 }
 
 extension HttpManager {
-    /// A manager whose wares are a chain of a configuration file: the file of a gateway, or one with chains alone. Its
-    /// `credentials` and `stores` are used; listeners, services and routes are ignored.
+    /// Makes a manager whose wares are a chain of a configuration file, which may be the file of a gateway or contain only
+    /// chains. Its `credentials` and `stores` are used; listeners, services and routes are ignored.
     ///
     /// ```swift
     /// let manager = try HttpManager(configuration: "conf/client.yaml", chain: "app", service: api)
     /// ```
     ///
     /// `${VAR}` is a variable of `environment`, by default the process's own. `stores` are the kinds of stores that the file can
-    /// name beside `memory`: `DiskKind.self` of the module `DiskCaching`, `RedisKind.self` of `HttpWareRedis`.
+    /// name besides `memory`: `DiskKind.self` of the module `DiskCaching`, `RedisKind.self` of `HttpWareRedis`.
     ///
-    /// Throws `ConfigurationMistakes` with every mistake in the file, or if the file has no such chain. Reads files:
-    /// not on a loop.
+    /// Throws `ConfigurationMistakes` with every error in the file, or if the file has no such chain. It reads files, so it must
+    /// not be called on a loop.
     public convenience init(
         configuration path: String, chain name: String, service: HttpWareClient.ServiceDefinition,
         client: any HttpClient = .libevent,
@@ -38,8 +38,8 @@ extension HttpManager {
             service: service, client: client, chain: try file.chain(name), records: records, loops: loops)
     }
 
-    /// A manager of a service in a configuration file: its base URL, fields, timeouts, pool and TLS, with the chain
-    /// that is named here, else the service's own.
+    /// Makes a manager for a service in a configuration file, with its base URL, fields, timeouts, pool and TLS. The chain is
+    /// the one named here, or else the service's own.
     ///
     /// ```swift
     /// let api = try HttpManager(configuration: "conf/httpware.yaml", service: "api")
@@ -47,8 +47,8 @@ extension HttpManager {
     ///
     /// `adjust` may change properties that files do not contain, such as coders and environments.
     ///
-    /// Throws `ConfigurationMistakes` as above, if there is no such service, and for features that only a gateway has:
-    /// several endpoints, and another `host`.
+    /// Throws `ConfigurationMistakes` as above, and if there is no such service. It also throws if the service uses features
+    /// that only a gateway has: several endpoints, or another `host`.
     public convenience init(
         configuration path: String, service name: String, chain: String? = nil, client: any HttpClient = .libevent,
         wares: [any ConfigurableWare.Type] = BuiltinWares.all, stores: [any StoreKind.Type] = [],
@@ -65,7 +65,7 @@ extension HttpManager {
     }
 }
 
-/// A configuration file as a client reads it.
+/// A configuration file, as read for a client.
 private struct ClientFile {
     private let path: String
     private let configuration: GatewayConfiguration

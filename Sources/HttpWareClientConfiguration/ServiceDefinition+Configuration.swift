@@ -3,7 +3,8 @@ import HttpWare
 import HttpWareClient
 
 extension HttpWareClient.ServiceDefinition {
-    /// What a configuration file says of a service. What no client can do is a mistake, with its place.
+    /// Takes over a service from a configuration file. A feature that clients do not support is reported as an error
+    /// with its place.
     init(_ written: GatewayConfig.ServiceDefinition) throws(ConfigurationMistakes) {
         func mistake(_ key: String, _ message: String) -> ConfigurationMistakes {
             ConfigurationMistakes(errors: [

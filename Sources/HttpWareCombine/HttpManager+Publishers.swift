@@ -7,8 +7,8 @@ public import HttpWareClient
 #endif
 
 extension HttpManager {
-    /// Publishes the response of the route, once for each subscriber; nothing is sent before there is one. If a
-    /// subscriber cancels, the exchange ends. A demand of zero delays the value, not the request.
+    /// Publishes the response of the route. Each subscriber causes one request; without a subscriber nothing is sent.
+    /// If a subscriber cancels, the exchange ends. A demand of zero delays the value, not the request.
     public func publisher<R: Route>(for route: R) -> AnyPublisher<R.Response, HttpError> {
         Deferred {
             let answer = PendingAnswer<R.Response>()
@@ -18,9 +18,9 @@ extension HttpManager {
     }
 }
 
-/// An answer that comes once.
+/// An answer that arrives once.
 ///
-/// Unchecked: `promise` is set before the object is handed on, and a `Future` guards itself.
+/// Unchecked: `promise` is set before the object is shared, and a `Future` guards itself.
 private final class PendingAnswer<Value: Sendable>: @unchecked Sendable {
     let future: Future<Value, HttpError>
     private let promise: (Result<Value, HttpError>) -> Void

@@ -5,12 +5,13 @@ public import HttpWare
     public import FoundationNetworking
 #endif
 
-// The messages of URLSession, for those who come from it. A conversion copies; what one side does not allow throws or is `nil`, and is
-// never repaired. A product of its own, because FoundationNetworking brings a client of its own, libcurl.
+// Conversions between the messages of this library and those of URLSession. A conversion copies. If one side does not allow a
+// value, the conversion throws or returns `nil`; it never repairs the value. This is a separate product, because
+// FoundationNetworking depends on another client, libcurl.
 
 extension HttpRequest {
-    /// The same request. Throws a `GatewayError` if its URL cannot be sent or its content is a stream, and an `InvalidFieldValue` if a
-    /// value is not allowed in a field line.
+    /// Converts a request. Throws a `GatewayError` if its URL cannot be sent or its content is a stream, and an
+    /// `InvalidFieldValue` if a value is invalid in a field line.
     public init(_ request: URLRequest) throws {
         guard let url = request.url, let method = HttpMethod(request.httpMethod ?? "GET") else {
             throw GatewayError(.gateway, .requestMalformed, "the request has no URL, or a method that is none")
@@ -32,7 +33,7 @@ extension HttpRequest {
 }
 
 extension URLRequest {
-    /// The same request, with its content if that is at hand. `nil` if it has no absolute URI.
+    /// Converts a request, with its content if that is in memory. `nil` if the request has no absolute URI.
     public init?(_ request: HttpRequest) {
         guard request.host != nil, let url = URL(string: String(decoding: request.targetUri(), as: UTF8.self)) else {
             return nil
@@ -45,7 +46,7 @@ extension URLRequest {
 }
 
 extension HttpResponse {
-    /// The same response, with this content. Throws an `InvalidFieldValue` if a value is not allowed in a field line, and a
+    /// Converts a response, and adds this content. Throws an `InvalidFieldValue` if a value is invalid in a field line, and a
     /// `GatewayError` if the status or a name is invalid.
     public init(_ response: HTTPURLResponse, content: Data = Data()) throws {
         guard let status = HttpStatus(response.statusCode) else {
@@ -64,7 +65,8 @@ extension HttpResponse {
 }
 
 extension HTTPURLResponse {
-    /// The same response to a request for that URL, without its content. Of several lines with one name it has one, joined by commas.
+    /// Converts the response to a request for that URL, without its content. Several lines with the same name become one, joined
+    /// by commas.
     public convenience init?(_ response: HttpResponse, url: URL) {
         var fields: [String: String] = [:]
         for name in Set(response.fields.map { $0.name.lowercased() }) {

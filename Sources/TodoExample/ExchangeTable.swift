@@ -1,6 +1,6 @@
 import HttpWareClient
 
-/// What each ware did to an exchange, and how long the parts of the call upstream took: one line each.
+/// A table of an exchange: what each ware did, and how long the parts of the upstream call took, one on each line.
 struct ExchangeTable {
     let report: ExchangeReport
 

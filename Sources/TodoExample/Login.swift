@@ -1,6 +1,6 @@
 import HttpWareClient
 
-/// Gets tokens from the todo server: the first for the user's name, later ones for the refresh token.
+/// Obtains tokens from the todo server: the first one for the user's name, later ones for the refresh token.
 struct Login: TokenSource {
     let manager: HttpManager
     let name: String

@@ -1,16 +1,16 @@
 import HttpWareClient
 
-/// Pictures of todos: large, and not urgent.
+/// The pictures of todos, which are large and not urgent.
 protocol PictureService: Sendable {
-    /// Sends a file.
+    /// Uploads a file.
     func attach(_ path: String, to todo: Todo) async throws
-    /// The pictures of these todos; those that there are none of are left out.
+    /// The pictures of these todos. Todos without a picture are left out.
     func pictures(of todos: [Todo]) async throws -> [[UInt8]]
-    /// On a weak connection, say: pictures that are under way, or wait, are not wanted any more.
+    /// Cancels running and waiting downloads of pictures, for example on a weak connection.
     func stop()
 }
 
-/// The service over the network: two at once, and after whatever else the queue is given.
+/// The service over the network. It sends at most two requests at a time, after other requests of the queue.
 struct NetworkedPictureService: PictureService {
     let queue: RequestQueue
 
@@ -40,6 +40,6 @@ struct NetworkedPictureService: PictureService {
 }
 
 extension RequestTag {
-    /// What can wait, and be done without.
+    /// The tag of requests that can be delayed or cancelled.
     static let pictures: RequestTag = "pictures"
 }

@@ -1,20 +1,20 @@
 import HttpWareClient
 import Synchronization
 
-/// How long each route's requests took, all together: a ware of the app's own, which works in both directions.
+/// The total time of each route's requests: a ware of the app itself, which works in both directions.
 final class RouteTimes: Middleware, Postware {
     private let times = Mutex<[String: Duration]>([:])
 
-    // It stands before all others, and so measures them, too.
+    // Runs before all other wares, so that it measures them, too.
     var order: WareOrder { .first }
 
-    // On the way out: when it began.
+    // On the way out, notes the start time.
     func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         exchange[Began.self] = exchange.now
         return .pass
     }
 
-    // On the way back: how long that is ago.
+    // On the way back, adds the time since then.
     func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         if let began = exchange[Began.self], let route = exchange[ClientRequest.self]?.route {
             times.withLock { $0[route, default: .zero] += exchange.now - began }
@@ -22,7 +22,7 @@ final class RouteTimes: Middleware, Postware {
         return .pass
     }
 
-    /// By name.
+    /// The times by route name.
     var all: [(route: String, time: Duration)] {
         times.withLock { times in times.sorted { $0.key < $1.key }.map { ($0.key, $0.value) } }
     }

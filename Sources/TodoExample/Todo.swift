@@ -1,4 +1,4 @@
-/// Something to do.
+/// A task on the list.
 struct Todo: Codable, Sendable, Equatable {
     var id: Int
     var title: String

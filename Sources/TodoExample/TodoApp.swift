@@ -1,8 +1,8 @@
 import FoundationEssentials
 import HttpWareClient
 
-/// A todo app without a face: logs in, lists, adds, finishes; its token wears out, its network goes away. Each step shows what
-/// every ware did. `swift run TodoExample`.
+/// A todo app without a user interface: it logs in, and lists, adds and finishes todos. Its token expires, and its network
+/// fails. Each step shows what every ware did. `swift run TodoExample`.
 @main
 struct TodoApp {
     @MainActor

@@ -1,4 +1,4 @@
-/// What a view shows: knows the service's protocol and nothing of the network.
+/// The model of a view. It uses the service's protocol, and is independent of the network.
 @MainActor
 final class TodoListModel {
     private(set) var todos: [Todo] = []

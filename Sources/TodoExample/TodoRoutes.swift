@@ -1,12 +1,12 @@
 import HttpWareClient
 
-/// All todos.
+/// Lists all todos.
 struct ListTodos: Route {
     typealias Response = [Todo]
     var path: RoutePath { "/todos" }
 }
 
-/// One more.
+/// Adds a todo.
 struct AddTodo: Route {
     typealias Response = Todo
     static let method = HttpMethod.post
@@ -14,20 +14,20 @@ struct AddTodo: Route {
     var path: RoutePath { "/todos" }
 }
 
-/// One is done.
+/// Marks a todo as done.
 struct FinishTodo: Route {
     static let method = HttpMethod.put
     var id: Int
     var path: RoutePath { "/todos/\(id)/done" }
 }
 
-/// All are gone.
+/// Deletes all todos.
 struct ClearTodos: Route {
     static let method = HttpMethod.delete
     var path: RoutePath { "/todos" }
 }
 
-/// Todos from elsewhere: those that are none are left out.
+/// Imports todos from another source. Invalid ones are left out.
 struct ImportTodos: Route {
     typealias Response = LossyArray<Todo>
     var since: Int?
@@ -42,7 +42,7 @@ struct ImportTodos: Route {
     }
 }
 
-/// A picture for a todo, read from disk while it is sent.
+/// Uploads a picture for a todo, which is read from disk while it is sent.
 struct AttachPicture: Route {
     static let method = HttpMethod.post
     var id: Int
@@ -56,7 +56,7 @@ struct AttachPicture: Route {
     }
 }
 
-/// The picture of a todo.
+/// Downloads the picture of a todo.
 struct GetPicture: Route {
     typealias Response = RawContent
     var id: Int
@@ -64,7 +64,7 @@ struct GetPicture: Route {
     var tags: Set<RequestTag> { [.pictures] }
 }
 
-/// A token for a name and a password, or for a refresh token.
+/// Obtains a token for a name and a password, or for a refresh token.
 struct GetToken: Route {
     struct Body: Encodable, Sendable {
         var name: String

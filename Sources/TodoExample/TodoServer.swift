@@ -2,9 +2,9 @@ import HttpWareClient
 import HttpWareTesting
 import Synchronization
 
-/// The server that comes with the example: tokens that soon wear out, and validators.
+/// The example's own server, with short-lived tokens and validators.
 final class TodoServer: Sendable {
-    /// After so many requests a token is refused.
+    /// The number of requests after which a token is refused.
     static let usesOfToken = 3
 
     private let pages: Pages
@@ -16,22 +16,22 @@ final class TodoServer: Sendable {
         origin = try LocalOrigin { try pages.answer($0) }
     }
 
-    /// Where it is.
+    /// The URL of the server.
     var url: String { origin.url }
 
-    /// The network is gone.
+    /// Closes the server, as if the network had failed.
     func stop() async { await origin.close() }
 }
 
-/// What the server answers. Guarded by a mutex, as all loops may ask.
+/// The state of the server. Guarded by a mutex, because all loops use it.
 private final class Pages: Sendable {
     private struct State {
         var todos = [Todo(id: 1, title: "water the plants"), Todo(id: 2, title: "write to Ada")]
         var version = 1
-        /// By the number of the todo.
+        /// The pictures by the number of the todo.
         var pictures: [Int: [UInt8]] = [:]
         var tokens = 0
-        /// How often the present token may still be used.
+        /// The number of further uses of the current token.
         var uses = 0
     }
 
@@ -90,7 +90,7 @@ private final class Pages: Sendable {
         var response =
             request.fields[.ifNoneMatch] == tag ? HttpResponse(.notModified) : try json(state.todos, .ok)
         try response.fields.set(.etag, to: tag)
-        // To be asked about each time; good enough while nobody can be asked. RFC 9111 §4.2.4.
+        // Must be validated each time, but may be used if the server is unreachable. RFC 9111 §4.2.4.
         try response.fields.set(.cacheControl, to: "max-age=0")
         return response
     }

@@ -1,13 +1,13 @@
 import HttpWareClient
 
-/// What the rest of the app knows of the server: no requests, no responses.
+/// The server as the rest of the app sees it, without requests and responses.
 protocol TodoService: Sendable {
     func todos() async throws -> [Todo]
     func add(_ title: String) async throws -> Todo
     func finish(_ todo: Todo) async throws
-    /// What others have to do, as far as it can be read; and how much cannot.
+    /// The todos of other sources, and the number of unreadable ones.
     func imported() async throws -> (todos: [Todo], unreadable: Int)
-    /// Forgets them all.
+    /// Deletes all todos.
     func clear() async throws
 }
 
@@ -28,7 +28,7 @@ struct NetworkedTodoService: TodoService {
 }
 
 extension NetworkedTodoService {
-    /// A service with everything that the app wants of its network: told once, for all requests.
+    /// Makes a service with all settings that the app needs for its network. They are given once, for all requests.
     static func make(
         _ service: ServiceDefinition, user: String, store: any TokenStore, client: any HttpClient = .libevent,
         times: RouteTimes = RouteTimes(), records: RecordRing? = nil,

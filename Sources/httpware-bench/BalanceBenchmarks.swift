@@ -14,7 +14,8 @@
         return balancing
     }
 
-    /// Who of four gets the next request, which is over at once; on request a second one, because the first has failed.
+    /// Chooses one of four endpoints for a request that ends at once. With `again`, chooses a second one, because the
+    /// first has failed.
     private func choice(_ name: String, _ rule: Balancing.Rule, again: Bool) -> Benchmark {
         Benchmark(name: "an endpoint of four is chosen by \(name)\(again ? ", and another one than that" : "")") {
             times in

@@ -5,12 +5,13 @@
 ///     … httpware-bench clients [ROUNDS [REQUESTS]]        the client beside async-http-client: ClientComparison.swift
 ///     … httpware-bench inflight [REQUESTS [CONNECTIONS]]  many requests at once: RequestsInFlight.swift
 ///
-/// `cache` as FILTER is all that is measured of the cache, also with 1,000,000 stored responses, for which it takes 5 GiB of memory.
+/// With `cache` as FILTER, all benchmarks of the cache run. One of them stores 1,000,000 responses, which takes 5 GiB of memory.
 ///
-/// For each the least and the median time of this thread, and the allocations, of one time. With TIMES each is done so many times and not measured: for profilers.
+/// Prints the minimum and the median time of this thread, and the allocations, for each operation. With TIMES, each operation is
+/// repeated that often and not measured; this is for profilers.
 ///
-/// What they measure is internal to the module `HttpWare`, so that it can be inlined there; `HTTPWARE_BENCH` builds that
-/// module testable. A build for users is not testable and has no benchmarks; how much faster it may be is not measured.
+/// The measured functions are internal to the module `HttpWare`, so that they can be inlined there. `HTTPWARE_BENCH` builds that
+/// module as testable. A build for users is not testable and has no benchmarks; its speed may differ, which is not measured.
 @main enum Bench {
     static func main() async throws {
         let filter = CommandLine.arguments.dropFirst().first ?? ""
@@ -52,7 +53,7 @@
         #endif
     }
 
-    /// With one decimal.
+    /// The number with one decimal.
     private static func padded(_ number: Double) -> String {
         let tenths = Int((number * 10).rounded())
         let text = "\(tenths / 10).\(tenths % 10)"

@@ -5,14 +5,14 @@ import HttpWare
     import HttpWareClient
     import HttpWareTesting
 
-    /// An origin server in a process of its own, so that its time is not the clients'.
+    /// An origin server in a separate process, so that its CPU time is not counted as the clients'.
     struct BenchOrigin {
-        /// Where it is.
+        /// The URL of the server.
         let url: String
         private let input: Int32
         private let process: pid_t
 
-        /// Starts this program once more, as the server. Throws when the system has no process or no pipe.
+        /// Starts this program again as the server. Throws if the system cannot create a process or a pipe.
         init() throws(SystemError) {
             var input: [Int32] = [0, 0]
             var output: [Int32] = [0, 0]
@@ -22,7 +22,7 @@ import HttpWare
             defer { posix_spawn_file_actions_destroy(&actions) }
             posix_spawn_file_actions_adddup2(&actions, input[0], 0)
             posix_spawn_file_actions_adddup2(&actions, output[1], 1)
-            // What the server had open of these would keep its input from ending.
+            // If the server kept these open, its input would never end.
             for descriptor in input + output { posix_spawn_file_actions_addclose(&actions, descriptor) }
             var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("httpware-bench"), strdup("origin"), nil]
             defer { for argument in arguments { free(argument) } }
@@ -41,13 +41,13 @@ import HttpWare
             self.process = process
         }
 
-        /// Ends it, and waits for its end.
+        /// Ends the server, and waits for its end.
         func stop() {
             close(input)
             waitpid(process, nil, 0)
         }
 
-        /// What the other process does: serves until its input ends.
+        /// Runs in the other process: serves until its input ends.
         static func serve() throws {
             let origin = try LocalOrigin(keepsRequests: false) { request in
                 HttpResponse(

@@ -1,13 +1,13 @@
 #if HTTPWARE_BENCH
     import HttpWareClient
 
-    /// What the clients ask for: 1 KiB of JSON.
+    /// The content that the clients request: 1 KiB of JSON.
     protocol BenchModel: Codable, Sendable {
         static var path: RoutePath { get }
         static var content: [UInt8] { get }
     }
 
-    /// A list: many small values, whose decoding takes longer than all the rest.
+    /// A list of many small values, whose decoding takes longer than the rest of the exchange.
     struct BenchPage: BenchModel {
         struct Item: Codable, Sendable {
             var id: Int
@@ -32,7 +32,7 @@
         }()
     }
 
-    /// A note: a long text among a few small values.
+    /// A note: a long text with a few small values.
     struct BenchNote: BenchModel {
         var id: Int
         var title: String
@@ -47,7 +47,7 @@
         }()
     }
 
-    /// The same for `HttpManager`.
+    /// The route to a model for `HttpManager`.
     struct GetModel<Response: BenchModel>: Route {
         var path: RoutePath { Response.path }
     }

@@ -3,28 +3,29 @@
 #endif
 import Glibc
 
-/// Something that is done over and over, and how long one time takes.
+/// An operation that is repeated, and its measurement.
 struct Benchmark: Sendable {
-    /// What is done, as a test would be named.
+    /// The name of the operation, in the style of a test's name.
     let name: String
-    /// Done once before, and not measured.
+    /// Runs once before the measurement, and is not measured.
     var prepare: @Sendable () -> Void = {}
-    /// Does it so many times.
+    /// Runs the operation `times` times.
     let body: @Sendable (_ times: Int) -> Void
 
-    /// The least and the median over many batches, in nanoseconds for one time.
+    /// The minimum and the median over many batches, in nanoseconds for one operation.
     func measure() -> (least: Double, median: Double) {
         prepare()
         var times = 1
-        // A batch of 2 ms is long beside the clock, and some of them have nothing else beside them on the machine.
+        // A batch of 2 ms is long compared with the resolution of the clock, and some batches run undisturbed by others
+        // on the machine.
         while elapsed(times) < 2_000_000 { times *= 2 }
-        // What a batch makes before it begins is none of its times.
+        // The time for the setup of a batch is not counted.
         let preparing = (0..<21).reduce(Int.max) { least, _ in min(least, elapsed(0)) }
         let batches = (0..<201).map { _ in Double(elapsed(times) - preparing) / Double(times) }.sorted()
         return (batches[0], batches[batches.count / 2])
     }
 
-    /// How often memory is asked for in one time, once buffers have grown: what a thousand more times ask for.
+    /// The number of allocations of one operation after buffers have grown, computed from 1,000 additional operations.
     func allocations() -> Double {
         #if HTTPWARE_BENCH
             let few = allocated(1000)
@@ -42,7 +43,7 @@ struct Benchmark: Sendable {
         }
     #endif
 
-    /// Time of this thread, so that others on the machine count less.
+    /// The CPU time of this thread, which other processes on the machine affect less.
     private func elapsed(_ times: Int) -> Int {
         let start = now()
         body(times)
@@ -56,6 +57,6 @@ struct Benchmark: Sendable {
     }
 }
 
-/// Keeps the compiler from leaving out what makes this value.
+/// Prevents the compiler from removing the computation of this value.
 @inline(never)
 func keep<Value>(_ value: Value) {}

@@ -4,17 +4,17 @@
     @testable import HttpWare
     import Wares
 
-    /// The time at which everything was stored and is asked for.
+    /// The time at which all responses were stored and are requested.
     private let noon = WallTime(seconds: 1_795_262_400)
 
-    /// A request as clients send it.
+    /// A typical request of a client.
     private func request(_ number: Int) -> HttpRequest? {
         try? HttpRequest(
             .get, "http://www.example.com/orders/\(number)",
             fields: ["Host": "www.example.com", "User-Agent": "curl/8.5.0", "Accept": "*/*", "Accept-Encoding": "gzip"])
     }
 
-    /// What is stored: 1 KiB with five fields, fresh for years.
+    /// A stored response: 1 KiB with five fields, fresh for years.
     private func storedHead() -> StoredHead {
         var fields = HttpFields()
         for line in [
@@ -30,7 +30,7 @@
             lifetime: FreshnessLifetime(seconds: 999_999_999, source: .maxAge), vary: .none, mode: .shared)
     }
 
-    /// A store with so many responses, and requests for some of them in no order.
+    /// A store with `count` responses, and requests for some of them in random order.
     private struct Filled: Sendable {
         let store = MemoryStore(limit: .gibibytes(8))
         var requests: [HttpRequest] = []
@@ -58,7 +58,7 @@
     private let overThousand = HttpCache(store: thousand.store)
     private let overMillion = HttpCache(store: million.store)
 
-    /// Exchanges that end at once, each of which a cache decides about before, if there is one.
+    /// Exchanges that end at once. If there is a cache, each of them passes it first.
     private func exchanges(
         _ name: String, _ requests: @escaping @Sendable () -> [HttpRequest],
         _ cache: (@Sendable () -> HttpCache)? = nil
@@ -78,7 +78,7 @@
             let driver = ExchangeDriver(server: server)
             let sink = NoSink()
             let all = requests()
-            // Called as the driver calls it, which copies neither the ware nor the request.
+            // Called like the driver does, which copies neither the ware nor the request.
             let ware = cache.map { MiddlewareCall($0()) }
             defer { ware?.free() }
             for turn in 0..<times {
@@ -126,7 +126,7 @@
         },
     ]
 
-    /// Those that need more than a gigabyte of memory, made when they are asked for.
+    /// The benchmarks that need more than a gigabyte of memory, made only when they run.
     func millionBenchmarks() -> [Benchmark] {
         [
             decided("for one of 1,000,000 stored responses", { overMillion }, { million.requests }),
@@ -134,8 +134,8 @@
         ]
     }
 
-    /// What 1,000,000 stored responses of 1 KiB take beside content, keys and fields, in bytes each: of the process, and as the
-    /// store counts it.
+    /// The memory of 1,000,000 stored responses of 1 KiB, without content, keys and fields, in bytes for each response.
+    /// Measured for the process, and as the store counts it.
     func storeOverhead() -> (process: Int, counted: Int) {
         let before = residentBytes()
         let store = MemoryStore(limit: .gibibytes(8))

@@ -4,13 +4,13 @@
     @testable import HttpWare
     import Wares
 
-    /// A ware that only passes: what is left is the cost of asking.
+    /// A ware that only passes, for measuring the cost of calling it.
     private struct Pass: Middleware, Postware {
         func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
         func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
     }
 
-    /// Takes a response and does nothing with it.
+    /// Receives a response and ignores it.
     final class NoSink: ResponseSink {
         let isBlocked = false
         func sendInterim(_ response: HttpResponse) {}
@@ -48,14 +48,14 @@
         }
     }
 
-    /// Who looks at what the wares do.
+    /// The observer of the wares' decisions.
     private enum Observed: String {
         case not = ""
         case kept = ", kept in a ring"
         case live = ", kept in a ring and told to a reader"
     }
 
-    /// An exchange that a ware answers behind so many others.
+    /// An exchange that passes this number of wares and is answered by one more.
     private func exchange(
         wares count: Int, _ kind: String, _ observed: Observed = .not, ware: @escaping @Sendable (Int) -> any Middleware
     ) -> Benchmark {
@@ -93,7 +93,7 @@
         "GET /orders/17?expand=lines HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: curl/8.5.0\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\r\n"
             .utf8)
 
-    /// An exchange as a connection begins it: a turn of the loop, its request decoded into memory that is used again.
+    /// An exchange as a connection starts it: one turn of the loop, and a request that is decoded into reused memory.
     private func decodedExchange(
         _ what: String, _ wares: [any Middleware], answer: HttpResponse = HttpResponse(.noContent)
     )
@@ -127,7 +127,7 @@
         }
     }
 
-    /// An origin server that answers when it is told to.
+    /// An origin server that answers on demand.
     private final class InstantOrigin: UpstreamConnector, ReceivingStream {
         let isReused = true
         let isBlocked = false
@@ -149,7 +149,8 @@
         }
     }
 
-    /// A GET that is decoded, passes the wares, is answered by an origin server, and passes them on its way back.
+    /// A GET that is decoded, passes the wares, is answered by an origin server, and passes the wares again on its way
+    /// back.
     func plainGet(
         _ what: String, isCounted: Bool = false, endpoints: Int = 1, balancing: Balancing = Balancing(),
         _ wares: [any Middleware]
@@ -188,7 +189,7 @@
         }
     }
 
-    /// The fastest that can be configured: no benchmark is refused.
+    /// The highest rate that can be configured, so that no request of a benchmark is refused.
     private let fastLimit = RateLimit(Rate(1_000_000, per: .second))
 
     private let passing: @Sendable (Int) -> any Middleware = { _ in PassRequest() }
@@ -219,7 +220,7 @@
         }
     }
 
-    /// The token is at hand, and valid for an hour: what most requests find.
+    /// A valid token is available for an hour, as for most requests.
     private let credential: Credential = {
         var definition = CredentialDefinition(name: "bench", grant: .clientCredentials)
         definition.tokenUrl = EndpointUrl("http://127.0.0.1/token")

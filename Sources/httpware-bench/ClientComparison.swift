@@ -9,13 +9,13 @@
     import NIOHTTP1
     import NIOPosix
 
-    /// This library's client beside async-http-client: CPU time and allocations of this process for a request whose response,
-    /// 1 KiB of JSON, is decoded to a model. One thread for each client, connections kept alive, the origin server in another
-    /// process, the rounds of the two in turns.
+    /// Compares this library's client with async-http-client: the CPU time and allocations of this process for a request. Its
+    /// response, 1 KiB of JSON, is decoded to a model. Each client has one thread and persistent connections. The origin
+    /// server is in another process, and the rounds of the two clients alternate.
     ///
     ///     httpware-bench clients [ROUNDS [REQUESTS]]
     enum ClientComparison {
-        /// A way to ask once.
+        /// Sends one request and decodes its response.
         typealias Ask = @Sendable () async throws -> Void
 
         private struct Contender {
@@ -24,9 +24,9 @@
         }
 
         private struct Figures {
-            /// Microseconds of CPU for a request, of each round.
+            /// The CPU time for a request in microseconds, for each round.
             var times: [Double] = []
-            /// Allocations for a request, of each round.
+            /// The allocations for a request, for each round.
             var allocations: [Double] = []
 
             var least: Double { times.min() ?? .nan }
@@ -93,7 +93,7 @@
             }
         }
 
-        /// What the decoder takes by itself.
+        /// The cost of the decoder alone.
         private static func alone<Model: BenchModel>(
             _ decoder: JSONDecoder, _ model: Model.Type, _ rounds: Int, _ times: Int
         ) throws -> Figures {
@@ -106,7 +106,7 @@
             return figures
         }
 
-        /// Asks so often in all, from so many tasks at once.
+        /// Sends this number of requests, from this number of concurrent tasks.
         private static func ask(_ ask: @escaping Ask, _ requests: Int, _ tasks: Int) async throws {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<tasks {
@@ -116,7 +116,7 @@
             }
         }
 
-        /// What this process has used, in microseconds.
+        /// The CPU time of this process so far, in microseconds.
         private static func cpuTime() -> Double {
             var time = timespec()
             clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)

@@ -6,14 +6,14 @@ import HttpWare
     import HttpWareTesting
     import Synchronization
 
-    /// So many requests that are under way at once, on so many connections: what they take of memory, and whether all complete.
+    /// Runs many concurrent requests on a number of connections. Measures their memory, and whether all of them complete.
     ///
     ///     httpware-bench inflight [REQUESTS [CONNECTIONS]]
     enum RequestsInFlight {
-        /// The most memory that a request which waits for a connection may take, its task included.
+        /// The maximum memory of a request that waits for a connection, including its task.
         static let limit = ByteCount.kibibytes(48)
 
-        /// Throws when one fails, or more memory or connections are taken than may be.
+        /// Throws if a request fails, or if the requests use too much memory or too many connections.
         static func run(requests: Int, connections: Int) async throws {
             let all = LoopWait<Void>()
             let gate = Task { try await all.value() }

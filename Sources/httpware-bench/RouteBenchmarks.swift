@@ -1,7 +1,7 @@
 #if HTTPWARE_BENCH
     @testable import HttpWare
 
-    /// What so many routes are told apart by.
+    /// The property that distinguishes the routes.
     private enum Kind: String, CaseIterable {
         case hosts, paths
         /// A hundred paths for each host, every fourth with a capture, and a method.
@@ -30,7 +30,7 @@
         }
     }
 
-    /// The last of so many routes is found, or, with `isMissing`, none of them.
+    /// Looks up the last of `count` routes or, with `isMissing`, a request that no route matches.
     private func lookup(_ kind: Kind, among count: Int, isMissing: Bool = false) -> Benchmark {
         let what = isMissing ? "no route" : "the last"
         let matches = (0..<count).compactMap { try? kind.match($0) }

@@ -4,7 +4,7 @@
     import HttpWare
     @testable import Wares
 
-    /// The tokens and keys that the tests of the module use, made by others' libraries.
+    /// The tokens and keys of the module's tests, which were made by other libraries.
     private func fixture(_ name: String) -> String {
         let path =
             #filePath.replacing("Sources/httpware-bench/TokenBenchmarks.swift", with: "")
@@ -25,14 +25,14 @@
             let keys = JsonWebKeySet([JsonWebKey(key)])
             let now = WallTime(seconds: 1_767_225_600)
             for _ in 0..<times {
-                // The token and the key are files of this repository, and the clock is fixed: no input reaches this trap. A token
-                // that is refused would be measured as one that is verified.
+                // The token and the key are files of this repository, and the clock is fixed, so no input reaches this trap. It
+                // makes sure that a refused token is not measured as a verified one.
                 do { keep(try verifier.verify(token, keys: keys, at: now)) } catch { fatalError("\(error)") }
             }
         }
     }
 
-    /// What `awsSigV4` does for a request with content of 1 KiB, apart from the exchange.
+    /// The work of `awsSigV4` for a request with 1 KiB of content, without the exchange.
     private let signedByAws = Benchmark(name: "a request of 1 KiB is signed with AWS Signature Version 4") { times in
         let signer = AwsSigner(region: "eu-central-1", service: "execute-api")
         let wall = WallTime(seconds: 1_767_225_600)

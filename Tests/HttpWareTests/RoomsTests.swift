@@ -241,7 +241,7 @@ import Testing
                 let text = try String(
                     contentsOf: RoomsTests.sources.appending(path: file.path), encoding: .utf8)
                 let head = text.split(separator: "\n").prefix { $0.hasPrefix("//") || $0.contains("import ") }
-                #expect(head.contains { $0.hasPrefix("// One file: ") }, "\(file.path)")
+                #expect(head.contains { $0.hasPrefix("// One file") }, "\(file.path)")
             }
         }
     }

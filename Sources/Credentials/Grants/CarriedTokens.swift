@@ -1,9 +1,9 @@
 public import HttpWare
 
-/// The tokens that the last attempt of an exchange carried, by credential: what a 401 is about. An `ExchangeKey` of this module,
-/// for the ware that injects and the one that refreshes.
+/// The tokens that the last attempt of an exchange carried, by credential. A 401 is about one of these. An `ExchangeKey` of this
+/// module, shared by the ware that injects tokens and the one that refreshes them.
 public struct CarriedTokens: ExchangeKey {
-    /// Notes that the request carries this token of the credential, in place of another of it.
+    /// Notes that the request carries this token of the credential, in place of an earlier one.
     public static func note(_ credential: Credential, _ number: Int, in exchange: Exchange) {
         note(credential, number, &exchange[CarriedTokens.self])
     }
@@ -16,8 +16,8 @@ public struct CarriedTokens: ExchangeKey {
         }
     }
 
-    /// Most requests carry one. The wares of the exchange's chain hold the credentials as long as it lasts, so that none is
-    /// another's place in memory.
+    /// Most requests carry one token. The wares of the exchange's chain retain the credentials until the exchange ends, so that
+    /// no two credentials have the same address.
     public struct Value {
         private var first: (credential: ObjectIdentifier, number: Int)
         private var others: [ObjectIdentifier: Int]?
@@ -33,7 +33,7 @@ public struct CarriedTokens: ExchangeKey {
             }
         }
 
-        /// The number of that credential's token; `nil` where the request carried none.
+        /// The number of that credential's token; `nil` if the request carried none.
         public func number(of credential: Credential) -> Int? {
             first.credential == ObjectIdentifier(credential) ? first.number : others?[ObjectIdentifier(credential)]
         }

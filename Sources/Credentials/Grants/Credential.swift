@@ -1,30 +1,31 @@
-// One file: requests, refreshes and their locks meet at one mutex.
+// One file, because requests, refreshes and their locks share one mutex.
 
 public import HttpWare
 import Synchronization
 
-/// One token that is kept valid, shared by all loops. It follows the ten rules at the head of `CredentialState`.
+/// A token that is kept valid, shared by all loops. It follows the ten rules at the head of `CredentialState`.
 ///
-/// What it knows is a `CredentialState` behind one mutex, which is held for no longer than a decision takes. A refresh is a task
-/// of the loop whose request began it; it calls the token endpoint as a side call: no chain, no hold, no limit.
+/// Its state is a `CredentialState` behind one mutex, which is held only for the time of a decision. A refresh is a task on the
+/// loop whose request began it. It calls the token endpoint as a side call: no chain, no hold, no limit.
 public final class Credential: Sendable {
-    /// What it was made from.
+    /// The definition from which the credential was made.
     public let definition: CredentialDefinition
     private let state: Mutex<CredentialState>
-    /// Until when the present token may be sent as it is, in nanoseconds since 1970, and its number: what most requests want to
-    /// know, to be read without the lock. Written under it.
+    /// The time until which the current token can be sent without any other step, in nanoseconds since 1970, and its number. Most
+    /// requests need only these two, and read them without the lock. Written under the lock.
     private let freshUntil = Atomic<Int64>(.min)
     private let freshNumber = Atomic<Int>(0)
     private let endpoint: any TokenAnswering
     private let store: (any TokenStore)?
-    /// Which gateways share.
+    /// The lock that gateways share; `nil` if there is none.
     private let lock: (any RefreshLock)?
     private let lineage: TokenLineage
     private let issuing = Mutex<IssuedPlaceholder?>(nil)
 
-    /// Makes a credential that asks for its first token when somebody needs one. Calls nobody.
+    /// Makes a credential. It makes no call until a request needs a token.
     ///
-    /// Where one of `former`, which may still be refreshing, redeems the same refresh token, this one goes on from what that has.
+    /// `former` are earlier credentials, which may still be refreshing. If one of them redeems the same refresh token, this
+    /// credential continues with its tokens.
     public init(
         _ definition: CredentialDefinition, after former: [Credential] = [], client: any HttpClient = SideCaller()
     ) {
@@ -45,12 +46,12 @@ public final class Credential: Sendable {
         show(state)
     }
 
-    /// Makes a credential whose tokens come from a program's own source, kept in a store where one is given. Asks for nothing
-    /// until a request needs a token; what the store has comes first, unless it is another account's.
+    /// Makes a credential whose tokens come from a program's own source, and are kept in `store` if there is one. It calls
+    /// neither until a request needs a token. Stored tokens are used first, unless they belong to another account.
     ///
-    /// `account` says whose tokens these are, such as a user's id: responses that are stored for one account are not for
-    /// another. Without it, the credential makes up a name, keeps it with the tokens, and makes up another one when its tokens
-    /// are forgotten (`clear`) or replaced (`put`).
+    /// `account` identifies the owner of the tokens, such as a user's id: responses that are stored for one account are not used
+    /// for another. Without it, the credential makes up a name and keeps it with the tokens. It makes up a new name when the
+    /// tokens are forgotten (`clear`) or replaced (`put`).
     public convenience init(
         name: String, source: any TokenSource, store: (any TokenStore)? = nil, account: String? = nil,
         refreshBefore: Duration = .seconds(60)
@@ -60,7 +61,7 @@ public final class Credential: Sendable {
             keepsBeforeUse: true)
     }
 
-    /// The same with the order of a gateway, or that of a client: see `CredentialDefinition.keepsBeforeUse`.
+    /// The same with `keepsBeforeUse`, which differs between gateways and clients: see `CredentialDefinition.keepsBeforeUse`.
     package init(
         name: String, source: any TokenSource, store: (any TokenStore)?, account: String? = nil,
         refreshBefore: Duration = .seconds(60), keepsBeforeUse: Bool
@@ -78,7 +79,7 @@ public final class Credential: Sendable {
         show(state)
     }
 
-    /// Reads or changes what is known, and shows what became of it.
+    /// Reads or changes the state, and publishes the result for readers without the lock.
     private func change<Result: Sendable>(_ body: (inout CredentialState) -> Result) -> Result {
         state.withLock { state in
             let result = body(&state)
@@ -87,7 +88,8 @@ public final class Credential: Sendable {
         }
     }
 
-    /// A number that is read after a time is that of the time's token, or of a newer one.
+    /// Publishes the token's number before its time: a reader that reads the time first gets the number of that token, or of a
+    /// newer one.
     private func show(_ state: borrowing CredentialState) {
         freshUntil.store(.min, ordering: .releasing)
         freshNumber.store(state.token?.number ?? 0, ordering: .releasing)
@@ -97,7 +99,7 @@ public final class Credential: Sendable {
     /// The name in the configuration.
     public var name: String { definition.name }
 
-    /// The placeholder that a program has in place of the token; `nil` if none has.
+    /// The placeholder that a program has instead of the token; `nil` if no program has one.
     public var issued: IssuedPlaceholder? { issuing.withLock { $0 } }
 
     /// Makes a placeholder of the token for a program.
@@ -109,13 +111,14 @@ public final class Credential: Sendable {
 
     // MARK: The account
 
-    /// Whose tokens these are: the account's name. A random one where neither the program nor its source gave a name.
+    /// The account that the tokens belong to. The name is random if neither the program nor its source gave one.
     public var account: String { state.withLock { $0.askAccount().name } }
 
-    /// The account as what is stored is kept apart by. For each request of a client, after `readAccount`.
+    /// The principal of the account, by which stored responses are kept apart. Used for each request of a client, after
+    /// `readAccount`.
     public var accountPrincipal: Principal { state.withLock { $0.askAccount().principal } }
 
-    /// Whether a token is the account's that this principal stands for; `nil` stands for no token.
+    /// Whether a token belongs to the account of this principal. `nil` stands for no token.
     public func isAccount(_ principal: Principal, ofToken number: Int?) -> Bool {
         state.withLock { state in
             state.account.principal.identity == principal.identity
@@ -123,10 +126,10 @@ public final class Credential: Sendable {
         }
     }
 
-    /// Whether the account that the store's tokens belong to is known.
+    /// Whether the account of the stored tokens is known.
     public var knowsAccount: Bool { state.withLock { $0.account.isRead } || store == nil }
 
-    /// Finds out whose tokens the store has, once.
+    /// Reads the account of the stored tokens, unless it is known.
     public func readAccount() async {
         guard !knowsAccount else { return }
         do {
@@ -136,46 +139,46 @@ public final class Credential: Sendable {
                 state.adoptAccount(of: stored.flatMap { $0.origin == mark && state.account.owns($0) ? $0 : nil })
             }
         } catch {
-            // A store that cannot be read is asked again by the next request.
+            // The next request tries again to read the store.
             WareLog.shared.log(.error, "credential \(name): \(error)")
         }
     }
 
     // MARK: For requests
 
-    /// The token that may be sent now, at hand or not at all. A token that is about to expire is renewed in the background.
+    /// The token that can be sent now; `nil` if there is none. A token that is about to expire is renewed in the background.
     ///
-    /// To be called on a loop. Allocates nothing while nothing has to be renewed.
+    /// Must be called on a loop. Allocates nothing if nothing has to be renewed.
     public func current(_ wall: WallTime) -> IssuedToken? {
         let (token, isDue) = change { state in (state.usable(at: wall), state.isDue(at: wall)) }
         if isDue { renewInBackground(wall) }
         return token
     }
 
-    /// The number of the token that may be sent now, where nothing else is to be done; `nil` where `current` has to look closely.
+    /// The number of the token that can be sent now without any other step; `nil` if `current` must be called.
     ///
-    /// From any thread; takes no lock.
+    /// Safe from any thread, without a lock.
     public func freshNumber(at wall: WallTime) -> Int? {
         guard wall.sinceEpoch < freshUntil.load(ordering: .acquiring) else { return nil }
         let number = freshNumber.load(ordering: .acquiring)
         return number == 0 ? nil : number
     }
 
-    /// What a request without a token does.
+    /// How a request without a token continues.
     public enum Entry: Sendable {
         case ready(IssuedToken)
         /// Wait, then ask again.
         case held(HoldPlace)
-        /// There is no token to wait for, or no room.
+        /// There is no token to wait for, or too many requests wait.
         case refused(CredentialFailure)
     }
 
-    /// A request needs a token: it takes a place behind the refresh, which begins if none is under way.
+    /// Takes a place for a request that needs a token. A refresh begins if none is in progress.
     ///
-    /// To be called on a loop.
+    /// Must be called on a loop.
     ///
-    /// `ended` is called when the refresh lets the request go, or fails: for one request after the other in the order of coming,
-    /// whichever their loops are. It may be called after the request has given up its place.
+    /// `ended` is called when the refresh succeeds or fails: for one request after the other in the order of arrival, whatever
+    /// their loops. It may be called after the request has given up its place.
     public func takePlace(
         bytes: Int, limits: HoldLimits, at wall: WallTime, ended: (@Sendable (HoldPlace.Outcome) -> Void)? = nil
     ) -> Entry {
@@ -184,8 +187,8 @@ public final class Credential: Sendable {
         }
         let now = loop.now
         let entry = change { state in
-            // Held by places that are given up, each, when their wait ends. Not weak: one weak reference makes each retain of the
-            // credential take three times as long, for every request.
+            // The credential is retained by places, until their wait ends. It is not a weak reference: one of these would make
+            // every retain of the credential, in every request, three times as slow.
             state.takePlace(wall, now, bytes: bytes, limits: limits, ended: ended) { self.leave($0) }
         }
         switch entry {
@@ -197,8 +200,9 @@ public final class Credential: Sendable {
         }
     }
 
-    /// The origin server refused the token with this number, so it is not sent any more. If it is the present token, the next one is
-    /// requested in the background. Returns the reason if it is the present token and no other may be requested now.
+    /// Handles that the origin server refused the token with this number, so that it is not sent again. If it is the current
+    /// token, the next one is requested in the background. Returns the reason if it is the current token and no other may be
+    /// requested now.
     @discardableResult
     public func reject(_ number: Int, at wall: WallTime) -> CredentialFailure? {
         guard let loop = EventLoop.current else { return nil }
@@ -207,26 +211,26 @@ public final class Credential: Sendable {
         return failure
     }
 
-    /// The wait of a request was too long.
+    /// Counts a request that waited too long.
     public func noteTimeout() { change { $0.noteTimeout() } }
 
-    /// Whether a refresh is under way and there is nothing to send meanwhile.
+    /// Whether a refresh is in progress and there is no token to send meanwhile.
     public func isHolding(at wall: WallTime) -> Bool {
         change { $0.refreshing != nil && $0.usable(at: wall) == nil }
     }
 
     private func leave(_ place: HoldPlace) { change { $0.leave(place) } }
 
-    // MARK: For those who run the gateway
+    // MARK: For operators
 
-    /// What may be known of it.
+    /// The state of the credential, without its tokens.
     public func report() -> CredentialReport {
         let clock = EventLoop.current?.clock ?? SystemLoopClock()
         return change { $0.report(at: clock.wallNow(), clock.now()) }
     }
 
-    /// Refreshes now, whatever failed before, unless a refresh is under way: then waits for that. Answers the failure, if it is one.
-    /// To be called by a task of a loop that has a transport.
+    /// Refreshes now, regardless of earlier failures. If a refresh is in progress, waits for that instead. Returns the failure,
+    /// if it failed. Must be called by a task on a loop that has a transport.
     public func refresh() async -> CredentialFailure? {
         guard let loop = EventLoop.current else {
             return CredentialFailure(.failed, "the credential was used outside a loop")
@@ -241,8 +245,8 @@ public final class Credential: Sendable {
             ? nil : CredentialFailure(.failed, report.history.first?.reason ?? "there is no token")
     }
 
-    /// Forgets the tokens, in memory and in the file: as after a start with what is configured. A refresh that is under way brings
-    /// new ones all the same.
+    /// Forgets the tokens, in memory and in the file, as after a start with the configuration. A refresh in progress still brings
+    /// new tokens.
     public func clear() async {
         change { $0.clear() }
         lineage.keep(nil, for: definition)
@@ -253,8 +257,8 @@ public final class Credential: Sendable {
         }
     }
 
-    /// Puts a token in force that the program has from elsewhere, such as a login: requests that wait go on with it. Throws a
-    /// `CredentialFailure` when it could not be sent.
+    /// Uses a token that the program obtained elsewhere, such as by a login. Waiting requests continue with it. Throws a
+    /// `CredentialFailure` if the token cannot be sent.
     public func put(_ token: NewToken) async throws {
         await publish(
             try TokenResponse(token), took: .zero, at: (EventLoop.current?.clock ?? SystemLoopClock()).wallNow(),
@@ -272,7 +276,7 @@ public final class Credential: Sendable {
         Task(executorPreference: loop) { _ = await self.run(refreshing, on: loop) }
     }
 
-    /// One refresh, from its beginning to its end. Answers the failure, if it is one.
+    /// Runs one refresh from beginning to end. Returns the failure, if it failed.
     private func run(_ refreshing: CredentialState.Refreshing, on loop: EventLoop) async -> CredentialFailure? {
         let lease: (any RefreshLease)?
         do {
@@ -292,7 +296,7 @@ public final class Credential: Sendable {
         } catch {
             result = .failure(error)
         }
-        // Who waits is told first: the lock's store may be slow, or away.
+        // Waiting requests are released first, because the lock's store may be slow or unavailable.
         if case .failure(let failure) = result { _ = settle(failure, on: loop) }
         await lease?.giveBack()
         lineage.giveBack()
@@ -320,7 +324,7 @@ public final class Credential: Sendable {
         return told
     }
 
-    /// Does what follows the end of a refresh: nobody else looks at the requests that wait then.
+    /// Does what follows the end of a refresh. No other code handles the requests that wait at this time.
     private func goOn(_ ending: CredentialState.Ending, on loop: EventLoop) {
         switch ending {
         case .idle: break
@@ -332,7 +336,7 @@ public final class Credential: Sendable {
     private func renew(
         _ refreshing: CredentialState.Refreshing, by lease: (any RefreshLease)?, on loop: EventLoop
     ) async throws(CredentialFailure) -> CredentialReport.Refresh.Outcome {
-        // Rule 4: somebody else may have rotated it.
+        // The tokens may have been renewed elsewhere already, and the refresh token rotated.
         if try await adopt(refreshing, on: loop) { return .adopted }
         var attempt = 0
         var hasReadAgain = false
@@ -347,7 +351,7 @@ public final class Credential: Sendable {
                         .refused, "the refresh token was refused before: invalid_grant", isInvalidGrant: true)
                 }
             }
-            // Rule 1: a lease that ran out may be another gateway's.
+            // If the lease has expired, another gateway may hold it.
             if let lease, await !lease.confirm() {
                 guard needsNoLock else {
                     throw CredentialFailure(.failed, "the lock was lost, or its store cannot be reached")
@@ -376,7 +380,8 @@ public final class Credential: Sendable {
         }
     }
 
-    /// Takes over what others have that redeem the same: a newer refresh token, or, true, a token that can be sent.
+    /// Takes over tokens of others that redeem the same refresh token: a newer refresh token, or an access token. Returns true if
+    /// there is an access token that can be sent.
     private func adopt(
         _ refreshing: CredentialState.Refreshing, on loop: EventLoop
     ) async throws(CredentialFailure) -> Bool {
@@ -386,12 +391,12 @@ public final class Credential: Sendable {
         do {
             stored = try await store.read()
         } catch {
-            // What another gateway has may be newer than what is here.
+            // Another gateway may have newer tokens than this one.
             if mustShare { throw CredentialFailure(.failed, "\(error)") }
             WareLog.shared.log(.error, "credential \(name): \(error)")
             return false
         }
-        // A refresh token that was written into the configuration since comes first.
+        // A refresh token that was configured since the tokens were stored has precedence.
         guard let stored, stored.origin == mark, change({ $0.account.owns(stored) }) else { return false }
         lineage.keep(stored, for: definition)
         return await adopt(stored, refreshing, on: loop)
@@ -405,11 +410,11 @@ public final class Credential: Sendable {
             if let refreshToken = stored.refreshToken { state.adopt(refreshToken: refreshToken) }
         }
         let wall = loop.wallNow()
-        // Without a known end it is sent until it is refused.
+        // If its end is unknown, a token is sent until it is refused.
         guard !refreshing.isForced, let access = stored.accessToken, stored.expires.map({ wall < $0 }) ?? true
         else { return false }
         let places = change { state -> [HoldPlace]? in
-            // The one that was refused, or is to be renewed, is no help.
+            // The token that was refused, or is due for renewal, does not help.
             if let token = state.token, token.value == access { return nil }
             let left = stored.expires.map { $0 - wall }
             return state.publish(access, expires: stored.expires, lifetime: left, refreshToken: nil, at: wall)
@@ -419,8 +424,8 @@ public final class Credential: Sendable {
         return true
     }
 
-    /// Lets requests go on, the one that waited longest first; some at a time, so that their responses come back while others are
-    /// still to be sent. Measured with 450 that wait: without turns in between, the first was as late as the last.
+    /// Releases requests, the longest waiting first. They go in groups, so that their responses return while others are still to
+    /// be sent. Measured with 450 waiting requests: without pauses, the first was as late as the last.
     private func release(_ places: [HoldPlace]) async {
         for (index, place) in places.enumerated() {
             if index > 0, index % Credential.releasedAtOnce == 0 { await EventLoop.current?.nextTurn() }
@@ -430,14 +435,14 @@ public final class Credential: Sendable {
 
     private static let releasedAtOnce = 32
 
-    /// Puts a new token in force, and keeps it: see `CredentialDefinition.keepsBeforeUse`.
+    /// Puts a new token into use, and stores it: see `CredentialDefinition.keepsBeforeUse`.
     private func publish(
         _ response: TokenResponse, took: Duration, at wall: WallTime, isOfRefresh: Bool = true
     ) async {
         var expires: WallTime?
         var lifetime: Duration?
         if let seconds = response.lifetime {
-            // Counted from when the response was made (RFC 6749 §5.1), which may be as early as the request was sent.
+            // The lifetime counts from when the response was made (RFC 6749 §5.1), which may be as early as the request was sent.
             let stated = Duration.seconds(seconds)
             let left = stated - min(took, stated / 2)
             lifetime = left
@@ -479,12 +484,12 @@ public final class Credential: Sendable {
 
     // MARK: The lock
 
-    /// How long another's refresh may take.
+    /// How long the refresh of another credential or gateway may take.
     private var patience: Duration {
         definition.timeout * (definition.retry + 1) + .seconds(definition.retry * 2 + 1)
     }
 
-    /// Waits until no credential of this process refreshes what this one redeems.
+    /// Waits until no other credential of this process is refreshing the same refresh token.
     private func takeLineage(on loop: EventLoop) async throws(CredentialFailure) {
         let due = loop.now + patience
         while !lineage.tryTake() {
@@ -497,18 +502,18 @@ public final class Credential: Sendable {
         }
     }
 
-    /// Whether a refresh without the store that gateways share may redeem what another one has redeemed.
+    /// Whether a refresh without the shared store might redeem a refresh token that another gateway has redeemed.
     private var mustShare: Bool {
         if case .store = definition.lock { definition.grant == .refreshToken } else { false }
     }
 
-    /// Whether the store's lock only spares the authorization server calls: tokens that do not follow from one another.
+    /// Whether the shared lock only saves calls to the authorization server, because new tokens do not depend on earlier ones.
     private var needsNoLock: Bool {
         if case .store = definition.lock { !mustShare } else { false }
     }
 
-    /// Waits for the lock that gateways share; `nil` where there is none to wait for. Where its store is away, tokens that do
-    /// not follow from one another are asked for without it, at once.
+    /// Waits for the lock that gateways share; `nil` if there is none. If its store is unavailable and new tokens do not depend
+    /// on earlier ones, continues at once without the lock.
     private func takeLock(on loop: EventLoop) async throws(CredentialFailure) -> (any RefreshLease)? {
         guard let lock else { return nil }
         let due = loop.now + patience

@@ -1,22 +1,22 @@
 import HttpWare
 
-/// Whose tokens a credential has. What is stored for one account is not for another.
+/// The account that a credential's tokens belong to. Data that is stored for one account is not used for another.
 ///
-/// An account is named by the program or by its source of tokens. Otherwise its name is random: kept with the tokens, the same
-/// through refreshes, and new when the tokens are forgotten or a login replaces them.
+/// The program or its source of tokens names the account. Otherwise its name is random: it is kept with the tokens, remains
+/// through refreshes, and changes when the tokens are forgotten or a login replaces them.
 struct CredentialAccount {
     /// The name that the program gave.
     private let given: String?
     private(set) var name: String
-    /// Identifies it in exchanges.
+    /// The principal that identifies the account in exchanges.
     private(set) var principal: Principal
-    /// Whether tokens were had for it.
+    /// Whether the account has had tokens.
     private(set) var hasTokens = false
     /// The number of its first token.
     private(set) var firstToken = 0
-    /// Whether its name is kept with the tokens: somebody asked for it, or it was kept already.
+    /// Whether its name is kept with the tokens, because the program asked for it or it was kept before.
     private(set) var isKept: Bool
-    /// Whether what was kept has been looked at.
+    /// Whether the stored tokens have been read.
     var isRead = false
 
     init(given: String?, isKept: Bool) {
@@ -33,10 +33,10 @@ struct CredentialAccount {
 
     private static func principal(_ name: String) -> Principal { Principal(method: "account", name: name) }
 
-    /// Whether tokens that were kept are this account's: those of another one are no help.
+    /// Whether stored tokens belong to this account; those of another account cannot be used.
     func owns(_ stored: StoredTokens) -> Bool { given == nil || stored.account == nil || stored.account == given }
 
-    /// The account of tokens that were kept. Those that name none have a name that follows from them.
+    /// Takes over the account of stored tokens. If they name no account, its name is derived from them.
     mutating func adopt(_ stored: StoredTokens, firstToken: Int) {
         let isFirst = !isRead
         let hadTokens = hasTokens
@@ -50,22 +50,22 @@ struct CredentialAccount {
         }
     }
 
-    /// Its name is asked for, so it has to be kept.
+    /// Called when the name is read, so that it has to be kept.
     mutating func keep() { isKept = true }
 
-    /// Whose the next token is: of a login, and named by its source, or not.
+    /// The account of the next token: named by its source, or new after a login, or else the same.
     func next(named source: String?, isLogin: Bool) -> String {
         source ?? given ?? (isLogin && hasTokens ? CredentialAccount.random() : name)
     }
 
-    /// There is a token of that account.
+    /// Notes a new token of that account.
     mutating func issued(to name: String, token number: Int) {
         hasTokens = true
         isRead = true
         become(name, number)
     }
 
-    /// Its tokens are forgotten.
+    /// Notes that the tokens are forgotten.
     mutating func forget(nextToken: Int) {
         hasTokens = false
         isRead = true

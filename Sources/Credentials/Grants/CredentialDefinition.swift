@@ -1,28 +1,28 @@
 public import HttpWare
 
-/// How a token is had, and kept alive: one name's entry under `credentials`.
+/// How a token is obtained and kept valid: an entry under `credentials`.
 public struct CredentialDefinition: Sendable, Hashable {
-    /// How an access token is had. RFC 6749 §4.4, §6.
+    /// How an access token is obtained. RFC 6749 §4.4, §6.
     public enum Grant: String, OptionWord {
         case clientCredentials, refreshToken
-        /// It is written, and never changes.
+        /// The token is configured, and never changes.
         case `static`
     }
 
-    /// How the gateway shows the token endpoint who it is. RFC 6749 §2.3.1.
+    /// How the gateway authenticates itself to the token endpoint. RFC 6749 §2.3.1.
     public enum ClientAuth: String, OptionWord {
-        /// In `Authorization`.
+        /// Basic credentials in `Authorization`.
         case basic
-        /// In the content.
+        /// Parameters in the content.
         case post
     }
 
-    /// Between whom only one refreshes at a time.
+    /// The scope in which only one refresh runs at a time.
     public enum Lock: Sendable, Hashable {
         case process
-        /// The gateways of this machine that share `file`.
+        /// All gateways of this machine that share `file`.
         case file
-        /// The gateways that share the store of this name, where their tokens are kept, too.
+        /// All gateways that share the store of this name, which also keeps their tokens.
         case store(String, any CredentialServer)
 
         public static func == (left: Lock, right: Lock) -> Bool {
@@ -54,32 +54,33 @@ public struct CredentialDefinition: Sendable, Hashable {
         }
     }
 
-    /// As metrics, traces, logs and errors call it.
+    /// The name in metrics, traces, logs and errors.
     public var name: String
     public var grant: Grant
     public var tokenUrl: EndpointUrl?
-    /// The authorization server, which tells where its token endpoint is. RFC 8414.
+    /// The authorization server, whose metadata names its token endpoint. RFC 8414.
     public var issuer: EndpointUrl?
     public var clientId: String?
     public var clientSecret: Secret?
     public var auth: ClientAuth = .basic
     public var scopes: [String] = []
-    /// The refresh token that begins; what the file has from later rotations comes before it.
+    /// The first refresh token. A later one in the file, from a rotation, has precedence.
     public var refreshToken: Secret?
-    /// The token, where it is static.
+    /// The token, if it is static.
     public var value: Secret?
-    /// Where tokens are kept between runs.
+    /// The file in which tokens are kept between runs.
     public var file: FilePath?
-    /// How long before it expires a token is renewed; at most half of its lifetime.
+    /// How long before its expiry a token is renewed; at most half of its lifetime.
     public var refreshBefore = Duration.seconds(60)
-    /// Of one call to the token endpoint.
+    /// The time limit of one call to the token endpoint.
     public var timeout = Duration.seconds(5)
-    /// How often a call that failed for no lasting reason is made again.
+    /// The maximum number of repetitions of a call that failed for a temporary reason.
     public var retry = 2
     public var lock = Lock.process
     public var window = Window()
-    /// Whether new tokens are kept before requests go on with them. A client has it so: if it ends in between, it has lost its
-    /// login, as the former refresh token is spent. A gateway lets requests go on first: many wait, and it seldom ends.
+    /// Whether new tokens are stored before requests use them. A client sets it: if it ended in between, it would lose its
+    /// login, because the former refresh token is spent. A gateway releases its requests first, because many may wait and it
+    /// rarely ends.
     public var keepsBeforeUse = false
     /// The environment variable in which a program gets a placeholder of the token.
     public var env: String?
@@ -91,7 +92,7 @@ public struct CredentialDefinition: Sendable, Hashable {
 }
 
 extension CredentialDefinition {
-    /// Reads a name's entry under `credentials`.
+    /// Reads an entry under `credentials`.
     public init(name: String, options: inout OptionsReader) {
         self.init(name: name, grant: .static)
         var grant: Grant?
@@ -138,7 +139,7 @@ extension CredentialDefinition {
         check(&options, lockWord: lockWord)
     }
 
-    /// The name of an environment variable, as POSIX has it.
+    /// Whether the text is a valid name of an environment variable in POSIX.
     private static func isVariable(_ name: String) -> Bool {
         guard let first = name.utf8.first, !(0x30...0x39).contains(first) else { return false }
         return name.utf8.allSatisfy { byte in
@@ -146,7 +147,7 @@ extension CredentialDefinition {
         }
     }
 
-    /// Answers what was written.
+    /// Reads `lock`, and returns its text.
     private mutating func readLock(_ options: inout OptionsReader) -> String {
         var word = "process"
         options.read(
@@ -188,7 +189,7 @@ extension CredentialDefinition {
             if !options.isGiven("refreshToken"), !options.isGiven("file") {
                 options.fail("has no refresh token; write refreshToken, or file where one is kept")
             }
-            // What else a lock names keeps them, or is a mistake already.
+            // Any other lock keeps the tokens, or is reported as an error.
             if options.isGiven("refreshToken"), !options.isGiven("file"), lockWord == "process" {
                 options.warn(
                     at: "refreshToken",

@@ -1,34 +1,34 @@
 import HttpWare
 
-/// Why there is no token.
+/// The reason why there is no token.
 public struct CredentialFailure: Error, Equatable, Sendable {
-    /// What kind of failure it is.
+    /// A kind of failure.
     public enum Kind: String, Sendable {
-        /// The authorization server said no: asking again changes nothing.
+        /// The authorization server refused. Asking again would not help.
         case refused
-        /// The token endpoint could not be reached, did not answer in time, or answered what is no token.
+        /// The token endpoint was unreachable, too slow, or sent an invalid response.
         case failed
-        /// There were `window` refreshes, or a failure just now.
+        /// There were `window.max` refreshes in `window.per`, or a failure a moment ago.
         case paused
-        /// The origin server refuses a token that cannot be renewed.
+        /// The origin server refused a token that cannot be renewed.
         case rejected
     }
 
     public let kind: Kind
-    /// For people: starts in lower case, ends without a full stop, holds no credentials.
+    /// The reason for people: starts in lower case, ends without a full stop, contains no credentials.
     public let reason: String
-    /// The grant itself was refused: its refresh token is spent, or revoked. RFC 6749 §5.2.
+    /// Whether the grant itself was refused: its refresh token is spent or revoked. RFC 6749 §5.2.
     public let isInvalidGrant: Bool
-    /// The authorization server said no without a reason that can be read: perhaps the grant, perhaps something between.
+    /// Whether the refusal has no readable reason. It may then come from an intermediary instead of the authorization server.
     let isUnexplained: Bool
-    /// When it is worth trying again; `nil` where nobody knows.
+    /// When it is worthwhile to try again; `nil` if that is unknown.
     public internal(set) var retryAfter: Duration?
-    /// Whether there may be a new token in a while. If not, the refusal of the present one is the last word.
+    /// Whether there may be a new token later. If not, the refusal of the current token is final.
     public let mayPass: Bool
-    /// The error that a program's own source of tokens threw; `nil` for a token endpoint. It does not count when failures are compared.
+    /// The error that a program's own source of tokens threw; `nil` for a token endpoint. Ignored when failures are compared.
     public let cause: (any Error)?
 
-    /// Something that is needed for a token could not be reached.
+    /// A failure to reach something that is needed to obtain a token.
     public init(cannotReach reason: String) { self.init(.failed, reason) }
 
     init(
@@ -50,7 +50,7 @@ public struct CredentialFailure: Error, Equatable, Sendable {
             && left.mayPass == right.mayPass
     }
 
-    /// Whether it is the end of a login: only a new one brings tokens again.
+    /// Whether the login has ended, so that only a new one brings tokens.
     public var endsLogin: Bool { kind == .refused || kind == .rejected }
 
     /// Whether the same call may succeed in a moment.
@@ -58,14 +58,15 @@ public struct CredentialFailure: Error, Equatable, Sendable {
 
     static func badResponse(_ reason: String) -> CredentialFailure { CredentialFailure(.failed, reason) }
 
-    /// The error codes of RFC 6749 §5.2, and two that pass. Others are not shown: they could be anything.
+    /// The error codes of RFC 6749 §5.2, and three temporary ones. Other codes are not shown, because they could contain
+    /// anything.
     private static let lasting = [
         "invalid_grant", "invalid_client", "invalid_request", "unauthorized_client", "unsupported_grant_type",
         "invalid_scope",
     ]
     private static let passing = ["temporarily_unavailable", "server_error", "slow_down"]
 
-    /// The token endpoint refused, with a status and perhaps an error code.
+    /// A refusal by the token endpoint, with a status and perhaps an error code.
     init(refusal status: HttpStatus, code: String?) {
         if let code, CredentialFailure.lasting.contains(code) {
             self.init(
@@ -73,8 +74,8 @@ public struct CredentialFailure: Error, Equatable, Sendable {
         } else if let code, CredentialFailure.passing.contains(code) {
             self.init(.failed, "the token endpoint is not available: \(code)")
         } else if [400, 401, 403, 404, 405].contains(status.code) {
-            // RFC 6749 §5.2 has 400 and 401 for what the request says, and a reason always. Those that leave it out refuse all the
-            // same; but a refresh token is not given up for what may have come from something between.
+            // RFC 6749 §5.2 defines 400 and 401 for refusals, always with a reason. Some servers omit it. Such a refusal counts,
+            // but the refresh token is kept, because an intermediary may have sent the response.
             self.init(
                 .refused, "the token endpoint refused the request with status \(status.code)",
                 isUnexplained: status == .badRequest || status == .unauthorized)

@@ -1,25 +1,25 @@
 public import HttpWare
 
-/// What may be known of a credential: everything but its tokens.
+/// The state of a credential, without its tokens.
 public struct CredentialReport: Sendable {
-    /// Where a credential is in its life.
+    /// The current state of a credential.
     public enum State: String, Sendable {
-        /// It has a token.
+        /// There is a token that can be sent.
         case ready
-        /// It has none, or one that expired, and the next request asks for one.
+        /// There is no token, or it has expired. The next request asks for one.
         case empty
-        /// A token is being asked for.
+        /// A refresh is in progress.
         case refreshing
-        /// The last refresh failed, and it is too early for another.
+        /// The last refresh failed, and it is too early for the next one.
         case failed
     }
 
     /// A refresh that ended.
     public struct Refresh: Sendable {
-        /// What came of it.
+        /// The result of a refresh.
         public enum Outcome: String, Sendable {
             case renewed
-            /// Somebody else had renewed it already: the file said so.
+            /// The token had been renewed elsewhere already, according to the file or the store.
             case adopted
             case refused
             case failed
@@ -29,31 +29,31 @@ public struct CredentialReport: Sendable {
         public let ended: WallTime
         public let duration: Duration
         public let outcome: Outcome
-        /// Why it failed; `nil` where it did not.
+        /// Why the refresh failed; `nil` if it did not fail.
         public let reason: String?
-        /// How many requests waited for it.
+        /// The number of requests that waited for the refresh.
         public let held: Int
     }
 
     public let name: String
     public let grant: CredentialDefinition.Grant
     public let state: State
-    /// `nil` where there is no token, or nobody knows.
+    /// When the token expires; `nil` if there is no token or its expiry is unknown.
     public let expires: WallTime?
-    /// The number of the present token; 0 where there is none.
+    /// The number of the current token; 0 if there is none.
     public let token: Int
-    /// Requests that wait at the moment, and their bytes.
+    /// The number of waiting requests, and their size in bytes.
     public let held: Int
     public let heldBytes: Int
-    /// Refreshes by what came of them.
+    /// The number of refreshes by result.
     public let counts: [Refresh.Outcome: Int]
-    /// Requests that waited, of which so many found no room, and so many waited too long.
+    /// The number of requests that have waited, that found no room, and that waited too long.
     public let heldTotal: Int
     public let overflows: Int
     public let timeouts: Int
-    /// The last ones, the newest first.
+    /// The last refreshes, the newest first.
     public let history: [Refresh]
-    /// How long no refresh is tried any more; `nil` where one may be.
+    /// The time until the next refresh may begin; `nil` if it may begin now.
     public let pausedFor: Duration?
 }
 

@@ -77,7 +77,7 @@ struct CredentialState {
     private var timeouts = 0
     private var history: [CredentialReport.Refresh] = []
     private var heldByRefresh = 0
-    /// Whose the tokens are.
+    /// The account that the tokens belong to.
     private(set) var account: CredentialAccount
 
     private let definition: CredentialDefinition
@@ -137,7 +137,7 @@ struct CredentialState {
 
     // MARK: Requests
 
-    /// A request needs a token, and no token may be sent.
+    /// Takes a place for a request that needs a token while no token can be sent.
     mutating func takePlace(
         _ wall: WallTime, _ now: LoopInstant, bytes: Int, limits: HoldLimits,
         ended: (@Sendable (HoldPlace.Outcome) -> Void)? = nil, leave: @escaping @Sendable (HoldPlace) -> Void
@@ -249,7 +249,7 @@ struct CredentialState {
         account.isRead = true
     }
 
-    /// Somebody asks whose the tokens are.
+    /// Returns the account, whose name is kept from now on.
     mutating func askAccount() -> CredentialAccount {
         account.keep()
         return account

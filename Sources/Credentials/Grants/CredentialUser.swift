@@ -1,14 +1,14 @@
 public import HttpWare
 
-/// A ware that works with a credential: what the checks of a configuration know it by.
+/// A ware that uses a credential. The checks of a configuration recognise it by this protocol.
 public protocol CredentialUser: Ware {
-    /// The credential; `nil` where it works without one.
+    /// The credential; `nil` if the ware works without one.
     var credential: Credential? { get }
-    /// What it does with it.
+    /// The way in which the ware uses the credential.
     var credentialUse: CredentialUse { get }
-    /// Whether it puts the token only where a placeholder of it stands.
+    /// Whether the ware inserts the token only in place of its placeholder.
     var replacesPlaceholders: Bool { get }
-    /// Identifies the token that it puts into requests, where that never changes; `nil` where there is a credential.
+    /// Identifies the fixed token that the ware adds to requests; `nil` if it has a credential.
     var fixedIdentity: Digest256? { get }
 }
 
@@ -17,14 +17,14 @@ extension CredentialUser {
     public var fixedIdentity: Digest256? { nil }
 }
 
-/// What a ware does with a credential.
+/// The way in which a ware uses a credential.
 public enum CredentialUse: Sendable {
-    /// Puts its token into requests.
+    /// Adds its token to requests.
     case injects
-    /// Holds requests while it is refreshed, and sends them again.
+    /// Holds requests during a refresh, and sends rejected ones again.
     case refreshes
-    /// Holds requests while it is refreshed.
+    /// Holds requests during a refresh.
     case holds
-    /// Forgets its tokens.
+    /// Discards its tokens.
     case clears
 }

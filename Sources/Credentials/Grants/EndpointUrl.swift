@@ -1,15 +1,15 @@
 public import HttpWare
 
-/// An absolute `http` or `https` URI of a server that the gateway calls by itself, as an option has it.
+/// An absolute `http` or `https` URI of a server that the gateway calls itself, as an option.
 public struct EndpointUrl: Sendable, Hashable, CustomStringConvertible {
-    /// As it was written.
+    /// The URI as written.
     public let text: String
     /// The host, in lower case.
     public let host: String
-    /// Whether it is spoken to over TLS.
+    /// Whether the scheme is `https`.
     public let isSecure: Bool
 
-    /// Takes an absolute URI without a fragment and user information; `nil` for anything else.
+    /// Accepts an absolute URI without fragment and user information; `nil` for anything else.
     public init?(_ text: String) {
         guard let request = try? HttpRequest(.get, text), request.hasPath, let host = request.host,
             text.hasPrefix("http://") || text.hasPrefix("https://")
@@ -21,7 +21,7 @@ public struct EndpointUrl: Sendable, Hashable, CustomStringConvertible {
 
     public var description: String { text }
 
-    /// Whether what is sent there stays on this machine.
+    /// Whether requests to this host stay on this machine.
     public var isLoopback: Bool {
         let bare = host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
         return host == "localhost" || SocketAddress("\(bare.contains(":") ? "[\(bare)]" : bare):1")?.isLoopback == true

@@ -1,8 +1,8 @@
 public import HttpWare
 
-/// A request's place among those that wait behind a refresh. Given up when its wait ends, however it does.
+/// A request's place among the requests that wait for a refresh. It is freed when the wait ends, for whatever reason.
 public final class HoldPlace: Sendable {
-    /// What the wait came to.
+    /// The result of the wait.
     public enum Outcome: Sendable {
         /// There is a token now.
         case ready
@@ -10,10 +10,10 @@ public final class HoldPlace: Sendable {
         case timedOut
     }
 
-    /// Orders places as they were taken.
+    /// The number of the place, in the order of arrival.
     let number: Int
     let bytes: Int
-    /// The number of the refresh that is waited for.
+    /// The number of the refresh that the request waits for.
     public let refresh: Int
     let since: LoopInstant
     private let timeout: Duration
@@ -34,19 +34,19 @@ public final class HoldPlace: Sendable {
         self.leave = leave
     }
 
-    /// Ends the wait. Places that a refresh lets go are ended by one task, in the order in which they were taken.
+    /// Ends the wait. One task ends the places that a refresh releases, in the order of arrival.
     func end(_ outcome: Outcome) {
         ended?(outcome)
         wait.resume(returning: outcome)
     }
 
-    /// Waits for the refresh, on the loop of the calling task. Throws `CancellationError` when the task is cancelled: the
-    /// client left, and the place is free.
+    /// Waits for the refresh, on the loop of the calling task. Throws `CancellationError` if the task is cancelled
+    /// because the client left; the place is then free.
     public func outcome() async throws(CancellationError) -> Outcome {
         defer { leave(self) }
         return try await wait.value(within: timeout, else: .timedOut)
     }
 
-    /// How long it has been waiting.
+    /// How long the request has been waiting.
     public func held(until now: LoopInstant) -> Duration { now - since }
 }

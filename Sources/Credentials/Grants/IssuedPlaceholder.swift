@@ -1,8 +1,8 @@
 public import HttpWare
 
-/// A placeholder that was given to a program in place of a token.
+/// A placeholder that a program got instead of a token.
 public struct IssuedPlaceholder: Sendable {
     public let placeholder: TokenPlaceholder
-    /// The run of the program, as audit lines name it.
+    /// The identifier of the program's run in audit lines.
     public let run: String
 }

@@ -1,14 +1,14 @@
 public import HttpWare
 
-/// An access token as it was issued. Nothing prints it.
+/// An access token as it was issued. It is never printed.
 public final class IssuedToken: Sendable {
-    /// Counts the tokens of one credential, from 1: a larger number is a newer token.
+    /// The number of the token among those of its credential, from 1; a larger number is a newer token.
     public let number: Int
-    /// The token itself; for the place that sends it.
+    /// The token itself; only for the code that sends it.
     public let value: Secret
-    /// When it expires, by the wall clock; `nil` where nobody knows.
+    /// When the token expires, by the wall clock; `nil` if that is unknown.
     public let expires: WallTime?
-    /// From when on it is renewed while requests go on with it; `nil` where it never is.
+    /// The time from which the token is renewed while requests continue with it; `nil` if it is never renewed.
     public let renewal: WallTime?
 
     init(number: Int, value: Secret, expires: WallTime?, renewal: WallTime?) {
@@ -18,9 +18,9 @@ public final class IssuedToken: Sendable {
         self.renewal = renewal
     }
 
-    /// Whether it is known to have expired.
+    /// Whether the token is known to have expired.
     public func isExpired(at now: WallTime) -> Bool { expires.map { $0 <= now } ?? false }
 
-    /// Whether it is time to renew it.
+    /// Whether the token is due for renewal.
     func isDue(at now: WallTime) -> Bool { renewal.map { $0 <= now } ?? false }
 }

@@ -1,8 +1,8 @@
 import HttpWare
 
-/// When a JWT says that it expires: the `exp` of a token whose endpoint did not say. RFC 7519 §4.1.4.
+/// Reads the `exp` of a JWT, for a token whose endpoint stated no lifetime. RFC 7519 §4.1.4.
 ///
-/// The signature is not looked at: whose token this is the token endpoint said.
+/// The signature is not checked, because the token came from the token endpoint.
 enum JwtExpiry {
     static func read(_ token: Secret) -> WallTime? {
         let parts = token.revealed.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)

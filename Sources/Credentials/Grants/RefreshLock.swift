@@ -1,30 +1,31 @@
 import HttpWare
 
-/// A server that gateways share: it keeps the tokens of credentials, and lets one gateway refresh them at a time.
+/// A server that gateways share: it keeps the tokens of credentials, and lets only one gateway refresh at a time.
 public protocol CredentialServer: AnyObject, Sendable {
-    /// Where the tokens of this credential are kept, and the lock of its refreshes.
+    /// The store for the tokens of this credential, and the lock of its refreshes.
     func share(_ definition: CredentialDefinition) -> (tokens: any TokenStore, lock: any RefreshLock)
-    /// Whether the other one is the same server, and used in the same way.
+    /// Whether the other is the same server, used in the same way.
     func isSame(as other: any CredentialServer) -> Bool
 }
 
-/// Lets one of several gateways refresh at a time. Used by one refresh of a credential at a time.
+/// Lets only one of several gateways refresh at a time. At most one refresh of a credential uses it at a time.
 public protocol RefreshLock: Sendable {
-    /// Takes it, if it is free; `nil` while another gateway has it. On a loop.
+    /// Takes the lock if it is free; `nil` while another gateway holds it. Must be called on a loop.
     func tryTake() async throws(CredentialFailure) -> (any RefreshLease)?
-    /// How long to wait between two tries.
+    /// The pause between two tries.
     var pause: Duration { get }
 }
 
 /// The right to refresh, while it is held.
 public protocol RefreshLease: Sendable {
-    /// Whether it is held, and will be for as long as one call to the token endpoint takes. On a loop.
+    /// Whether the lease is held, and will be for the duration of one call to the token endpoint. Must be called on a
+    /// loop.
     func confirm() async -> Bool
-    /// Gives it back. To be called once.
+    /// Releases the lease. Must be called once.
     func giveBack() async
 }
 
-/// The lock beside a file of tokens, for the gateways of one machine.
+/// The lock file next to a file of tokens, for the gateways of one machine.
 struct FileRefreshLock: RefreshLock {
     let file: TokenFile
 
@@ -40,7 +41,7 @@ struct FileRefreshLock: RefreshLock {
         }
     }
 
-    /// Held until it is closed, or the process ends.
+    /// A lease that is held until the file is closed or the process ends.
     private struct FileLease: RefreshLease {
         let file: TokenFile
         let descriptor: Int32

@@ -1,17 +1,18 @@
 public import HttpWare
 
-/// The tokens of one credential as they are kept between runs, and between gateways.
+/// The tokens of one credential, as stored between runs and shared between gateways.
 public struct StoredTokens: Sendable, Equatable {
     public var accessToken: Secret?
     /// When the access token expires, by the wall clock.
     public var expires: WallTime?
     public var refreshToken: Secret?
-    /// Whose tokens these are: see `Credential.account`. `nil` where nobody asked.
+    /// The account that the tokens belong to: see `Credential.account`. `nil` if its name was never read.
     public var account: String?
-    /// Tells from which configured refresh token these came: one that was written anew since begins again.
+    /// The mark of the configured refresh token that these tokens came from. If another one is configured, it is used
+    /// instead.
     var origin: String?
 
-    /// The file's content: JSON, so that people can look, and other programs write.
+    /// The file's content: JSON, so that people can read it and other programs can write it.
     public var json: [UInt8] {
         let object = Json.object(given: [
             ("version", 1), ("access_token", accessToken.map { .text($0.revealed) }),
@@ -22,7 +23,8 @@ public struct StoredTokens: Sendable, Equatable {
         return Array((object.text + "\n").utf8)
     }
 
-    /// Seconds since 1970, with three decimals, rounded down: a token may live for one second only.
+    /// Seconds since 1970 with three decimals, rounded down. A finer unit than seconds is needed, because a token's
+    /// lifetime can be one second.
     private static func digits(_ time: WallTime) -> String {
         "\(time.seconds)." + String(Int(time.nanoseconds) / 1_000_000 + 1000).dropFirst()
     }
@@ -44,7 +46,7 @@ public struct StoredTokens: Sendable, Equatable {
         self.origin = origin
     }
 
-    /// Reads a file's content; `nil` where it is not one of ours. A token that could not be sent is none.
+    /// Reads a file's content; `nil` if it is invalid. Tokens that are invalid in a field are ignored.
     public init?(json: [UInt8]) {
         do {
             let members = try JsonValue(json)
@@ -65,7 +67,7 @@ public struct StoredTokens: Sendable, Equatable {
 
     private static func token(_ text: String) -> Secret? { TokenResponse.isToken(text) ? Secret(text) : nil }
 
-    /// The mark of a configured refresh token: the same for the same text, and not the text (FNV-1a, 64 bits).
+    /// The mark of a configured refresh token: a hash (FNV-1a, 64 bits), which does not reveal the token.
     static func mark(_ secret: Secret) -> String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in secret.revealed.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }

@@ -1,15 +1,15 @@
 import HttpWare
 import Synchronization
 
-/// The token endpoint of one credential: where it is, and what it answers. One call at a time is made of it.
+/// The token endpoint of one credential: its URL, and its responses. At most one call is made at a time.
 ///
-/// What discovery found is guarded by a mutex.
+/// A mutex guards the result of discovery.
 final class TokenEndpoint: TokenAnswering {
     private let definition: CredentialDefinition
     private let client: any HttpClient
     private let discovered = Mutex<(url: String, until: LoopInstant)?>(nil)
 
-    /// More content is no token.
+    /// The maximum content of a response.
     private static let mostContent = ByteCount.kibibytes(256)
     private static let discoveryLifetime = Duration.seconds(3600)
 
@@ -18,7 +18,7 @@ final class TokenEndpoint: TokenAnswering {
         self.client = client
     }
 
-    /// Asks for a token, once. On a loop.
+    /// Asks once for a token. Must be called on a loop.
     func ask(refreshToken: Secret?, now: LoopInstant) async throws(CredentialFailure) -> TokenResponse {
         let url = try await url(now)
         let response: HttpResponse
@@ -70,7 +70,7 @@ final class TokenEndpoint: TokenAnswering {
         throw failure
     }
 
-    /// Where an issuer's metadata may be: as OpenID Connect Discovery 1.0 §4 has it, then as RFC 8414 §3.1.
+    /// The possible URLs of an issuer's metadata: by OpenID Connect Discovery 1.0 §4, then by RFC 8414 §3.1.
     static func metadataPlaces(of issuer: String) -> [String] {
         let base = issuer.hasSuffix("/") ? String(issuer.dropLast()) : issuer
         guard let scheme = base.firstRange(of: "://") else { return [] }
@@ -82,8 +82,8 @@ final class TokenEndpoint: TokenAnswering {
         ]
     }
 
-    /// The token endpoint in an issuer's metadata. The issuer there must be the one that was asked (RFC 8414 §3.3), and
-    /// nothing leads from TLS to clear text.
+    /// The token endpoint in an issuer's metadata. The metadata must name the requested issuer (RFC 8414 §3.3), and
+    /// must not lead from TLS to clear text.
     static func tokenUrl(in response: HttpResponse, of issuer: EndpointUrl) throws(CredentialFailure) -> String {
         guard TokenResponse.isJson(response.fields[.contentType]), let bytes = response.content.bytes,
             let metadata = try? JsonValue(bytes), let named = metadata["issuer"]?.string,

@@ -1,14 +1,15 @@
 import Glibc
 import HttpWare
 
-/// The file of one credential's tokens: readable by its owner alone, replaced in one step. Every call blocks: never on a loop.
+/// The file of one credential's tokens, which only its owner can read and which is replaced in one step. Every call blocks, so
+/// none may be made on a loop.
 struct TokenFile: Sendable {
     let path: String
 
-    /// More is not one of ours.
+    /// The maximum size of a file; a larger one is invalid.
     private static let mostBytes = 256 * 1024
 
-    /// What a file could not do, without what is in it.
+    /// The error of a file operation, without the file's content.
     struct Fault: Error, CustomStringConvertible {
         let reason: String
         var description: String { reason }
@@ -18,7 +19,7 @@ struct TokenFile: Sendable {
         }
     }
 
-    /// What the file holds; `nil` where there is none, or one that cannot be understood. Throws what keeps it from being read.
+    /// The file's tokens; `nil` if the file does not exist or is invalid. Throws if it cannot be read.
     func read() throws(Fault) -> StoredTokens? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
@@ -38,7 +39,7 @@ struct TokenFile: Sendable {
         }
     }
 
-    /// Replaces the file: whoever reads meanwhile sees the old one or the new one, whole.
+    /// Replaces the file in one step: concurrent readers see either the old or the new content, complete.
     func write(_ tokens: StoredTokens) throws(Fault) {
         let temporary = "\(path).\(getpid()).new"
         unlink(temporary)
@@ -70,13 +71,13 @@ struct TokenFile: Sendable {
         }
     }
 
-    /// Removes the file, if there is one.
+    /// Removes the file if it exists.
     func remove() { unlink(path) }
 
     // MARK: The lock
 
-    /// Takes the lock that gateways of this machine share, if it is free: a descriptor, to be closed by `unlock`. It goes with
-    /// the process, so one that was killed locks nobody out.
+    /// Takes the lock that gateways of this machine share, if it is free. Returns a descriptor, which `unlock` closes. The
+    /// lock ends with the process, so that a killed gateway blocks no other.
     func tryLock() throws(Fault) -> Int32? {
         let descriptor = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw Fault("its lock cannot be opened", path) }

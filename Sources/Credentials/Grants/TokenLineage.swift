@@ -1,20 +1,20 @@
 import HttpWare
 import Synchronization
 
-/// The tokens that followed from one grant, for all credentials of the process that redeem it: that of the running configuration,
-/// and those of former ones whose requests have not ended. One of them refreshes at a time, and the others take over what came
-/// of it, as gateways do that share a file. Guarded by a mutex.
+/// The tokens that follow from one grant. All credentials of the process that redeem the grant share it: that of the running
+/// configuration, and those of former ones with requests in progress. One of them refreshes at a time, and the others take over
+/// the result, like gateways that share a file. Guarded by a mutex.
 final class TokenLineage: Sendable {
     private struct State {
         var isTaken = false
         var tokens: StoredTokens?
-        /// For what the access token was asked.
+        /// The scopes for which the access token was requested.
         var scopes: [String] = []
     }
 
     private let state = Mutex(State())
 
-    /// Takes the right to refresh, if nobody has it.
+    /// Takes the right to refresh, if it is free.
     func tryTake() -> Bool {
         state.withLock { state in
             defer { state.isTaken = true }
@@ -22,10 +22,10 @@ final class TokenLineage: Sendable {
         }
     }
 
-    /// Gives it back.
+    /// Frees the right to refresh.
     func giveBack() { state.withLock { $0.isTaken = false } }
 
-    /// What came of the last refresh: without the access token for one who asks for other scopes. `nil` before the first.
+    /// The tokens of the last refresh; `nil` before the first. The access token is left out for a credential with other scopes.
     func tokens(for definition: CredentialDefinition) -> StoredTokens? {
         state.withLock { state in
             var tokens = state.tokens
@@ -43,7 +43,7 @@ final class TokenLineage: Sendable {
 }
 
 extension CredentialDefinition {
-    /// Whether both redeem the same refresh token: what one does to it the other has to know.
+    /// Whether both redeem the same refresh token, so that each must know the other's new tokens.
     func redeemsSame(as other: CredentialDefinition) -> Bool {
         grant == .refreshToken && other.grant == .refreshToken && tokenUrl == other.tokenUrl && issuer == other.issuer
             && clientId == other.clientId && refreshToken == other.refreshToken

@@ -1,8 +1,8 @@
 import HttpWare
 
-/// A request for a token, as RFC 6749 §4.4.2 and §6 have it.
+/// A request for a token, by RFC 6749 §4.4.2 and §6.
 enum TokenRequest {
-    /// The request; throws where the URL is none.
+    /// Makes the request. Throws if the URL is invalid.
     static func make(
         _ definition: CredentialDefinition, to url: String, refreshToken: Secret?
     ) throws(GatewayError) -> HttpRequest {
@@ -20,7 +20,7 @@ enum TokenRequest {
         let id = definition.clientId ?? ""
         if let secret = definition.clientSecret?.revealed, definition.auth == .basic {
             let pair = "\(encoded(id)):\(encoded(secret))"
-            // Base64 of anything is a field value.
+            // Cannot throw: Base64 is always a valid field value.
             try? fields.set(.authorization, to: "Basic \(Base64.encode(Array(pair.utf8)))")
         } else {
             form.append(("client_id", id))
@@ -30,7 +30,7 @@ enum TokenRequest {
         return try HttpRequest(.post, url, fields: fields, content: .text(text))
     }
 
-    /// As in a form: RFC 6749 Appendix B. A space is written so that decoders of both kinds read it.
+    /// Encodes a text for a form: RFC 6749 Appendix B. A space is written as `%20`, which all decoders understand.
     static func encoded(_ text: String) -> String {
         var result = ""
         for byte in text.utf8 {

@@ -1,23 +1,23 @@
 import HttpWare
 
-/// What a token endpoint answered, if it is what RFC 6749 §5.1 says; anything else is a `CredentialFailure`.
+/// The response of a token endpoint, if it is valid by RFC 6749 §5.1; any other response is a `CredentialFailure`.
 ///
-/// Nothing of the response's text goes into an error but an error code that is known: it may hold a token.
+/// Of the response's text, an error contains only a known error code, because the rest may contain a token.
 struct TokenResponse: Equatable {
     var accessToken: Secret
-    /// `nil` where the response says nothing: the one at hand stays good. RFC 6749 §6.
+    /// The new refresh token; `nil` if the response has none, so that the current one stays in use. RFC 6749 §6.
     var refreshToken: Secret?
-    /// Seconds, 1 or more; `nil` where nobody says.
+    /// The lifetime in seconds, at least 1; `nil` if it is unknown.
     var lifetime: Int64?
-    /// Whose token it is, where its source says so.
+    /// The account that the token belongs to, if its source names it.
     var account: String?
 
-    /// Longer tokens are refused: they would not pass as a field line anywhere.
+    /// The maximum length of a token in bytes. Longer ones would not fit into a field line anywhere.
     static let longestToken = 32 * 1024
-    /// A token that says it lives longer is asked for anew by then.
+    /// The longest lifetime in seconds. A token with a longer one is renewed by then.
     static let longestLifetime: Int64 = 10 * 366 * 86_400
 
-    /// What a program's own source brought.
+    /// Takes the token of a program's own source.
     init(_ token: NewToken) throws(CredentialFailure) {
         guard TokenResponse.isToken(token.accessToken.revealed) else {
             throw .badResponse("the token is too long, or contains an invalid byte")
@@ -31,7 +31,7 @@ struct TokenResponse: Equatable {
         }
     }
 
-    /// Reads the response. The token's own `exp` is not looked at here.
+    /// Reads the response. The token's own `exp` is ignored here.
     init(_ response: HttpResponse) throws(CredentialFailure) {
         let isSuccess = response.status.code / 100 == 2
         let isJson = TokenResponse.isJson(response.fields[.contentType])
@@ -66,24 +66,24 @@ struct TokenResponse: Equatable {
         }
     }
 
-    /// Whether it is `application/json`, or another type whose suffix says so (RFC 6839 §3.1).
+    /// Whether the type is `application/json`, or another one with the suffix `+json` (RFC 6839 §3.1).
     static func isJson(_ contentType: String?) -> Bool {
         guard let type = contentType?.split(separator: ";").first?.lowercased() else { return false }
         let bare = type.filter { $0 != " " && $0 != "\t" }
         return bare == "application/json" || bare.hasPrefix("application/") && bare.hasSuffix("+json")
     }
 
-    /// Whether the text can be a token: visible ASCII, so that it can stand in a field line (RFC 6749 A.12, A.17).
+    /// Whether the text can be a token: visible ASCII, so that it is valid in a field line (RFC 6749 A.12, A.17).
     static func isToken(_ text: String) -> Bool {
         (1...longestToken).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
     }
 
-    /// RFC 6749 §3.3.
+    /// Whether the byte is allowed in a scope. RFC 6749 §3.3.
     static func isScopeByte(_ byte: UInt8) -> Bool {
         byte == 0x21 || (0x23...0x5b).contains(byte) || (0x5d...0x7e).contains(byte)
     }
 
-    /// The members that count. One of another type than its own makes the response none.
+    /// The members that are used. A member of the wrong type makes the response invalid.
     private struct Members {
         let accessToken: String?
         let tokenType: String?
@@ -98,7 +98,7 @@ struct TokenResponse: Equatable {
             tokenType = try json.text(of: "token_type")
             refreshToken = try json.text(of: "refresh_token")
             error = try json.text(of: "error")
-            // Servers that write the number as a string are many.
+            // Many servers write the number as a string.
             if let text = json["expires_in"]?.string {
                 guard (1...12).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
                     throw JsonValue.Mistake(description: "expires_in is not a number of seconds")

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Where access tokens come from, for a program that has its own way to them: a login of its own, another library, a test.
+/// A source of access tokens, for a program that obtains them in its own way: a login, another library, a test.
 ///
 /// ```swift
 /// struct Login: TokenSource {
@@ -9,22 +9,22 @@ public import HttpWare
 /// let login = Credential(name: "login", source: Login(), store: FileTokenStore(path: path))
 /// ```
 public protocol TokenSource: Sendable {
-    /// A new token, in exchange for the last refresh token, where there was one.
+    /// A new token, in exchange for the last refresh token, if there is one.
     ///
-    /// Called once at a time, on a loop, when requests need a token and there is none, and shortly before one expires. Throws
-    /// `TokenRefused` when asking again changes nothing, such as when the user has to log in, or a `LastingFailure`; anything
-    /// else may pass, and is tried again.
+    /// Called once at a time, on a loop: when requests need a token and there is none, and shortly before a token expires. If
+    /// asking again would not help, it should throw `TokenRefused` or a `LastingFailure`, for example if the user has to log
+    /// in. Any other error counts as temporary, and the source is asked again.
     func newToken(refreshing refreshToken: Secret?) async throws -> NewToken
 }
 
-/// A token as a source brings it.
+/// A token from a source.
 public struct NewToken: Sendable, Equatable {
     public var accessToken: Secret
-    /// From now on; `nil` where nobody knows: then a JWT's own `exp` counts, and otherwise the first refusal.
+    /// The lifetime from now on. If it is `nil`, the `exp` of a JWT applies, and otherwise the first refusal.
     public var lifetime: Duration?
-    /// For the next time; `nil` keeps the one at hand.
+    /// The refresh token for the next time; `nil` keeps the current one.
     public var refreshToken: Secret?
-    /// Whose token it is, such as the user's id at the server; `nil` where the credential's own account goes on. See
+    /// The account that the token belongs to, such as the user's id at the server; `nil` keeps the credential's account. See
     /// `Credential.account`.
     public var account: String?
 
@@ -38,30 +38,30 @@ public struct NewToken: Sendable, Equatable {
     }
 }
 
-/// There is no token, and asking again changes nothing.
+/// An error of a source that cannot supply a token. Asking again would not help.
 public struct TokenRefused: Error, Sendable, CustomStringConvertible {
-    /// For people; holds no credentials.
+    /// The reason for people; contains no credentials.
     public let reason: String
 
     public init(_ reason: String) { self.reason = reason }
     public var description: String { reason }
 }
 
-/// An error that knows whether trying again changes something: a refusal by a server, say.
+/// An error that says whether trying again would help, such as a refusal by a server.
 public protocol LastingFailure: Error {
-    /// Whether the same would fail again.
+    /// Whether the same attempt would fail again.
     var isLasting: Bool { get }
-    /// For people; holds no credentials.
+    /// The reason for people; contains no credentials.
     var reason: String { get }
 }
 
-/// Who is asked for a token: a token endpoint, or a program's own source.
+/// The supplier of tokens: a token endpoint, or a program's own source.
 protocol TokenAnswering: Sendable {
-    /// Asks once. On a loop.
+    /// Asks once for a token. Must be called on a loop.
     func ask(refreshToken: Secret?, now: LoopInstant) async throws(CredentialFailure) -> TokenResponse
 }
 
-/// A program's own source.
+/// The adapter for a program's own source.
 struct AskedSource: TokenAnswering {
     let source: any TokenSource
 

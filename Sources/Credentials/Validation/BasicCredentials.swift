@@ -1,14 +1,14 @@
 import HttpWare
 
-/// A user and a password as `Authorization` or `Proxy-Authorization` carries them. RFC 7617 §2.
+/// A user and a password, as in `Authorization` or `Proxy-Authorization`. RFC 7617 §2.
 public struct BasicCredentials: Sendable {
     public let user: String
     public let password: [UInt8]
 
-    /// The longest that is read, in bytes and encoded.
+    /// The maximum length in bytes, encoded.
     static let longest = 4096
 
-    /// Reads what stands behind `Basic`; `nil` when it is no base64 of `user:password` in UTF-8, or holds a control character:
+    /// Reads the text after `Basic`. `nil` if it is not Base64 of `user:password` in UTF-8, or contains a control character:
     /// "The user-id and password MUST NOT contain any control characters".
     public init?(_ encoded: some BidirectionalCollection<UInt8>) {
         guard encoded.count <= Self.longest, let bytes = Base64.decode(encoded),
@@ -20,9 +20,9 @@ public struct BasicCredentials: Sendable {
     }
 }
 
-/// The value of a field with credentials, taken apart. RFC 9110 §11.4.
+/// Parses the value of a field with credentials. RFC 9110 §11.4.
 public enum AuthorizationValue {
-    /// What follows the scheme, if it is this one, in any case; `nil` for another scheme, or none.
+    /// The text after the scheme, if the scheme is this one, in upper or lower case; `nil` if it is another or missing.
     public static func credentials(
         of value: UnsafeRawBufferPointer, scheme: StaticString
     ) -> UnsafeRawBufferPointer? {

@@ -1,16 +1,16 @@
 import CCrypt
 import HttpWare
 
-/// The bcrypt hash of a password, as htpasswd writes it: `$2y$10$` and 53 characters.
+/// The bcrypt hash of a password in the form of htpasswd: `$2y$10$` and 53 characters.
 public struct BcryptHash: Sendable {
     let text: String
-    /// The logarithm of the work.
+    /// The binary logarithm of the number of rounds.
     let cost: Int
 
-    /// What is checked: up to two seconds of work; with 31 one check would take days.
+    /// The accepted costs, up to two seconds of work. With 31, one check would take days.
     static let costs = 4...15
 
-    /// Why a text is no hash that can be checked here.
+    /// Why a hash is not accepted.
     struct Mistake: Error { let message: String }
 
     init(_ text: String) throws(Mistake) {
@@ -31,8 +31,8 @@ public struct BcryptHash: Sendable {
         self.cost = cost
     }
 
-    /// Whether the password is the one that was hashed. Takes 1 ms to seconds: never on a loop. A password with NUL is none, as
-    /// the rest of it would not count.
+    /// Whether the password matches the hash. Takes from 1 ms to seconds, so it must not be called on a loop. A password with
+    /// NUL never matches, because the text after it would be ignored.
     func matches(_ password: [UInt8]) -> Bool {
         guard !password.contains(0) else { return false }
         var made = [UInt8](repeating: 0, count: 61)

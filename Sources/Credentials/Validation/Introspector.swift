@@ -3,12 +3,12 @@ import Synchronization
 
 /// Asks an authorization server about a token. RFC 7662 §2. Shared by all loops.
 public final class Introspector: Sendable {
-    /// What is known of a token.
+    /// The authorization server's answer about a token.
     public enum Answer: Sendable {
-        /// It is active; with what the server says of it, and the second since 1970 at which it stops, if it says.
+        /// The token is active. `expiry` is the second since 1970 at which that ends; `nil` if the server does not say.
         case active([JsonValue.Member], expiry: Int64?)
         case inactive
-        /// The server did not answer, or not as RFC 7662 has it.
+        /// The server did not answer, or its answer is invalid by RFC 7662.
         case unknown
     }
 
@@ -18,13 +18,13 @@ public final class Introspector: Sendable {
     private let flights: SingleFlight<Digest256, Answer>?
     private let underWay = Atomic(0)
 
-    /// The maximum duration of a call, unless the introspector is told otherwise.
+    /// The default maximum duration of a call.
     public static let usualTimeout = Duration.seconds(3)
     /// The maximum number of concurrent calls.
     public static let most = 1000
     private static let largest = ByteCount.kibibytes(64)
 
-    /// Asks at a URL, with Basic authentication where there is an id (RFC 6749 §2.3.1). Throws when it is no URL.
+    /// Asks at a URL, with Basic authentication if there is a client id (RFC 6749 §2.3.1). Throws if the URL is invalid.
     public init(
         url: String, clientId: String?, clientSecret: Secret?, timeout: Duration, coalesce: Bool,
         client: any HttpClient = SideCaller()
@@ -42,7 +42,7 @@ public final class Introspector: Sendable {
         flights = coalesce ? SingleFlight() : nil
     }
 
-    /// What the server says. Those who ask about one token at once share the question. Throws when the task is cancelled.
+    /// The server's answer. Concurrent requests with the same token share one call. Throws if the task is cancelled.
     public func ask(_ token: [UInt8], _ key: Digest256) async throws -> Answer {
         if let flights { return try await flights.value(for: key) { send(token, $0) } }
         let wait = LoopWait<Answer>()
@@ -87,7 +87,7 @@ public final class Introspector: Sendable {
         return .unknown
     }
 
-    /// As a form has it: everything but letters, digits and `-._~` percent-encoded. WHATWG URL §5.2.
+    /// Encodes a text for a form: all bytes except letters, digits and `-._~` are percent-encoded. WHATWG URL §5.2.
     private static func encoded(_ bytes: some Sequence<UInt8>) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var result: [UInt8] = []

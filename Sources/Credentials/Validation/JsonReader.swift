@@ -1,11 +1,11 @@
-/// Reads JSON from bytes, one value after the other. RFC 8259 §2–§8.
+/// Reads JSON from bytes, value by value. RFC 8259 §2–§8.
 struct JsonReader {
     private let bytes: [UInt8]
     private var at = 0
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The one value, behind which nothing follows.
+    /// Reads the only value. No other text may follow it.
     mutating func whole() throws(JsonValue.Mistake) -> JsonValue {
         let value = try value(depth: 0)
         skipSpace()
@@ -24,7 +24,7 @@ struct JsonReader {
         }
     }
 
-    /// The next byte that is no space, which stays.
+    /// The next byte that is not white space; it stays unread.
     private mutating func peek() throws(JsonValue.Mistake) -> UInt8 {
         skipSpace()
         guard at < bytes.count else { throw mistake("the JSON text is incomplete") }
@@ -56,7 +56,7 @@ struct JsonReader {
     private mutating func object(depth: Int) throws(JsonValue.Mistake) -> JsonValue {
         at += 1
         var members: [JsonValue.Member] = []
-        // For objects that are too large to compare each name with each.
+        // Used for objects with too many members to compare each name with each.
         var names: Set<String> = []
         if try peek() == 0x7d {
             at += 1
@@ -81,7 +81,7 @@ struct JsonReader {
         }
     }
 
-    /// Whether no member has the name. `names` has those of all members once there are more than a few.
+    /// Whether no member has the name. `names` contains the names of all members once there are more than a few.
     private func isNew(_ name: String, among members: [JsonValue.Member], _ names: inout Set<String>) -> Bool {
         if members.count < JsonReader.few { return !members.contains { $0.name == name } }
         if names.isEmpty { names = Set(members.map(\.name)) }
@@ -140,7 +140,7 @@ struct JsonReader {
 
     private mutating func string() throws(JsonValue.Mistake) -> String {
         at += 1
-        // Most strings are as they are written.
+        // Most strings have no escapes.
         let start = at
         while at < bytes.count, bytes[at] != 0x22, bytes[at] != 0x5c, bytes[at] >= 0x20 { at += 1 }
         if at < bytes.count, bytes[at] == 0x22 {
@@ -185,8 +185,8 @@ struct JsonReader {
         }
     }
 
-    /// The character of `\uXXXX`, or of two that are a pair. A half of a pair is none, and NUL is not read: it ends the
-    /// strings of C.
+    /// Reads the character of `\uXXXX`, or of a surrogate pair. An unpaired surrogate is an error, and so is NUL,
+    /// because it ends strings in C.
     private mutating func unicode() throws(JsonValue.Mistake) -> String {
         var code = try fourDigits()
         if 0xd800..<0xdc00 ~= code {

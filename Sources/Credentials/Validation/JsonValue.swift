@@ -1,12 +1,12 @@
 import HttpWare
 
-/// A JSON text, read strictly: names are unique, text is UTF-8, nothing follows. RFC 8259, RFC 7493.
+/// A JSON text that was read strictly: names are unique, strings are UTF-8, no text follows. RFC 8259, RFC 7493.
 ///
-/// Two members of one name would let two readers see two different things: RFC 7519 §4, RFC 7515 §4.
+/// With two members of the same name, two readers could see different values: RFC 7519 §4, RFC 7515 §4.
 public enum JsonValue: Sendable, Equatable {
     case null
     case boolean(Bool)
-    /// As it is written.
+    /// A number as written.
     case number(String)
     case string(String)
     case array([JsonValue])
@@ -18,21 +18,21 @@ public enum JsonValue: Sendable, Equatable {
         public let value: JsonValue
     }
 
-    /// Why a text is not read.
+    /// Why a text was not accepted.
     public struct Mistake: Error, Equatable, CustomStringConvertible {
         public let description: String
     }
 
-    /// The deepest nesting that is read.
+    /// The maximum nesting.
     public static let deepest = 32
 
-    /// Reads a whole text. Throws what is wrong with it.
+    /// Reads a whole text. Throws the first error in it.
     public init(_ text: some Collection<UInt8>) throws(Mistake) {
         var reader = JsonReader(Array(text))
         self = try reader.whole()
     }
 
-    /// The value of an object's member; `nil` without one, and for what is no object.
+    /// The value of an object's member; `nil` if the member is missing or the value is not an object.
     public subscript(name: String) -> JsonValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
@@ -59,7 +59,7 @@ public enum JsonValue: Sendable, Equatable {
         return value
     }
 
-    /// The text of an object's member; `nil` without one, and for null. Throws for one of another type.
+    /// The text of an object's member; `nil` if the member is missing or null. Throws if it has another type.
     func text(of name: String) throws(Mistake) -> String? {
         switch self[name] {
         case nil, .null: return nil
@@ -68,7 +68,7 @@ public enum JsonValue: Sendable, Equatable {
         }
     }
 
-    /// The value of an object's member; `nil` without one, and for null. Throws for one that is no number, or has no finite value.
+    /// The value of an object's member; `nil` if the member is missing or null. Throws if it is not a finite number.
     func number(of name: String) throws(Mistake) -> Double? {
         switch self[name] {
         case nil, .null: return nil
@@ -80,8 +80,8 @@ public enum JsonValue: Sendable, Equatable {
         }
     }
 
-    /// What stands for the value in a field or a template: a string as it is, strings of an array between spaces, and JSON
-    /// for all else; `nil` for null.
+    /// The value as text for a field or a template: a string unchanged, an array of strings joined by spaces, anything else as
+    /// JSON; `nil` for null.
     public var text: String? {
         switch self {
         case .null: return nil
@@ -94,7 +94,7 @@ public enum JsonValue: Sendable, Equatable {
         }
     }
 
-    /// As JSON, without white space.
+    /// The value as JSON, without white space.
     public var json: String { written.text }
 
     private var written: Json {

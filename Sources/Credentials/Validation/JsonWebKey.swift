@@ -2,9 +2,9 @@ public import HttpWare
 
 /// A key of a key set, for checking signatures. RFC 7517 §4, RFC 7518 §6, RFC 8037 §2.
 public struct JsonWebKey: Sendable {
-    /// `kid`, by which tokens name it.
+    /// The name (`kid`) by which tokens refer to the key.
     public let identifier: String?
-    /// `alg`: the one algorithm that it is for; `nil` where the key does not say.
+    /// The only algorithm that the key is for (`alg`); `nil` if the key does not say.
     public let algorithm: VerifyingKey.Algorithm?
     public let key: VerifyingKey
 
@@ -14,14 +14,15 @@ public struct JsonWebKey: Sendable {
         self.algorithm = algorithm
     }
 
-    /// Whether it may check a token that names this algorithm: the key's kind, and its own word, bind it. RFC 8725 §3.1.
+    /// Whether the key may verify a token with this algorithm. Both the kind of the key and its `alg` must allow it. RFC
+    /// 8725 §3.1.
     public func isFor(_ wanted: VerifyingKey.Algorithm) -> Bool {
         key.kind == wanted.kind && (algorithm == nil || algorithm == wanted)
     }
 
-    /// Reads one; `nil` for one that is of no use here: another kind, for encryption, or for an algorithm that is not known.
-    /// RFC 7517 §5: "Implementations SHOULD ignore JWKs within a JWK Set that use "kty" … values that are not understood …,
-    /// that are missing required members, or for which values are out of the supported ranges."
+    /// Reads a key; `nil` if it cannot be used: it has an unknown type or algorithm, or is for encryption. RFC 7517 §5:
+    /// "Implementations SHOULD ignore JWKs within a JWK Set that use "kty" … values that are not understood …, that are
+    /// missing required members, or for which values are out of the supported ranges."
     init?(_ json: JsonValue) {
         if let use = json["use"], use != .string("sig") { return nil }
         if let operations = json["key_ops"], operations.elements?.contains(.string("verify")) != true { return nil }

@@ -1,22 +1,23 @@
 public import HttpWare
 
-/// The keys that tokens are checked with: a JWK Set (RFC 7517 §5), or one key.
+/// The keys that verify tokens: a JWK Set (RFC 7517 §5), or a single key.
 public struct JsonWebKeySet: Sendable {
     public let keys: [JsonWebKey]
 
-    /// The largest set that is read, in bytes; a real one has a few thousand.
+    /// The maximum size of a set. Real sets have a few thousand bytes.
     public static let largest = ByteCount.kibibytes(256)
-    /// The most keys of a set.
+    /// The maximum number of keys in a set.
     public static let most = 100
-    /// The longest `kid`, in bytes.
+    /// The maximum length of a `kid`, in bytes.
     public static let longestIdentifier = 256
 
     public init(_ keys: [JsonWebKey]) { self.keys = keys }
 
-    /// Reads a set. Keys that are of no use here are left out. Throws when it is none, when no key is left, or when two keys
-    /// share a `kid`: RFC 7517 §4.5 lets them, if they are of different kinds, but then which is meant is the token's word.
+    /// Reads a set, without the keys that cannot be used. Throws if the set is invalid, if no key is left, or if two keys
+    /// have the same `kid`. RFC 7517 §4.5 allows the latter for keys of different types, but the token would then choose
+    /// between them.
     ///
-    /// `hasSecrets` takes symmetric keys too: from a file, never from the network.
+    /// `hasSecrets` accepts symmetric keys as well: for a file, never for the network.
     public init(json: some Collection<UInt8>, hasSecrets: Bool) throws(JsonValue.Mistake) {
         guard json.count <= Self.largest.bytes else {
             throw JsonValue.Mistake(description: "the key set is larger than \(Self.largest)")
@@ -37,17 +38,18 @@ public struct JsonWebKeySet: Sendable {
         }
     }
 
-    /// The most keys that are tried for a token that names none.
+    /// The maximum number of keys that are tried for a token that names none.
     private static let mostTries = 8
 
-    /// The keys that a token may have been signed with: the one of its `kid`, where it names one and keys have names.
+    /// The keys that may have signed a token. If the token has a `kid`, these are the keys with that name and keys without a
+    /// name.
     func candidates(_ identifier: String?, _ algorithm: VerifyingKey.Algorithm) -> [JsonWebKey] {
         let fitting = keys.filter { $0.isFor(algorithm) }
         guard let identifier else { return Array(fitting.prefix(Self.mostTries)) }
         return Array(fitting.filter { $0.identifier == nil || $0.identifier == identifier }.prefix(Self.mostTries))
     }
 
-    /// Whether a token may name this key: one of that name is here, or one that has no name.
+    /// Whether a key has this name, or has no name.
     func knows(_ identifier: String?) -> Bool {
         identifier == nil || keys.contains { $0.identifier == nil || $0.identifier == identifier }
     }

@@ -1,10 +1,10 @@
-/// Why a token is not accepted. The text may be told to the client: it holds nothing of the token.
+/// Why a token is not accepted. The text can be sent to the client, because it contains nothing of the token.
 public enum JwtFault: Error, Equatable, Sendable {
-    /// The token is not one, or breaks a rule of RFC 7515, RFC 7519 or RFC 8725.
+    /// The token is malformed, or breaks a rule of RFC 7515, RFC 7519 or RFC 8725.
     case invalid(String)
-    /// It is signed with a key that is not known.
+    /// The token is signed with an unknown key.
     case unknownKey
-    /// It says that it is valid at other times.
+    /// The current time is outside the token's period of validity.
     case expired, notYetValid
 
     public var text: String {

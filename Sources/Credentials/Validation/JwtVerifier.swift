@@ -1,8 +1,9 @@
 public import HttpWare
 
-/// Decides whether a token is accepted, by RFC 7519 §7.2 and the rules of RFC 8725. Pure: keys and time are given to it.
+/// Decides whether a token is accepted, by RFC 7519 §7.2 and the rules of RFC 8725. It is pure: its caller supplies keys and
+/// time.
 public struct JwtVerifier: Sendable {
-    /// A claim, and texts each of which it must hold.
+    /// A claim, and the texts that it must all contain.
     public struct Requirement: Sendable {
         public let claim: String
         public let values: [String]
@@ -13,32 +14,32 @@ public struct JwtVerifier: Sendable {
         }
     }
 
-    /// Those whose signatures count.
+    /// The accepted signature algorithms.
     public var algorithms: [VerifyingKey.Algorithm] = [.rs256, .ps256, .es256, .edDSA]
-    /// Who must have issued the token; `nil` takes anybody whose key is known.
+    /// The required issuer; `nil` accepts every issuer whose key is known.
     public var issuer: String?
-    /// Whom it must be for, one of these; empty for anybody.
+    /// The accepted audiences, one of which the token must name; empty accepts any.
     public var audience: [String] = []
-    /// How far the clocks may differ.
+    /// The maximum difference between the clocks.
     public var clockSkew = Duration.seconds(60)
     public var requirements: [Requirement] = []
 
     public init() {}
 
-    /// What a token says that was accepted.
+    /// The content of an accepted token.
     public struct Accepted: Sendable {
         public let claims: [JsonValue.Member]
-        /// When it stops being valid, the skew included: seconds since 1970.
+        /// When the token stops being valid, including the skew, in seconds since 1970.
         public let until: Int64
-        /// The first claim that does not hold what is asked for; `nil` when all do.
+        /// The first claim that does not meet its requirement; `nil` if all do.
         public let lacking: String?
 
         /// The value of a claim.
         public subscript(name: String) -> JsonValue? { claims.first { $0.name == name }?.value }
     }
 
-    /// Checks a token: its form, its signature, then its claims. Throws the first reason against it; that it does not allow
-    /// enough is none.
+    /// Verifies a token: its form, its signature, then its claims. Throws the first fault. A claim that does not meet its
+    /// requirement is not a fault: see `Accepted.lacking`.
     public func verify(
         _ token: [UInt8], keys: JsonWebKeySet, at now: WallTime
     ) throws(JwtFault) -> Accepted {
@@ -65,7 +66,7 @@ public struct JwtVerifier: Sendable {
         return Accepted(claims: claims, until: until, lacking: lacking)
     }
 
-    /// The issuer that a token names, which is not to be believed yet: to find the keys that it is checked with.
+    /// The issuer that a token names, which is not verified yet. It is used to find the keys.
     public func issuer(namedBy token: [UInt8]) throws(JwtFault) -> String? {
         let parts = try CompactJwt(token, algorithms: algorithms)
         guard let text = Base64.decodeUrl(token[parts.claims]) else {
@@ -74,10 +75,10 @@ public struct JwtVerifier: Sendable {
         do { return try JsonValue(text)["iss"]?.string } catch { throw .invalid("in the token's claims: \(error)") }
     }
 
-    /// Checks claims whose signature is right; answers until when they hold.
+    /// Checks claims whose signature is valid. Returns the time until which they are valid.
     private func check(_ claims: JsonValue, at now: WallTime) throws(JwtFault) -> Int64 {
         let skew = clockSkew.components.seconds
-        // RFC 7519 §4.1.4: "on or after which the JWT MUST NOT be accepted". Without it a token would hold for ever.
+        // RFC 7519 §4.1.4: "on or after which the JWT MUST NOT be accepted". Without it, a token would be valid forever.
         guard let expiry = try date("exp", claims) else { throw .invalid("the token has no exp") }
         guard now.seconds < expiry + skew else { throw .expired }
         // §4.1.5: "before which the JWT MUST NOT be accepted".
@@ -87,7 +88,7 @@ public struct JwtVerifier: Sendable {
         return expiry + skew
     }
 
-    /// RFC 8725 §3.8, §3.9: who issued it, and whom it is for.
+    /// Checks the issuer and the audience: RFC 8725 §3.8, §3.9.
     private func checkIssuer(_ claims: JsonValue) throws(JwtFault) {
         if let claim = claims["iss"], claim.string == nil { throw .invalid("the token's iss is not a string") }
         if let issuer, claims["iss"] != .string(issuer) { throw .invalid("the token has another issuer") }
@@ -103,7 +104,7 @@ public struct JwtVerifier: Sendable {
         }
     }
 
-    /// A NumericDate (RFC 7519 §2: seconds since 1970, which need not be whole) in whole seconds; a fraction counts as begun.
+    /// A NumericDate in whole seconds, rounded down. It need not be whole: RFC 7519 §2, seconds since 1970.
     private func date(_ name: String, _ claims: JsonValue) throws(JwtFault) -> Int64? {
         guard let claim = claims[name] else { return nil }
         guard let seconds = claim.double, seconds >= 0, seconds < 1e15 else {
@@ -112,7 +113,7 @@ public struct JwtVerifier: Sendable {
         return Int64(seconds.rounded(.down))
     }
 
-    /// Whether a claim holds each of the texts: it is that text, has it between spaces, or lists it.
+    /// Whether a claim contains each of the texts: as the whole value, between spaces, or in a list.
     static func holds(_ claim: JsonValue?, _ texts: [String]) -> Bool {
         guard let claim else { return false }
         let held: Set<String>

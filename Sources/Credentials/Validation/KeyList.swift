@@ -1,23 +1,23 @@
 public import HttpWare
 
-/// The keys that clients may show, by their digests: a file of lines `name:sha256-in-hex`, with comments behind `#`. The keys
-/// themselves are in no file.
+/// The keys that clients may use, by their digests: a file of lines `name:sha256-in-hex`, with comments after `#`. The file
+/// does not contain the keys themselves.
 ///
-/// A key must be long and random, as a digest without salt and work hides nothing that can be guessed.
+/// A key must be long and random, because a fast digest without a salt does not protect a key that can be guessed.
 public struct KeyList: Sendable {
     private struct Key {
         let digest: Digest256
         let principal: Principal
     }
 
-    /// By the first byte of the digest.
+    /// The keys by the first byte of their digests.
     private var keys: [[Key]] = Array(repeating: [], count: 256)
     public private(set) var count = 0
 
     /// A list without keys.
     public init() {}
 
-    /// Reads a file. What is wrong with it goes to `mistakes`; lines without a mistake are read.
+    /// Reads a file. Errors are added to `mistakes`; lines without an error are read.
     public init(_ file: [UInt8], mistakes: inout [FileMistake]) {
         let lines = NamedLines(file, form: "name:sha256-in-hex")
         mistakes += lines.mistakes
@@ -26,7 +26,7 @@ public struct KeyList: Sendable {
             func mistake(_ message: String) {
                 mistakes.append(FileMistake(line: line.number, column: line.column, message: message))
             }
-            // No digest holds a `#`: a comment begins there.
+            // A digest contains no `#`, so that a comment begins there.
             let value = line.value.utf8.prefix { $0 != 0x23 }
             let digits = value.prefix(value.count - value.reversed().prefix { $0 == 0x20 || $0 == 0x09 }.count)
             guard let digest = Digest256(hex: digits) else {
@@ -46,7 +46,8 @@ public struct KeyList: Sendable {
         }
     }
 
-    /// Whose key it is; `nil` when it is nobody's. Digests are compared in constant time, and all of those that begin alike.
+    /// The owner of the key; `nil` if the key is unknown. Digests are compared in constant time, with all candidates that
+    /// have the same first byte.
     public func owner(of key: UnsafeRawBufferPointer) -> Principal? {
         let digest = Digest256(of: key)
         var owner: Principal?

@@ -1,17 +1,17 @@
 public import HttpWare
 import Synchronization
 
-/// Where the keys of tokens come from: they are given, or fetched from a URL and fetched again. Shared by all loops.
+/// The source of keys for tokens: fixed keys, or keys that are fetched from a URL, and fetched again. Shared by all loops.
 ///
-/// Fetched keys are used until others are there, however long that takes: an issuer that does not answer keeps nobody out who
-/// has a good token. Only the first fetch is waited for, and one because of an unknown `kid`, which happens at most every ten
-/// seconds, as anybody may make up names of keys.
+/// Fetched keys are used until new ones arrive, however long that takes, so that an unreachable issuer does not block valid
+/// tokens. Requests wait only for the first fetch, and for a fetch because of an unknown `kid`. The latter happens at most
+/// every ten seconds, because any client can make up a `kid`.
 public final class KeySource: Sendable {
-    /// Where keys are fetched from.
+    /// The place from which keys are fetched.
     public enum Place: Sendable {
         /// The URL of the key set.
         case url(String)
-        /// An issuer, whose metadata name the key set. OpenID Connect Discovery 1.0 §4.
+        /// An issuer, whose metadata names the key set. OpenID Connect Discovery 1.0 §4.
         case issuer(String)
     }
 
@@ -27,18 +27,18 @@ public final class KeySource: Sendable {
     private let client: any HttpClient
     private let state: Mutex<State>
     private let flights = SingleFlight<Int, Bool>()
-    /// From when on keys are to be fetched, in nanoseconds of the loops' clock.
+    /// When keys are to be fetched next, in nanoseconds of the loops' clock.
     private let due: Atomic<Int64>
-    /// From when on an unknown key is a reason to fetch.
+    /// The time from which an unknown `kid` may cause a fetch.
     private let dueForUnknown = Atomic<Int64>(.min)
     private let generations = Atomic<Int>(0)
 
-    /// How long fetched keys are used, unless the source is told otherwise.
+    /// The default time after which keys are fetched again.
     public static let usualTtl = Duration.seconds(600)
     private static let pauseForUnknown = Duration.seconds(10)
     private static let longestPause = 30
 
-    /// Keys that are given.
+    /// A source with fixed keys.
     public init(_ keys: JsonWebKeySet) {
         place = nil
         ttl = .zero
@@ -48,7 +48,7 @@ public final class KeySource: Sendable {
         due = Atomic(.max)
     }
 
-    /// Keys that are fetched when a token first asks for them, and again after `ttl`.
+    /// A source whose keys are fetched when the first token needs them, and again after `ttl`.
     public init(
         _ place: Place, ttl: Duration = usualTtl, timeout: Duration = .seconds(5),
         client: any HttpClient = SideCaller()
@@ -61,17 +61,17 @@ public final class KeySource: Sendable {
         due = Atomic(.min)
     }
 
-    /// Changes when the keys do: what was found good with others has to be looked at again.
+    /// A number that changes when the keys change. Tokens that were accepted with another number must be verified again.
     public var generation: Int { generations.load(ordering: .acquiring) }
 
-    /// The keys at hand; `nil` when none were fetched so far. Begins to fetch when it is time, and does not wait for it. On a
-    /// loop's thread.
+    /// The current keys; `nil` if none have been fetched. Starts a fetch if it is due, without waiting for it. Must be called
+    /// on a loop's thread.
     public func keys(at now: LoopInstant) -> JsonWebKeySet? {
         if now.nanoseconds >= due.load(ordering: .relaxed) { refresh(at: now) }
         return state.withLock { $0.keys }
     }
 
-    /// Begins to fetch when it is time; costs a comparison when it is not.
+    /// Starts a fetch if it is due. Otherwise this costs only a comparison.
     @inline(__always)
     public func look(at now: LoopInstant) {
         if now.nanoseconds >= due.load(ordering: .relaxed) { refresh(at: now) }
@@ -80,7 +80,7 @@ public final class KeySource: Sendable {
     private func refresh(at now: LoopInstant) {
         guard place != nil, state.withLock({ $0.keys != nil }) else { return }
         let expected = due.load(ordering: .relaxed)
-        // One loop does it; the others go on.
+        // One loop fetches; the others continue.
         guard now.nanoseconds >= expected,
             due.compareExchange(
                 expected: expected, desired: (now + timeout + timeout).nanoseconds, ordering: .relaxed
@@ -89,7 +89,7 @@ public final class KeySource: Sendable {
         fetch(at: now) { _ in }
     }
 
-    /// The first keys: waits for them. `nil` when they cannot be had; then others are told so at once for a while.
+    /// Waits for the first keys. `nil` if they are not available; for a while, later calls then return `nil` at once.
     public func firstKeys(at now: LoopInstant) async throws -> JsonWebKeySet? {
         if let keys = state.withLock({ $0.keys }) { return keys }
         guard flights.isUnderWay(0) || now.nanoseconds >= due.load(ordering: .relaxed) else { return nil }
@@ -97,8 +97,8 @@ public final class KeySource: Sendable {
         return state.withLock { $0.keys }
     }
 
-    /// The keys after a token named one that is not among them: fetched anew, if that has not just been done. `nil` when there
-    /// is nothing new to look at.
+    /// Fetches the keys again because a token names an unknown one, unless that was done a moment ago. `nil` if there is
+    /// nothing new.
     public func keysAnew(at now: LoopInstant) async throws -> JsonWebKeySet? {
         guard place != nil else { return nil }
         if !flights.isUnderWay(0) {
@@ -113,14 +113,14 @@ public final class KeySource: Sendable {
         return state.withLock { $0.keys }
     }
 
-    /// Whether `keysAnew` may bring something.
+    /// Whether `keysAnew` may return new keys.
     public func mayRenew(at now: LoopInstant) -> Bool {
         place != nil && (flights.isUnderWay(0) || now.nanoseconds >= dueForUnknown.load(ordering: .relaxed))
     }
 
     // MARK: Fetching
 
-    /// Fetches the keys, and says whether it has; on the loop that it was called on.
+    /// Fetches the keys, and reports whether that succeeded, on the loop of the caller.
     private func fetch(at now: LoopInstant, _ done: @escaping @Sendable (Bool) -> Void) {
         switch place {
         case nil: done(false)
@@ -132,7 +132,7 @@ public final class KeySource: Sendable {
                 switch url {
                 case .failure(let problem): self.settle(.failure(problem), now, done)
                 case .success(let url):
-                    // What a document says is not what the configuration says.
+                    // A URL in the metadata is not as trustworthy as one in the configuration.
                     let isElsewhere = Self.authority(url) != Self.authority(issuer)
                     self.get(url, deniesPrivate: isElsewhere) { self.settle($0, now, done) }
                 }
@@ -165,7 +165,7 @@ public final class KeySource: Sendable {
         }
     }
 
-    /// `jwks_uri` of an issuer's metadata, which must be those of this issuer: OpenID Connect Discovery 1.0 §4.3.
+    /// The `jwks_uri` in an issuer's metadata. The metadata must name this issuer: OpenID Connect Discovery 1.0 §4.3.
     private func keySetUrl(in document: [UInt8], issuer: String) -> Result<String, Problem> {
         let json: JsonValue
         do { json = try JsonValue(document) } catch {

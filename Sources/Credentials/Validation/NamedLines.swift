@@ -1,26 +1,26 @@
 import HttpWare
 
-/// What is wrong in a file of credentials, and where.
+/// An error in a file of credentials, with its position.
 public struct FileMistake: Error, Equatable, Sendable {
-    /// From 1.
+    /// The line, from 1.
     public let line: Int
-    /// In bytes, from 1.
+    /// The column in bytes, from 1.
     public let column: Int
-    /// Starts in lower case, and shows nothing secret.
+    /// The message starts in lower case, and contains no secrets.
     public let message: String
 }
 
-/// Lines of `name:value`, between comments that begin with `#` and empty lines; white space around a line does not count.
+/// Lines of `name:value`, between empty lines and comments that begin with `#`. White space around a line is ignored.
 struct NamedLines {
     struct Line {
         let number: Int
         let name: String
         let value: String
-        /// Of the value.
+        /// The column of the value.
         let column: Int
     }
 
-    /// The longest name, in bytes.
+    /// The maximum length of a name, in bytes.
     static let longestName = 255
 
     private(set) var lines: [Line] = []

@@ -1,7 +1,7 @@
 /// Users and the bcrypt hashes of their passwords: an htpasswd file.
 public struct PasswordFile: Sendable {
     private var users: [String: BcryptHash] = [:]
-    /// Checked in place of that of a user who is not there: the one that takes longest.
+    /// The hash that takes longest to check. It is checked for unknown users.
     private var dearest: BcryptHash?
 
     public var count: Int { users.count }
@@ -9,7 +9,7 @@ public struct PasswordFile: Sendable {
     /// A file without users.
     public init() {}
 
-    /// Reads a file. What is wrong with it goes to `mistakes`; lines without a mistake are read.
+    /// Reads a file. Errors are added to `mistakes`; lines without an error are read.
     public init(_ file: [UInt8], mistakes: inout [FileMistake]) {
         let lines = NamedLines(file, form: "user:hash")
         mistakes += lines.mistakes
@@ -35,7 +35,8 @@ public struct PasswordFile: Sendable {
         }
     }
 
-    /// Whether it is the user's password. Takes as long for a user who is not there. Never on a loop.
+    /// Whether the password is that of the user. The check takes as long for an unknown user. Must not be called on a
+    /// loop.
     public func accepts(_ user: String, _ password: [UInt8]) -> Bool {
         let known = users[user]
         guard let hash = known ?? dearest else { return false }

@@ -1,16 +1,16 @@
 public import HttpWare
 public import Synchronization
 
-/// What was found good before, by the digest of what was shown, until it stops being good. Shared by all loops, bounded in
-/// number and bytes; to find something allocates nothing and waits for nobody but who looks at the same shard.
+/// Values that were accepted before, by the digest of the credential, until they expire. Shared by all loops, and limited in
+/// number and bytes. A look-up allocates nothing, and waits only for others in the same shard.
 ///
-/// A shard has two generations. What is found in the older one moves to the younger; when the younger is full, the older one
-/// goes. So what is in use stays, and nothing needs to be put in order.
+/// A shard has two generations. A value that is found in the older one moves to the younger. When the younger one is full, the
+/// older one is dropped. So values in use stay, without any ordering.
 public final class RecentlyVerified<Value: Sendable>: Sendable {
     @usableFromInline
     struct Item {
         @usableFromInline let value: Value
-        /// The first moment, in the unit of the caller, at which it is not good any more.
+        /// The first moment at which the value is no longer valid, in the unit of the caller.
         @usableFromInline let until: Int64
         let bytes: Int
     }
@@ -28,19 +28,19 @@ public final class RecentlyVerified<Value: Sendable>: Sendable {
     }
 
     @usableFromInline let shards: [Shard]
-    /// Of one generation of one shard.
+    /// The maximum of one generation of one shard.
     private let most: Int
     private let mostBytes: Int
 
-    /// A memory of at most so many values, and so many bytes as they are said to have.
+    /// A memory of at most `most` values and `mostBytes` bytes, as their callers state them.
     public init(most: Int, mostBytes: ByteCount, shards: Int = 16) {
         self.shards = (0..<max(1, shards)).map { _ in Shard() }
         self.most = max(1, most / 2 / self.shards.count)
         self.mostBytes = mostBytes.bytes / 2 / self.shards.count
     }
 
-    /// What was remembered under the digest and is still good. Other modules compile it for their own values: apart from them, each
-    /// look-up would ask for the types first.
+    /// The value under the digest, if it is still valid. Inlinable, because an unspecialised look-up would ask for the types
+    /// first.
     @inlinable
     public func value(_ key: Digest256, at now: Int64) -> Value? {
         shard(key).generations.withLock { generations in
@@ -52,7 +52,7 @@ public final class RecentlyVerified<Value: Sendable>: Sendable {
         }
     }
 
-    /// Remembers a value until that moment. One that is larger than the whole memory may be is not kept.
+    /// Remembers a value until that moment. A value above the limit of a generation is not kept.
     public func remember(_ value: Value, for key: Digest256, until: Int64, bytes: Int) {
         guard bytes <= mostBytes else { return }
         shard(key).generations.withLock { generations in
@@ -60,7 +60,7 @@ public final class RecentlyVerified<Value: Sendable>: Sendable {
         }
     }
 
-    /// How many are remembered, good or not.
+    /// The number of remembered values, valid or not.
     var count: Int {
         shards.reduce(0) { sum, shard in
             sum + shard.generations.withLock { $0.younger.count + $0.older.count }

@@ -1,14 +1,16 @@
 import HttpWare
 import Synchronization
 
-/// Does for several who ask for the same at once what one of them began: one fetch, one hash, one question. From any thread.
+/// Shares one operation among concurrent callers that need the same result: one fetch, one hash, one question. Safe from any
+/// thread.
 public final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let waiting = Mutex<[Key: [LoopWait<Value>]]>([:])
 
     public init() {}
 
-    /// The value for the key. The first who asks runs `start`, which sees to it that its argument is called once, on any thread;
-    /// who comes until then waits with it. Throws only when the waiting task is cancelled; the flight goes on for the others.
+    /// The value for the key. The first caller runs `start`, which must make sure that its argument is called once, on any
+    /// thread. Callers that come before that wait for the same value. Throws only if the waiting task is cancelled; the
+    /// operation continues for the others.
     public func value(
         for key: Key, _ start: (_ finish: @escaping @Sendable (Value) -> Void) -> Void
     ) async throws(CancellationError) -> Value {
@@ -21,7 +23,7 @@ public final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Send
         return try await wait.value()
     }
 
-    /// Whether somebody waits for the key.
+    /// Whether an operation for the key is in progress.
     public func isUnderWay(_ key: Key) -> Bool { waiting.withLock { $0[key] != nil } }
 
     private func finish(_ key: Key, _ value: Value) {

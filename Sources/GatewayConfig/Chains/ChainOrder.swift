@@ -1,6 +1,6 @@
 import HttpWare
 
-/// Compares the order of the wares in a chain with the one in which they belong, as they declare it.
+/// Compares the order of the wares in a chain with the order that they declare.
 ///
 /// Wares that declare no place can stand anywhere. Two entries that both have an `if` may apply to different requests, and
 /// are not compared with each other.
@@ -14,13 +14,13 @@ struct ChainOrder {
         init?(_ entry: ChainEntry, isPostware: Bool) {
             guard let type = type(of: entry.ware) as? any ConfigurableWare.Type else { return nil }
             name = type.name.text
-            // The place of a ware for both sides is among the postwares.
+            // The place of a ware for both sides refers to postwares.
             place = !isPostware && entry.ware is any EitherSided ? nil : type.chainPlace
             risks = type.orderRisks
             self.entry = entry
         }
 
-        /// Whether it is a risk to stand before the other entry.
+        /// Whether it is a risk that this entry stands before the other.
         func hasRisk(before other: Entry) -> Bool {
             risks.contains { risk in other.place.map(risk.places.contains) ?? false }
         }
@@ -28,16 +28,16 @@ struct ChainOrder {
 
     private(set) var diagnostics = Diagnostics()
     private var seen: Set<ObjectIdentifier> = []
-    /// The warnings so far: each is given once, even if its entry is joined into several chains.
+    /// The warnings so far. Each is given once, even if its entry is joined into several chains.
     private var told: Set<Told> = []
 
     private struct Told: Hashable {
         let place: SourceLocation
-        /// The number of the risk among those of the ware; `nil` for the order as such.
+        /// The number of the risk among the risks of the ware; `nil` for a warning about the order itself.
         let risk: Int?
     }
 
-    /// Judges a joined chain, each once.
+    /// Checks a joined chain, unless it was checked before.
     mutating func check(_ chain: WareChain) {
         guard seen.insert(ObjectIdentifier(chain)).inserted else { return }
         check(chain.entries.middlewares.compactMap { Entry($0, isPostware: false) })
@@ -68,7 +68,7 @@ struct ChainOrder {
         one.entry.condition != nil && other.entry.condition != nil
     }
 
-    /// Tells of the fewest entries that would have to move.
+    /// Reports the smallest set of entries that would have to move.
     private mutating func checkPlaces(_ entries: [Entry]) {
         let places = entries.map { $0.place?.rawValue ?? 0 }
         let kept = Self.longestAscent(places)
@@ -96,9 +96,9 @@ struct ChainOrder {
         )
     }
 
-    /// The places of a longest run of numbers that never fall.
+    /// The indices of a longest subsequence of numbers that never decreases.
     private static func longestAscent(_ numbers: [Int]) -> Set<Int> {
-        // For each length, where the run of that length ends whose last number is the smallest.
+        // For each length, the index of the smallest last number of a subsequence with that length.
         var ends: [Int] = []
         var previous: [Int?] = []
         for (index, number) in numbers.enumerated() {
@@ -122,6 +122,6 @@ struct ChainOrder {
 }
 
 extension Ware {
-    /// How a configuration names wares of this kind.
+    /// The name of this kind of ware in configurations.
     var configuredName: String? { (type(of: self) as? any ConfigurableWare.Type)?.name.text }
 }

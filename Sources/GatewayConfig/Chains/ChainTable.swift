@@ -1,12 +1,12 @@
 import HttpWare
 
-/// The chains by name: splices what they use, and joins those of listener, route and service.
+/// The chains by name. Inserts the chains that they use, and joins the chains of listener, route and service.
 struct ChainTable {
-    /// The two lists of one chain, with everything that it uses.
+    /// The two lists of one chain, with the entries of all chains that it uses.
     struct Spliced {
         var lists: [WrittenChain.List: [WrittenEntry]] = [:]
 
-        /// The captures of the route's path that placeholders in its entries need.
+        /// The captures of the route's path that placeholders in the entries need.
         var captures: [NeededCapture] { lists.values.flatMap { $0.flatMap(\.captures) } }
 
         subscript(list: WrittenChain.List) -> [WrittenEntry] { lists[list] ?? [] }
@@ -18,7 +18,7 @@ struct ChainTable {
     private(set) var diagnostics = Diagnostics()
 
     private static let longestList = 1000
-    /// How far chains may use chains that use chains: each takes stack.
+    /// The maximum depth of chains that use chains, which bounds the stack.
     private static let deepest = 32
 
     init(_ chains: [WrittenChain]) {
@@ -28,7 +28,7 @@ struct ChainTable {
         }
     }
 
-    /// The chain that a listener, route or service names; an empty one where it names none, or one that is not there.
+    /// The chain that a listener, route or service names; empty if it names no chain, or an unknown one.
     mutating func chain(_ name: Located<String>?, for keyPath: String) -> Spliced {
         guard let name else { return Spliced() }
         guard chains[name.value] != nil else {
@@ -39,7 +39,7 @@ struct ChainTable {
         return spliced[name.value] ?? Spliced()
     }
 
-    /// Each chain by itself, by name.
+    /// Each chain without others joined to it, by name.
     var joined: [String: WareChain] {
         spliced.mapValues { .joining(listener: $0, route: Spliced(), service: Spliced()) }
     }
@@ -83,13 +83,14 @@ struct ChainTable {
 }
 
 extension WareChain {
-    /// Middlewares of listener, route and service; postwares the other way round; then by `order`, stable.
+    /// Joins the middlewares of listener, route and service, and the postwares in reverse order; then sorts by `order`,
+    /// stably.
     static func joining(
         listener: ChainTable.Spliced, route: ChainTable.Spliced, service: ChainTable.Spliced
     ) -> WareChain {
         let middlewares = listener[.middlewares] + route[.middlewares] + service[.middlewares]
         let postwares = service[.postwares] + route[.postwares] + listener[.postwares]
-        // An entry on the wrong side is an error that the builder reported, and is in no list.
+        // An entry on the wrong side is in neither list: the builder has reported it as an error.
         return (try? WareChain(middlewares: middlewares.map(\.entry), postwares: postwares.map(\.entry))) ?? .empty
     }
 }

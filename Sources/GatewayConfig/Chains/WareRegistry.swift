@@ -4,7 +4,7 @@ import HttpWare
 struct WareRegistry {
     private let types: [String: any ConfigurableWare.Type]
 
-    /// Whether an entry refuses requests for the sake of security, so that a route that drops it draws a warning.
+    /// Whether an entry refuses requests to protect the origin server. A route that drops such an entry gets a warning.
     static func keepsOut(_ entry: WrittenEntry) -> Bool {
         (entry.type as? any AccessRule.Type)?.isAccessControl ?? false
     }
@@ -14,7 +14,7 @@ struct WareRegistry {
         (ware as? any AccessGuard)?.admitsOnlyKnown ?? false
     }
 
-    /// Whether an entry of a joined chain refuses requests for the sake of security.
+    /// Whether an entry of a joined chain refuses requests to protect the origin server.
     static func restrictsAccess(_ entry: ChainEntry) -> Bool {
         (entry.ware as? any AccessRule)?.restrictsAccess ?? false
     }
@@ -39,7 +39,7 @@ struct WareRegistry {
         return type is any Middleware.Type ? .twoSided : .postware
     }
 
-    /// Why a name is not that of a ware, with the ware that it could mean.
+    /// The error text for an unknown ware, with the ware that the name could mean.
     func problem(with name: String) -> String {
         "is not a ware" + WareDescription.didYouMean(name, among: Array(types.values), or: "use")
     }

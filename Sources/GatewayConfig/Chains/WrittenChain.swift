@@ -1,7 +1,7 @@
 import Capturing
 import HttpWare
 
-/// A chain as a file has it: its entries, built, and the other chains that it uses.
+/// A chain as written in a file: its entries, with their wares, and the other chains that it uses.
 struct WrittenChain {
     enum List: String, CaseIterable {
         case middlewares, postwares
@@ -17,7 +17,7 @@ struct WrittenChain {
     var items: [List: [Item]] = [:]
 }
 
-/// An entry with the options that built it, so that a route can build it again with others.
+/// An entry with the options from which it was built, so that a route can build it again with other options.
 struct WrittenEntry {
     let entry: ChainEntry
     let name: String
@@ -37,20 +37,20 @@ struct ChainBuilder {
     let registry: WareRegistry
     /// The objects that options can refer to by name.
     var objects = NamedObjects()
-    /// The names that options did refer to.
+    /// The references by name that options made.
     private(set) var references: Set<NamedReference> = []
     var diagnostics = Diagnostics()
     /// Every ware that was built, by its place.
     private(set) var built: [WarePlace: BuiltWare] = [:]
-    /// Those of the configuration that runs: one that would be built the same is taken from here.
+    /// The wares of the running configuration. If a new one would be built in the same way, the running one is kept.
     private let former: [WarePlace: BuiltWare]
     /// The files that options name.
     private(set) var files: [String] = []
     private var ordinals: [WarePlace: Int] = [:]
     private var secrets: [String: Set<[String]>] = [:]
-    /// The labels by which the responses of wares are known.
+    /// The labels of the responses of wares.
     private(set) var labels: Set<String> = []
-    /// The labels of wares that have one, by their names.
+    /// The labels of wares that have one, by the name of the ware.
     private(set) var relabelled: [String: String] = [:]
     /// The names in `if: { responder: … }`, with their key paths.
     private(set) var responders: [(keyPath: String, node: ConfigNode)] = []
@@ -62,7 +62,7 @@ struct ChainBuilder {
 
     private static let longestList = 1000
 
-    /// A name's entry under `chains`.
+    /// Reads an entry under `chains`.
     mutating func read(name: String, node: ConfigNode) -> WrittenChain {
         var chain = WrittenChain(name: name, location: node.location)
         var options = OptionsReader(node, keyPath: "chains.\(name)")
@@ -83,7 +83,7 @@ struct ChainBuilder {
         return chain
     }
 
-    /// The entry once more, for one route, with some of its options replaced.
+    /// Builds the entry again for one route, with some of its options replaced.
     mutating func rebuild(
         _ written: WrittenEntry, for route: String, replacing replacements: [ConfigNode.Entry]
     ) -> WrittenEntry {
@@ -207,7 +207,7 @@ struct ChainBuilder {
                 conditions: (condition, gate, filter), location: location))
     }
 
-    /// Notes the label of the entry's responses, and the labels that its condition asks for.
+    /// Notes the label of the entry's responses, and the labels in its condition.
     private mutating func noteNames(_ name: String, _ common: [ConfigNode.Entry]) {
         let label = common.first { $0.key == "as" }?.value.text
         labels.insert(label ?? name)
@@ -215,7 +215,8 @@ struct ChainBuilder {
         if let node = common.first(where: { $0.key == "if" })?.value { noteResponders("\(name).if", node, level: 0) }
     }
 
-    /// Notes the responders that a condition names, including those inside its `not` and `any`, down to the deepest level allowed.
+    /// Notes the responders that a condition names. This includes conditions inside `not` and `any`, down to the deepest allowed
+    /// level.
     private mutating func noteResponders(_ keyPath: String, _ node: ConfigNode, level: Int) {
         for node in node["responder"]?.members ?? [] { responders.append(("\(keyPath).responder", node)) }
         guard level < RequestMatch.mostLevels else { return }
@@ -224,10 +225,10 @@ struct ChainBuilder {
         }
     }
 
-    /// Notes what else than wares refers to something by name.
+    /// Notes references by name from definitions other than wares.
     mutating func note(_ references: [NamedReference]) { self.references.formUnion(references) }
 
-    /// The key paths of the options that nothing may print.
+    /// The key paths of options whose values must never be printed.
     private mutating func secretOptions(of type: any ConfigurableWare.Type) -> Set<[String]> {
         let name = type.name.text
         if let known = secrets[name] { return known }
@@ -240,7 +241,7 @@ struct ChainBuilder {
         return Set(paths)
     }
 
-    /// The next place of that key in the chain.
+    /// The next place with that key in the chain.
     private mutating func place(of key: String, isLabel: Bool, in chain: String) -> WarePlace {
         let first = WarePlace(chain: chain, key: key, isLabel: isLabel, ordinal: 0)
         let ordinal = ordinals[first, default: 0]

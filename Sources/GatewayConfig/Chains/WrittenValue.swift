@@ -3,7 +3,7 @@ public import HttpWare
 
 /// One value of a configuration after includes and interpolation, masked if it is secret.
 public struct WrittenValue: Sendable, Hashable {
-    /// Such as `listeners.web.limits.head` or `chains.base.middlewares[1].mock.body`.
+    /// The path, such as `listeners.web.limits.head` or `chains.base.middlewares[1].mock.body`.
     public let path: String
     /// The text; `nil` if it must not be printed.
     public let text: String?
@@ -12,7 +12,7 @@ public struct WrittenValue: Sendable, Hashable {
 }
 
 extension GatewayConfiguration {
-    /// Every written value, in file order; values that are not written have their default.
+    /// Every written value, in file order. Values that are not written have their default.
     public var values: [WrittenValue] {
         var walk = Walk(secrets: Set(ConfigurationDifference.secrets(self).compactMap(\.last)).union(["token"]))
         var counts: [String: Int] = [:]
@@ -23,7 +23,7 @@ extension GatewayConfiguration {
             case "stores": walk.secrets = secrets.union(stores.flatMap(\.store.definition.secretKeys))
             default: walk.secrets = secrets
             }
-            // A list that several files write is one list.
+            // A list that several files contribute to is one list.
             if case .list(let members) = section.value.content {
                 for member in members {
                     let index = counts[section.key, default: 0]
@@ -38,11 +38,11 @@ extension GatewayConfiguration {
     }
 
     private struct Walk {
-        /// Keys whose values are secret somewhere are masked everywhere.
+        /// The keys of secret values. A key that is secret anywhere is masked everywhere.
         var secrets: Set<String>
         var values: [WrittenValue] = []
 
-        /// No deeper than the reader lets a tree be.
+        /// Adds a value. The depth of the recursion is bounded by the reader's limit.
         mutating func add(_ node: ConfigNode, _ path: String, key: String) {
             switch node.content {
             case .scalar(let text, _):

@@ -1,7 +1,7 @@
 public import Acme
 import HttpWare
 
-/// Checks what listeners with `acme` need of other listeners.
+/// Checks the listeners that other listeners need for `acme`.
 struct AcmeRules {
     private(set) var diagnostics = Diagnostics()
 
@@ -35,7 +35,7 @@ struct AcmeRules {
 }
 
 extension ListenerDefinition {
-    /// Whether it answers the challenges of http-01 for these settings.
+    /// Whether the listener answers the challenges of http-01 for these settings.
     public func answersHttp01(of acme: AcmeSettings) -> Bool {
         guard acme.challenge == .http01, tls == nil, mode == .reverse else { return false }
         return acme.listener.map { $0 == name } ?? (bind.port == 80)

@@ -3,7 +3,7 @@ import HttpCaching
 import HttpWare
 
 // One file: the sections are read in one order, because each refers to names that an earlier one defines.
-/// Gives the joined files their meaning: definitions, names that resolve, chains that are built and joined.
+/// Makes a configuration from the joined files: definitions, resolved names, built and joined chains.
 struct ConfigurationChecker {
     private(set) var diagnostics = Diagnostics()
     private var builder: ChainBuilder
@@ -15,7 +15,7 @@ struct ConfigurationChecker {
     private let storeKinds: [any StoreKind.Type]
     private let isForClient: Bool
 
-    /// What other programs call them.
+    /// The words of other programs for the nouns.
     private static let otherWords = [
         "server": "listeners", "servers": "listeners", "http": "listeners", "frontend": "listeners",
         "frontends": "listeners", "entrypoints": "listeners", "upstream": "services", "upstreams": "services",
@@ -31,7 +31,7 @@ struct ConfigurationChecker {
     /// The files that options name.
     var files: [String] { builder.files + namedFiles }
 
-    /// Wares of the former configuration that would be built the same are kept.
+    /// Keeps wares of the former configuration that would be built in the same way.
     init(
         registry: WareRegistry, stores: [any StoreKind.Type], keeping former: GatewayConfiguration? = nil,
         files: ConfigurationFiles = .system, isForClient: Bool = false
@@ -58,7 +58,7 @@ struct ConfigurationChecker {
             }
             return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0, files: source) }
         }
-        // Also those with a mistake: one is enough.
+        // Also adds services with an error, so that the error is reported only once.
         for entry in entries.filter({ $0.key == "services" }).flatMap({ $0.value.entries ?? [] })
         where entry.key != ServiceDefinition.passthroughName {
             builder.objects.add(nil, noun: "services", name: entry.key)
@@ -80,7 +80,7 @@ struct ConfigurationChecker {
         }
         resolveFallbacks(&services)
         resolve(&routes, services + [passthrough], listeners)
-        // A route that could not be read may have what seems to be missing.
+        // A route that could not be read may contain what seems to be missing.
         let areRoutesKnown = !diagnostics.hasErrors
         join(&listeners, routes, services, &chains)
         for index in listeners.indices {
@@ -105,7 +105,7 @@ struct ConfigurationChecker {
         diagnostics.append(builder.diagnostics.all)
         diagnostics.append(chains.diagnostics.all)
         diagnostics.append(Safety(listeners: listeners, admin: admin, credentials: credentials).found)
-        // Behind an error, much looks unused or unreachable that is not.
+        // After an error, much seems unused or unreachable although it is not.
         if !diagnostics.hasErrors, !isForClient {
             diagnostics.append(
                 Lints(
@@ -133,7 +133,7 @@ struct ConfigurationChecker {
         return configuration
     }
 
-    /// The credentials; one whose definition did not change is the one that runs.
+    /// Reads the credentials. If a definition did not change, the running credential is kept.
     private mutating func readCredentials(_ entries: [ConfigNode.Entry]) -> [ConfiguredCredential] {
         var found: [ConfiguredCredential] = []
         var variables: [String: String] = [:]
@@ -158,7 +158,7 @@ struct ConfigurationChecker {
         return found
     }
 
-    /// The stores, and the one that is built in; one whose definition did not change is the one that runs.
+    /// Reads the stores, and adds the built-in one. If a definition did not change, the running store is kept.
     private mutating func readStores(_ entries: [ConfigNode.Entry]) -> [ConfiguredStore] {
         var definitions: [(location: SourceLocation, definition: StoreDefinition)] = []
         var isBuiltinWritten = false
@@ -188,7 +188,8 @@ struct ConfigurationChecker {
         }
     }
 
-    /// Placeholders that nobody replaces, and listeners whose clients have placeholders and can open no tunnel.
+    /// Warns about placeholders that no ware replaces, and about listeners whose clients have placeholders but cannot open
+    /// a tunnel.
     private mutating func warnOfPlaceholders(_ credentials: [ConfiguredCredential], _ listeners: [ListenerDefinition]) {
         var replaced: Set<ObjectIdentifier> = []
         for entry in listeners.flatMap({ [$0.chain] + $0.routes.flatMap(\.chains) }).flatMap(\.entries.middlewares) {
@@ -220,7 +221,7 @@ struct ConfigurationChecker {
     // MARK: Nouns
 
     private mutating func checkKeys(_ entries: [ConfigNode.Entry]) {
-        // What begins with x- holds values for anchors.
+        // Keys that begin with `x-` hold values for anchors.
         for entry in entries where !Self.nouns.contains(entry.key) && !entry.key.hasPrefix("x-") {
             let near =
                 Self.otherWords[entry.key.lowercased()].map { "; here it is \"\($0)\"" }
@@ -229,7 +230,7 @@ struct ConfigurationChecker {
         }
     }
 
-    /// The names of a noun from all files, each once.
+    /// The entries of a noun from all files. A name that is defined twice is an error.
     private mutating func named(_ noun: String, _ entries: [ConfigNode.Entry]) -> [ConfigNode.Entry] {
         var places: [String: SourceLocation] = [:]
         var result: [ConfigNode.Entry] = []
@@ -304,7 +305,7 @@ struct ConfigurationChecker {
         return routes
     }
 
-    /// A noun that has one value: the first one written, `nil` where there is none.
+    /// Reads a noun that has only one value: the first in the files; `nil` if there is none.
     private mutating func readSingle<T>(
         _ noun: String, _ entries: [ConfigNode.Entry], _ body: (inout OptionsReader) -> T
     ) -> T? {
@@ -321,7 +322,8 @@ struct ConfigurationChecker {
 
     // MARK: Names
 
-    /// Each service's fallback, and that one's, to the end. They are no more than there are services: a circle is an error.
+    /// Resolves each service's fallback, the fallback of that one, and so on. The number of services limits them: a cycle
+    /// is an error.
     private mutating func resolveFallbacks(_ services: inout [ServiceDefinition]) {
         let names = services.map(\.name)
         let next = Dictionary(
@@ -414,7 +416,7 @@ struct ConfigurationChecker {
         var captures: [[String]: [NeededCapture]] = [:]
         for route in routes {
             let services = route.shares.isEmpty ? [route.service] : route.shares.map(\.service)
-            // A chain that several shares have is changed once, so that they have the same wares.
+            // A chain that several shares have is changed only once, so that they have the same wares.
             var ofChain: [String: Int] = [:]
             var own = [chains.chain(route.chainName, for: "routes[\(route.index)].chain")]
             let places = services.map { service -> Int in
@@ -453,7 +455,7 @@ struct ConfigurationChecker {
 }
 
 extension RouteDefinition {
-    /// Whether the listener is one of the route's; `passthrough` never matches on a reverse listener.
+    /// Whether the route is used on the listener; `passthrough` is never used on a reverse listener.
     func serves(_ listener: ListenerDefinition) -> Bool {
         if !listeners.isEmpty, !listeners.contains(where: { $0.value == listener.name }) { return false }
         return listener.mode == .forward || service?.isPassthrough != true

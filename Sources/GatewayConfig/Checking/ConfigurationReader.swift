@@ -12,11 +12,11 @@ public import HttpWare
 public struct ConfigurationReader: Sendable {
     /// The result of reading.
     public struct Result: Sendable {
-        /// `nil` if there is any error; warnings are allowed.
+        /// The configuration; `nil` if there is any error. Warnings are allowed.
         public var configuration: GatewayConfiguration?
-        /// Errors and warnings, by file, line and column.
+        /// The errors and warnings, by file, line and column.
         public var errors: [ConfigError]
-        /// Every file that was read, or could not be read: the files to watch. Secrets are among them.
+        /// Every file that was read or could not be read, including secrets: the files to watch.
         public var paths: [String]
         /// The patterns of `include`. A new file that matches one must be read, too.
         public var patterns: [String]
@@ -30,8 +30,8 @@ public struct ConfigurationReader: Sendable {
     private let files: ConfigurationFiles
     private let isForClient: Bool
 
-    /// Takes the wares that a file can use, the kinds of stores beside `memory`, and the variables for `${VAR}`. A file
-    /// for a client needs no listener, and may contain more than the client uses.
+    /// Makes a reader with the wares that a file can use, the kinds of stores besides `memory`, and the variables for
+    /// `${VAR}`. A file for a client needs no listener, and may contain more than the client uses.
     public init(
         wares: [any ConfigurableWare.Type], stores: [any StoreKind.Type] = [], environment: [String: String],
         files: ConfigurationFiles = .system, isForClient: Bool = false
@@ -58,7 +58,7 @@ public struct ConfigurationReader: Sendable {
         var configuration = checker.check(tree.entries, at: SourceLocation(file: path, line: 1, column: 1))
         configuration.fileSecrets = tree.secrets
         var diagnostics = tree.diagnostics
-        // A text that could not be interpolated is one mistake, not two.
+        // A text that could not be interpolated is one error, not two.
         let places = Set(diagnostics.all.map(\.location))
         let isWhole = !diagnostics.hasErrors
         diagnostics.append(

@@ -3,7 +3,7 @@ import HttpWare
 
 /// The rules for wares of one joined chain that use the same credential.
 struct CredentialRules {
-    /// The options of a credential that nothing may print.
+    /// The options of a credential whose values must never be printed.
     static let secretKeys: Set<String> = ["clientSecret", "refreshToken", "value"]
 
     private(set) var errors = Diagnostics()
@@ -14,7 +14,7 @@ struct CredentialRules {
 
     private typealias User = (ware: any CredentialUser, entry: ChainEntry)
 
-    /// Checks the chain of a route whose clients choose the origin server: a token put into a request is for one server alone.
+    /// Checks the chain of a route whose clients choose the origin server: a token in a request is meant for one server only.
     mutating func checkPassthrough(_ chain: WareChain) {
         guard seenPassthrough.insert(ObjectIdentifier(chain)).inserted else { return }
         let entries = chain.entries.middlewares
@@ -31,7 +31,7 @@ struct CredentialRules {
         }
     }
 
-    /// Judges a joined chain, each once.
+    /// Checks a joined chain, unless it was checked before.
     mutating func check(_ chain: WareChain) {
         guard seen.insert(ObjectIdentifier(chain)).inserted else { return }
         let users = chain.entries.middlewares.compactMap { entry -> User? in
@@ -50,7 +50,7 @@ struct CredentialRules {
                     "holds requests for credential \(credential.name), and so does \(users[refresh].entry.label), at"
                         + " \(users[refresh].entry.location); keep only one of them")
             case .injects:
-                // One that stands behind it is a matter of order, and told there.
+                // If it stands after this entry, the warning about the order reports it.
                 guard credential.definition.grant != .static, refresh == nil,
                     told.insert(user.entry.location).inserted
                 else { continue }

@@ -1,10 +1,11 @@
 import HttpWare
 
-/// Finds keys that no request can have at their place: all requests would share one limit, or one endpoint.
+/// Finds keys that no request can have at their place, so that all requests would share one limit or one endpoint.
 ///
-/// An entry may stand in several chains, and a service behind several routes. A key is reported only if it is missing in all of them.
+/// An entry can be in several chains, and a service behind several routes. A key is reported only if it is missing in all of
+/// them.
 struct KeyReach {
-    /// A key in an option, by the place of what has the option.
+    /// A key in an option, with the place of the definition that has the option.
     private struct Use: Hashable {
         let place: SourceLocation
         let path: String
@@ -24,7 +25,7 @@ struct KeyReach {
         }
     }
 
-    /// Why no request has the key; `nil` where one may.
+    /// Why no request has the key; `nil` if a request may have it.
     private var reasons: [Use: String?] = [:]
     private var order: [Use] = []
 
@@ -65,7 +66,7 @@ struct KeyReach {
         return diagnostics.all
     }
 
-    /// Judges the keys of a chain; answers what requests have behind it.
+    /// Checks the keys of a chain. Returns the properties of requests after the chain.
     private mutating func walk(_ chain: WareChain, _ start: Known) -> Known {
         var known = start
         for entry in chain.entries.middlewares {

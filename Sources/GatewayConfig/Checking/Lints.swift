@@ -6,7 +6,7 @@ struct Lints {
 
     var found: [ConfigError] { diagnostics.all }
 
-    /// `namedServices` are those that wares send requests to.
+    /// `namedServices` are the services that wares send requests to.
     init(
         listeners: [ListenerDefinition], services: [ServiceDefinition], routes: [RouteDefinition],
         namedServices: Set<String>
@@ -59,7 +59,7 @@ struct Lints {
             "passthrough matches on forward listeners only, and this route has none")
     }
 
-    /// Patterns that other programs have, and that mean something else here.
+    /// Checks for patterns of other programs that have a different meaning here.
     private mutating func checkPaths(_ route: RouteDefinition) {
         for pattern in route.match.paths {
             let keyPath = "routes[\(route.index)].match.path"
@@ -114,7 +114,7 @@ struct Lints {
         }
     }
 
-    /// Why no request matches a route: it asks for CONNECT alone.
+    /// Why no request matches the route, which only accepts CONNECT.
     private func whyNothing(_ route: RouteDefinition, _ listeners: [ListenerDefinition]) -> String {
         if !listeners.contains(where: { $0.mode == .forward && route.serves($0) }) {
             return "a reverse listener does not accept CONNECT"
@@ -124,7 +124,7 @@ struct Lints {
             : "a named service accepts CONNECT only if match.host names the authority"
     }
 
-    /// Why other routes take all that a route matches.
+    /// Why other routes match every request that this route matches.
     private func why(_ route: RouteDefinition, _ hiders: [RouteDefinition]) -> String {
         let named = hiders.prefix(8).map { "\($0.name) at \($0.location)" }.joined(separator: ", ")
         switch hiders.count {

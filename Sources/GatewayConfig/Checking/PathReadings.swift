@@ -1,15 +1,15 @@
 import HttpWare
 
-/// Whether the path of a request decides which access wares it meets, on each listener that does not say `paths`.
+/// Finds out, for each listener without `paths`, whether the path of a request decides which access wares apply to it.
 ///
-/// An origin server may read `//admin`, `/x%2F..` or `/admin;x` as another path than the routes do. If access depends on the path,
-/// such a request could go round a ware. So these listeners refuse such paths.
+/// An origin server may read `//admin`, `/x%2F..` or `/admin;x` as a different path than the routes do. If access depends on the
+/// path, such a request could bypass a ware. Therefore these listeners refuse such paths.
 struct PathReadings {
     private(set) var diagnostics = Diagnostics()
-    /// How many pairs of routes may still be compared; after that access counts as depending on the path.
+    /// The number of pairs of routes that may still be compared. When it is used up, access counts as depending on the path.
     private var stepsLeft = 1_000_000
 
-    /// Makes the listeners strict that have to be.
+    /// Makes the listeners strict whose access depends on the path.
     init(_ listeners: inout [ListenerDefinition]) {
         for index in listeners.indices where listeners[index].paths == nil {
             guard let finding = finding(listeners[index]) else { continue }
@@ -24,19 +24,19 @@ struct PathReadings {
 
     // MARK: The ways of a request
 
-    /// A route, with what decides whether a request takes it.
+    /// A route with one of its chains.
     private struct Way {
         let route: RouteDefinition
         /// The access wares of its chain, in order.
         let guards: [ChainEntry]
-        /// The same for all ways with the same guards.
+        /// A number that is the same for all ways with the same guards.
         let kind: Int
 
-        /// A request that passes its chain reaches an origin server.
+        /// Whether a request that passes the chain reaches an origin server.
         var goesUpstream: Bool { route.service != nil || !route.shares.isEmpty }
     }
 
-    /// Why the path decides, in words; `nil` if it does not.
+    /// Why access depends on the path, as text; `nil` if it does not.
     private mutating func finding(_ listener: ListenerDefinition) -> String? {
         var known: [ObjectIdentifier: (guards: [ChainEntry], kind: Int)] = [:]
         var kinds: [[GuardKey]: Int] = [:]
@@ -62,7 +62,7 @@ struct PathReadings {
         }
         guard kinds.count > 1 else { return nil }
         var reach = RouteReach(mode: listener.mode)
-        // The shares of a route stand behind one another, and are reached together.
+        // The shares of a route follow one another, and are reached together.
         var hidden: Set<Int> = []
         var former: Int?
         for route in ways.map(\.route) where route.index != former {
@@ -76,20 +76,20 @@ struct PathReadings {
         return difference(of: ways)
     }
 
-    /// Tells lists of access wares apart: one that a route changes by `with` stands at the same place with other options.
+    /// Identifies a list of access wares. An entry that a route changes by `with` has the same place, but other options.
     private struct GuardKey: Hashable {
         let location: SourceLocation
         let options: ConfigNode
     }
 
-    /// Whether the condition of an entry holds for some paths of the way and not for others.
+    /// Whether the condition of an entry is true for some paths of the way and false for others.
     private static func isDecidedByPath(_ entry: ChainEntry, in way: Way) -> Bool {
         guard let asked = entry.condition?.options.request, asked.asksPath else { return false }
         if !asked.asksPathInMembers, isCovered(way.route.match, by: asked) { return false }
         return !way.guards.contains { $0.condition == nil && isSame($0, entry) }
     }
 
-    /// Looks for two routes that the path tells apart, of which one lacks an access ware of the other.
+    /// Looks for two routes that are told apart by the path, one of which lacks an access ware of the other.
     private mutating func difference(of ways: [Way]) -> String? {
         var missing: [Pair: ChainEntry?] = [:]
         for (place, later) in ways.enumerated() {
@@ -114,7 +114,7 @@ struct PathReadings {
         let open: Int
     }
 
-    /// The first access ware of one way that the other does not have.
+    /// The first access ware of one way that the other lacks.
     private static func missing(in open: Way, of guarded: Way) -> ChainEntry? {
         guarded.guards.first { entry in
             !open.guards.contains { other in
@@ -123,7 +123,7 @@ struct PathReadings {
         }
     }
 
-    /// Whether the two refuse the same requests where they run.
+    /// Whether the two wares refuse the same requests when they run.
     private static func isSame(_ one: ChainEntry, _ other: ChainEntry) -> Bool {
         one.ware.configuredName == other.ware.configuredName
             && one.options.bare(exactly: true) == other.options.bare(exactly: true)
@@ -131,18 +131,18 @@ struct PathReadings {
 
     // MARK: Which requests
 
-    /// Whether one request, but for its path, could take either route.
+    /// Whether a request could take either route, depending only on its path.
     private static func doesPathTellApart(_ earlier: RouteDefinition, _ later: RouteDefinition) -> Bool {
         let (one, other) = (earlier.match, later.match)
         guard one.methods.isEmpty || other.methods.isEmpty || one.methods.contains(where: other.methods.contains),
             one.hosts.isEmpty || other.hosts.isEmpty
                 || one.hosts.contains(where: { host in other.hosts.contains { isShared(host, $0) } })
         else { return false }
-        // Else the earlier one takes each path of the later one.
+        // Otherwise the earlier route takes every path of the later one.
         return one.asksPathInMembers || !isCovered(other, by: one)
     }
 
-    /// Whether one host can be meant by both patterns.
+    /// Whether a host can match both patterns.
     private static func isShared(_ one: HostPattern, _ other: HostPattern) -> Bool {
         guard one.port == nil || other.port == nil || one.port == other.port else { return false }
         switch (one.isWildcard, other.isWildcard) {
@@ -155,8 +155,7 @@ struct PathReadings {
         }
     }
 
-    /// Whether the path of the other match surely is each path that this one matches, as far as the two name it outside of `not` and
-    /// `any`.
+    /// Whether `wide` surely matches every path that `narrow` matches, judging only by paths outside `not` and `any`.
     private static func isCovered(_ narrow: RequestMatch, by wide: RequestMatch) -> Bool {
         if wide.paths.isEmpty, wide.pathExpressions.isEmpty { return true }
         if narrow.paths.isEmpty, narrow.pathExpressions.isEmpty { return false }
@@ -166,7 +165,7 @@ struct PathReadings {
 }
 
 extension RequestMatch {
-    /// Whether a member of `not` or `any` asks for the path.
+    /// Whether a member of `not` or `any` has a condition on the path.
     fileprivate var asksPathInMembers: Bool {
         not.contains(where: \.asksPath) || any.contains(where: \.asksPath)
     }

@@ -1,14 +1,14 @@
 import HttpWare
 
-/// Checks that the objects exist to which chain entries refer by name: wares as responders, and captures of routes.
+/// Checks that the objects exist that chain entries refer to by name: wares as responders, and captures of routes.
 struct References {
     private(set) var diagnostics = Diagnostics()
-    /// Each capture that is needed somewhere, and whether a route has it where it is needed.
+    /// The captures that entries need, each with whether a route provides it for that entry.
     private var captures: [NeededCapture: Bool] = [:]
-    /// The captures of the routes that need one.
+    /// The captures of routes whose entries need one.
     private var offered: Set<String> = []
 
-    /// Every name in an `if: { responder: … }` is a ware's, or a word for another responder.
+    /// Checks that every name in an `if: { responder: … }` belongs to a ware or is the word for another responder.
     mutating func checkResponders(of builder: ChainBuilder) {
         let words = [Responder.upstream, .gateway, .cache].map(\.name)
         for (keyPath, node) in builder.responders {

@@ -1,24 +1,24 @@
 import HttpWare
 
-/// A request that a route matches, but for its path: one that the fewest other routes match.
+/// A request that a route matches, without its path. It is chosen so that as few other routes as possible match it.
 ///
-/// It stands for all requests that the route matches with the same choice of its values. What the route leaves open has a value that no
-/// pattern names.
+/// It stands for all requests that the route matches with the same choice of values. If the route leaves a property open, the
+/// probe has a value that no pattern names.
 struct RouteProbe {
     enum Form { case path, asterisk, authority }
 
     /// The conditions of the route, with one member chosen from each `any`.
     let match: RequestMatch
     var form = Form.path
-    /// `nil`: one that no route names.
+    /// The method; `nil` for one that no route names.
     var method: HttpMethod?
-    /// `nil`: one that no route names, or none.
+    /// The host; `nil` for one that no route names, or for none.
     var host: HostPattern?
-    /// The bytes of that host.
+    /// The bytes of the host.
     var hostBytes: [UInt8] = []
-    /// `nil`: it does not matter, as no route asks for one.
+    /// The scheme; `nil` if it does not matter, because no route has a condition on it.
     var scheme: UriScheme?
-    /// `nil`: a client that is in no network that is named.
+    /// The network of the client; `nil` for a client in none of the named networks.
     var client: IPNetwork?
     var headers: [Chosen] = []
     var query: [Chosen] = []
@@ -33,18 +33,18 @@ struct RouteProbe {
     /// The path of a probe.
     struct Path {
         let bytes: [UInt8]
-        /// The probe stands for requests with this path only.
+        /// Whether the probe stands for requests with exactly this path.
         let isExact: Bool
-        /// The pattern of the route that the path was made from; `nil` if it asks for none.
+        /// The pattern of the route from which the path was made; `nil` if the route has none.
         let pattern: PathPattern?
     }
 
-    /// A byte that no pattern holds, as patterns are normalised.
+    /// A byte that no pattern contains, because patterns are normalised.
     static let unnamed: UInt8 = 0x01
 
     private static let mostChoices = 256
 
-    /// The requests to look at for one route; `nil` where they would be too many. With `schemes`, one of each.
+    /// The probes for one route; `nil` if there would be too many. With `schemes`, one probe for each scheme.
     static func all(
         of match: RequestMatch, takesConnect: Bool, mode: ListenerDefinition.Mode, schemes: Bool
     ) -> [RouteProbe]? {
@@ -80,7 +80,7 @@ struct RouteProbe {
         return result.count <= mostChoices ? result : nil
     }
 
-    /// One probe more for each value; none are kept apart where there are too many already.
+    /// Makes one probe for each value. If there are too many probes already, they stay as they are.
     private static func spread<Value>(
         _ probes: inout [RouteProbe], _ values: [Value], _ choose: (inout RouteProbe, Value) -> Void
     ) {
@@ -97,22 +97,22 @@ struct RouteProbe {
 
 // MARK: Standing
 
-/// How a condition stands to the requests that a probe stands for. The lesser of two is what both together come to, the greater what
-/// either comes to.
+/// The relation of a condition to the requests that a probe stands for. The minimum is the relation of both conditions together,
+/// and the maximum that of either one.
 enum Standing: Int, Comparable {
-    /// No request meets it.
+    /// No request meets the condition.
     case never
-    /// The probe does not meet it.
+    /// The probe does not meet the condition.
     case notHere
     case unknown
-    /// The probe meets it, and perhaps not all requests.
+    /// The probe meets the condition, but perhaps not all requests.
     case here
-    /// Every request meets it.
+    /// Every request meets the condition.
     case always
 
     static func < (left: Standing, right: Standing) -> Bool { left.rawValue < right.rawValue }
 
-    /// How the opposite stands.
+    /// The relation of the opposite condition.
     var opposite: Standing {
         switch self {
         case .never: .always
@@ -125,7 +125,8 @@ enum Standing: Int, Comparable {
 }
 
 extension RouteProbe {
-    /// How a match stands to the probe, its own path aside; `path` is the probe's, or `nil` where it is not known yet.
+    /// The relation of a match to the probe, without the path of the match. `path` is the path of the probe; `nil` if it is not
+    /// known yet.
     func standing(_ other: RequestMatch, at path: Path?) -> Standing {
         var standing = min(methodStanding(other), hostStanding(other))
         standing = min(standing, schemeStanding(other), clientStanding(other))
@@ -142,12 +143,12 @@ extension RouteProbe {
         return standing
     }
 
-    /// The same with the path.
+    /// The same, including the path.
     private func whole(_ other: RequestMatch, at path: Path?) -> Standing {
         min(pathStanding(other.paths, other.pathExpressions, at: path), standing(other, at: path))
     }
 
-    /// How patterns and expressions of a path stand to the probe.
+    /// The relation of path patterns and expressions to the probe.
     func pathStanding(_ paths: [PathPattern], _ expressions: [Pattern], at path: Path?) -> Standing {
         if paths.isEmpty, expressions.isEmpty { return .always }
         guard form == .path else { return .never }
@@ -203,14 +204,14 @@ extension RouteProbe {
 }
 
 extension IPNetwork {
-    /// Whether it holds all addresses of the other one.
+    /// Whether the network contains all addresses of the other.
     fileprivate func covers(_ other: IPNetwork) -> Bool {
         prefixLength <= other.prefixLength && contains(other.address)
     }
 }
 
 extension ValueMatch {
-    /// Whether every value that this one matches is among the others.
+    /// Whether every value that this one matches is surely matched by one of the others.
     fileprivate func isSurely(oneOf others: [ValueMatch]) -> Bool {
         others.contains { other in
             if self == other { return true }
@@ -227,7 +228,8 @@ extension ValueMatch {
 extension RequestMatch {
     private static let mostVariants = 64
 
-    /// The same requests as a list of matches without `any`; where they would be too many, one that matches these and more.
+    /// The same requests as a list of matches without `any`. If there would be too many, a single match for these and more
+    /// requests.
     var variants: [RequestMatch] {
         var plain = self
         plain.any = []
@@ -240,7 +242,7 @@ extension RequestMatch {
         return result
     }
 
-    /// The conditions of both matches. Where one match cannot express both, the conditions of this one.
+    /// The conditions of both matches. If one match cannot express both, the conditions of this one.
     func narrowed(by other: RequestMatch) -> RequestMatch {
         var both = self
         both.methods = Self.common(methods, other.methods)
@@ -268,11 +270,11 @@ extension RequestMatch {
         return common.isEmpty ? values : common
     }
 
-    /// Whether it, or a member of `not` or `any`, asks for a scheme.
+    /// Whether the match, or a member of `not` or `any`, has a condition on the scheme.
     var asksScheme: Bool {
         !schemes.isEmpty || not.contains(where: \.asksScheme) || any.contains(where: \.asksScheme)
     }
 
-    /// How many conditions it has in `not` and `any`.
+    /// The number of conditions in `not` and `any`.
     var memberCount: Int { (not + any).reduce(0) { $0 + 1 + $1.memberCount } }
 }

@@ -1,43 +1,43 @@
 import HttpWare
 
-/// Whether any request can reach a route, or those before it take all of what it matches.
+/// Finds out whether any request can reach a route, or whether earlier routes match everything that it matches.
 ///
-/// Only a few of the requests that a route matches are examined: the requests that other routes are the least likely to match
-/// (`RouteProbe`). For a host, a method or a segment that is left open, such a request has a value that no pattern names. For
-/// `/prefix/**`, its path ends there, or continues with an empty or an unnamed segment. If the earlier routes take each of these
-/// requests, they take everything, as long as what they ask is positive. So the answer is exact for such routes, but for regular
-/// expressions of values, of which only equal ones are known to match the same; then, and when the work would be too much, a route
-/// counts as reached.
+/// Only a few of the requests that a route matches are examined: the ones that other routes are least likely to match
+/// (`RouteProbe`). If a host, a method or a segment is left open, such a request has a value that no pattern names. For
+/// `/prefix/**`, its path ends there, or continues with an empty or an unnamed segment. If earlier routes match each of these
+/// requests, they match all requests, provided that their conditions are positive. So the answer is exact for such routes, except
+/// for regular expressions of values: only equal ones are known to match the same. In that case, and if there would be too much
+/// work, a route counts as reached.
 ///
-/// An earlier route with `not`, `any` or a regular expression for the path may match a probe and yet not all that it stands for. A
-/// probe that it does not match is reached all the same; where all are matched, the answer is not known.
+/// An earlier route with `not`, `any` or a regular expression for the path may match a probe, but not all requests that the probe
+/// stands for. A probe that it does not match is still reached. If all probes are matched, the answer is unknown.
 ///
-/// The earlier routes stand in tries of their paths, one for each exact host and one for all others.
+/// The earlier routes are in tries of their paths, one trie for each exact host and one for all others.
 struct RouteReach {
     /// The result for a route.
     enum Finding {
         case reached
-        /// Earlier routes, in file order, match everything that it matches.
+        /// Earlier routes, in file order, match everything that the route matches.
         case hidden(by: [RouteDefinition])
-        /// Earlier routes may match everything that it matches; these have conditions that cannot be compared with it.
+        /// Earlier routes may match everything that the route matches; the conditions of these routes cannot be compared with it.
         case undecided(by: [RouteDefinition])
-        /// No request that the listener accepts can match it.
+        /// No request that the listener accepts can match the route.
         case matchesNothing
     }
 
     private let mode: ListenerDefinition.Mode
     private var routes: [RouteDefinition] = []
     private var tries: [[UInt8]: Node] = [:]
-    /// Those without an exact host.
+    /// The trie of the routes without an exact host.
     private let others = Node()
-    /// Any route asks for a scheme.
+    /// Whether any route has a condition on the scheme.
     private var asksSchemes = false
-    /// How many comparisons may still be made; after that all routes count as reached.
+    /// The number of comparisons that may still be made. When it is used up, all routes count as reached.
     private(set) var stepsLeft: Int
 
-    /// The most steps for all listeners together.
+    /// The maximum number of comparisons for all listeners together.
     static let mostSteps = 1_000_000
-    /// The most conditions of earlier routes that are looked at to find a request that is reached.
+    /// The maximum number of conditions of earlier routes that are examined to find a request that is reached.
     private static let mostWitnesses = 32
 
     init(mode: ListenerDefinition.Mode, steps: Int = RouteReach.mostSteps) {
@@ -45,7 +45,7 @@ struct RouteReach {
         stepsLeft = steps
     }
 
-    /// Judges the next route, and counts it among the earlier ones from then on.
+    /// Examines the next route, and adds it to the earlier ones.
     mutating func addRoute(_ route: RouteDefinition) -> Finding {
         if !asksSchemes { asksSchemes = route.match.asksScheme }
         let finding = judge(route)
@@ -71,7 +71,7 @@ struct RouteReach {
             if hasWitness(route, takers) || stepsLeft <= 0 { return .reached }
             return .undecided(by: takers.doubtful.sorted().map { routes[$0] })
         }
-        // One that takes everything says more than several that do so together.
+        // A single route that matches everything says more than several that do so together.
         if takers.sure.count > 1 {
             for taker in takers.sure.sorted() {
                 var alone = Takers()
@@ -87,7 +87,7 @@ struct RouteReach {
         RouteProbe.all(of: match, takesConnect: route.takesConnect, mode: mode, schemes: asksSchemes)
     }
 
-    /// Whether a request that is among those which a doubtful route leaves to others is taken by none.
+    /// Whether one of the requests that a doubtful route leaves to others is matched by no route.
     private mutating func hasWitness(_ route: RouteDefinition, _ takers: Takers) -> Bool {
         let left = takers.doubtful.sorted().flatMap { routes[$0].match.not }.prefix(Self.mostWitnesses)
         for member in left {
@@ -103,7 +103,7 @@ struct RouteReach {
 
     // MARK: Taking
 
-    /// Whether earlier routes match a request, and all that it stands for.
+    /// Whether earlier routes match a probe, and all requests that it stands for.
     private enum Taking: Int, Comparable {
         case no, perhaps, yes
 
@@ -117,13 +117,13 @@ struct RouteReach {
         var doubtful: Set<Int> = []
     }
 
-    /// A route at a place of a trie. One that stands there for its regular expressions has to match by one of these.
+    /// A route at a node of a trie. If it is there for its regular expressions, one of these must match.
     private struct Place: Hashable {
         let route: Int
         let isByExpression: Bool
     }
 
-    /// How an earlier route stands to the request; its patterns of paths have led there.
+    /// The relation of an earlier route to the probe, when the route's path patterns have led to this place.
     private mutating func standing(_ place: Place, _ probe: RouteProbe, _ path: RouteProbe.Path?) -> Standing {
         let route = routes[place.route]
         let match = route.match
@@ -140,13 +140,13 @@ struct RouteReach {
 
     // MARK: Paths
 
-    /// A place in a trie of path patterns.
+    /// A node in a trie of path patterns.
     private final class Node {
         var texts: [[UInt8]: Node] = [:]
-        /// Captures, and texts with a `*`.
+        /// Captures, and segments with a `*`.
         var open: [(segment: PathPattern.Segment, node: Node)] = []
         private var openPlaces: [PathPattern.Segment: Int] = [:]
-        /// The routes with a pattern that ends here, and those with a pattern that continues with `**`.
+        /// The routes with a pattern that ends here, and the routes with a pattern that continues with `**`.
         var ends: [Place] = []
         var prefixes: [Place] = []
 
@@ -192,27 +192,27 @@ struct RouteReach {
         }
     }
 
-    /// A walk through the tries: the places that one of a route's patterns leads to.
+    /// A walk through the tries along one of a route's patterns.
     private struct Walk {
         let probe: RouteProbe
         let pattern: PathPattern?
-        /// Only this route counts; `nil`: all.
+        /// The only route that counts; `nil` for all routes.
         let only: Int?
         var path: [UInt8] = []
-        /// Only one path is possible.
+        /// Whether only one path is possible.
         var isExact: Bool
-        /// Places on the way whose routes may match, which is not known before the path is whole.
+        /// Places on the way whose routes may match. Whether they do is known only when the path is complete.
         var passed: [Place] = []
     }
 
-    /// Whether earlier routes, or that one, take the request, whatever path of the route's it has.
+    /// Whether earlier routes, or only the given one, match the probe with every path of its route.
     private mutating func isTaken(_ probe: RouteProbe, among only: Int?, _ takers: inout Takers) -> Taking {
         let exact = probe.host.flatMap { $0.isWildcard ? nil : tries[$0.name] }
         let roots = [others, exact].compactMap(\.self)
         var walk = Walk(probe: probe, pattern: nil, only: only, isExact: false)
         let isUnknown = !probe.match.pathExpressions.isEmpty
         if probe.form != .path || isUnknown {
-            // Which paths an expression matches is not known: only what takes every path counts.
+            // It is unknown which paths an expression matches, so only routes that match every path count.
             let taking = take(roots.flatMap(\.prefixes), nil, &walk, &takers)
             return taking == .perhaps && isUnknown ? .no : taking
         }
@@ -244,7 +244,7 @@ struct RouteReach {
             if nodes.isEmpty, walk.passed.isEmpty { return .no }
         }
         if take(nodes.flatMap(\.prefixes), nil, &walk, &takers) == .yes { return .yes }
-        // A path is never empty: behind the root at least one segment follows.
+        // A path is never empty: at least one segment follows the root.
         var taking = Taking.yes
         if !(isRoot && segments.isEmpty) {
             let path = RouteProbe.Path(bytes: walk.path, isExact: walk.isExact, pattern: walk.pattern)
@@ -253,7 +253,7 @@ struct RouteReach {
             taking = take(nodes.flatMap(\.ends) + walk.passed, path, &end, &takers)
             if taking == .no { return .no }
         }
-        // Behind the last node, one segment more says nothing new of the routes that were passed.
+        // After the last node, another segment changes nothing for the routes that were passed.
         guard isPrefix, !nodes.isEmpty else { return taking }
         for further in [[], [RouteProbe.unnamed]] {
             let next = children(of: nodes, further)
@@ -266,14 +266,14 @@ struct RouteReach {
         return taking
     }
 
-    /// The places behind these, by a segment; none where the work is too much.
+    /// The nodes that follow these by a segment; none if there is too much work.
     private mutating func children(of nodes: [Node], _ segment: [UInt8]) -> [Node] {
         stepsLeft -= nodes.reduce(1) { $0 + $1.open.count }
         return stepsLeft > 0 ? nodes.flatMap { $0.children(segment) } : []
     }
 
-    /// Whether one of the routes takes the request; the first that does is remembered. Without a path, those that depend on it are
-    /// left for later.
+    /// Whether one of the routes matches the probe; the first that does is remembered. Without a path, routes that depend on it
+    /// are left for later.
     private mutating func take(
         _ places: [Place], _ path: RouteProbe.Path?, _ walk: inout Walk, _ takers: inout Takers
     ) -> Taking {
@@ -295,7 +295,7 @@ struct RouteReach {
         return .perhaps
     }
 
-    /// Of the segments that this one matches, the segment that the fewest others match.
+    /// The segment that this one matches and the fewest others do.
     private static func least(_ segment: PathPattern.Segment) -> [UInt8] {
         switch segment {
         case .text(let text): text
@@ -306,7 +306,7 @@ struct RouteReach {
 }
 
 extension RouteDefinition {
-    /// A named service takes a CONNECT only where `match.host` names the authority.
+    /// Whether the route can match CONNECT. A named service accepts it only if `match.host` names the authority.
     public var takesConnect: Bool {
         shares.isEmpty && service?.isPassthrough != false || !match.hosts.isEmpty
     }

@@ -35,7 +35,8 @@ struct Safety {
         }
     }
 
-    /// A program that must not see tokens could ask the admin listener, which is on the same host.
+    /// Requires a token: a program that must not see tokens could otherwise use the admin listener, which is on the
+    /// same host.
     private mutating func checkAdmin(
         _ admin: AdminDefinition?, _ listeners: [ListenerDefinition], _ credentials: [ConfiguredCredential]
     ) {
@@ -48,7 +49,7 @@ struct Safety {
         )
     }
 
-    /// SOCKS5 knows a user and a password, and no token.
+    /// SOCKS5 supports a user name and a password, but no token.
     private mutating func checkSocks(_ listener: ListenerDefinition) {
         guard listener.socks else { return }
         for entry in listener.chain.entries.middlewares {
@@ -60,7 +61,7 @@ struct Safety {
         }
     }
 
-    /// A listener that reads the tunnels of other machines has to know its clients.
+    /// Checks that a listener that reads the tunnels of other machines knows its clients.
     private mutating func checkInterception(_ listener: ListenerDefinition) {
         guard let intercept = listener.intercept, !listener.bind.isLoopback else { return }
         let isKnown = listener.chain.entries.middlewares.contains { entry in
@@ -80,7 +81,8 @@ struct Safety {
         }
     }
 
-    /// A forward listener that strangers can reach, with nothing that asks who they are, is an open proxy.
+    /// Checks that a forward listener is not an open proxy: one that others can reach needs a ware that identifies its
+    /// clients.
     private mutating func checkIsClosed(_ listener: ListenerDefinition) {
         guard listener.mode == .forward, !listener.bind.isLoopback else { return }
         let isGuarded = { (chain: WareChain) in

@@ -1,9 +1,10 @@
 import HttpWare
 
 extension ConfigNode {
-    /// The value alone, to compare it with another: without places and without the mark of a secret.
+    /// The value without places and marks of secrets, for comparing it with another.
     ///
-    /// `exactly` keeps the order of keys and the quotes, which some wares send on; else only an empty text is told from nothing.
+    /// `exactly` keeps the order of keys and the quotes, which some wares send. Otherwise, of the quotes only those of an empty
+    /// text are kept, which distinguish it from nothing.
     func bare(exactly: Bool) -> ConfigNode {
         switch content {
         case .scalar(let text, let isQuoted):

@@ -16,7 +16,7 @@ public struct ConfigurationDifference: Sendable {
             case moved
         }
 
-        /// Such as `listeners.web`, `routes.orders`, `chains.base.middlewares.mock`.
+        /// The definition, such as `listeners.web`, `routes.orders` or `chains.base.middlewares.mock`.
         public let what: String
         /// The kind of this change.
         public let kind: Kind
@@ -30,25 +30,25 @@ public struct ConfigurationDifference: Sendable {
 
     /// An option that differs. Secrets are not shown.
     public struct KeyChange: Sendable, Hashable {
-        /// Such as `limits.idleTimeout`.
+        /// The key, such as `limits.idleTimeout`.
         public let key: String
         /// The old value; `nil` if the option was not set.
         public let old: String?
         /// The new value; `nil` if the option is not set.
         public let new: String?
-        /// The present place, or the old one.
+        /// The place of the option in the new files, or in the old ones if it was removed.
         public let location: SourceLocation
     }
 
     /// State that is lost.
     public struct Loss: Sendable, Hashable {
-        /// Such as `chains.base: mock: its state`.
+        /// The state, such as `chains.base: mock: its state`.
         public let what: String
         /// The place of the definition that had the state.
         public let location: SourceLocation
     }
 
-    /// By noun, in file order.
+    /// The changes by noun, in file order.
     public private(set) var changes: [Change] = []
     /// The state that a reload loses.
     public private(set) var losses: [Loss] = []
@@ -65,7 +65,7 @@ public struct ConfigurationDifference: Sendable {
         for noun in WrittenNouns.names(before, after) {
             switch noun {
             case "routes":
-                // The key is a label or a ware's name: a secret option of one ware is secret in all.
+                // The key is a label or a ware's name, so an option that is secret in one ware is secret in all.
                 let secrets = Set(Self.secrets(old, new).map { ["with", "*"] + $0.dropFirst() })
                     .union([["sticky", "key"]])
                 compare(NodeSequence.routes(before.routes), NodeSequence.routes(after.routes), noun, secrets: secrets)
@@ -145,7 +145,7 @@ public struct ConfigurationDifference: Sendable {
 
     private typealias Named = (name: String, files: [FileOfOptions], location: SourceLocation)
 
-    /// Finds entries that are written as before but name files whose content changed.
+    /// Finds entries whose text is the same, but that name files whose content changed.
     private mutating func compareFiles(_ noun: String, _ old: [Named], _ new: [Named], _ effect: String) {
         for now in new {
             guard let former = old.first(where: { $0.name == now.name }), former.files != now.files else { continue }
@@ -157,7 +157,7 @@ public struct ConfigurationDifference: Sendable {
         }
     }
 
-    /// Finds wares that are written as before, in a place where their relative paths mean other files.
+    /// Finds wares whose text is the same, but whose relative paths now name other files.
     private mutating func comparePaths(_ old: GatewayConfiguration, _ new: GatewayConfiguration) {
         let moved = new.wares.compactMap { place, now -> Change? in
             guard place.route == nil, let former = old.wares[place], former.paths != now.paths,
@@ -214,7 +214,7 @@ public struct ConfigurationDifference: Sendable {
         for entry in old where !names.contains(entry.key) { compare("chains.\(entry.key)", entry.value, nil) }
     }
 
-    /// Two sequences whose order matters.
+    /// Compares two sequences whose order matters.
     private mutating func compare(
         _ old: NodeSequence, _ new: NodeSequence, _ noun: String, secrets: Set<[String]> = [], exactly: Bool = false
     ) {
@@ -239,7 +239,7 @@ public struct ConfigurationDifference: Sendable {
 
     // MARK: Kept state
 
-    /// A service stays while everything but its chain and its fallback is as it was: these belong to the routes that have them.
+    /// Keeps a service if it changed only in its chain or its fallback, because these belong to the routes that use it.
     private mutating func keepServices(_ old: [ConfigNode.Entry], _ new: [ConfigNode.Entry]) {
         func definition(_ node: ConfigNode) -> ConfigNode {
             ConfigNode(.map((node.entries ?? []).filter { $0.key != "chain" && $0.key != "fallback" }))
@@ -251,7 +251,7 @@ public struct ConfigurationDifference: Sendable {
             if definition(entry.value) == definition(node) { keptServices.insert(entry.key) }
         }
         let name = ServiceDefinition.passthroughName
-        // The built-in one is there without an entry.
+        // The built-in service exists without an entry.
         if now[name] == nil, !old.contains(where: { $0.key == name }) { keptServices.insert(name) }
     }
 
@@ -284,7 +284,7 @@ public struct ConfigurationDifference: Sendable {
         }.sorted { ($0.location, $0.what) < ($1.location, $1.what) }
     }
 
-    /// The options of wares that nothing may print, by name of ware and key.
+    /// The options of wares whose values must never be printed, by name of ware and key.
     static func secrets(_ configurations: GatewayConfiguration...) -> Set<[String]> {
         var secrets: Set<[String]> = []
         var seen: Set<String> = []

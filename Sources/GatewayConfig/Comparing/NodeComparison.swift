@@ -2,13 +2,14 @@ import HttpWare
 
 /// Finds the options in which two values differ, by key path.
 struct NodeComparison {
-    /// The paths of values that nothing may print; members of lists count as their list, and `*` is any key.
+    /// The paths of values that must never be printed. Members of lists have the path of their list, and `*` is any
+    /// key.
     let secrets: Set<[String]>
     private(set) var found: [ConfigurationDifference.KeyChange] = []
 
     init(secrets: Set<[String]>) { self.secrets = secrets }
 
-    /// Both are there, and differ somewhere. No deeper than the reader lets a tree be.
+    /// Compares two existing values. The depth of the recursion is bounded by the reader's limit.
     mutating func compare(_ old: ConfigNode, _ new: ConfigNode, _ path: [String]) {
         if let before = old.entries, let after = new.entries, !(old.isEmpty && new.isEmpty) {
             let former = Dictionary(before.map { ($0.key, $0.value) }, uniquingKeysWith: { first, _ in first })
@@ -38,7 +39,7 @@ struct NodeComparison {
                 location: new?.location ?? old?.location ?? .code))
     }
 
-    /// On one line, shortened; a secret is not shown.
+    /// The value on one line, shortened; secrets are masked.
     private func shown(_ node: ConfigNode, _ path: [String]) -> String {
         let text = flow(node, NodeComparison.bare(path))
         return text.unicodeScalars.count > 200 ? String(text.prefix(200)) + "…" : text
@@ -61,17 +62,17 @@ struct NodeComparison {
         }
     }
 
-    /// A path without the places of members.
+    /// A path without the indices of members.
     static func bare(_ path: [String]) -> [String] { path.map { String($0.prefix { $0 != "[" }) } }
 }
 
-/// The nouns of a configuration, with what several files say of one put together.
+/// The nouns of a configuration, joined from all files.
 struct WrittenNouns {
     private let entries: [ConfigNode.Entry]
 
     init(_ entries: [ConfigNode.Entry]) { self.entries = entries }
 
-    /// The nouns of both, each once, in the order of the new one.
+    /// The nouns of both configurations without duplicates, in the order of the new one.
     static func names(_ old: WrittenNouns, _ new: WrittenNouns) -> [String] {
         var seen: Set<String> = []
         return (new.entries + old.entries).map(\.key).filter { seen.insert($0).inserted }

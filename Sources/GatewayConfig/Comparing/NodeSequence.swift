@@ -1,18 +1,18 @@
 import HttpWare
 
-/// Values whose order matters – routes, the entries of a chain – and how those of two configurations belong together.
+/// Values whose order matters, such as routes and the entries of a chain, and their counterparts in another configuration.
 struct NodeSequence {
     struct Item {
-        /// Its name in texts, behind its noun: `.orders`, `[3]`.
+        /// The name in texts after the noun: `.orders`, `[3]`.
         let name: String
-        /// Tells it apart from the others, and finds it in another sequence; `nil`: only what it says does.
+        /// The key that identifies the item in both sequences; `nil` if only its content identifies it.
         let key: String?
         let node: ConfigNode
     }
 
     private(set) var items: [Item]
 
-    /// Routes go by their name, else by what they say.
+    /// Routes are identified by their name, or else by their content.
     static func routes(_ nodes: [ConfigNode]) -> NodeSequence {
         NodeSequence(
             items: nodes.enumerated().map { index, node in
@@ -21,7 +21,8 @@ struct NodeSequence {
             })
     }
 
-    /// Entries go by label, else by ware or the chain they use, and by which of those they are.
+    /// Entries are identified by their label, or else by their ware or the chain that they use, together with their number
+    /// among equal ones.
     static func entries(_ list: ConfigNode?) -> NodeSequence {
         var counts: [String: Int] = [:]
         return NodeSequence(
@@ -32,7 +33,7 @@ struct NodeSequence {
                 let ordinal = counts[name, default: 0]
                 counts[name] = ordinal + 1
                 let shown = ordinal == 0 ? ".\(name.shortened)" : ".\(name.shortened)[\(ordinal)]"
-                // A bare name and a name without options say the same.
+                // A bare name and a name without options mean the same.
                 let whole =
                     node.text == nil
                     ? node
@@ -44,7 +45,7 @@ struct NodeSequence {
             })
     }
 
-    /// For each item of the new sequence the place of the one in this that it was.
+    /// For each item of the new sequence, the index of its counterpart in this one; `nil` if it has none.
     func pairs(with new: NodeSequence) -> [Int?] {
         var pairs = [Int?](repeating: nil, count: new.items.count)
         var free = Set(items.indices)
@@ -65,9 +66,9 @@ struct NodeSequence {
         return pairs
     }
 
-    /// The items of the new sequence that changed their place against most of the others: the fewest that explain the order.
+    /// The smallest set of items whose move explains the new order.
     static func moved(_ pairs: [Int?]) -> Set<Int> {
-        // The longest run that kept its order, by patience: `tails[k]` ends the best run of k + 1.
+        // The longest subsequence that kept its order, by patience sorting: `tails[k]` ends the best one with k + 1 items.
         var tails: [Int] = []
         var before = [Int?](repeating: nil, count: pairs.count)
         for (index, pair) in pairs.enumerated() {

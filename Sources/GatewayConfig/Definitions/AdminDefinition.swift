@@ -4,22 +4,22 @@ public import HttpWare
 
 /// The admin listener: its address, and the token that gives access.
 public struct AdminDefinition: Sendable {
-    /// The address that it listens on; 127.0.0.1:9900 by default.
+    /// The address that the listener listens on; 127.0.0.1:9900 by default.
     public internal(set) var bind = SocketAddress.loopback.with(port: 9900)
     /// Whether `/` is the inspector page.
     public internal(set) var ui = true
-    /// The token that a client must send; `nil`: none is needed.
+    /// The token that a client must send; `nil` if no token is needed.
     public internal(set) var token: Secret?
-    /// What is captured of exchanges; `nil`: nothing is.
+    /// The settings of captures; `nil` if exchanges are not captured.
     public internal(set) var capture: CaptureSettings?
 
-    /// The folder of the archives that rules for a while read and write.
+    /// The folder of the archives that temporary rules read and write.
     public internal(set) var rulesDir = FilePath(AdminDefinition.usualRulesDir)
 
-    /// The place of the address in the file, else of the options.
+    /// The place of the address in the file; without an address, the place of the options.
     public let bindLocation: SourceLocation
 
-    /// One that no file describes.
+    /// Makes a definition that is not from a file.
     init(bind: SocketAddress, token: Secret, capture: CaptureSettings) {
         self.capture = capture
         self.bind = bind
@@ -27,7 +27,7 @@ public struct AdminDefinition: Sendable {
         bindLocation = .code
     }
 
-    /// The options under `admin`.
+    /// Reads the options under `admin`.
     init(options: inout OptionsReader) {
         bindLocation = options.location(of: "bind")
         options.read("bind", into: &bind, doc: "host:port, [::1]:port or unix:/path")
@@ -57,7 +57,7 @@ public struct AdminDefinition: Sendable {
 
     private static let shortestToken = 16
 
-    /// `$XDG_STATE_HOME/httpware/rules`.
+    /// The default folder: `$XDG_STATE_HOME/httpware/rules`.
     static var usualRulesDir: String {
         let state = getenv("XDG_STATE_HOME").map { String(cString: $0) } ?? ""
         return FilePath.joined(

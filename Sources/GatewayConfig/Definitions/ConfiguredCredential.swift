@@ -3,9 +3,9 @@ public import HttpWare
 
 /// An entry of `credentials`, and the credential that was made from it.
 public struct ConfiguredCredential: Sendable {
-    /// The place of its options.
+    /// The place of the options.
     public let location: SourceLocation
-    /// Survives a reload while its definition stays the same.
+    /// The credential, which survives a reload while its definition stays the same.
     public let credential: Credential
 
     /// The name in metrics, traces, logs and errors.

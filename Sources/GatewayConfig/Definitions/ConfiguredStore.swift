@@ -3,9 +3,9 @@ public import HttpWare
 
 /// An entry of `stores`, and the store that was made from it; also the built-in store.
 public struct ConfiguredStore: Sendable {
-    /// The place of its options; in the code for the built-in store.
+    /// The place of the options; `code` for the built-in store.
     public let location: SourceLocation
-    /// Survives a reload while its definition stays the same.
+    /// The store, which survives a reload while its definition stays the same.
     public let store: NamedStore
 
     /// The name in metrics, logs and errors.

@@ -2,7 +2,7 @@ public import HttpWare
 
 /// One origin server of a service.
 public struct EndpointDefinition: Sendable, Hashable {
-    /// A name in lower case, an IPv4 address, or an IPv6 address in brackets.
+    /// The host: a name in lower case, an IPv4 address, or an IPv6 address in brackets.
     public let host: String
     /// The TCP port; by default 80, or 443 for `https`.
     public let port: UInt16
@@ -10,17 +10,17 @@ public struct EndpointDefinition: Sendable, Hashable {
     public let isSecure: Bool
     /// The prefix for the path of every request: empty, or such as `/api`, without a slash at its end.
     public let basePath: String
-    /// Its share of the requests, relative to the other endpoints.
+    /// The endpoint's share of the requests, relative to the other endpoints.
     public var weight = 1
-    /// It gets requests only while no other endpoint takes any.
+    /// Whether the endpoint gets requests only while all other endpoints are unavailable.
     public var isBackup = false
-    /// The place of its URL.
+    /// The place of the URL.
     public var location: SourceLocation
 
-    /// `host:port`, without the scheme's default port: the value of `Host`.
+    /// The value of `Host`: `host:port`, without the scheme's default port.
     public var authority: String { port == (isSecure ? 443 : 80) ? host : "\(host):\(port)" }
 
-    /// `http://host:port/path` or `https://…`, in the shortest form.
+    /// The shortest form of the URL: `http://host:port/path` or `https://…`.
     public var url: String { (isSecure ? "https://" : "http://") + authority + basePath }
 
     init(_ url: OriginUrl, at location: SourceLocation) {
@@ -32,7 +32,7 @@ public struct EndpointDefinition: Sendable, Hashable {
     }
 }
 
-/// `http://host:port/path`, or `https://…`, as `baseUrl` and `url` have it.
+/// A value of `baseUrl` or `url`: `http://host:port/path` or `https://…`.
 struct OriginUrl: OptionValue {
     let optionText: String
     let authority: Authority

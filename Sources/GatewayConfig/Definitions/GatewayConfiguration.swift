@@ -5,31 +5,31 @@ public import HttpWare
 
 /// A checked configuration: immutable, and replaced as a whole on reload.
 public struct GatewayConfiguration: Sendable {
-    /// In file order, each with its routes and their joined chains.
+    /// The listeners in file order, each with its routes and their joined chains.
     public private(set) var listeners: [ListenerDefinition]
-    /// In file order.
+    /// The credentials in file order.
     public let credentials: [ConfiguredCredential]
-    /// In file order; the built-in store is last if it is not written.
+    /// The stores in file order; the built-in store is last if it is not written.
     public let stores: [ConfiguredStore]
-    /// In file order, without the built-in `passthrough`.
+    /// The services in file order, without the built-in `passthrough`.
     public let services: [ServiceDefinition]
     /// The built-in `passthrough`, with the settings that the file gives it.
     public let passthrough: ServiceDefinition
-    /// In file order; the first matching route is used.
+    /// The routes in file order; the first matching route is used.
     public let routes: [RouteDefinition]
     /// The admin listener; `nil` without `admin` in the file.
     public private(set) var admin: AdminDefinition?
-    /// What the admin listener of the file captures, while that is left closed.
+    /// The capture settings of the file's admin listener, if that listener was removed by `only`.
     var closedCapture: CaptureSettings?
     /// The gateway's own log.
     public let log: LogDefinition
     /// Each chain by name, with the chains that it uses; only if the file was read for a client.
     public internal(set) var chains: [String: WareChain] = [:]
-    /// Is told of placeholders of tokens that go where they do not belong; `nil` if no program has any.
+    /// The observer of token placeholders that are sent where they must not go; `nil` if no program has placeholders.
     public var placeholders: (any PlaceholderWatch)?
     /// The content of the files, joined and interpolated: the keys of the first file and of the files it includes, in file order.
     let written: [ConfigNode.Entry]
-    /// Every ware, by its place: what a reload may keep.
+    /// Every ware by its position, so that a reload can keep it.
     let wares: [WarePlace: BuiltWare]
     /// The texts that `${file:…}` inserted.
     var fileSecrets: Set<String> = []
@@ -49,7 +49,8 @@ public struct GatewayConfiguration: Sendable {
         return copy
     }
 
-    /// The same with an admin listener at this address, whatever the file says of it. The token is in no text of the configuration.
+    /// The same configuration with an admin listener at this address, whatever the file says. The token is not part of the texts
+    /// of the configuration.
     public func inspected(at bind: SocketAddress, token: Secret) -> GatewayConfiguration {
         var copy = self
         copy.admin = AdminDefinition(
@@ -57,7 +58,7 @@ public struct GatewayConfiguration: Sendable {
         return copy
     }
 
-    /// The same with listeners that have no limits on destinations but the metadata addresses of clouds.
+    /// The same configuration whose listeners allow all destinations except the metadata addresses of clouds.
     public var reachingEverything: GatewayConfiguration {
         var copy = self
         copy.listeners = listeners.map(\.reachingEverything)
@@ -66,9 +67,9 @@ public struct GatewayConfiguration: Sendable {
 }
 
 extension ListenerDefinition {
-    /// The same listener with nearly no limits on destinations: CONNECT to every port, and private addresses, but not the metadata
-    /// addresses of clouds, whatever name leads there. For a listener that only this machine can reach, whose clients could
-    /// reach the same destinations themselves.
+    /// The same listener with nearly no limits on destinations: CONNECT to every port, and private addresses. Only the metadata
+    /// addresses of clouds stay denied, for every name. Meant for a listener that only this machine can reach, whose clients
+    /// could reach the same destinations themselves.
     public var reachingEverything: ListenerDefinition {
         var copy = self
         copy.connectPorts = Array(1...65_535)
@@ -79,7 +80,7 @@ extension ListenerDefinition {
 }
 
 extension GatewayConfiguration {
-    /// The secrets of credentials, as far as they are long enough to be told from other text.
+    /// The secrets of credentials that are long enough to be distinguished from other text.
     public var credentialSecrets: [String] {
         credentials.map(\.credential.definition).flatMap { definition in
             [definition.clientSecret, definition.refreshToken, definition.value].compactMap { $0?.revealed }
@@ -100,7 +101,7 @@ extension GatewayConfiguration {
                 texts.formUnion(entry.options.secretTexts)
             }
         }
-        // The longest first: one may be a part of another.
+        // The longest first, because one may be a part of another.
         return texts.sorted { ($1.utf8.count, $0) < ($0.utf8.count, $1) }
     }
 }

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// The path of a health check: it begins with a slash, with or without a query.
+/// The path of a health check, which begins with a slash and may have a query.
 struct HealthPath: OptionValue {
     let optionText: String
 

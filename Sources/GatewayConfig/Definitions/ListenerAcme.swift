@@ -3,12 +3,12 @@ import Credentials
 import HttpWare
 
 extension AcmeSettings {
-    /// The most names of a listener: each has a certificate of its own.
+    /// The maximum number of names of a listener. Each gets its own certificate.
     private static let mostDomains = 1000
-    /// The largest file of roots.
+    /// The maximum size of a file of root certificates, in bytes.
     private static let mostAuthorities = 1 << 20
 
-    /// Reads `listeners.NAME.tls.acme`; `nil` when it is not given, or wrong.
+    /// Reads `listeners.NAME.tls.acme`; `nil` if it is missing or invalid.
     init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles) {
         var domains: [AcmeDomain] = []
         options.read("domains", into: &domains, doc: "the DNS names; each has a certificate of its own")
@@ -66,7 +66,7 @@ extension AcmeSettings {
         externalAccount = account
     }
 
-    /// One address, as a `mailto` URI takes it without escapes. RFC 6068 §2.
+    /// Whether the text is one e-mail address that a `mailto` URI can contain without escapes. RFC 6068 §2.
     private static func isAddress(_ text: String) -> Bool {
         let parts = text.split(separator: "@", omittingEmptySubsequences: false)
         return parts.count == 2 && !parts[0].isEmpty && isDomain(parts[1].lowercased())
@@ -80,7 +80,7 @@ extension AcmeSettings {
 }
 
 extension ExternalAccount {
-    /// Reads `externalAccount`; `nil` when it is not given, or wrong.
+    /// Reads `externalAccount`; `nil` if it is missing or invalid.
     fileprivate init?(options: inout OptionsReader, isGiven: Bool) {
         var keyId: String?
         options.read("keyId", into: &keyId, doc: "the identifier that the authority gave")

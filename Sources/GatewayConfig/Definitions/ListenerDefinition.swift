@@ -12,9 +12,9 @@ public struct ListenerDefinition: Sendable {
 
     /// The handling of paths that origin servers read differently.
     public enum Paths: String, OptionWord {
-        /// They go upstream as received.
+        /// The requests go upstream as received.
         case lenient
-        /// They are refused with 400.
+        /// The requests are refused with 400.
         case strict
     }
 
@@ -28,63 +28,64 @@ public struct ListenerDefinition: Sendable {
         public var requestTarget = ByteCount.kibibytes(16)
         /// The maximum number of connections at a time, over all loops.
         public var connections = 65_536
-        /// From the first byte of a head to its last; a slower head is answered 408.
+        /// The time limit from the first byte of a head to its last; a slower head is answered 408.
         public var headTimeout = Duration.seconds(10)
-        /// Between requests, and without progress inside a request.
+        /// The time limit between requests, and for a request without progress.
         public var idleTimeout = Duration.seconds(60)
-        /// The minimum number of content bytes in a period; `nil`: no minimum.
+        /// The minimum number of content bytes in a period; `nil` for no minimum.
         public var bodyMinRate: Rate?
     }
 
     /// The name in metrics, traces, logs and errors.
     public let name: String
-    /// The place of its options.
+    /// The place of the options.
     public let location: SourceLocation
-    /// The address that it listens on.
+    /// The address that the listener listens on.
     public internal(set) var bind = SocketAddress.loopback
-    /// The requests that it accepts.
+    /// The requests that the listener accepts.
     public internal(set) var mode = Mode.reverse
-    /// The ports that a CONNECT may name.
+    /// The ports that a CONNECT can name.
     public internal(set) var connectPorts: [Int] = [443]
-    /// Whether addresses that are not global are refused, after resolution. `SocketAddress.isPrivate`.
+    /// Whether addresses that are not global are refused, after resolution. See `SocketAddress.isPrivate`.
     public internal(set) var denyPrivate = true
-    /// Whether the metadata addresses of clouds are refused, after resolution, where private addresses are not. No file says so.
+    /// Whether the metadata addresses of clouds are refused, after resolution, although private addresses are allowed. No option
+    /// sets this.
     public internal(set) var deniesMetadata = false
-    /// The proxy by which origin servers are reached; `nil`: none.
+    /// The proxy through which origin servers are reached; `nil` for none.
     public internal(set) var upstreamProxy: UpstreamProxy?
     /// The handling of paths that origin servers read differently; `nil` if the file does not say.
     public internal(set) var paths: Paths?
-    /// Whether such paths are refused, because the file says so, or because the path decides about access and the file
-    /// says nothing.
+    /// Whether such paths are refused: because the file says so, or because access depends on the path and the file says
+    /// nothing.
     public internal(set) var refusesAmbiguousPaths = false
-    /// Its TLS settings; `nil` without TLS.
+    /// The TLS settings; `nil` without TLS.
     public internal(set) var tls: ListenerTls?
-    /// The interception of its tunnels; `nil` without it.
+    /// The interception of tunnels; `nil` for no interception.
     public internal(set) var intercept: ListenerIntercept?
-    /// Whether its port also speaks SOCKS5.
+    /// Whether the port also speaks SOCKS5.
     public internal(set) var socks = false
     /// Whether clients may use HTTP/2.
     public internal(set) var http2 = true
     /// The peers whose forwarding fields are trusted.
     public internal(set) var trustedProxies: [IPNetwork] = []
-    /// The proxies that say by the PROXY protocol who their clients are.
+    /// The proxies that state their clients' addresses by the PROXY protocol.
     public internal(set) var proxyHeaderPeers: [IPNetwork] = []
-    /// The limits for its clients.
+    /// The limits for clients.
     public internal(set) var limits = Limits()
-    /// Whether its clients may be programs that have placeholders in place of tokens.
+    /// Whether clients may be programs that have placeholders instead of tokens.
     public internal(set) var hasPlaceholders = false
     /// The listener's own chain, which runs alone if no route matches.
     public internal(set) var chain = WareChain.empty
     /// The routes that serve this listener, in file order; the first matching route is used.
     public internal(set) var routes: [ResolvedRoute] = []
 
-    /// The files that it names, as they were when it was read.
+    /// The files that the options name, with their content when they were read.
     private(set) var files: [FileOfOptions] = []
     var chainName: Located<String>?
     var bindLocation: SourceLocation
     private(set) var socksLocation = SourceLocation.code
 
-    /// A name's entry under `listeners`.
+    /// Reads an entry under `listeners`.
     init(name: String, options: inout OptionsReader, files: ConfigurationFiles = .system) {
         self.name = name
         location = options.location
@@ -137,7 +138,8 @@ public struct ListenerDefinition: Sendable {
                     "every client can say that it is another; write the addresses or networks of the proxies in front")
             }
         }
-        // Clients of a forward proxy may ask for https origins, which are verified by what the system trusts.
+        // Clients of a forward proxy may ask for https origins, whose certificates are verified with the system's root
+        // certificates.
         if mode == .forward, !options.isDescribing {
             options.noteFile(SystemTrust.shared.path, content: SystemTrust.shared.look())
         }
@@ -170,7 +172,7 @@ extension ListenerDefinition.Limits {
     }
 }
 
-/// A TCP port that can be connected to.
+/// A TCP port to connect to.
 private struct PortNumber: OptionValue {
     let number: Int
 

@@ -5,7 +5,7 @@ public import HttpWare
 public struct ListenerIntercept: Sendable {
     /// The handling of a tunnel whose bytes are neither TLS nor HTTP.
     public enum Opaque: String, OptionWord {
-        /// It passes unread.
+        /// The tunnel passes without being read.
         case tunnel
         /// The tunnel is closed.
         case refuse
@@ -15,20 +15,20 @@ public struct ListenerIntercept: Sendable {
     public let hosts: InterceptRules.Hosts
     /// The hosts whose tunnels pass unread, even if `hosts` lists them.
     public let except: InterceptRules.Hosts
-    /// The hosts whose tunnels may pass unread even for programs that have placeholders in place of tokens.
+    /// The hosts whose tunnels may pass unread even for programs that have placeholders instead of tokens.
     public let allowOpaque: InterceptRules.Hosts
     /// The authority that signs the certificates.
     public let authority: CertificateAuthority
-    /// How long a host passes unread for a client that refuses the certificate; zero: never.
+    /// How long tunnels to a host pass unread after a client refused the certificate; zero for never.
     public let passPinned: Duration
     /// The handling of bytes that are neither TLS nor HTTP.
     public let opaque: Opaque
-    /// The context of the TLS that clients speak inside.
+    /// The TLS context for clients inside a tunnel.
     public let context: TlsContext
-    /// The place of its options.
+    /// The place of the options.
     public let location: SourceLocation
 
-    /// Reads `listeners.NAME.intercept`; `nil` when it is not given, or wrong.
+    /// Reads `listeners.NAME.intercept`; `nil` if it is missing or invalid.
     init?(options: inout OptionsReader, isGiven: Bool, http2: Bool) {
         location = options.location
         var hosts: [AnyHost] = []

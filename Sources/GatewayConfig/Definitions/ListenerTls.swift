@@ -5,30 +5,30 @@ public import HttpWare
 public struct ListenerTls: Sendable {
     /// The handling of clients without a certificate, if `clientCa` is given.
     public enum ClientCertificates: String, OptionWord {
-        /// They are refused.
+        /// The clients are refused.
         case require
-        /// They are accepted; a client with an invalid certificate is not.
+        /// The clients are accepted. A client with an invalid certificate is still refused.
         case request
     }
 
-    /// The context that was built from the files. With `acme`, sessions begin with what `live` has in its place.
+    /// The context that was built from the files. With `acme`, new sessions use the context in `live` instead.
     public let context: TlsContext
-    /// How it gets certificates by itself; `nil` if it has those of files only.
+    /// The settings for certificates by ACME; `nil` if all certificates are from files.
     public let acme: AcmeSettings?
-    /// The place of these settings.
+    /// The place of the ACME settings.
     let acmeLocation: SourceLocation
-    /// Takes the context's place while the listener runs.
+    /// The context that replaces `context` while the listener runs.
     public let live = LiveTls()
-    /// What the context is built from, without the certificates of `acme`.
+    /// The input of the context, without the certificates of `acme`.
     private let server: TlsContext.Server
-    /// From the connection to the end of its handshake.
+    /// The time limit from the connection to the end of its handshake.
     public let handshakeTimeout: Duration
     /// Whether clients are asked for a certificate.
     let asksForCertificates: Bool
     /// Whether a client without a certificate is refused.
     let requiresCertificates: Bool
 
-    /// Reads `listeners.NAME.tls`; `nil` when it is not given, or wrong.
+    /// Reads `listeners.NAME.tls`; `nil` if it is missing or invalid.
     init?(options: inout OptionsReader, isGiven: Bool, http2: Bool, files: ConfigurationFiles) {
         var identities: [TlsIdentity] = []
         let single = TlsFiles.readIdentity(&options, files)
@@ -94,7 +94,8 @@ public struct ListenerTls: Sendable {
         requiresCertificates = clientCa != nil && clientCertificates != .request
     }
 
-    /// The context with a certificate that says that there is none yet, if there are none of files.
+    /// Makes the context. Without certificates from files, it has a self-signed one until the first certificate
+    /// arrives.
     private static func context(_ server: TlsContext.Server, first name: String?) throws(TlsFault) -> TlsContext {
         var server = server
         if server.identities.isEmpty, let name, let made = try CertificateKey().selfSigned(for: name) {
@@ -103,7 +104,7 @@ public struct ListenerTls: Sendable {
         return try TlsContext(server: server)
     }
 
-    /// Lets sessions that begin from now on show these certificates behind those of files, and answer these challenges.
+    /// Makes new sessions use these certificates, after those from files, and answer these challenges.
     public func use(_ identities: [TlsIdentity], challenges: [TlsChallenge]) throws(TlsFault) {
         var server = self.server
         server.identities += identities
@@ -129,7 +130,7 @@ struct AlpnName: OptionValue {
     }
 }
 
-/// A version of TLS, as a file has it.
+/// A version of TLS in a file.
 private enum TlsVersion: String, OptionWord {
     case tls12 = "1.2"
     case tls13 = "1.3"

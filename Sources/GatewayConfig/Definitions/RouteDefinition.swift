@@ -2,24 +2,25 @@ public import HttpWare
 
 /// A route: the requests that it matches, and their destination.
 public struct RouteDefinition: Sendable {
-    /// As written, or `routes[3]`, counted from 0.
+    /// The name in the file, or `routes[3]`, counted from 0.
     public let name: String
     /// The position among all routes.
     public let index: Int
     /// The place in the file.
     public let location: SourceLocation
-    /// The conditions for a request; empty: none.
+    /// The conditions for a request; empty for no conditions.
     public internal(set) var match = RequestMatch()
-    /// `nil`: several services share the requests, or the chain answers, and a request that passes all of it is answered 404.
+    /// The service; `nil` if several services share the requests, or if the chain answers. In the latter case, a request that
+    /// passes the whole chain is answered 404.
     public internal(set) var service: ServiceDefinition?
     /// The services that share the requests; empty without `split`.
     public internal(set) var shares: [RouteShare] = []
-    /// How clients stay with their share; `nil`: each request is drawn.
+    /// How clients stay with their share; `nil` if each request is distributed independently.
     public internal(set) var sticky: RouteSticky?
     /// The services that the requests may go to.
     public var services: [ServiceDefinition] { service.map { [$0] } ?? shares.compactMap(\.service) }
 
-    /// The names of the listeners that it serves; none: all.
+    /// The names of the listeners that the route serves; empty for all listeners.
     var listeners: [Located<String>] = []
     var serviceName: Located<String>?
     var chainName: Located<String>?
@@ -29,7 +30,7 @@ public struct RouteDefinition: Sendable {
         "method", "host", "path", "headers", "query", "cookies", "client", "scheme", "not", "any",
     ]
 
-    /// A member of `routes`.
+    /// Reads a member of `routes`.
     init(index: Int, options: inout OptionsReader) {
         var name: String?
         options.read("name", into: &name)
@@ -71,8 +72,8 @@ public struct RouteDefinition: Sendable {
 public struct ResolvedRoute: Sendable {
     /// The route itself.
     public let route: RouteDefinition
-    /// The chains of the listener, the route and its service, joined; of several services, with that of the first.
+    /// The joined chains of the listener, the route and its service; if there are several services, the first one.
     public var chain: WareChain { chains[0] }
-    /// The same for each share of the route, in their order; one without shares.
+    /// The same for each share of the route, in order; a single chain without shares.
     public let chains: [WareChain]
 }

@@ -1,13 +1,13 @@
 import HttpWare
 
-/// A route's `with`: options replaced, or wares dropped, in the chains of the route and of its service.
+/// Applies a route's `with`: replaces options, or drops wares, in the chains of the route and its service.
 struct RouteOverrides {
     let route: RouteDefinition
     private(set) var diagnostics = Diagnostics()
 
     init(of route: RouteDefinition) { self.route = route }
 
-    /// Changes the two chains; what a listener's chain has stays out of reach.
+    /// Changes the route's and the services' chains. The listener's chain cannot be changed.
     mutating func apply(
         to chains: inout [ChainTable.Spliced], outOfReach: [ChainTable.Spliced], builder: inout ChainBuilder
     ) {

@@ -2,9 +2,9 @@ public import HttpWare
 
 /// A share of a route's requests: a service and its weight.
 public struct RouteShare: Sendable {
-    /// The part of the requests that it gets, of all weights of the route together; 0: it gets no new client.
+    /// The weight of the share, relative to all weights of the route; with 0 it gets no new clients.
     public let weight: Int
-    /// The service; `nil` only where there was an error.
+    /// The service; `nil` only if there was an error.
     public internal(set) var service: ServiceDefinition?
     let name: Located<String>
     /// The service's name.
@@ -24,11 +24,12 @@ public struct RouteSticky: Sendable {
     public let means: Means
     /// How long a client stays with its share.
     public let ttl: Duration
-    /// The secrets that seal cookies and fields: the first one seals, all open. Empty: the process's own.
+    /// The secrets that seal cookies and fields. The first one seals, and all of them open. If empty, the process uses
+    /// its own secret.
     public let keys: [Secret]
     let location: SourceLocation
 
-    /// In words: `cookie share for 1h`.
+    /// A description, such as `cookie share for 1h`.
     public var words: String {
         switch means {
         case .cookie(let name): "cookie \(name) for \(ttl.optionText)"
@@ -40,7 +41,7 @@ public struct RouteSticky: Sendable {
     static let mostKeys = 8
     private static let leastKey = 16
 
-    /// Reads `sticky`; `nil` where it is not given, or has a mistake.
+    /// Reads `sticky`; `nil` if it is missing or invalid.
     init?(_ options: inout OptionsReader, isGiven: Bool) {
         var cookie: String?
         var header: FieldName?

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// A service: the origin servers for requests, and how to use them.
+/// A service: the origin servers for requests, and how they are used.
 public struct ServiceDefinition: Sendable {
     /// The rule that chooses the endpoint for the next request.
     public enum Balance: String, OptionWord {
@@ -18,24 +18,24 @@ public struct ServiceDefinition: Sendable {
 
     /// The `Host` that goes upstream.
     public enum HostPolicy: Sendable, Hashable {
-        /// The endpoint's.
+        /// The `Host` of the endpoint.
         case upstream
-        /// The client's.
+        /// The `Host` of the client.
         case preserve
         case fixed(String)
     }
 
     /// The time limit of each step of a request.
     public struct Timeouts: Sendable, Hashable {
-        /// Until the connection is established, including name resolution.
+        /// The limit until the connection is established, including name resolution.
         public var connect = Duration.seconds(5)
-        /// From the end of the request to the head of the response.
+        /// The limit from the end of the request to the head of the response.
         public var response = Duration.seconds(30)
-        /// Without progress of content, and the life of an idle connection in the pool.
+        /// The limit without progress of content, and for an idle connection in the pool.
         public var idle = Duration.seconds(60)
-        /// Without bytes in a tunnel, such as a WebSocket.
+        /// The limit without bytes in a tunnel, such as a WebSocket.
         public var tunnelIdle = Duration.seconds(3600)
-        /// For the whole exchange; `nil`: no limit.
+        /// The limit for the whole exchange; `nil` for no limit.
         public var total: Duration?
     }
 
@@ -43,7 +43,7 @@ public struct ServiceDefinition: Sendable {
     public struct Pool: Sendable, Hashable {
         /// The number of idle connections to keep for each endpoint and loop.
         public var maxIdle = 128
-        /// The maximum number of connections for each endpoint and loop; `nil`: no limit.
+        /// The maximum number of connections for each endpoint and loop; `nil` for no limit.
         public var maxPerEndpoint: Int?
     }
 
@@ -52,24 +52,24 @@ public struct ServiceDefinition: Sendable {
 
     /// The name in metrics, traces, logs and errors.
     public let name: String
-    /// The place of its options.
+    /// The place of the options.
     public let location: SourceLocation
-    /// At least one; `passthrough` has none.
+    /// The endpoints: at least one, but none for `passthrough`.
     public internal(set) var endpoints: [EndpointDefinition] = []
     /// The rule that chooses the endpoint for the next request.
     public internal(set) var balance = Balance.roundRobin
     /// The key that chooses the endpoint; only with `hash`.
     public internal(set) var hashKey: RequestKey?
     private(set) var hashKeyLocation: SourceLocation
-    /// The health checks; `nil`: none.
+    /// The health checks; `nil` for none.
     public internal(set) var healthCheck: Balancing.HealthCheck?
-    /// When a failing endpoint is ejected; `nil`: never.
+    /// The conditions for ejecting a failing endpoint; `nil` for never.
     public internal(set) var ejection: Balancing.Ejection?
-    /// How long a returning endpoint gets less than its share.
+    /// How long a returning endpoint gets less than its share of requests.
     public internal(set) var slowStart = Duration.zero
     /// The HTTP version for the endpoints.
     public internal(set) var wireProtocol = WireProtocol.auto
-    /// The version of the PROXY protocol that tells the endpoints who the client of a connection is; `nil`: none.
+    /// The version of the PROXY protocol by which endpoints learn the client of a connection; `nil` for none.
     public internal(set) var proxyProtocol: ProxyProtocol?
     /// The time limit of each step.
     public internal(set) var timeouts = Timeouts()
@@ -77,28 +77,28 @@ public struct ServiceDefinition: Sendable {
     public internal(set) var pool = Pool()
     /// The `Host` that goes upstream.
     public internal(set) var host = HostPolicy.upstream
-    /// Added to requests without such a field.
+    /// The fields that are added to requests without a field of that name.
     public internal(set) var headers: OptionMap<FieldName, FieldText> = [:]
 
-    /// What becomes of references to its own place in responses.
+    /// The treatment of references to the service's own URL in responses.
     public internal(set) var references = OriginReferences()
 
-    /// Its TLS settings; given if any endpoint is `https`. Of `passthrough` they are given if the file names authorities.
+    /// The TLS settings, set if any endpoint is `https`. For `passthrough`, they are set if the file names authorities.
     public internal(set) var tls: ServiceTls?
 
-    /// The files that it names, as they were when it was read.
+    /// The files that the options name, with their content when they were read.
     private(set) var files: [FileOfOptions] = []
     var fallbackName: Located<String>?
-    /// The services that get its requests while it is down, in their order: its own fallback, then that one's.
+    /// The services that get the requests while this one is down, in order: its fallback, then the fallback of that one.
     public internal(set) var fallbacks: [String] = []
     var chainName: Located<String>?
-    /// The chain for all requests to it; `nil`: none.
+    /// The chain for all requests to the service; `nil` for none.
     public var chain: String? { chainName?.value }
 
-    /// Whether the client names the origin.
+    /// Whether clients name the origin server.
     public var isPassthrough: Bool { name == Self.passthroughName }
 
-    /// The built-in one.
+    /// The built-in service, without an entry in the file.
     static let passthrough = ServiceDefinition(passthroughAt: .code)
 
     private init(passthroughAt location: SourceLocation) {
@@ -108,7 +108,8 @@ public struct ServiceDefinition: Sendable {
         host = .preserve
     }
 
-    /// The entry `services.passthrough`: how the built-in service connects to the origins that clients choose.
+    /// Reads `services.passthrough`, which says how the built-in service connects to the origin servers that clients
+    /// choose.
     init(passthrough options: inout OptionsReader, files: ConfigurationFiles = .system) {
         self.init(passthroughAt: options.location)
         options.read("timeouts") { timeouts.read(&$0) }
@@ -129,7 +130,7 @@ public struct ServiceDefinition: Sendable {
         self.files = options.files
     }
 
-    /// A name's entry under `services`.
+    /// Reads an entry under `services`.
     init(name: String, options: inout OptionsReader, files: ConfigurationFiles = .system) {
         self.name = name
         location = options.location
@@ -226,7 +227,7 @@ public struct ServiceDefinition: Sendable {
             var endpoint = EndpointDefinition(url.value, at: url.location)
             endpoint.weight = weight
             endpoint.isBackup = isBackup
-            // Reports name endpoints by host and port.
+            // Reports name endpoints by host and port only.
             if let same = read.first(where: { $0.host == endpoint.host && $0.port == endpoint.port }) {
                 options.fail(
                     at: "url", "names the same server as \(same.location); write it once, with the weight of both")
@@ -247,7 +248,7 @@ public struct ServiceDefinition: Sendable {
         }
     }
 
-    /// The most endpoints of a service.
+    /// The maximum number of endpoints of a service.
     static let mostEndpoints = 256
 }
 

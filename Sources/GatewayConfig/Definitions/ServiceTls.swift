@@ -7,7 +7,7 @@ public struct ServiceTls: Sendable {
     /// The name that the certificate must have, in place of the endpoint's host.
     public let serverName: String?
 
-    /// Reads `services.NAME.tls`; `nil` when no endpoint is `https`, or something is wrong.
+    /// Reads `services.NAME.tls`; `nil` if no endpoint is `https`, or if there is an error.
     init?(
         options: inout OptionsReader, isGiven: Bool, isSecure: Bool, files: ConfigurationFiles
     ) {
@@ -48,7 +48,7 @@ public struct ServiceTls: Sendable {
         }
     }
 
-    /// Reads `services.passthrough.tls`; `nil` when it names no authorities, or something is wrong.
+    /// Reads `services.passthrough.tls`; `nil` if it names no authorities, or if there is an error.
     init?(passthrough options: inout OptionsReader, files: ConfigurationFiles) {
         var client = TlsContext.Client()
         client.authorities = TlsFiles.read(
@@ -86,12 +86,12 @@ private struct ServerName: OptionValue {
     }
 }
 
-/// Files of certificates and keys that options name: relative to the file that names them.
+/// Reads the files of certificates and keys that options name. Relative paths start at the folder of the file that names them.
 enum TlsFiles {
-    /// The largest file of certificates.
+    /// The maximum size of a file of certificates, in bytes.
     private static let limit = 1 << 20
 
-    /// The content of the file that the key names.
+    /// The content of the file that the option names.
     static func read(
         _ key: String, _ options: inout OptionsReader, _ files: ConfigurationFiles, doc: String
     ) -> TlsFile? {
@@ -109,7 +109,8 @@ enum TlsFiles {
         }
     }
 
-    /// `cert` and `key`; of a member of a list both, and `ocsp`, whose response is stapled: read, and checked to belong together.
+    /// Reads `cert` and `key`, and checks that they belong together. A member of a list needs both, and may have `ocsp`, a
+    /// response for stapling.
     static func readIdentity(
         _ options: inout OptionsReader, _ files: ConfigurationFiles, isMember: Bool = false
     ) -> TlsIdentity? {
@@ -138,7 +139,7 @@ enum TlsFiles {
             }
             return identity
         } catch {
-            // Where the file stands that is at fault.
+            // The key of the option whose file has the error.
             let key = staple.map { error.reason.hasPrefix($0.name + ":") } == true ? "ocsp" : nil
             options.fail(at: key ?? (error.reason.hasPrefix(identity.key.name + ":") ? "key" : "cert"), error.reason)
             return nil

@@ -1,7 +1,8 @@
 import HttpWare
 
 extension UpstreamProxy {
-    /// Reads `listeners.NAME.forward.upstreamProxy`; `nil` when it is not given, wrong, or the environment names none.
+    /// Reads `listeners.NAME.forward.upstreamProxy`; `nil` if it is missing or invalid, or the environment names no
+    /// proxy.
     init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles) {
         var url: ProxyUrl?
         var except: [HostPattern] = []
@@ -48,7 +49,7 @@ extension UpstreamProxy {
         plain = UpstreamProxy.hop("http_proxy", context, &options)
         secure = UpstreamProxy.hop("https_proxy", context, &options)
         for text in UpstreamProxy.variable("no_proxy")?.split(whereSeparator: { $0 == "," || $0 == " " }) ?? [] {
-            // Other programs pass by what they do not understand, too.
+            // Members that are not understood are ignored, as other programs do.
             if let exception = Exception(environment: String(text)) { self.except.append(exception) }
         }
         if plain == nil, secure == nil { return nil }
@@ -65,7 +66,7 @@ extension UpstreamProxy {
         }
     }
 
-    /// The proxy of a URL; a failure without one.
+    /// The proxy of a URL. If the URL is invalid, records an error and returns `nil`.
     private static func hop(
         _ url: ProxyUrl, _ context: TlsContext?, at key: String, _ options: inout OptionsReader
     ) -> Hop? {

@@ -2,15 +2,15 @@ import Credentials
 public import HttpCaching
 public import HttpWare
 
-/// The JSON Schema (2020-12) of configuration files, generated from the options of wares and other definitions. It is a
-/// necessary condition: `check` refuses everything that it refuses. The one exception is a label in a route's `with`
-/// that is the name of another ware. Rules about the whole file, such as names that must resolve and options that
-/// exclude each other, are only in `check`.
+/// The JSON Schema (2020-12) of configuration files, generated from the options of wares and other definitions. Files
+/// that it refuses are also refused by `check`, with one exception: a label in a route's `with` that is the name of
+/// another ware. Rules about the whole file, such as names that must resolve and options that exclude each other, are
+/// only in `check`.
 public struct ConfigurationSchema: Sendable {
     private let wares: [WareDescription]
     private let stores: [any StoreKind.Type]
 
-    /// The schema of files that can name these wares, and these kinds of stores beside `memory`.
+    /// Makes the schema of files that can name these wares, and these kinds of stores besides `memory`.
     public init(_ types: [any ConfigurableWare.Type], stores: [any StoreKind.Type] = []) {
         wares = WareDescription.all(types)
         self.stores = stores
@@ -57,7 +57,7 @@ public struct ConfigurationSchema: Sendable {
         ]
     }
 
-    /// A map of names to such values; some names have values of their own.
+    /// A map of names to values of this form. The names in `own` have values of their own form.
     private func named(_ value: ConfigNode, apart own: [(String, ConfigNode)] = []) -> ConfigNode {
         let map: ConfigNode = [
             "type": ["object", "null"], "propertyNames": ["pattern": "^[A-Za-z0-9_.-]{1,64}$"],
@@ -108,7 +108,7 @@ public struct ConfigurationSchema: Sendable {
         ] + wares.map { ($0.name, object($0.options).describing($0.about.sentence)) }
     }
 
-    /// An entry of a list: a ware's name, or a map of one name to options, beside `if`, `as` and `order`; or `use` alone.
+    /// An entry of a list: a ware's name, or a map of one name to options, with `if`, `as` and `order`; or only `use`.
     private func entry(_ wares: [WareDescription], isPostware: Bool) -> ConfigNode {
         let bare = wares.filter { ware in !ware.options.contains { $0.isRequired || !$0.alternatives.isEmpty } }
         var properties: [(String, ConfigNode)] = [("use", ["type": "string", "minLength": 1])]
@@ -150,7 +150,7 @@ public struct ConfigurationSchema: Sendable {
 
     private func object(_ read: (inout OptionsReader) -> Void) -> ConfigNode { object(described(read)) }
 
-    /// A map of these options and no others. Where it is not whole, nothing has to be there.
+    /// A map of these options and no others. If `isWhole` is false, no option is required.
     private func object(
         _ options: [OptionDescription], isWhole: Bool = true, replacing replacements: [String: ConfigNode] = [:]
     ) -> ConfigNode {
@@ -173,7 +173,7 @@ public struct ConfigurationSchema: Sendable {
         return .map(entries)
     }
 
-    /// The options behind a key that has options of its own: they are described under its name.
+    /// The schema of an option that has options of its own, which are described under its name.
     private func nested(_ option: OptionDescription, _ options: [OptionDescription], isWhole: Bool) -> ConfigNode {
         var only: String?
         var isList = false
@@ -201,7 +201,7 @@ extension OptionDescription {
 }
 
 extension ConfigNode {
-    /// The schema with a description before it.
+    /// The schema with a description in front.
     fileprivate func describing(_ text: String) -> ConfigNode {
         guard !text.isEmpty, let entries, self["description"] == nil else { return self }
         return ConfigNode(.map([Entry(key: "description", location: .code, value: .text(text))] + entries))

@@ -1,9 +1,9 @@
 /// A regular expression for the whole numbers between two bounds, as decimal digits without a leading zero.
 enum DigitPattern {
-    /// A larger bound is not checked.
+    /// The largest bound that is checked.
     private static let largest = 999_999_999_999_999
 
-    /// For bounds that are not negative, the lower first.
+    /// The pattern for a range without negative bounds.
     static func pattern(_ range: ClosedRange<Int>) -> String {
         let lower = min(range.lowerBound, largest)
         if range.upperBound >= largest, lower == 0 { return "(0|[1-9][0-9]*)" }
@@ -11,7 +11,7 @@ enum DigitPattern {
         var alternatives: [String] = []
         var start = lower
         while start <= upper {
-            // Up to the last number with as many digits.
+            // Continues to the last number with the same number of digits.
             let digits = String(start).utf8.count
             let end = min(upper, Int(String(repeating: "9", count: digits)) ?? upper)
             alternatives += sameLength(Array(String(start).utf8)[...], Array(String(end).utf8)[...])
@@ -20,7 +20,7 @@ enum DigitPattern {
         return alternatives.count == 1 ? alternatives[0] : "(\(alternatives.joined(separator: "|")))"
     }
 
-    /// For bounds of equally many digits, which may begin with zeros.
+    /// The patterns for two bounds with the same number of digits, which may begin with zeros.
     private static func sameLength(_ lower: ArraySlice<UInt8>, _ upper: ArraySlice<UInt8>) -> [String] {
         guard var first = lower.first, var last = upper.first else { return [""] }
         let (low, high) = (lower.dropFirst(), upper.dropFirst())

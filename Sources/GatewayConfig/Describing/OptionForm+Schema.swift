@@ -1,12 +1,12 @@
 import HttpWare
 
 extension OptionForm {
-    /// The JSON Schema of a value: what the type takes, or a text with `${…}` in it, of which no schema can know more.
+    /// The JSON Schema of a value: the form itself, or any text with `${…}`, whose value a schema cannot know.
     var schema: ConfigNode {
         self == .text ? plainSchema : ["anyOf": .list(alternatives + [["$ref": "#/$defs/interpolated"]])]
     }
 
-    /// The expression that the name of an entry has to match; `nil` for any. Names are not interpolated.
+    /// The expression that the name of an entry must match; `nil` for any name. Names are not interpolated.
     var namePattern: String? {
         if case .pattern(let pattern) = self { OptionForm.whole(pattern) } else { nil }
     }
@@ -14,7 +14,7 @@ extension OptionForm {
     private var alternatives: [ConfigNode] {
         switch self {
         case .either(let forms): forms.flatMap(\.alternatives)
-        // A quoted value is read in the same way.
+        // A quoted number is read in the same way.
         case .whole(let range): [plainSchema, ["type": "string", "pattern": .text(OptionForm.quoted(range))]]
         case .share: [plainSchema, ["type": "string", "pattern": #"^(0+(\.[0-9]+)?|0*1(\.0+)?)$"#]]
         default: [plainSchema]
@@ -52,7 +52,7 @@ extension OptionForm {
 }
 
 extension OptionShape {
-    /// The JSON Schema of a value; `nil` for one that has options of its own.
+    /// The JSON Schema of a value; `nil` for an option that has options of its own.
     var schema: ConfigNode? {
         switch self {
         case .value(let form): form.schema
@@ -66,7 +66,7 @@ extension OptionShape {
         }
     }
 
-    /// A list; one value stands for a list of one, and nothing for an empty one.
+    /// The schema of a list. A single value means a list of one, and an empty value an empty list.
     static func list(of member: ConfigNode) -> ConfigNode {
         ["anyOf": [["type": "array", "items": member], member, ["type": "null"]]]
     }

@@ -17,20 +17,20 @@ public struct WareDescription: Sendable {
 
     /// The name in files.
     public let name: String
-    /// From the conformances of the type.
+    /// The side, determined by the conformances of the type.
     public let side: Side
-    /// Whether it takes `filter` beside `if`.
+    /// Whether the ware can have `filter` besides `if`.
     public let takesFilter: Bool
-    /// Sentence, source, example, details.
+    /// The sentence, the source, the example and the details.
     public let about: WareAbout
-    /// In the order in which the ware reads them.
+    /// The options, in the order in which the ware reads them.
     public let options: [OptionDescription]
-    /// Where it belongs in a chain; `nil` if it can stand anywhere.
+    /// The ware's place in a chain; `nil` if it can stand anywhere.
     public let place: ChainPlace?
     /// Whether the exchange continues if the ware cannot do its work.
     public let failsOpen: Bool
 
-    /// Runs the ware's own `init` with a describing reader.
+    /// Describes a ware by running its own `init` with a describing reader.
     public init(_ type: any ConfigurableWare.Type) {
         name = type.name.text
         side =
@@ -53,8 +53,8 @@ public struct WareDescription: Sendable {
         types.map(WareDescription.init).sorted { $0.name < $1.name }
     }
 
-    /// `; did you mean "compress"?`: the wares that other programs call by this name, or else the one with the nearest name. Empty
-    /// without such a ware. Case, `-` and `_` do not count.
+    /// The hint for an unknown name, such as `; did you mean "compress"?`. It names the wares that other programs call by this
+    /// name, or else the ware with the nearest name; empty if there is none. Case, `-` and `_` are ignored.
     public static func didYouMean(
         _ name: String, among types: [any ConfigurableWare.Type], or others: String...
     ) -> String {

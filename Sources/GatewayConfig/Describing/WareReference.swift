@@ -83,7 +83,7 @@ public struct WareReference: Sendable {
             """ + details + source
     }
 
-    /// The words of an enumeration as code.
+    /// The words of an enumeration, formatted as code.
     private static func shown(_ type: String) -> String {
         guard type.contains(" | ") else { return type }
         let prefix = type.hasPrefix("list of ") ? "list of " : ""
@@ -105,7 +105,7 @@ public struct WareReference: Sendable {
     }
 
     private func order(of list: String) -> String {
-        // The place of a ware for both sides is among the postwares.
+        // The place of a ware for both sides refers to postwares.
         let placed = wares.filter { ($0.side == .either ? "postwares" : $0.list) == list }.compactMap { ware in
             ware.place.map { ($0, ware.name) }
         }

@@ -1,11 +1,11 @@
 import Glibc
 import HttpWare
 
-/// The source of files: the system's files, or in a test some texts in memory.
+/// The source of files: the files of the system or, in a test, texts in memory.
 public struct ConfigurationFiles: Sendable {
     /// Why a file cannot be read, as the text of an error.
     public struct Fault: Error, Sendable, Equatable {
-        /// Such as `no such file or directory`.
+        /// The reason, such as `no such file or directory`.
         public var reason: String
         /// Whether the file does not exist, as opposed to a file that cannot be read.
         public var isAbsent: Bool
@@ -20,7 +20,7 @@ public struct ConfigurationFiles: Sendable {
         }
     }
 
-    /// The content of a file, of at most that many bytes; a longer file is a fault. `-` is standard input.
+    /// Reads a file of at most `limit` bytes; a longer file is a fault. `-` is standard input.
     public var read: @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8]
     /// The paths that match a pattern with `*`, `?` or `[…]`, in name order.
     public var list: @Sendable (_ pattern: String) -> [String]
@@ -42,7 +42,7 @@ public struct ConfigurationFiles: Sendable {
     public static let system = ConfigurationFiles(
         read: readSystem, list: listSystem, isOpenToAll: isSystemFileOpen)
 
-    /// How long a pipe may stay silent, in milliseconds: a pipe without a writer must not hold up a reload for ever.
+    /// The maximum silence of a pipe, in milliseconds, so that a pipe without a writer cannot block a reload forever.
     private static let patience: CInt = 5000
 
     private static func readSystem(_ path: String, _ limit: Int) throws(Fault) -> [UInt8] {
@@ -54,7 +54,7 @@ public struct ConfigurationFiles: Sendable {
         var content: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
-            // Standard input may be typed, and takes its time.
+            // Standard input may be typed by a person, so it has no time limit.
             var ready = pollfd(fd: descriptor, events: CShort(POLLIN), revents: 0)
             if !isInput, poll(&ready, 1, patience) == 0 {
                 throw Fault("is a pipe without a writer", isOfSystem: true)

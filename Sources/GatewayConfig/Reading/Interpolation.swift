@@ -1,7 +1,7 @@
 import HttpWare
 
-/// Replaces `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:PATH}` and `$$` in the values of a tree, after parsing, so that
-/// a value can never become structure. Keys stay as they are. A `$` before anything else is itself.
+/// Replaces `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:PATH}` and `$$` in the values of a tree. It runs after
+/// parsing, so that a value can never become structure. Keys stay unchanged, and so does a `$` before any other character.
 struct Interpolation {
     let environment: [String: String]
     let files: ConfigurationFiles
@@ -19,7 +19,7 @@ struct Interpolation {
 
     private static let largestSecret = 1 << 20
 
-    /// The tree with its values replaced. No deeper than the reader lets a tree be.
+    /// The tree with its values replaced. The depth of the recursion is bounded by the reader's limit.
     mutating func apply(to node: ConfigNode, keyPath: String = "") -> ConfigNode {
         var node = node
         switch node.content {

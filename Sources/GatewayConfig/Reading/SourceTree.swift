@@ -2,18 +2,18 @@ import HttpWare
 
 /// The joined files of a configuration: the keys of the first file, and in place of `include` the keys of the included files.
 struct SourceTree {
-    /// In file order. A key may stand in several files.
+    /// The entries in file order. A key can be in several files.
     private(set) var entries: [ConfigNode.Entry] = []
     private(set) var diagnostics = Diagnostics()
-    /// Every file that was read, secrets too.
+    /// The paths of all files that were read, including secrets.
     private(set) var paths: [String] = []
     /// The texts that `${file:…}` inserted.
     private(set) var secrets: Set<String> = []
-    /// The names with wildcards that were included.
+    /// The patterns of `include`.
     private(set) var patterns: [String] = []
-    /// A file could not be read or is not YAML: its missing parts would only cause more errors.
+    /// Whether a file could not be read or is not YAML, so that its missing parts would only cause more errors.
     private(set) var isBroken = false
-    /// The first file cannot be read, whatever stands in it.
+    /// Whether the first file cannot be read, whatever its content.
     private(set) var isUnreadable = false
 
     private let environment: [String: String]
@@ -21,10 +21,10 @@ struct SourceTree {
     private var open: [String] = []
 
     private static let mostFiles = 1000
-    /// How far files may include files that include files: each takes stack.
+    /// The maximum depth of files that include files, which bounds the stack.
     private static let deepest = 32
 
-    /// Reads the file and all that it includes.
+    /// Reads the file and all files that it includes.
     init(_ path: String, environment: [String: String], files: ConfigurationFiles) {
         self.environment = environment
         self.files = files
@@ -96,7 +96,7 @@ struct SourceTree {
         }
     }
 
-    /// The first file has to say its version, an included one may.
+    /// Checks the version: the first file must state it, an included file may.
     private mutating func checkVersion(_ entries: [ConfigNode.Entry], _ root: ConfigNode, isFirst: Bool) {
         guard let version = entries.first(where: { $0.key == "version" }) else {
             if isFirst { diagnostics.error(at: root.location, "version", "is missing; begin with version: 1") }
@@ -120,7 +120,7 @@ struct SourceTree {
             return
         }
         let joined = FilePath.joined(path == "-" ? "" : FilePath.directory(of: path), name)
-        // One file has one name, as far as a text can tell: circles are found by it.
+        // Normalises the name as far as the text allows, because cycles are found by name.
         let parts = joined.split(separator: "/", omittingEmptySubsequences: false)
         let target = parts.enumerated().filter { $1 != "." && !($1.isEmpty && $0 > 0) }.map(\.element).joined(
             separator: "/")

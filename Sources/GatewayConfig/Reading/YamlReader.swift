@@ -1,16 +1,16 @@
 internal import CYaml
 import HttpWare
 
-/// Reads one YAML 1.2 document to a tree of texts, lists and maps, each with its place.
+/// Reads one YAML 1.2 document into a tree of texts, lists and maps with their places.
 ///
-/// It takes the events of libyaml, which comes with Yams, and builds the tree itself, without recursion: the composer of Yams
-/// recurses as deep as the file says, stops at the first duplicate key, and hashes keys that aliases can make exponential.
+/// It uses the events of libyaml, which is part of Yams, and builds the tree itself without recursion. The composer of Yams
+/// recurses to any depth, stops at the first duplicate key, and hashes keys that aliases can make exponentially large.
 struct YamlReader {
     /// The limits of one file, so that no file can exhaust memory or stack.
     enum Limit {
         static let bytes = 4 << 20
         static let depth = 64
-        /// Counted with everything that aliases repeat.
+        /// The maximum number of nodes, including everything that aliases repeat.
         static let nodes = 100_000
     }
 
@@ -42,10 +42,11 @@ struct YamlReader {
     private var anchors: [String: Built] = [:]
     private var root: ConfigNode?
 
-    /// Reads the document; `nil` if it is not YAML, is empty, or goes past a limit, which the diagnostics then tell.
+    /// Reads the document. The node is `nil` if the document is not YAML, is empty, or exceeds a limit; the diagnostics then
+    /// say so.
     static func read(_ bytes: [UInt8], file: String) -> (node: ConfigNode?, diagnostics: Diagnostics) {
         var reader = YamlReader(file: file)
-        // YAML 1.2 §5.2; some editors put one first.
+        // A byte order mark, which some editors write. YAML 1.2 §5.2.
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         let isWhole = (try? reader.read(bytes.starts(with: mark) ? Array(bytes.dropFirst(mark.count)) : bytes)) != nil
         return (isWhole ? reader.root : nil, reader.diagnostics)
@@ -120,7 +121,7 @@ struct YamlReader {
         frames.append(frame)
     }
 
-    /// Puts a finished value where it belongs: into the list or map around it, or at the root.
+    /// Adds a finished value to the list or map around it, or makes it the root.
     private mutating func add(_ built: Built, anchor: String?) throws(Stop) {
         if let anchor { anchors[anchor] = built }
         guard var frame = frames.popLast() else {
@@ -182,7 +183,7 @@ struct YamlReader {
         }
         let mark = parser.problem_mark
         if problem.hasPrefix("Maximum nesting level") { return stop(at(mark), YamlReader.tooDeep) }
-        // The mark counts characters; what stands there says more than the parser does.
+        // The mark counts characters. The text at that position says more than the parser does.
         let lines = bytes.split(
             separator: UInt8(ascii: "\n"), maxSplits: mark.line + 1, omittingEmptySubsequences: false)
         if problem == "found character that cannot start any token", mark.line < lines.count,
@@ -230,6 +231,6 @@ struct YamlReader {
 }
 
 extension String {
-    /// Short enough for an error text.
+    /// The text, short enough for an error.
     var shortened: String { unicodeScalars.count > 80 ? String(prefix(80)) + "…" : self }
 }

@@ -1,20 +1,22 @@
 public import HttpWare
 
-/// The leader's end of a collapsed response. Used on the leader's loop only. A lead that its exchange's end finds open is
-/// abandoned there.
+/// The leader's end of a collapsed response. Used on the leader's loop only. If the lead is still open when its exchange ends, it
+/// is abandoned.
 open class CollapsedLead {
     private let requests: CollapsedRequests
     private let key: CacheKey
-    /// The shared response of the followers, as soon as it is known here.
+    /// The shared response of the followers, once it is known here.
     private var response: CollapsedResponse?
-    /// It was told to those who follow that nothing more comes, or another leads. Until then the place under the key is its own.
+    /// Whether the lead has ended: its followers were told that nothing more comes, or that another request leads. Until then,
+    /// the place under the key belongs to this lead.
     package private(set) final var isOver = false
-    /// What there is to share, until the present event of the loop is over: mostly that brings all of the content, and nobody has come.
+    /// The response to share, held until the current event of the loop has been handled. Often the same event brings all of the
+    /// content, and no follower has come.
     private var fresh: Fresh?
-    /// Another cache's, further out.
+    /// The lead of another cache, further out.
     private var outer: (any ResponseSharer)?
 
-    /// `response` is what a leader before has left.
+    /// `response` is the shared response of a former lead.
     package init(
         _ requests: CollapsedRequests, _ key: CacheKey, _ response: CollapsedResponse? = nil, isOver: Bool = false
     ) {
@@ -24,7 +26,7 @@ open class CollapsedLead {
         self.isOver = isOver
     }
 
-    /// Lets an exchange lead: it goes on without its client while others follow, and its end ends this.
+    /// Makes an exchange the leader. The exchange continues without its client while others follow, and its end ends the lead.
     package final func lead(_ exchange: Exchange) {
         outer = exchange.sharer
         exchange.sharer = self
@@ -35,7 +37,7 @@ open class CollapsedLead {
         var pieces: [[UInt8]] = []
     }
 
-    /// The response is one for all who follow.
+    /// Begins a response that all followers can share.
     package final func beginResponse(_ head: @autoclosure () -> CollapsedResponse.Head) {
         guard !isOver else { return }
         fresh = Fresh(head: head())
@@ -56,7 +58,7 @@ open class CollapsedLead {
         if fresh != nil { fresh?.pieces.append(piece) } else { response?.append(piece) }
     }
 
-    /// The content came to its end, or will not.
+    /// Ends the response. `isWhole` says whether the content is complete.
     package final func finish(isWhole: Bool) {
         guard !isOver else { return }
         isOver = true
@@ -69,22 +71,22 @@ open class CollapsedLead {
         }
     }
 
-    /// The response is not for the followers: they continue as told.
+    /// Ends the lead without a response for the followers. They continue as `outcome` says.
     package final func release(_ outcome: CollapsedResponse.Outcome) {
         guard !isOver else { return }
         isOver = true
         requests.close(key)?.release(outcome)
     }
 
-    /// The response is not for sharing, nor are others for this key for a while.
+    /// Ends the lead, because the response must not be shared. For a while, requests with this key do not wait for each other.
     package final func refuse(at now: LoopInstant) {
         guard !isOver else { return }
         requests.markUnshared(key, at: now)
         release(.goAlone)
     }
 
-    /// The origin server failed. Answers whether another one tries; if not, the failure is for all who follow. Over it is then
-    /// where nobody ever did.
+    /// Handles a failure of the origin server. Returns whether another request tries; if not, the followers get the failure. If
+    /// there never were followers, the lead has then ended.
     package final func passOn() -> Bool {
         guard !isOver else { return false }
         guard let response = requests.closeUnshared(key) else {
@@ -96,7 +98,7 @@ open class CollapsedLead {
         return isOver
     }
 
-    /// The leader goes without a response: the next one leads, if there is one. Does nothing when it is over.
+    /// Ends the lead without a response. The next follower leads, if there is one. Does nothing if the lead has ended.
     package final func abandon() {
         guard !isOver else { return }
         isOver = true
@@ -117,7 +119,7 @@ extension CollapsedLead: ResponseSharer {
     }
 }
 
-/// Gives the content to the followers as it passes.
+/// Passes the content to the followers while it passes.
 package final class CollapsedFilter: ContentFilter {
     private let lead: CollapsedLead
 

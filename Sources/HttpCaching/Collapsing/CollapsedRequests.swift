@@ -1,39 +1,41 @@
 package import HttpWare
 import Synchronization
 
-/// The requests whose responses are on their way for others, too, by key. From any thread: each shard is guarded by a lock.
+/// The requests whose responses other requests wait for, by key. Safe from any thread: a lock guards each shard.
 package final class CollapsedRequests: Sendable {
-    /// What a request that comes is to do.
+    /// The role of a request that joins.
     package enum Role {
-        /// The place is kept until a `CollapsedLead` ends.
+        /// The request leads. The place is kept until a `CollapsedLead` ends.
         case lead
         case follow(CollapsedResponse.Follower)
-        /// Too many wait, it is too late to follow, or the key's response turned out not to be for sharing not long ago.
+        /// Too many requests wait, it is too late to follow, or the last response for the key could not be shared.
         case alone
     }
 
-    /// What there is under a key that a request leads.
+    /// The state of a key with a leading request.
     private enum Place {
-        /// There is no follower yet: the shared response is made when one comes, or when there is something to share.
+        /// There is no follower yet. The shared response is made when the first one joins, or when there is something to
+        /// share.
         case led
         case shared(CollapsedResponse)
     }
 
     private struct Shard {
         var places: [CacheKey: Place] = [:]
-        /// Until when requests for a key do not wait for each other, by the loop's clock.
+        /// The keys whose requests do not wait for each other, each with the end of that time, by the loop's clock.
         var unshared: [CacheKey: LoopInstant] = [:]
     }
 
-    /// How many leaders have ended so far: who looked into a store before one did may have missed what that one stored.
+    /// The number of leads that have ended. If it changes after a look into a store, the look may have missed a newly
+    /// stored response.
     package var closings: Int { closed.load(ordering: .acquiring) }
     private let closed = Atomic<Int>(0)
     private let shards = ThreadLocks(16) { Shard() }
-    /// The most that wait behind one.
+    /// The maximum number of requests that wait for one leader.
     private let mostFollowers: Int
     /// The maximum number of bytes that are kept for slower followers.
     private let window: Int
-    /// How long requests for a key go alone after its response was not for sharing.
+    /// How long requests for a key do not wait, after its response could not be shared.
     private static let pause = Duration.seconds(10)
     private static let mostUnshared = 4096
 
@@ -42,12 +44,12 @@ package final class CollapsedRequests: Sendable {
         self.window = window
     }
 
-    /// Finds the place of a request that comes now, and waits no longer than that behind another one.
+    /// Joins a request to the others with its key. It waits for another request for at most `limit`.
     package func join(_ key: CacheKey, _ exchange: Exchange, waiting limit: Duration) -> Role {
         join(key, at: exchange.now) { CollapsedResponse.Follower($0, self, key, in: exchange, for: limit) }
     }
 
-    /// The same for one that goes alone where another leads, unless it is made a follower.
+    /// The same. Without `follower`, the role is `alone` if another request leads.
     package func join(
         _ key: CacheKey, at now: LoopInstant, _ follower: ((CollapsedResponse) -> CollapsedResponse.Follower)? = nil
     ) -> Role {
@@ -79,7 +81,7 @@ package final class CollapsedRequests: Sendable {
         }
     }
 
-    /// The shared response of the key that a request leads, made if there was no follower so far.
+    /// The shared response of a key with a leader. It is made if there is none yet.
     package func open(_ key: CacheKey) -> CollapsedResponse {
         shards.withLock(of: key.spread) { open(&$0.places[key]) }
     }
@@ -91,7 +93,7 @@ package final class CollapsedRequests: Sendable {
         return response
     }
 
-    /// The shared response of the key; `nil` while there is no follower.
+    /// The shared response of the key; `nil` if there is no follower.
     package func shared(_ key: CacheKey) -> CollapsedResponse? {
         shards.withLock(of: key.spread) { shard in
             if case .shared(let response) = shard.places[key] { response } else { nil }
@@ -102,12 +104,12 @@ package final class CollapsedRequests: Sendable {
     @discardableResult
     package func close(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: true) }
 
-    /// The same, if there was never a follower; the shared response stays.
+    /// The same if there was never a follower. A shared response stays in its place.
     package func closeUnshared(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: false) }
 
     private func close(_ key: CacheKey, isShared: Bool) -> CollapsedResponse? {
         shards.withLock(of: key.spread) { shard in
-            // Before the lock is given back: who takes the place next sees it.
+            // Counted under the lock, so that the next request to take the place sees the new count.
             closed.add(1, ordering: .releasing)
             return with(&shard.places[key]) { place in
                 guard case .shared(let response) = place else {
@@ -120,7 +122,7 @@ package final class CollapsedRequests: Sendable {
         }
     }
 
-    /// Requests for the key do not wait for each other for a while.
+    /// For a while, requests for the key do not wait for each other.
     package func markUnshared(_ key: CacheKey, at now: LoopInstant) {
         shards.withLock(of: key.spread) { shard in
             if shard.unshared.count >= CollapsedRequests.mostUnshared / 16 { shard.unshared.removeAll() }
@@ -128,6 +130,6 @@ package final class CollapsedRequests: Sendable {
         }
     }
 
-    /// Looks and changes at one look-up.
+    /// Reads and changes a place with one look-up.
     private func with<Result>(_ place: inout Place?, _ body: (inout Place?) -> Result) -> Result { body(&place) }
 }

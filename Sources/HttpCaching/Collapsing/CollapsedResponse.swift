@@ -1,33 +1,33 @@
 import DequeModule
 package import HttpWare
 
-/// One response for many requests: the leader brings it, piece by piece, and it goes to all who follow as it comes, on
-/// whatever loops they are.
+/// One response for many requests: the leader supplies it piece by piece, and its followers, on any loop, receive it as it
+/// arrives.
 ///
-/// From any thread: its state is guarded by a lock.
+/// Safe from any thread: a lock guards its state.
 package final class CollapsedResponse: Sendable {
-    /// What those who follow are told.
+    /// How a follower continues.
     package enum Outcome: Sendable {
-        /// This is its head; the content comes.
+        /// With the shared response, which has this head. The content follows.
         case begins(Head)
-        /// What was waited for was stored already, and does.
+        /// With a stored response, which matches the request.
         case stored(StoredResponse)
-        /// The leader left or failed: you lead.
+        /// The leader left or failed, and this follower leads now.
         case lead
-        /// It is not for you: ask yourself.
+        /// Alone: the response is not for this follower.
         case goAlone
     }
 
-    /// What followers have to know of the response. One for all of them.
+    /// The head of the response, shared by all followers.
     package final class Head: Sendable {
         package let response: HttpResponse
         package let vary: VaryKey
-        /// How many bytes follow, if that is known.
+        /// The length of the content in bytes, if it is known.
         package let length: Int?
-        /// It is an error, shared so that not each of them meets it by itself.
+        /// Whether the response is an error. It is shared, so that the followers do not all go upstream and fail.
         package let isFailure: Bool
 
-        /// `fields` are what others may have of its fields. A failure's cookie is not for them.
+        /// `fields` are the fields that other clients may receive. A failure's `Set-Cookie` is removed.
         package init(_ response: HttpResponse, vary: VaryKey, isFailure: Bool, fields: HttpFields? = nil) {
             var fields = fields ?? response.fields
             if isFailure { fields.remove(.setCookie) }
@@ -42,31 +42,31 @@ package final class CollapsedResponse: Sendable {
         case waiting
         case begun(Head)
         case ended(Head, isWhole: Bool)
-        /// Not to be shared.
+        /// The response is not shared.
         case over
     }
 
     private struct State {
         var phase = Phase.waiting
-        /// Those who were not told anything so far, and some who left since.
+        /// The followers that have no outcome yet, and some that have left.
         var followers: Deque<Follower> = []
-        /// How many of them wait.
+        /// The number of followers that wait.
         var waiting = 0
-        /// Pieces that are still there, from the one with number `first`.
+        /// The kept pieces; the first of them has the number `first`.
         var pieces: Deque<[UInt8]> = []
         var first = 0
         var kept = 0
-        /// All of the content, once it has ended, where it is short.
+        /// The whole content once it has ended, if it is short.
         var whole: [UInt8]?
-        /// Those who read, each once.
+        /// The readers of the content.
         var readers: [ObjectIdentifier: CollapsedContent] = [:]
-        /// How many leaders failed so far.
+        /// The number of leaders that have failed.
         var failures = 0
     }
 
-    /// A place among those who follow.
+    /// A place among the followers.
     ///
-    /// Unchecked: the outcome is guarded by the response's lock.
+    /// Unchecked: the response's lock guards the outcome.
     package final class Follower: ExchangeHold, @unchecked Sendable {
         package let response: CollapsedResponse
         private let requests: CollapsedRequests
@@ -84,7 +84,7 @@ package final class CollapsedResponse: Sendable {
             super.init(in: exchange, for: limit)
         }
 
-        /// What it was told; to go alone where its time was over before.
+        /// The outcome; `goAlone` if the wait timed out before there was one.
         package func leave() -> Outcome { response.leave(self) }
 
         package override func timedOut() { _ = leave() }
@@ -93,19 +93,19 @@ package final class CollapsedResponse: Sendable {
             if case .lead = leave() { lead().abandon() }
         }
 
-        /// The lead that it was told to take.
+        /// The lead that this follower takes over.
         package func lead() -> CollapsedLead { CollapsedLead(requests, key, response) }
     }
 
     private let state = ThreadLock(State())
-    /// The most bytes that are kept for those who are slower.
+    /// The maximum number of bytes that are kept for slower followers.
     private let window: Int
 
     package init(window: Int) { self.window = window }
 
     // MARK: Following
 
-    /// Takes the place behind the leader; false when it is too late, or too many wait.
+    /// Adds a follower. Returns false if it is too late, or too many wait.
     package func follow(_ follower: Follower, most: Int) -> Bool {
         let (isTaken, hasBegun) = state.withLock { state in
             switch state.phase {
@@ -127,7 +127,7 @@ package final class CollapsedResponse: Sendable {
         return isTaken
     }
 
-    /// The response as a follower has it; `nil` when the beginning of its content is gone.
+    /// The response for a follower; `nil` if the beginning of its content is no longer kept.
     package func makeResponse(_ head: Head) -> HttpResponse? {
         var answer = head.response
         if head.length != 0 {
@@ -142,13 +142,13 @@ package final class CollapsedResponse: Sendable {
         return answer
     }
 
-    /// Gives the place up. Answers what the follower was told before.
+    /// Removes a follower. Returns its outcome.
     fileprivate func leave(_ follower: Follower) -> Outcome {
         state.withLock { state in
             if let outcome = follower.outcome { return outcome }
             follower.outcome = .goAlone
             state.waiting -= 1
-            // Now and then, not each time: thousands may leave at once.
+            // Not each time, because thousands of followers may leave at once.
             if state.followers.count > 2 * state.waiting + 64 {
                 state.followers.removeAll { $0.outcome != nil }
             }
@@ -156,7 +156,7 @@ package final class CollapsedResponse: Sendable {
         }
     }
 
-    /// Tells all who wait, and gives those who were told: they are to be let go without the lock.
+    /// Gives all waiting followers their outcome, and returns them. The caller must release them without the lock.
     private static func settle(_ state: inout State, _ outcome: Outcome) -> Deque<Follower> {
         let followers = state.followers
         state.followers = []
@@ -165,7 +165,7 @@ package final class CollapsedResponse: Sendable {
         return followers
     }
 
-    /// A source of the whole content; `nil` when its beginning is gone.
+    /// A source of the whole content; `nil` if its beginning is no longer kept.
     private func content() -> CollapsedContent? {
         state.withLock { state in
             switch state.phase {
@@ -186,10 +186,10 @@ package final class CollapsedResponse: Sendable {
 
     // MARK: Leading
 
-    /// The response has come with the first pieces of its content, and may go to the others.
+    /// Begins the response with the first pieces of its content, for all followers.
     package func beginContent(_ head: Head, _ pieces: [[UInt8]]) { takePieces(head, pieces, isEnd: false) }
 
-    /// The response has come with all of its content.
+    /// Supplies the response with all of its content, for all followers.
     package func endContent(_ head: Head, _ pieces: [[UInt8]]) { takePieces(head, pieces, isEnd: true) }
 
     private func takePieces(_ head: Head, _ pieces: [[UInt8]], isEnd: Bool) {
@@ -211,7 +211,7 @@ package final class CollapsedResponse: Sendable {
         state.whole = state.pieces.count == 1 ? state.pieces.first : Array(state.pieces.joined())
     }
 
-    /// The next piece.
+    /// Adds a piece of the content.
     package func append(_ piece: [UInt8]) {
         guard !piece.isEmpty else { return }
         let feeds = state.withLock { state -> [ContentFeed] in
@@ -232,7 +232,7 @@ package final class CollapsedResponse: Sendable {
         for feed in feeds { feed.supply(piece) }
     }
 
-    /// The content came to its end, or will not.
+    /// Ends the response. `isWhole` says whether the content is complete.
     package func finish(isWhole: Bool) {
         let (feeds, followers) = state.withLock { state -> ([ContentFeed], Deque<Follower>) in
             guard case .begun(let head) = state.phase else {
@@ -247,7 +247,7 @@ package final class CollapsedResponse: Sendable {
         for feed in feeds { end(feed, isWhole) }
     }
 
-    /// The response is not for the others: all of them go on as told.
+    /// Ends the response without sharing it. All followers continue as `outcome` says.
     package func release(_ outcome: Outcome) {
         let followers = state.withLock { state -> Deque<Follower> in
             guard case .waiting = state.phase else { return [] }
@@ -257,8 +257,8 @@ package final class CollapsedResponse: Sendable {
         for follower in followers { follower.letGo() }
     }
 
-    /// The leader's origin server failed. Answers whether another one leads now: once. After a second failure there is none,
-    /// and that failure is for all.
+    /// Handles a failure of the leader's origin server. After the first failure a follower leads, if there is one, and the
+    /// result is true. A second failure is shared with all followers.
     package func passOn() -> Bool {
         let isFirst = state.withLock { state in
             state.failures += 1
@@ -267,7 +267,7 @@ package final class CollapsedResponse: Sendable {
         return isFirst && promote()
     }
 
-    /// Lets the first follower lead that is still there. Answers false when there is none: then it is over.
+    /// Lets the first waiting follower lead. Returns false if there is none; the response is then not shared.
     package func promote() -> Bool {
         let next = state.withLock { state -> Follower? in
             guard case .waiting = state.phase else { return nil }
@@ -286,7 +286,7 @@ package final class CollapsedResponse: Sendable {
 
     // MARK: Reading
 
-    /// Answers the reader with the next piece, or as soon as there is one.
+    /// Supplies the reader with the next piece, now or as soon as it arrives.
     fileprivate func next(_ reader: CollapsedContent, _ feed: ContentFeed) {
         enum Step {
             case supply([UInt8])
@@ -330,13 +330,14 @@ package final class CollapsedResponse: Sendable {
         if isWhole { feed.finish() } else { feed.fail("the shared response was cut off") }
     }
 
-    /// Content up to this many bytes is given to followers whole, in one piece, when it is there.
+    /// The maximum size in bytes of content that followers get as a whole, in one piece.
     private static let short = 64 << 10
 
-    /// So many bytes that nobody waits for any more are kept for those who come later.
+    /// The maximum size in bytes of content that all readers have received, but that is kept for later followers.
     private static let spare = 8 << 20
 
-    /// Beyond that, what all have had goes: a large response does not stay in memory because nobody else wants it.
+    /// Drops pieces that all readers have received, above `spare`, so that a large response does not stay in memory without
+    /// need.
     private func dropRead(_ state: inout State) {
         guard state.kept > CollapsedResponse.spare else { return }
         let slowest = state.readers.values.reduce(Int.max) { min($0, $1.position) }
@@ -346,7 +347,7 @@ package final class CollapsedResponse: Sendable {
         }
     }
 
-    /// Beyond the window the oldest pieces go; whoever still needed them is cut off.
+    /// Drops the oldest pieces above the window. Readers that still need them are cut off.
     private func trim(_ state: inout State) {
         while state.kept > window, let oldest = state.pieces.first {
             state.pieces.removeFirst()
@@ -356,13 +357,13 @@ package final class CollapsedResponse: Sendable {
     }
 }
 
-/// The content of a collapsed response, as one of its clients takes it.
-// @unchecked Sendable: what changes is guarded by the response's lock.
+/// The content of a collapsed response, as one of its clients reads it.
+// @unchecked Sendable: the response's lock guards the variables.
 package final class CollapsedContent: ContentSource, @unchecked Sendable {
     private let response: CollapsedResponse
-    /// The number of the piece that is next.
+    /// The number of the next piece.
     fileprivate var position = 0
-    /// Waits for it.
+    /// The feed that waits for the next piece.
     fileprivate var feed: ContentFeed?
 
     fileprivate init(_ response: CollapsedResponse) { self.response = response }

@@ -1,13 +1,15 @@
 /// One member of `Cache-Control`: `name`, `name=token` or `name="quoted string"`. RFC 9111 §5.2.
 struct CacheDirective: Equatable {
-    /// In lower case.
+    /// The name in lower case.
     let name: String
-    /// Without its quotes and escapes; `nil` where there is none.
+    /// The argument without quotes and escapes; `nil` if there is no argument.
     let argument: String?
-    /// The member follows the grammar. One that does not still restricts what its name restricts, and grants nothing.
+    /// Whether the member follows the grammar. A malformed restriction still applies, but a malformed permission grants
+    /// nothing.
     let isWellFormed: Bool
 
-    /// The directives of all lines, in order. Commas in quoted strings do not separate, and single quotes do not quote.
+    /// The directives of all lines, in order. Commas in quoted strings are not separators, and single quotes do not
+    /// quote.
     static func list(_ lines: [String]) -> [CacheDirective] {
         lines.flatMap { line in members(Array(line.utf8)).compactMap(CacheDirective.init) }
     }
@@ -18,7 +20,7 @@ struct CacheDirective: Equatable {
         self.isWellFormed = isWellFormed
     }
 
-    /// Takes a member apart; `nil` for one without a name.
+    /// Parses a member; `nil` if it has no name.
     private init?(_ member: ArraySlice<UInt8>) {
         let text = CacheDirective.trim(member)
         let nameEnd = text.firstIndex { !CacheDirective.isToken($0) } ?? text.endIndex
@@ -59,7 +61,7 @@ struct CacheDirective: Equatable {
         return (nil, false)  // the quoted string does not end
     }
 
-    /// The parts between the commas that are in no quoted string.
+    /// The parts between commas outside quoted strings.
     private static func members(_ line: [UInt8]) -> [ArraySlice<UInt8>] {
         var members: [ArraySlice<UInt8>] = []
         var start = 0
@@ -88,7 +90,7 @@ struct CacheDirective: Equatable {
         return text
     }
 
-    /// `tchar`, RFC 9110 §5.6.2.
+    /// Whether the byte is a `tchar`, RFC 9110 §5.6.2.
     private static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true

@@ -17,14 +17,14 @@ public struct CacheStatus: Sendable, Equatable {
     /// Remaining seconds of freshness, negative if stale. §2.4.
     public var ttl: Int64?
     public var isStored = false
-    /// The request waited for another one's response. §2.6.
+    /// Whether the request waited for another request's response. §2.6.
     public var isCollapsed = false
-    /// For people; a token. §2.8.
+    /// A detail for people, which must be a token. §2.8.
     public var detail: String?
 
     public init() {}
 
-    /// Adds the field line: an item with parameters of a structured list.
+    /// Adds the field line, a structured list with one item and its parameters.
     public func append(to fields: inout HttpFields) {
         fields.append(.cacheStatus) {
             $0.write("httpware")

@@ -7,7 +7,7 @@ public enum FieldScope: Sendable, Equatable {
     case response
     case fields([FieldName])
 
-    /// Widens the scope by a directive with that argument; one that cannot be read is about the whole response.
+    /// Widens the scope by a directive. An invalid argument widens it to the whole response.
     mutating func add(_ directive: CacheDirective) {
         guard directive.isWellFormed, let argument = directive.argument else {
             self = .response
@@ -27,7 +27,7 @@ public enum FieldScope: Sendable, Equatable {
 }
 
 extension Substring {
-    /// Without white space at either end.
+    /// The text without white space at both ends.
     fileprivate var trimmed: String {
         var text = self
         while let first = text.first, first == " " || first == "\t" { text = text.dropFirst() }

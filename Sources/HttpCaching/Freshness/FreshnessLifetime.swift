@@ -2,12 +2,12 @@ public import HttpWare
 
 /// How long a stored response stays fresh, counted from its generation at the origin server. RFC 9111 §4.2.1.
 public struct FreshnessLifetime: Sendable, Equatable {
-    /// Where the lifetime comes from.
+    /// The origin of the lifetime.
     public enum Source: Sendable, Equatable {
         case sharedMaxAge, maxAge, expires
-        /// The response states none, and the configuration does.
+        /// The response states no lifetime, so the configured one applies.
         case configured
-        /// From `Last-Modified`. §4.2.2.
+        /// The lifetime is computed from `Last-Modified`. §4.2.2.
         case heuristic
         /// There is no lifetime: the response is stale at once.
         case none

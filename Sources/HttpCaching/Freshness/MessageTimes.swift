@@ -42,7 +42,7 @@ public struct MessageTimes: Sendable, Equatable {
         return overflow ? .max : age
     }
 
-    /// The time between two points of the clock, clamped to what 64 bits hold (292 years).
+    /// The time between two points of the clock, limited to the range of 64 bits (292 years).
     static func nanoseconds(from start: WallTime, to end: WallTime) -> Int64 {
         let (seconds, tooLong) = (end.seconds &- start.seconds).multipliedReportingOverflow(by: 1_000_000_000)
         if tooLong { return end < start ? .min / 2 : .max / 2 }

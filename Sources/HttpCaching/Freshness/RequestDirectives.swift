@@ -6,13 +6,14 @@ public struct RequestDirectives: Sendable, Equatable {
     public var maxAge: Int64?
     /// Seconds that the response must still be fresh; an invalid value is ignored.
     public var minFresh: Int64?
-    /// Seconds that the response may be stale; without an argument any staleness is accepted, `DeltaSeconds.most`.
+    /// Seconds that the response may be stale. Without an argument any staleness is accepted, which is
+    /// `DeltaSeconds.most`.
     public var maxStale: Int64?
     public var noCache = false
     public var noStore = false
     public var onlyIfCached = false
     public var noTransform = false
-    /// Seconds after freshness ended in which the client takes a stale response when the origin server fails. RFC 5861 §4.
+    /// Seconds after freshness ended in which the client accepts a stale response if the origin server fails. RFC 5861 §4.
     public var staleIfError: Int64?
 
     /// No directives.

@@ -2,8 +2,8 @@ internal import HttpWare
 internal import RawStructuredFieldValues
 
 extension ResponseDirectives {
-    /// The directives of a targeted field. If its lines are not a structured dictionary, or an empty one, it is `nil`: the field
-    /// is ignored. RFC 9213 §2.1.
+    /// The directives of a targeted field. `nil` if its lines are empty or not a structured dictionary; the field is then
+    /// ignored. RFC 9213 §2.1.
     init?(targeted lines: [String]) {
         var parser = StructuredFieldValueParser(Array(lines.joined(separator: ", ").utf8))
         guard let members = try? parser.parseDictionaryFieldValue(), !members.isEmpty else { return nil }
@@ -13,8 +13,8 @@ extension ResponseDirectives {
 }
 
 extension CacheDirective {
-    /// A member of a targeted field, parameters ignored. A value of a type that the directive does not have is as ill-formed
-    /// as one in `Cache-Control` would be; `false` is the directive's absence written out.
+    /// A member of a targeted field; its parameters are ignored. A value of the wrong type counts as malformed, as in
+    /// `Cache-Control`. `false` means that the directive is absent.
     fileprivate init(_ key: String, _ member: ItemOrInnerList) {
         guard case .item(let item) = member else {
             self.init(name: key, argument: nil, isWellFormed: false)

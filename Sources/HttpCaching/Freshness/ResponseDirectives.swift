@@ -39,7 +39,7 @@ public struct ResponseDirectives: Sendable, Equatable {
         }
     }
 
-    /// The directives of one line of names and numbers of seconds only, as most lines are, read in place; `nil` for any other line.
+    /// Reads a line that has only names and numbers of seconds, as most lines do, in place; `nil` for any other line.
     private init?(plain line: UnsafeBufferPointer<UInt8>) {
         self.init()
         guard takeDirectives(plain: line) else { return nil }
@@ -78,7 +78,7 @@ public struct ResponseDirectives: Sendable, Equatable {
         byte == 0x2d || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
     }
 
-    /// Takes one directive. Answers false where it has to be looked at closely.
+    /// Takes one directive. Returns false if the line needs the general parser.
     private mutating func takeDirective(_ name: UnsafeBufferPointer<UInt8>, _ seconds: Int64?) -> Bool {
         func isName(_ other: StaticString) -> Bool {
             name.count == other.utf8CodeUnitCount
@@ -117,7 +117,7 @@ public struct ResponseDirectives: Sendable, Equatable {
         case "immutable": if isPlain { isImmutable = true }
         case "stale-while-revalidate": ResponseDirectives.setFirst(&staleWhileRevalidate, directive)
         case "stale-if-error": ResponseDirectives.setFirst(&staleIfError, directive)
-        default: break  // §5.2.3: what a cache does not know it ignores
+        default: break  // §5.2.3: a cache ignores unknown directives
         }
     }
 
@@ -133,8 +133,8 @@ public struct ResponseDirectives: Sendable, Equatable {
         return false
     }
 
-    /// Whether a stale response may not be used without validation, whatever the request allows: in a shared cache
-    /// `s-maxage` and `proxy-revalidate` say so too. RFC 9111 §4.2.4, §5.2.2.
+    /// Whether a stale response must not be used without validation, whatever the request allows. In a shared cache, `s-maxage`
+    /// and `proxy-revalidate` have this effect as well. RFC 9111 §4.2.4, §5.2.2.
     public func forbidsStale(in mode: CacheMode) -> Bool {
         mustRevalidate || noCache == .response || mode == .shared && (proxyRevalidate || sharedMaxAge != nil)
     }

@@ -2,18 +2,18 @@ import HttpWare
 
 /// Whether a stored response answers a request without asking the origin server. RFC 9111 §4.
 public enum Reuse: Sendable, Equatable {
-    /// It is fresh enough for this request.
+    /// The response is fresh enough for this request.
     case fresh
-    /// It is stale, and the client accepts that (`max-stale`). §4.2.4.
+    /// The response is stale, and the client accepts that (`max-stale`). §4.2.4.
     case stale
-    /// It is stale, but may be used while it is validated in the background. RFC 5861 §3.
+    /// The response is stale, but may be used while it is validated in the background. RFC 5861 §3.
     case staleWhileRevalidating
-    /// It must be validated first. §4.3.
+    /// The response must be validated first. §4.3.
     case validate(Reason)
 
     /// Why a stored response must be validated.
     public enum Reason: Sendable, Equatable {
-        /// It is no longer fresh.
+        /// The response is no longer fresh.
         case isStale
         /// The response does not allow use without validation (`no-cache`).
         case responseNoCache
@@ -27,7 +27,7 @@ public enum Reuse: Sendable, Equatable {
     ) -> Reuse {
         if rules.needsValidation { return .validate(.responseNoCache) }
         if request.noCache { return .validate(.request) }
-        // Nothing here overflows: a lifetime, and what a request asks for, is at most 2^31 seconds.
+        // Nothing here overflows: lifetimes, and the seconds in a request, are at most 2^31.
         let lasts = Int64(rules.lifetime) * nanosecondsPerSecond
         let isFresh = lasts > age
         if let most = request.maxAge, age > most * nanosecondsPerSecond { return .validate(.request) }

@@ -4,7 +4,7 @@ public import HttpWare
 public struct CacheKey: Sendable, Hashable {
     /// The key's text.
     public let bytes: [UInt8]
-    /// Made once: a key is looked up in a shard, then among the keys of that shard.
+    /// The hash, computed once. It is used to find the shard, and then the key in the shard.
     public let hashed: Int
 
     public init(_ bytes: [UInt8]) {
@@ -17,7 +17,7 @@ public struct CacheKey: Sendable, Hashable {
     /// Spreads keys evenly over shards.
     public var spread: Int { hashed >> 40 }
 
-    /// The key for requests of that identity alone.
+    /// The key for requests of that identity only.
     public func of(_ identity: Digest256) -> CacheKey {
         var bytes = self.bytes
         CacheKeyRule.append(identity, to: &bytes)
@@ -30,7 +30,7 @@ public struct CacheKey: Sendable, Hashable {
 
     public func hash(into hasher: inout Hasher) { hasher.combine(hashed) }
 
-    /// For dictionaries, which would otherwise hash the hash again: two thirds of a look-up.
+    /// Used by dictionaries, which would otherwise hash the hash again. That took two thirds of a look-up.
     public func _rawHashValue(seed: Int) -> Int { hashed ^ seed }
 }
 
@@ -54,14 +54,14 @@ public struct CacheKeyRule: Sendable, Equatable {
     public var query: [String]?
     /// Query parameters that do not count.
     public var ignoredQuery: [String] = []
-    /// The longest key, in bytes: a request with a longer one is not looked up, and its response not stored.
+    /// The maximum length of a key, in bytes. A request with a longer key is not looked up, and its response not stored.
     public var longest = 16 * 1024
 
     public init(path: KeyPath = .normal) { self.path = path }
 
-    /// The key of a request; `nil` when it is too long, or the request has no path (CONNECT, `OPTIONS *`).
+    /// The key of a request; `nil` if it is too long, or the request has no path (CONNECT, `OPTIONS *`).
     ///
-    /// With an `identity` it is the key for requests of that identity alone.
+    /// With an `identity`, it is the key for requests of that identity only.
     public func key(for request: borrowing HttpRequest, of identity: Digest256? = nil) -> CacheKey? {
         guard request.hasPath else { return nil }
         let takesAll = query == nil && ignoredQuery.isEmpty
@@ -102,10 +102,10 @@ public struct CacheKeyRule: Sendable, Equatable {
         }
     }
 
-    /// Whether the parameter is part of the key. One that an origin server may read as another, or as several, always is: two
-    /// requests that it answers differently must not have one key.
+    /// Whether the parameter is part of the key. A parameter that an origin server may read as another one, or as several,
+    /// always is. Otherwise two requests with different answers could have the same key.
     private func counts(_ parameter: QueryParameter) -> Bool {
-        // Some servers end a parameter at a semicolon, too.
+        // Some servers also end a parameter at a semicolon.
         if parameter.bytes.contains(0x3b) { return true }
         if let query {
             let isNamed = query.contains {

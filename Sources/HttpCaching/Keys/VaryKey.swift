@@ -10,10 +10,10 @@ public struct VaryKey: Sendable, Equatable {
     /// The maximum number of names; a response with more is not stored.
     public static let mostNames = 64
 
-    /// Nothing varies.
+    /// The key of a response that does not vary.
     public static let none = VaryKey()
 
-    /// A key of names, each once, and as many values.
+    /// A key of names without duplicates, and as many values.
     init(names: [FieldName] = [], values: [[UInt8]?] = []) {
         self.names = names
         self.values = values
@@ -47,7 +47,7 @@ public struct VaryKey: Sendable, Equatable {
 
     // MARK: Matching
 
-    /// Whether a request with these fields would have got this response.
+    /// Whether a request with these fields would get this response.
     public func matches(_ request: HttpFields) -> Bool {
         var known = Known()
         return matches(request, &known)
@@ -60,7 +60,7 @@ public struct VaryKey: Sendable, Equatable {
         return true
     }
 
-    /// Whether the request would have had this response, but for the languages that it accepts.
+    /// Whether a request with these fields would get this response, apart from the languages that it accepts.
     func matchesButLanguage(_ request: HttpFields) -> Bool {
         var known = Known()
         for index in names.indices where names[index] != .acceptLanguage {
@@ -105,9 +105,10 @@ public struct VaryKey: Sendable, Equatable {
 
     // MARK: The normal form
 
-    /// The value in a form that changes no meaning: lines joined, white space around commas gone, order kept. Languages and
-    /// codings are sets with weights, in whatever order and case. A quoted string without an end leaves it as it is, each line
-    /// behind a line feed. `nil` for a field that is not there. Alone on a line, the normal form is its own normal form.
+    /// The value in a normal form with the same meaning: lines are joined, white space around commas is removed, and the order
+    /// is kept. Languages and codings are sets with weights, so their order and case are normalised, too. If a quoted string
+    /// does not end, the lines stay unchanged, separated by line feeds. `nil` if the field is missing. The normal form of a
+    /// single line in normal form is the line itself.
     static func normal(_ name: FieldName, _ lines: [[UInt8]]) -> [UInt8]? {
         guard !lines.isEmpty else { return nil }
         var members: [ArraySlice<UInt8>] = []
@@ -122,7 +123,8 @@ public struct VaryKey: Sendable, Equatable {
         return Array(weighted.joined(separator: [0x2c]))
     }
 
-    /// `gzip;q=1.0` and `GZIP` are the same; other weights are written with three digits, `;q=0.500`.
+    /// A member in its normal form. `gzip;q=1.0` and `GZIP` are the same; other weights are written with three digits,
+    /// `;q=0.500`.
     private static func weighted(_ member: ArraySlice<UInt8>) -> [UInt8] {
         let parts = WeightedMember.parts(of: member)
         guard let token = parts.first else { return Array(member) }
@@ -134,7 +136,8 @@ public struct VaryKey: Sendable, Equatable {
         return token + Array(";q=0.".utf8) + digits
     }
 
-    /// The parts between commas that are in no quoted string, without white space around them; `nil` where one does not end.
+    /// The parts between commas outside quoted strings, without surrounding white space; `nil` if a quoted string does not
+    /// end.
     static func members(_ line: [UInt8]) -> [ArraySlice<UInt8>]? {
         var members: [ArraySlice<UInt8>] = []
         var start = 0

@@ -1,15 +1,15 @@
 public import HttpWare
 
-/// A member of `Accept-Language` or `Accept-Encoding`: a token, and how much it is preferred. RFC 9110 §12.4.2.
+/// A member of `Accept-Language` or `Accept-Encoding`: a token with a weight. RFC 9110 §12.4.2.
 enum WeightedMember {
-    /// The parts between semicolons, in lower case and without white space; empty ones left out.
+    /// The parts between semicolons, in lower case and without white space; empty parts are left out.
     static func parts(of member: ArraySlice<UInt8>) -> [[UInt8]] {
         member.split(separator: 0x3b).map { part in
             part.filter { $0 != 0x20 && $0 != 0x09 }.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
         }
     }
 
-    /// The weight behind `q=`, in thousandths; `nil` if it is invalid.
+    /// The weight after `q=`, in thousandths; `nil` if it is invalid.
     static func weight(_ part: [UInt8]) -> Int? {
         guard part.starts(with: "q=".utf8) else { return nil }
         let text = part.dropFirst(2)
@@ -33,7 +33,7 @@ enum WeightedMember {
 
 /// The preferred language of a request, if a stored response names its own language. RFC 9110 §12.5.4, §8.5.
 public struct PreferredLanguage: Sendable, Equatable {
-    /// In lower case.
+    /// The language tag in lower case.
     private let tag: [UInt8]
 
     /// The single most preferred range of `Accept-Language`; `nil` if there is none, several are equally preferred, it

@@ -1,10 +1,10 @@
 import HttpWare
 
-/// Reads what `ByteWriter` wrote: from bytes that may hold anything, so every step may fail, and none reads beyond the end.
+/// Reads the output of `ByteWriter`. The bytes may contain anything, so each step can fail, and none reads beyond the end.
 struct ByteReader {
     private let bytes: [UInt8]
     private var next: Int
-    /// Where reading ends.
+    /// The end of the bytes to read.
     var end: Int
 
     init(_ bytes: [UInt8], from start: Int = 0) {
@@ -16,7 +16,7 @@ struct ByteReader {
     var left: Int { end - next }
     var isAtEnd: Bool { next == end }
 
-    /// The integer that comes next, which stays.
+    /// The next integer, which stays unread.
     func peek<Value: FixedWidthInteger>(_ type: Value.Type) -> Value? {
         let count = Value.bitWidth / 8
         guard left >= count else { return nil }
@@ -31,7 +31,7 @@ struct ByteReader {
         return value
     }
 
-    /// A count or a place, 0 or more.
+    /// A count or an offset, 0 or more.
     mutating func takeInt() -> Int? { take(UInt64.self).flatMap { Int(exactly: $0) } }
 
     mutating func takeTime() -> WallTime? {
@@ -41,7 +41,7 @@ struct ByteReader {
         return WallTime(seconds: Int64(bitPattern: seconds), nanoseconds: Int32(nanoseconds))
     }
 
-    /// Where counted bytes lie.
+    /// The range of the next counted bytes.
     mutating func takeRange() -> Range<Int>? {
         guard let count = take(UInt32.self), Int(count) <= left else { return nil }
         defer { next += Int(count) }
@@ -50,7 +50,7 @@ struct ByteReader {
 
     mutating func takeBytes() -> [UInt8]? { takeRange().map { Array(bytes[$0]) } }
 
-    /// Text that is UTF-8.
+    /// The next counted bytes as text; `nil` if they are not UTF-8.
     mutating func takeText() -> String? {
         takeRange().flatMap { String(validating: bytes[$0], as: UTF8.self) }
     }

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Puts integers, little-endian, and counted bytes behind one another.
+/// Appends integers in little-endian order, and counted bytes.
 public struct ByteWriter {
     public var bytes: [UInt8] = []
 
@@ -15,7 +15,7 @@ public struct ByteWriter {
         add(UInt32(clamping: time.nanoseconds))
     }
 
-    /// Bytes behind their count.
+    /// Appends the number of bytes, and then the bytes.
     public mutating func add(_ counted: [UInt8]) {
         add(UInt32(clamping: counted.count))
         bytes += counted

@@ -26,9 +26,10 @@ public protocol CacheStore: AnyObject, Sendable {
     func list(limit: Int, where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem]
     /// The contents of the store, in numbers.
     var census: StoreCensus { get }
-    /// The server that it shares with other gateways; `nil` if it has none.
+    /// The server that the store shares with other gateways; `nil` if it has none.
     var server: (any AnyObject & Sendable)? { get }
-    /// Whether it can be asked: one that has to be opened begins with that. Until then it reports nothing stored.
+    /// Whether the store can be used. A store that must be opened starts that when it is asked, and reports nothing stored until
+    /// it is open.
     var isReady: Bool { get }
     /// Writes waiting responses before the program ends; later ones are not stored. Not on a loop; may take seconds.
     func close()
@@ -37,13 +38,13 @@ public protocol CacheStore: AnyObject, Sendable {
 extension CacheStore {
     public var server: (any AnyObject & Sendable)? { nil }
 
-    /// For stores that need no opening.
+    /// The default, for stores that need no opening.
     public var isReady: Bool { true }
 
-    /// For stores that write at once.
+    /// The default, for stores that write at once.
     public func close() {}
 
-    /// For stores without a faster way: visits each response by `purge`, which removes nothing then.
+    /// The default, for stores without a faster way: visits each response by a `purge` that removes nothing.
     public func list(limit: Int, where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> [StoredItem] {
         let found = ThreadLock<[StoredItem]>([])
         _ = await purge { key, head in
@@ -103,7 +104,8 @@ public protocol StoreWriter: AnyObject {
     func cancel()
 }
 
-/// Tells whether the pieces of one response were written so far. Shared by the writer on its loop and the thread that writes for it.
+/// Whether the pieces of one response have been written so far. Shared by the writer on its loop and the thread that writes for
+/// it.
 public final class StoreWriting: Sendable {
     private let failed = Atomic(false)
 
@@ -111,7 +113,7 @@ public final class StoreWriting: Sendable {
 
     public var hasFailed: Bool { failed.load(ordering: .acquiring) }
 
-    /// A piece could not be written.
+    /// Called when a piece could not be written.
     public func fail() { failed.store(true, ordering: .releasing) }
 }
 

@@ -2,7 +2,7 @@ import HttpWare
 
 /// The tags that a response names: separated by commas or white space.
 package enum CacheTags {
-    /// More tags, or longer ones, than this are left out.
+    /// The maximum number of tags and the maximum length of a tag; others are ignored.
     package static let most = 128
     package static let longest = 256
 

@@ -51,7 +51,7 @@ public enum Checksum {
         return sum ^ sum &>> 32
     }
 
-    /// Any eight bytes are a number; whether they lie within the span is checked.
+    /// Any eight bytes are a valid number, and the bounds of the span are checked.
     @inline(__always)
     private static func word(_ bytes: RawSpan, _ offset: Int) -> UInt64 {
         UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))

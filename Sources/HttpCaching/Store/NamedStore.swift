@@ -15,7 +15,8 @@ public final class NamedStore: ServerNamed {
         store = definition.kind.makeStore()
     }
 
-    /// Writes waiting responses before the gateway ends; later ones are not stored. Not on a loop; may take seconds.
+    /// Writes waiting responses before the gateway ends. Responses that come later are not stored. Not on a loop,
+    /// because it may take seconds.
     public func close() { store.close() }
 
     /// The server that the store shares with other gateways; `nil` if it has none.

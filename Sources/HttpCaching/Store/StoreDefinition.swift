@@ -22,14 +22,14 @@ public struct StoreDefinition: Sendable, Hashable {
 
     /// The name of the kind under `stores`.
     public var kindName: String { type(of: kind).name }
-    /// Whether its contents survive the end of the store itself.
+    /// Whether the contents survive the end of the store itself.
     public var outlives: Bool { type(of: kind).outlives }
-    /// The keys of its options that nothing may print.
+    /// The keys of options whose values must never be printed.
     public var secretKeys: Set<String> { type(of: kind).secretKeys }
 
     /// The name of the built-in store.
     public static let builtinName = "memory"
-    /// Its size.
+    /// The size of the built-in store.
     public static let builtinSize = ByteCount.mebibytes(256)
     /// The store that exists without an entry.
     public static let builtin = StoreDefinition(name: builtinName, kind: MemoryKind(maxSize: builtinSize))
@@ -42,7 +42,7 @@ extension StoreDefinition {
         (name: "redis", module: "HttpWareRedis", kind: "RedisKind"),
     ]
 
-    /// Reads an entry of `stores`. `kinds` are those of the program, without `MemoryKind`.
+    /// Reads an entry of `stores`. `kinds` are the kinds of the program, without `MemoryKind`.
     public init(name: String, options: inout OptionsReader, kinds: [any StoreKind.Type]) {
         let kinds = [MemoryKind.self] + kinds
         var kind: (any StoreKind)?
@@ -50,7 +50,7 @@ extension StoreDefinition {
             let isGiven = options.isGiven(type.name) || options.isDescribing
             options.read(type.name, doc: type.summary) { options in
                 let read = type.init(options: &options, isGiven: isGiven)
-                // Of several, which is an error, one is as good as another.
+                // Several kinds are an error, so any of them can be kept.
                 if isGiven, let read { kind = read }
             }
         }

@@ -1,7 +1,7 @@
 public import HttpWare
 
-/// A kind of store, and what an entry of `stores` says under its key. A program gives the reader of its configuration
-/// the kinds that it has; every program has `MemoryKind`.
+/// A kind of store, with the options of an entry of `stores` under its key. A program passes its kinds to the reader of
+/// its configuration. Every program has `MemoryKind`.
 public protocol StoreKind: Sendable, Hashable {
     /// The key under an entry of `stores`.
     static var name: String { get }
@@ -9,15 +9,15 @@ public protocol StoreKind: Sendable, Hashable {
     static var summary: String { get }
     /// Whether contents survive the end of the store itself.
     static var outlives: Bool { get }
-    /// The keys of the options that nothing may print.
+    /// The keys of options whose values must never be printed.
     static var secretKeys: Set<String> { get }
-    /// Reads the options; `nil` if one is missing that is required. `isGiven` says whether the entry has this kind.
+    /// Reads the options. `nil` if a required one is missing. `isGiven` says whether the entry has this kind.
     init?(options: inout OptionsReader, isGiven: Bool)
-    /// The folder that no other store may use.
+    /// The folder, which no other store may use; `nil` if it has none.
     var folder: FilePath? { get }
-    /// The texts that nothing may print.
+    /// The texts that must never be printed.
     var secretTexts: [String] { get }
-    /// Makes a store, which opens and connects nothing before its first use.
+    /// Makes a store. It opens and connects nothing before its first use.
     func makeStore() -> any CacheStore
 }
 

@@ -1,4 +1,4 @@
-/// A piece of content as stores outside this process keep it: a checksum, then the bytes.
+/// A piece of content in the form of stores outside this process: a checksum, then the bytes.
 public enum StoredChunk {
     public static func bytes(_ content: ArraySlice<UInt8>) -> [UInt8] {
         var output = ByteWriter()
@@ -8,7 +8,7 @@ public enum StoredChunk {
         return output.bytes
     }
 
-    /// The content; `nil` where it is damaged.
+    /// The content; `nil` if it is damaged.
     public static func content(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
         guard bytes.count > 8 else { return nil }
         let content = Array(bytes[8...])

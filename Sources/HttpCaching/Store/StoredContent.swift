@@ -4,7 +4,7 @@ public import HttpWare
 public enum StoredContent: Sendable {
     /// In memory.
     case bytes([UInt8])
-    /// Loaded when it is sent.
+    /// Elsewhere, and loaded when it is sent.
     case elsewhere(any StoredContentReader)
 
     /// The number of bytes.
@@ -15,7 +15,7 @@ public enum StoredContent: Sendable {
         }
     }
 
-    /// The bytes that it takes where it is.
+    /// The memory that the content takes, in bytes.
     var size: Int {
         switch self {
         case .bytes(let bytes): bytes.count
@@ -41,16 +41,16 @@ public enum StoredContent: Sendable {
     }
 }
 
-/// Loads stored content that is not in memory, any part of it, for any number of clients at once.
+/// Loads any part of stored content that is not in memory, for any number of clients at once.
 public protocol StoredContentReader: AnyObject, Sendable {
-    /// How many bytes it is.
+    /// The length of the content in bytes.
     var count: Int { get }
-    /// Brings this part, which lies within the content. A source that finds the content gone or damaged fails, so that the
-    /// client does not take what it has for whole.
+    /// A source of this part, which must lie within the content. If the content is gone or damaged, the source fails, so
+    /// that the client does not take the response for complete.
     func source(of part: Range<Int>) -> any ContentSource
-    /// All of it, where it is in memory.
+    /// The whole content, if it is in memory.
     var inMemory: [UInt8]? { get }
-    /// The bytes that it takes where it is.
+    /// The memory that the content takes, in bytes.
     var size: Int { get }
 }
 

@@ -17,7 +17,7 @@ public struct StoredHead: Sendable {
     public var vary: VaryKey
     /// For a response with status 206, the part that is its content. RFC 9111 §3.3.
     public var part: ContentRange?
-    /// Names by which it can be purged.
+    /// The tags by which the response can be purged.
     public var tags: [String]
 
     /// The head of a response that was received at that time, with the fields that may be stored.
@@ -62,7 +62,7 @@ public struct StoredHead: Sendable {
         self.tags = tags
     }
 
-    /// Nanoseconds. RFC 9111 §4.2.3.
+    /// The current age in nanoseconds. RFC 9111 §4.2.3.
     public func age(at now: WallTime) -> Int64 { StoredHead.age(initialAge, received, at: now) }
 
     static func age(_ initialAge: Int64, _ received: WallTime, at now: WallTime) -> Int64 {

@@ -1,18 +1,28 @@
 import HttpWare
 
-/// A stored response's head, its key and the length of its content, as bytes: what stores outside this process keep.
+/// The head of a stored response, its key and the length of its content, as bytes for stores outside this process.
 ///
-/// In order, integers little-endian: the version (1 byte); flags (2); the status (2); when it was received, its age then, and
-/// its date (28 together: seconds 8, nanoseconds 4 where there are any); the lifetime and, where the flags say so, the windows of
-/// RFC 5861 (4 each) and the part (8 each); the length of the content (8); what varies, the tags, the field lines and the key,
-/// each behind its count; and the checksum of all that (8). Reading is strict: bytes that this code would not have written are invalid.
+/// Integers are in little-endian order. Reading is strict: bytes that this code would not write are invalid. In order:
+///
+/// | part | bytes |
+/// |---|---|
+/// | version, flags, status | 1, 2, 2 |
+/// | time of receipt: seconds, nanoseconds | 8, 4 |
+/// | age at that time, in nanoseconds | 8 |
+/// | date: seconds, nanoseconds | 8, 4 |
+/// | lifetime, in seconds | 4 |
+/// | the windows of RFC 5861 that the flags announce | 4 each |
+/// | the bounds of the part that the flags announce, and its complete length | 8 each |
+/// | length of the content | 8 |
+/// | `Vary` values, tags, field lines, key | each after its count |
+/// | checksum of all that | 8 |
 public struct StoredRecord: Sendable {
     public var key: CacheKey
     public var head: StoredHead
-    /// Bytes of content, kept elsewhere.
+    /// The length of the content, which is kept elsewhere, in bytes.
     public var length: Int
 
-    /// The longest record, in bytes.
+    /// The maximum length of a record, in bytes.
     static let longest = 1 << 20
     private static let version: UInt8 = 1
 
@@ -36,7 +46,7 @@ public struct StoredRecord: Sendable {
 
     // MARK: Writing
 
-    /// The record's bytes; `nil` for one that is too long.
+    /// The record's bytes; `nil` if they are too long.
     public var bytes: [UInt8]? {
         var output = ByteWriter()
         var flags: Flags = []
@@ -81,7 +91,7 @@ public struct StoredRecord: Sendable {
 
     // MARK: Reading
 
-    /// Reads a record; `nil` for anything else, whatever it is.
+    /// Reads a record; `nil` if the bytes are not a valid record.
     public init?(_ bytes: [UInt8]) {
         guard bytes.count > 8, bytes.count <= StoredRecord.longest else { return nil }
         var input = ByteReader(bytes)
@@ -152,7 +162,7 @@ public struct StoredRecord: Sendable {
     }
 
     private static func tags(_ input: inout ByteReader) -> [String]? {
-        // A tag takes at least four bytes, so a wrong count does not make room for itself.
+        // A tag takes at least four bytes, so that a wrong count cannot reserve much memory.
         guard let count = input.take(UInt32.self), Int(count) * 4 <= input.left else { return nil }
         var tags: [String] = []
         tags.reserveCapacity(Int(count))
@@ -165,7 +175,7 @@ public struct StoredRecord: Sendable {
 
     // MARK: Variants
 
-    /// Tells apart the responses under one key: a number of the values by which they vary.
+    /// A number that distinguishes the responses under one key, made from the values by which they vary.
     public static func variant(of vary: VaryKey) -> UInt64 {
         guard !vary.names.isEmpty else { return 0 }
         var bytes = ByteWriter()

@@ -4,13 +4,13 @@ public import HttpWare
 /// A stored response with the values that decide about its reuse. It never changes: an update replaces it. It uses few
 /// bytes, because there may be millions: the key and the field lines are one array.
 public final class StoredResponse: Sendable {
-    /// The key, where it is known; then the field lines, packed.
+    /// The key, if the response holds it, followed by the packed field lines.
     private let packed: [UInt8]
-    /// Its content, whole; of a 206, its part.
+    /// The whole content; for a 206, the part.
     public let content: StoredContent
     private let received: WallTime
     private let keyCount: Int32
-    /// Of several matching responses, the most recent is used. RFC 9111 §4.1.
+    /// The `Date`, or the time of receipt. Of several matching responses, the most recent is used. RFC 9111 §4.1.
     public let date: WallTime
     private let code: UInt16
     private let flags: Flags
@@ -32,9 +32,9 @@ public final class StoredResponse: Sendable {
         let tags: [String]
         let staleWhileRevalidate: UInt32?
         let staleIfError: UInt32?
-        /// The field lines, where they cannot be packed.
+        /// The field lines, if they cannot be packed.
         let fields: HttpFields?
-        /// Bytes that these take, roughly.
+        /// The approximate size of these properties, in bytes.
         var size: Int {
             let varying = zip(vary.names, vary.values).reduce(0) {
                 $0 + 96 + $1.0.text.utf8.count + ($1.1?.count ?? 0)
@@ -57,7 +57,7 @@ public final class StoredResponse: Sendable {
         }
     }
 
-    /// The memory of a stored response besides its key, fields and content: roughly, in bytes.
+    /// The approximate memory of a stored response in bytes, without its key, fields and content.
     static let overhead = 300
 
     public convenience init(_ head: StoredHead, content: StoredContent) { self.init(head, content: content, key: nil) }
@@ -110,12 +110,12 @@ public final class StoredResponse: Sendable {
     /// Its size in bytes, as counted against a store's limit.
     public var size: Int { content.size + packed.count + (rare?.size ?? 0) + StoredResponse.overhead }
 
-    /// Nanoseconds. RFC 9111 §4.2.3.
+    /// The current age in nanoseconds. RFC 9111 §4.2.3.
     public func age(at now: WallTime) -> Int64 { StoredHead.age(initialAge, received, at: now) }
 
     // MARK: Its key
 
-    /// The key that it holds; an empty one where it holds none.
+    /// The key that the response holds; an empty key if it holds none.
     var key: CacheKey { CacheKey(Array(packed[..<max(0, Int(keyCount))])) }
 
     /// Whether the response has this key.
@@ -123,7 +123,7 @@ public final class StoredResponse: Sendable {
     func isUnder(_ key: CacheKey) -> Bool {
         let count = Int(keyCount)
         guard count == key.bytes.count else { return false }
-        // Both arrays have `count` bytes: a key was put at the front of `packed` in `init`.
+        // Both arrays have at least `count` bytes: `init` put the key at the front of `packed`.
         return packed.withUnsafeBytes { own in
             key.bytes.withUnsafeBytes { other in
                 guard let first = own.baseAddress, let second = other.baseAddress else { return count == 0 }

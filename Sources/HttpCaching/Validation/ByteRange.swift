@@ -2,7 +2,7 @@ import HttpWare
 
 /// The part of a representation that a `Range` asks for. RFC 9110 §14.
 public enum ByteRange: Sendable, Equatable {
-    /// These bytes of it, at least one.
+    /// One part, of at least one byte.
     case part(Range<Int>)
     /// Several parts, in the order asked.
     case parts([Range<Int>])
@@ -36,7 +36,8 @@ public enum ByteRange: Sendable, Equatable {
         }
     }
 
-    /// `first-last`, `first-` or `-suffix`, cut to the length; empty if it lies behind the end; `nil` if it is invalid.
+    /// Reads `first-last`, `first-` or `-suffix`, limited to the length. Empty if it lies beyond the end; `nil` if it
+    /// is invalid.
     private static func spec(_ member: Substring, length: Int) -> Range<Int>? {
         var text = member[...]
         while text.first == " " || text.first == "\t" { text = text.dropFirst() }
@@ -54,7 +55,7 @@ public enum ByteRange: Sendable, Equatable {
         return min(from, length)..<min(to == .max ? .max : to + 1, length)
     }
 
-    /// Digits only; too many count as the largest number.
+    /// Reads digits only; a number that is too large counts as the largest.
     private static func number(_ text: Substring) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return Int(text) ?? .max
@@ -64,7 +65,7 @@ public enum ByteRange: Sendable, Equatable {
 /// The part in a 206. RFC 9110 §14.4.
 public struct ContentRange: Sendable, Equatable {
     public let range: Range<Int>
-    /// The representation's whole length, if it was said.
+    /// The length of the whole representation; `nil` if it is unknown.
     public let complete: Int?
 
     public init(range: Range<Int>, complete: Int?) {

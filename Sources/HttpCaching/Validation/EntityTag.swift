@@ -17,7 +17,7 @@ public struct EntityTag: Sendable, Hashable {
     /// Reads one entity tag: `"x"` or `W/"x"`; `nil` for anything else.
     public init?(reading text: some StringProtocol) { self.init(reading: Array(text.utf8)[...]) }
 
-    /// The same for a value that may not be UTF-8.
+    /// The same for a value that need not be UTF-8.
     public init?(reading text: ArraySlice<UInt8>) {
         var rest = text
         isWeak = rest.starts(with: [0x57, 0x2f])
@@ -28,7 +28,7 @@ public struct EntityTag: Sendable, Hashable {
         bytes = Array(rest)
     }
 
-    /// The tag of a response; `nil` where it has none, or several.
+    /// The tag of a response; `nil` if it has none or several.
     init?(_ fields: HttpFields) {
         let lines = fields.rawValues(of: .etag)
         guard lines.count == 1 else { return nil }

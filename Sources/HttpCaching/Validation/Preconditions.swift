@@ -40,8 +40,9 @@ public enum Preconditions {
         return changed.seconds <= time.seconds ? .notModified : .send
     }
 
-    /// Whether an origin server may answer with the representation that has these validators: `If-Match` names it, or, without that
-    /// field, it was not modified after `If-Unmodified-Since`. Else the answer is 412. RFC 9110 §13.1.1, §13.1.4, §13.2.2.
+    /// Whether an origin server may answer with a representation that has these validators. `If-Match` must name it; without that
+    /// field, it must not have been modified after `If-Unmodified-Since`. Otherwise the answer is 412. RFC 9110 §13.1.1, §13.1.4,
+    /// §13.2.2.
     public static func areMet(_ fields: HttpFields, current: Validators, now: WallTime) -> Bool {
         let lines = fields.rawValues(of: .ifMatch)
         if !lines.isEmpty {

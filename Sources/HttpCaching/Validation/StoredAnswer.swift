@@ -1,8 +1,8 @@
 package import HttpWare
 
-/// Makes responses of stored ones, as a request wants them: whole, without content, a part, or *not modified*.
+/// Makes responses from stored ones as a request asks for them: whole, without content, in parts, or *not modified*.
 package enum StoredAnswer {
-    /// The answer to a request with these fields. `age` in nanoseconds.
+    /// The answer to a request with these fields. `age` is in nanoseconds.
     package static func make(
         _ stored: StoredResponse, for method: HttpMethod, _ request: HttpFields, age: Int64, now: WallTime
     ) -> HttpResponse {
@@ -24,7 +24,7 @@ package enum StoredAnswer {
         return response
     }
 
-    /// The stored response as it was, whatever the request asks for.
+    /// The stored response unchanged, whatever the request asks for.
     package static func repeated(_ stored: StoredResponse) -> HttpResponse {
         var response = HttpResponse(stored.status, fields: stored.fields)
         response.isStored = true
@@ -32,12 +32,13 @@ package enum StoredAnswer {
         return response
     }
 
-    /// Whether the stored response has what the request asks for: a stored part answers only requests for parts of it.
+    /// Whether the stored response contains what the request asks for. A stored part answers only requests for parts of
+    /// it.
     package static func serves(_ stored: StoredResponse, _ method: HttpMethod, _ request: HttpFields, now: WallTime)
         -> Bool
     {
         guard let part = stored.part else { return true }
-        // Of a part of what has no known length, only bytes that are counted from the beginning are known.
+        // If the whole length is unknown, only ranges that are counted from the beginning can be answered.
         guard method == .get, request.contains(.range),
             Preconditions.allowsRange(request, stored: stored.validators, now: now),
             case .part(let wanted)? = ByteRange(request.values(of: .range), length: part.complete ?? .max)
@@ -45,7 +46,7 @@ package enum StoredAnswer {
         return part.range.lowerBound <= wanted.lowerBound && wanted.upperBound <= part.range.upperBound
     }
 
-    /// 304 with the fields that it must have, and those that a cache needs. RFC 9110 §15.4.5.
+    /// Makes a 304 with the required fields and the fields that a cache needs. RFC 9110 §15.4.5.
     package static func notModified(_ whole: HttpResponse) -> HttpResponse {
         var response = whole
         response.status = .notModified
@@ -54,12 +55,12 @@ package enum StoredAnswer {
         return response
     }
 
-    /// What describes content that is not sent.
+    /// The fields that describe content, which a 304 does not have.
     private static let representation: [FieldName] = [
         .contentLength, .contentType, .contentEncoding, .contentRange, "Content-Language",
     ]
 
-    /// The parts that are asked for; `nil` where the whole is to be sent. RFC 9110 §14.2.
+    /// The requested parts; `nil` if the whole is to be sent. RFC 9110 §14.2.
     private static func answerOfParts(
         _ stored: StoredResponse, _ whole: HttpResponse, _ request: HttpFields, now: WallTime
     ) -> HttpResponse? {
@@ -85,7 +86,7 @@ package enum StoredAnswer {
             guard stored.part == nil, let bytes = stored.content.inMemory else { return nil }
             response.status = .partialContent
             let type = response.fields[.contentType]
-            // Not to be foreseen by whoever made the content.
+            // Random, so that the author of the content cannot predict it.
             let boundary =
                 String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt64.random(in: 0 ... .max), radix: 36)
             try? response.fields.set(.contentType, to: "multipart/byteranges; boundary=\(boundary)")
@@ -94,7 +95,7 @@ package enum StoredAnswer {
         return response
     }
 
-    /// Parts behind boundaries. RFC 9110 §14.6.
+    /// Writes the parts, each after a boundary. RFC 9110 §14.6.
     private static func multipart(
         _ ranges: [Range<Int>], of bytes: [UInt8], _ complete: Int, _ type: String?, _ boundary: String
     ) -> [UInt8] {

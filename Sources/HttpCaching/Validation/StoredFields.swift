@@ -29,16 +29,16 @@ public enum StoredFields {
             else { continue }
             fields.remove(name)
             for value in update.rawValues(of: name) {
-                // A value that was received can be sent again: the decoder checked it.
+                // Cannot throw: the value was received, so the decoder has checked it.
                 try? fields.append(name, raw: value)
             }
         }
-        // An age that the stored response came with is not that of the update.
+        // The stored response's `Age` does not apply to the update.
         if !seen.contains(.age) { fields.remove(.age) }
         return fields
     }
 
-    /// Names that decoders know.
+    /// Names that decoders know, so that they are removed quickly.
     private static let oneHop: [FieldName] = [
         "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Status", "Connection", "Keep-Alive", "Proxy-Connection",
         "TE",

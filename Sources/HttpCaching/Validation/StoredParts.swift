@@ -1,14 +1,14 @@
 package import HttpWare
 
-/// Puts parts of one representation together. RFC 9111 §3.4.
+/// Joins parts of one representation. RFC 9111 §3.4.
 package enum StoredParts {
     /// A part and its bytes.
     package typealias Part = (part: ContentRange, bytes: [UInt8])
 
-    /// The part of the representation that a 206 holds; `nil` where that cannot be told. RFC 9110 §14.4, §15.3.7.
+    /// The part of the representation that a 206 contains; `nil` if it cannot be determined. RFC 9110 §14.4, §15.3.7.
     ///
-    /// If its length is not known before, it must turn out to be the part's. A shorter one that is said to reach the end of the
-    /// representation tells where the end is: the origin server counted wrong, and the part is not the whole of it.
+    /// If the length of the content is unknown, it is checked at the end. Content may be shorter than a part that claims to
+    /// reach the end of the representation. Then the origin server counted wrong: the representation ends with the content.
     package static func part(of response: HttpResponse) -> ContentRange? {
         guard let said = response.fields[.contentRange].flatMap({ ContentRange(reading: $0) }) else { return nil }
         guard let length = response.content.length, length != said.range.count else { return said }
@@ -18,8 +18,8 @@ package enum StoredParts {
         return ContentRange(range: said.range.lowerBound..<end, complete: end)
     }
 
-    /// Both together, the first one's bytes where they overlap; `nil` where there is a gap between them, or they are of
-    /// representations of different lengths.
+    /// Joins two parts; overlapping bytes are taken from the first. `nil` if there is a gap between them, or the lengths of
+    /// their representations differ.
     package static func join(_ one: Part, _ other: Part) -> (part: ContentRange, bytes: [UInt8])? {
         guard one.part.complete == other.part.complete, one.bytes.count == one.part.range.count,
             other.bytes.count == other.part.range.count

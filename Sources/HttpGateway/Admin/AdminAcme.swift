@@ -3,7 +3,7 @@ import Credentials
 import HttpWare
 
 extension AdminEndpoint {
-    /// The certificates that listeners get by themselves, and to order one now.
+    /// The certificates that listeners obtain by ACME, and ordering one now.
     static func certificates(_ subject: AdminSubject) -> [AdminEndpoint] {
         guard let certificates = subject.certificates else { return [] }
         return [

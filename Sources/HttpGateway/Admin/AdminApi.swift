@@ -1,11 +1,11 @@
 import HttpWare
 import Synchronization
 
-/// Answers every request of the admin listener: guards, then the endpoint whose path it is.
+/// Answers every request of the admin listener: checks access, then calls the endpoint for the path.
 struct AdminApi: Middleware {
     let guarding: AdminGuard
     let endpoints: [AdminEndpoint]
-    /// The most content that a request may have, in bytes; for all paths but a few.
+    /// The maximum content of a request, in bytes, for all but a few paths.
     var limit = mostContent
 
     static let mostContent = 64 * 1024
@@ -23,13 +23,13 @@ struct AdminApi: Middleware {
         }
     }
 
-    /// What a request comes to.
+    /// The result of looking for an endpoint.
     enum Found {
         case answer(HttpResponse)
         case endpoint(AdminEndpoint, argument: Substring)
     }
 
-    /// The endpoint that is meant, if the client may ask it.
+    /// The endpoint for a request, if the client has access to it; otherwise the response.
     func find(_ request: borrowing HttpRequest, in exchange: Exchange) -> Found {
         let path = request.path
         let method = request.method
@@ -58,7 +58,8 @@ struct AdminApi: Middleware {
     }
 }
 
-/// Stands before an endpoint that takes much content: none of it is read before the client may ask, and few are read at once.
+/// Stands before an endpoint that accepts much content. The content is read only if the client has access, and for few
+/// requests at once.
 struct AdminGate: Middleware {
     let api: AdminApi
     let open = AdminUploads()
@@ -73,12 +74,12 @@ struct AdminGate: Middleware {
     }
 }
 
-/// How many requests with much content are under way.
+/// Counts requests in progress with much content.
 final class AdminUploads: Sendable {
     private let count = Atomic(0)
     static let most = 2
 
-    /// Takes a place; false when there is none.
+    /// Takes a place; false if all are taken.
     func takePlace() -> Bool {
         if count.add(1, ordering: .relaxed).newValue <= AdminUploads.most { return true }
         giveBack()
@@ -89,14 +90,14 @@ final class AdminUploads: Sendable {
 }
 
 extension HttpFields {
-    /// Sets a field to a list of words of ours.
+    /// Sets a field to a list of constant words.
     fileprivate mutating func set(_ name: FieldName, toList words: [String]) {
-        // They are valid in a field.
+        // Cannot throw: they are valid in a field.
         try? set(name, to: words.joined(separator: ", "))
     }
 }
 
-/// Puts what keeps browsers careful on every response of the admin listener, also on errors.
+/// Adds fields that protect browsers to every response of the admin listener, including errors.
 struct AdminFields: Postware {
     private let unstored = FieldBlock([FieldLine(literal: .cacheControl, "no-store")])
     private let block = FieldBlock([
@@ -114,7 +115,7 @@ struct AdminFields: Postware {
 
     func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         response.fields.set(block)
-        // The files of the page are the same for everybody.
+        // The files of the page are the same for every client.
         if !response.fields.contains(.etag) { response.fields.set(unstored) }
         return .pass
     }

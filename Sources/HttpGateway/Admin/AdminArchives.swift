@@ -23,7 +23,7 @@ extension AdminEndpoint {
         ]
     }
 
-    /// The largest archive that is imported, in bytes.
+    /// The maximum size of an imported archive, in bytes.
     private static let mostImported = 64 << 20
 
     private static func take(_ content: [UInt8], _ store: CaptureStore) -> HttpResponse {

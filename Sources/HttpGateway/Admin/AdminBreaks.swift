@@ -49,7 +49,8 @@ extension AdminEndpoint {
         }
     }
 
-    /// `{method?, url?, status?, headers?, body?}`; `encoding` is `base64` for a body that is no text. `nil` if it changes nothing.
+    /// Reads `{method?, url?, status?, headers?, body?}`; `encoding` is `base64` for a body that is not text. `nil` if the edit
+    /// changes nothing.
     private static func read(_ content: [UInt8]) throws(MessageEdit.Mistake) -> MessageEdit? {
         guard let json = try? JsonValue(content), let members = json.members else {
             throw MessageEdit.Mistake(sentence: "write a JSON object with method, url, status, headers or body")

@@ -3,7 +3,7 @@ import HttpWare
 import HttpWareRedis
 
 extension AdminEndpoint {
-    /// The stores, what is in them, and how the caches of the routes do; and to take stored responses away.
+    /// The stores with their contents, the results of the caches of the routes, and purging.
     static func cache(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/v1/cache", access: .known) { _, _ in
@@ -56,7 +56,7 @@ extension AdminEndpoint {
 
     // MARK: Lists
 
-    /// The most responses of one list.
+    /// The maximum number of responses in a list.
     private static let mostEntries = 1000
 
     private static func entries(_ request: AdminRequest, _ store: ShownStore) throws(Mistake) -> Verdict {
@@ -84,7 +84,7 @@ extension AdminEndpoint {
         }
     }
 
-    /// Everything about the responses under one key, but for their content.
+    /// Describes the responses under one key, without their content.
     private static func entry(
         _ request: AdminRequest, _ store: ShownStore, _ subject: AdminSubject
     ) throws(Mistake) -> Verdict {
@@ -131,7 +131,7 @@ extension AdminEndpoint {
             if let text = selection.key, !scans {
                 let key = CacheKey(Array(text.utf8))
                 count = await store.store.load(key).count
-                // Also where nothing was found here: other gateways may share what the store keeps.
+                // Also done if nothing was found, because other gateways may share the store.
                 store.store.invalidate(key)
             } else {
                 let purge = await apart { await store.store.purge(where: selection.selects) }
@@ -147,12 +147,13 @@ extension AdminEndpoint {
         }
     }
 
-    /// Whether all keys have to be looked at: credentials are hidden in this one, or keys go on with who asked.
+    /// Whether all keys must be searched: because credentials are hidden in this one, or because keys of the store
+    /// contain the client's identity.
     private static func needsScan(_ selection: CacheSelection, _ store: ShownStore, _ subject: AdminSubject) -> Bool {
         !selection.isPlainKey || store.isOfPeople(subject.status.now.configuration)
     }
 
-    /// Does what may take long on no loop at all.
+    /// Runs a slow operation outside the loops.
     static func apart<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) async -> Value {
         await Task.detached { await body() }.value
     }
@@ -216,7 +217,7 @@ extension AdminEndpoint {
         ]
     }
 
-    /// The value of a field that holds no credential.
+    /// The value of a field, masked if it can be a credential.
     private static func shown(_ name: String, _ value: String) -> String {
         let isHidden = Redaction.fields.contains { $0.text.lowercased() == name.lowercased() }
         return isHidden || Redaction.isSecret(parameter: name) ? Redaction.mark : Redaction.target(value)

@@ -3,7 +3,7 @@ import Credentials
 import HttpWare
 
 extension AdminEndpoint {
-    /// What passed, both sides of each message: the captures.
+    /// The captures: both sides of each message.
     static func captures(_ subject: AdminSubject) -> [AdminEndpoint] {
         guard let store = subject.captures else { return [] }
         let streams = StreamCount()
@@ -48,7 +48,7 @@ extension AdminEndpoint {
         ] + archives(store)
     }
 
-    /// How long a search goes on before what was found is shown.
+    /// How long a search runs before its results so far are shown.
     private static let patience = Duration.milliseconds(50)
 
     private static func list(_ request: AdminRequest, _ store: CaptureStore) -> Verdict {
@@ -82,7 +82,7 @@ extension AdminEndpoint {
         return try CaptureFilter(text)
     }
 
-    /// A filter that cannot be read: with the column, from 1.
+    /// The response to an invalid filter, with the column of the error, from 1.
     private static func refusal(_ fault: FilterFault) -> HttpResponse {
         var response = HttpResponse.json(
             .object([
@@ -95,7 +95,7 @@ extension AdminEndpoint {
         return response
     }
 
-    /// Answers by the filter of the query, on another thread.
+    /// Answers with a filter from the query, on another thread.
     static func filtered(
         _ request: AdminRequest, _ answer: @escaping @Sendable (CaptureFilter?) -> HttpResponse
     ) -> Verdict {
@@ -116,7 +116,7 @@ extension AdminEndpoint {
 
     private static let missing = HttpResponse.problem(.notFound, "no capture with this id is kept")
 
-    /// Content as a text or as bytes, never as a page.
+    /// Content as text or bytes, never as a page.
     private static func content(
         _ request: AdminRequest, _ client: CapturedMessage?, origin: CapturedMessage?
     ) -> HttpResponse {

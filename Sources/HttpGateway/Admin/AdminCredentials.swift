@@ -4,7 +4,7 @@ import HttpWare
 import Wares
 
 extension AdminEndpoint {
-    /// The credentials and what became of their refreshes, never their tokens; and to refresh or forget them.
+    /// The credentials and the results of their refreshes, without tokens; refreshing and clearing a credential.
     static func credentials(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/v1/credentials", access: .known) { _, _ in
@@ -14,7 +14,7 @@ extension AdminEndpoint {
             },
             AdminEndpoint(path: "/v1/credentials/*/refresh", access: .known, isWrite: true) { request, _ in
                 act(on: request, subject) { credential in
-                    // A loop that carries exchanges: the admin loop finds no names.
+                    // Runs on a loop that carries exchanges, because the admin loop cannot resolve names.
                     let failure = await Task(executorPreference: subject.loop) { await credential.refresh() }.value
                     guard let failure else { return nil }
                     return .problem(.badGateway, "credential \(credential.name): \(failure.reason)")
@@ -29,7 +29,8 @@ extension AdminEndpoint {
         ]
     }
 
-    /// Does something to the credential that the path names; answers what it came to, else how the credential is then.
+    /// Runs `body` for the credential in the path. Answers with its response, or else with the new state of the
+    /// credential.
     private static func act(
         on request: AdminRequest, _ subject: AdminSubject,
         _ body: @escaping @Sendable (Credential) async -> HttpResponse?
@@ -98,7 +99,7 @@ extension AdminEndpoint {
         ])
     }
 
-    /// The manual holds of all chains, each ware once, by label.
+    /// The manual holds of all chains by label, each ware once.
     private static func gates(_ subject: AdminSubject) -> [(label: String, gates: [any HoldGate])] {
         subject.status.now.configuration.partsByLabel { ware in
             (ware as? any HoldGate).flatMap { $0.isManual ? $0 : nil }

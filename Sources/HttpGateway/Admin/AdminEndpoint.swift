@@ -1,10 +1,10 @@
 import HttpWare
 
-/// One path of the admin listener, and what answers there.
+/// A path of the admin listener with the code that answers there.
 struct AdminEndpoint: Sendable {
-    /// Whom it answers.
+    /// The clients that have access.
     enum Access: Sendable {
-        /// Probes, whose answers reveal nothing: every client, with any host.
+        /// Every client, with any host: for probes, whose answers reveal nothing.
         case everybody
         /// Every client, except pages of other origins.
         case local
@@ -12,18 +12,19 @@ struct AdminEndpoint: Sendable {
         case known
     }
 
-    /// `/v1/requests`; `/v1/requests/*` for everything one segment below; `/v1/holds/*/open` for what is done there.
+    /// The path: `/v1/requests`; `/v1/requests/*` for everything one segment below; `/v1/holds/*/open` for an action
+    /// there.
     let path: String
     let access: Access
-    /// POST; else GET and HEAD.
+    /// Whether the method is POST. Otherwise it is GET and HEAD.
     var isWrite = false
-    /// DELETE.
+    /// Whether the method is DELETE.
     var isDelete = false
-    /// The most content that a request may have, in bytes.
+    /// The maximum content of a request, in bytes.
     var mostContent = AdminApi.mostContent
     let answer: @Sendable (AdminRequest, Exchange) -> Verdict
 
-    /// The methods that it takes.
+    /// The methods that the endpoint accepts.
     var methods: [HttpMethod] { isDelete ? [.delete] : isWrite ? [.post] : [.get, .head] }
 
     /// The text in place of `*`, empty without `*`; `nil` if the path does not match.
@@ -37,7 +38,7 @@ struct AdminEndpoint: Sendable {
         return argument.contains("/") ? nil : argument
     }
 
-    /// All of them.
+    /// All endpoints.
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
         probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
             + captures(subject) + rules(subject) + breaks() + credentials(subject) + holds(subject) + cache(subject)
@@ -51,11 +52,11 @@ struct AdminRequest: Sendable {
     /// The text in place of `*` in the path.
     let argument: Substring
     let query: String?
-    /// The content, empty without one.
+    /// The content; empty if there is none.
     var content: [UInt8] = []
     var fields = HttpFields()
 
-    /// The value of a parameter, still percent-encoded; the first one.
+    /// The first value of a parameter, still percent-encoded.
     func parameter(_ name: String) -> Substring? {
         for pair in (query ?? "").split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -64,7 +65,7 @@ struct AdminRequest: Sendable {
         return nil
     }
 
-    /// The same, decoded.
+    /// The first value of a parameter, decoded.
     func text(_ name: String) -> String? {
         parameter(name).map { String(decoding: QueryParameters.decoded($0.utf8), as: UTF8.self) }
     }

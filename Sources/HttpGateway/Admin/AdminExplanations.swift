@@ -3,7 +3,7 @@ import GatewayConfig
 import HttpWare
 
 extension AdminEndpoint {
-    /// What would become of a request, and the files of the configuration with their lines.
+    /// How the gateway would handle a request, and the files of the configuration with their lines.
     static func explanations(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/v1/explain", access: .known, isWrite: true) { request, _ in
@@ -14,12 +14,12 @@ extension AdminEndpoint {
                     return .abort(with: .problem(.badRequest, error.description))
                 }
                 return .wait { _, _ in
-                    // It runs wares and a loop of its own.
+                    // It runs wares, and a separate loop.
                     .abort(with: await Task.detached { explain(question, subject) }.value)
                 }
             },
             AdminEndpoint(path: "/v1/config/text", access: .known) { _, _ in
-                // Reading files takes its time.
+                // Reading files takes time.
                 .wait { _, _ in .abort(with: .json(await Task.detached { texts(subject) }.value)) }
             },
         ]
@@ -64,7 +64,7 @@ extension AdminEndpoint {
         return question
     }
 
-    /// The files are read anew: wares that count requests do not count this one.
+    /// Reads the files again, so that wares that count requests do not count this one.
     private static func explain(_ question: Explanation.Question, _ subject: AdminSubject) -> HttpResponse {
         var configuration = subject.status.now.configuration
         if let source = subject.source {
@@ -82,8 +82,8 @@ extension AdminEndpoint {
 
     // MARK: /v1/config/text
 
-    /// The files as they are on disk now. Where a secret is written, the rest of its line is masked. Of files that cannot be read as a
-    /// configuration, it is not known what is secret: only the names of members are shown.
+    /// The current files on disk. If a secret is in a line, the rest of that line is masked. In files that are not a valid
+    /// configuration, secrets are unknown, so only the names of members are shown.
     private static func texts(_ subject: AdminSubject) -> Json {
         var configuration = subject.status.now.configuration
         let files = Set(configuration.values.map(\.location.file)).sorted()
@@ -115,7 +115,8 @@ extension AdminEndpoint {
         return .object([("files", .list(shown))])
     }
 
-    /// Lines without their secrets, which begin at a column of a line, from 1. A text in a block goes on in the lines that stand deeper.
+    /// Lines without their secrets, each of which begins at a column of a line, from 1. The text of a block continues in the
+    /// lines that are indented more.
     private static func hide(_ lines: [Substring], _ secrets: [Int: Int]) -> [String] {
         var depth: Int?
         return lines.enumerated().map { number, line in
@@ -127,7 +128,7 @@ extension AdminEndpoint {
             guard let column = secrets[number + 1] else { return String(line) }
             // Columns count Unicode scalars.
             let value = line.unicodeScalars.dropFirst(column - 1)
-            // A quoted text may go on, too.
+            // A quoted text may continue, too.
             if value.first == "|" || value.first == ">" || (value.first == "\"" && !value.dropFirst().contains("\"")) {
                 depth = indent
             }
@@ -135,7 +136,7 @@ extension AdminEndpoint {
         }
     }
 
-    /// A line as far as it cannot hold a secret.
+    /// The part of a line that cannot contain a secret.
     private static func nameOnly(_ line: Substring) -> String {
         let indent = line.prefix { $0 == " " || $0 == "-" }
         let name = line[indent.endIndex...].prefix { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }

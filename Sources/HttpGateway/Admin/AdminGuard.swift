@@ -2,19 +2,20 @@ import HttpWare
 
 /// The access rules of the admin listener.
 ///
-/// A page in a browser can send requests to a loopback address, and by DNS rebinding even read the answers. So the request has
-/// to name this host itself, and, where a browser says which page sends it, that page has to be ours. A token is what no such page knows.
+/// A page in a browser can send requests to a loopback address and, by DNS rebinding, even read the responses. Therefore the
+/// request must name this host. If the browser states which page sends the request, it must be the gateway's own page. No other
+/// page can know the token.
 struct AdminGuard: Sendable {
     let bind: SocketAddress
     let token: Secret?
 
-    /// Why a request must have come from a foreign page; `nil` when it need not.
+    /// The refusal of a request that a page of another origin may have sent; `nil` if that is impossible.
     func refusal(ofSource request: borrowing HttpRequest, in exchange: Exchange) -> HttpResponse? {
         let host = request.authority
         if let origin = request.fields[.origin], !AdminGuard.isSame(origin, host) {
             return .problem(.forbidden, "pages of other origins may not use the admin listener")
         }
-        // No page can speak to a Unix socket, and none knows the token.
+        // Pages cannot use a Unix socket, and do not know the token.
         if case .unix = bind { return nil }
         if let host, isOurs(host.host, exchange.local) || isKnown(request) { return nil }
         return .problem(
@@ -22,8 +23,8 @@ struct AdminGuard: Sendable {
             "the request names another host; use the address that the admin listener is bound to, or localhost")
     }
 
-    /// The response to the URL that shows the token to a browser, `/?token=…`: a cookie, and the same page without the token. `nil` for
-    /// any other URL.
+    /// The response to the URL that passes the token to a browser, `/?token=…`: a cookie, and a redirect to the same page without
+    /// the token. `nil` for any other URL.
     func opening(_ request: borrowing HttpRequest, path: String, in exchange: Exchange) -> HttpResponse? {
         guard let token, path == "/", request.method == .get,
             let given = AdminRequest(argument: "", query: request.query).text("token")
@@ -42,13 +43,13 @@ struct AdminGuard: Sendable {
         return response
     }
 
-    /// Browsers share cookies between the ports of a host, so the name tells listeners apart.
+    /// Browsers share cookies between the ports of a host, so the name of the cookie includes the port.
     private func cookieName(_ exchange: Exchange) -> String {
         "httpware-admin-\(exchange.local?.port ?? bind.port ?? 0)"
     }
 
-    /// Whether the request shows the token in the cookie. A cookie comes with the requests of other ports' pages too, for these are of
-    /// the same site: a browser says in `Sec-Fetch-Site` that they are not of the same origin.
+    /// Whether the cookie of the request has the token. Browsers also send it with requests from pages on other ports, which are
+    /// of the same site. They mark those in `Sec-Fetch-Site` as not of the same origin.
     private func hasCookie(_ request: borrowing HttpRequest, in exchange: Exchange) -> Bool {
         guard let token, request.fields.contains(.cookie) else { return false }
         let sites = request.fields.values(of: AdminGuard.fetchSite).map { $0.lowercased() }
@@ -65,8 +66,9 @@ struct AdminGuard: Sendable {
         return false
     }
 
-    /// Why a request was sent by a page of another site; `nil` when it was not. A page can send some without `Origin`, such as
-    /// those for images; browsers tell of them in `Sec-Fetch-Site` (Fetch Metadata). A link to the inspector page is allowed.
+    /// The refusal of a request from a page of another site; `nil` for any other request. A page can send some requests without
+    /// `Origin`, such as requests for images; browsers mark them in `Sec-Fetch-Site` (Fetch Metadata). A link to the inspector
+    /// page is allowed.
     func refusal(ofForeignSite request: borrowing HttpRequest, path: String) -> HttpResponse? {
         guard path.hasPrefix("/v1/") else { return nil }
         for site in request.fields.values(of: AdminGuard.fetchSite) where site.lowercased() == "cross-site" {
@@ -77,7 +79,7 @@ struct AdminGuard: Sendable {
 
     private static let fetchSite: FieldName = "Sec-Fetch-Site"
 
-    /// Why a request is refused that does not show the token; `nil` when it does, or none is set.
+    /// The refusal of a request without the token; `nil` if the request has it, or no token is set.
     func refusal(ofStranger request: borrowing HttpRequest, in exchange: Exchange) -> HttpResponse? {
         guard token != nil, !isKnown(request), !hasCookie(request, in: exchange) else { return nil }
         var refusal = HttpResponse.problem(
@@ -88,7 +90,7 @@ struct AdminGuard: Sendable {
 
     // MARK: Host and origin
 
-    /// An address cannot be rebound, a name can: besides `localhost` only addresses are ours.
+    /// Whether the host is this listener: `localhost` or an address. Names can be rebound to it, addresses cannot.
     private func isOurs(_ host: String, _ local: SocketAddress?) -> Bool {
         if host == "localhost" { return true }
         let text = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
@@ -97,7 +99,7 @@ struct AdminGuard: Sendable {
             || bind.address?.isUnspecified == true
     }
 
-    /// Whether an origin (RFC 6454 §6.1) is that of our own page.
+    /// Whether an origin (RFC 6454 §6.1) is that of the gateway's own page.
     private static func isSame(_ origin: String, _ host: Authority?) -> Bool {
         let schemes: [(String, UInt16)] = [("http://", 80), ("https://", 443)]
         guard let host, let (scheme, port) = schemes.first(where: { origin.hasPrefix($0.0) }),
@@ -115,7 +117,7 @@ struct AdminGuard: Sendable {
         return AdminGuard.isEqual(Array(parts[1].utf8), Array(token.revealed.utf8))
     }
 
-    /// Takes as long for any text of one length: how much of it is right cannot be measured.
+    /// Compares in a time that depends only on the lengths, so that it does not reveal how much of the text is right.
     static func isEqual(_ given: [UInt8], _ expected: [UInt8]) -> Bool {
         var difference = given.count ^ expected.count
         for index in given.indices {

@@ -2,7 +2,7 @@ import GatewayConfig
 import HttpWare
 
 extension AdminEndpoint {
-    /// Whether the gateway is in maintenance, and to begin or end it.
+    /// Whether the gateway is in maintenance, and beginning or ending it.
     static func maintenance(_ subject: AdminSubject) -> [AdminEndpoint] {
         guard let rules = subject.rules else { return [] }
         return [

@@ -6,7 +6,7 @@ import HttpWareRedis
 import Wares
 
 extension AdminEndpoint {
-    /// Numbers for Prometheus.
+    /// The metrics for Prometheus.
     static func metrics(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/metrics", access: .local) { _, _ in
@@ -23,7 +23,8 @@ extension AdminEndpoint {
     }
 }
 
-/// The metrics of a gateway at one moment. Labels are names from the configuration, and the addresses of those, never what a request brings.
+/// The metrics of a gateway at one moment. The values of labels are names and addresses from the configuration, never data from
+/// requests.
 private struct Metrics {
     private var output = MetricsText()
 
@@ -179,7 +180,7 @@ private struct Metrics {
             loops.map(\.failedConnects).reduce(0, +))
         let pools = PoolSum.byEndpoint(loops)
         output.beginFamily("httpware_upstream_connections", .gauge, "Connections to the endpoints of services.")
-        // Services may share an endpoint, and with it its connections.
+        // Services can share an endpoint with its connections.
         let named = Set(
             subject.status.now.configuration.services.flatMap(\.endpoints).map { "\($0.host):\($0.port)" })
         for endpoint in named.sorted() {
@@ -194,7 +195,7 @@ private struct Metrics {
         for endpoint in named.sorted() { output.add([("endpoint", endpoint)], pools[endpoint]?.waiting ?? 0) }
     }
 
-    /// The endpoints of services that have a choice, or are asked whether they are well.
+    /// Adds the endpoints of services that have several, or have health checks.
     private mutating func addEndpoints(_ subject: AdminSubject) {
         let now = SystemLoopClock().now()
         let services = subject.status.now.services.sorted { $0.key < $1.key }
@@ -255,7 +256,7 @@ private struct Metrics {
         for (labels, report) in retries { output.add(labels, report.denied) }
     }
 
-    /// The counters of wares, by their labels; entries with one label are counted together.
+    /// Adds the counters of wares by label; entries with the same label are added up.
     private mutating func addWares(_ subject: AdminSubject) {
         let counters = subject.status.now.configuration.partsByLabel { ($0 as? any CountingWare)?.counter }
         var families: [(first: WareNumber, sums: [(label: String, part: WareNumber.Label?, sum: Int)])] = []

@@ -3,7 +3,7 @@ import HttpWare
 import Wares
 
 extension AdminEndpoint {
-    /// The modes of `offline`, and to set another for a while.
+    /// The modes of `offline`, and setting another mode for a while.
     static func offline(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/v1/offline", access: .known) { request, exchange in
@@ -15,7 +15,7 @@ extension AdminEndpoint {
         ]
     }
 
-    /// A mode that is set lasts so long where nothing else is said, so that none is forgotten; and at most so long.
+    /// The default and the maximum duration of a mode. It always ends, so that it cannot be forgotten.
     private static let usualTime = Duration.seconds(3600)
     private static let longestTime = Duration.seconds(30 * 86_400)
 
@@ -50,7 +50,7 @@ extension AdminEndpoint {
         .json(.object([("offline", .list(switches.flatMap { $0.json(now) }))]))
     }
 
-    /// The entries of one label, each ware once.
+    /// The wares of one label, each once.
     private struct Switch {
         let label: String
         var states: [OfflineState] = []

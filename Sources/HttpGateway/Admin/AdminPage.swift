@@ -3,8 +3,8 @@ import Glibc
 import HttpWare
 
 extension AdminEndpoint {
-    /// The inspector: a page that shows the data of the other endpoints. Its files are constants, it contacts no other server, and
-    /// inserts data as text only. Where a folder is given, the files are read from there at each request.
+    /// The inspector: a page that shows the data of the other endpoints. Its files are constants; it contacts no other server,
+    /// and inserts data only as text. If a folder is given, the files are read from there for each request.
     static func page(_ folder: String?) -> [AdminEndpoint] {
         PageFile.all.map { file in
             AdminEndpoint(path: file.name == "index.html" ? "/" : "/\(file.name)", access: .local) { request, _ in
@@ -18,16 +18,16 @@ extension AdminEndpoint {
     }
 }
 
-/// A file of the inspector page, with what browsers keep it by.
+/// A file of the inspector page, with its validator for browsers.
 struct PageFile: Sendable {
     let name: String
     private let bytes: [UInt8]
-    /// The same coded by gzip; `nil` if that cannot be.
+    /// The gzip form of the content; `nil` if it could not be made.
     private let coded: [UInt8]?
     private let type: FieldLine
     private let tag: String
 
-    /// The files of the folder Page, as they were when the program was built.
+    /// The files of the folder Page when the program was built.
     static let all: [PageFile] = {
         var files: [PageFile] = []
         while let file = cinspector_file(files.count)?.pointee {
@@ -60,13 +60,13 @@ struct PageFile: Sendable {
             }
     }
 
-    /// The file, or 304 for a browser that has it (RFC 9110 §13.1.2).
+    /// The file, or 304 for a browser that has it already (RFC 9110 §13.1.2).
     func response(to request: AdminRequest) -> HttpResponse {
         let known = request.fields.values(of: .ifNoneMatch).joined(separator: ",")
         let takesGzip = request.fields.values(of: .acceptEncoding).joined(separator: ",").contains("gzip")
         let isKnown = known == "*" || known.contains(tag)
         var response = HttpResponse(isKnown ? .notModified : .ok)
-        // The tag is ours.
+        // Cannot throw: the tag is made here.
         try? response.fields.append(.etag, "W/\(tag)")
         response.fields.append(FieldLine(literal: .cacheControl, "no-cache"))
         response.fields.append(FieldLine(literal: .vary, "Accept-Encoding"))
@@ -82,11 +82,11 @@ struct PageFile: Sendable {
     }
 }
 
-/// Small files of ours and of users, read at once.
+/// Reads small text files of the gateway and of operators.
 enum TextFile {
     private static let most = 1 << 20
 
-    /// The text of a regular file of at most 1 MiB; `nil` if it is none, or cannot be read.
+    /// The text of a regular file of at most 1 MiB; `nil` if it is not such a file or cannot be read.
     static func read(_ path: String) -> String? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else { return nil }

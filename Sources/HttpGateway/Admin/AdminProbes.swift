@@ -1,7 +1,7 @@
 import HttpWare
 
 extension AdminEndpoint {
-    /// For process supervisors: whether the process is alive, and whether it should get requests.
+    /// For process supervisors: whether the process is alive, and whether it is ready for requests.
     static func probes(_ subject: AdminSubject) -> [AdminEndpoint] {
         [
             AdminEndpoint(path: "/healthz", access: .everybody) { _, _ in .abort(with: .plain(.ok, "ok")) },

@@ -2,7 +2,7 @@ import Capturing
 import HttpWare
 
 extension AdminEndpoint {
-    /// Repeats a captured request, edited or not: a new exchange that passes the whole chain.
+    /// Repeats a captured request, with or without edits, as a new exchange that passes the whole chain.
     static func replay(_ subject: AdminSubject, _ store: CaptureStore) -> AdminEndpoint {
         AdminEndpoint(
             path: "/v1/captures/*/replay", access: .known, isWrite: true, mostContent: mostReplayed
@@ -20,7 +20,7 @@ extension AdminEndpoint {
         }
     }
 
-    /// Content of 1 MiB in base64, and room for fields.
+    /// Enough for 1 MiB of content in Base64, and for fields.
     private static let mostReplayed = 4 << 20
 
     private static func replay(
@@ -63,7 +63,7 @@ extension AdminEndpoint {
         }
     }
 
-    /// `{method?, url?, headers?, body?}`; the content of `body` is text, or in base64 with `"encoding": "base64"`.
+    /// Reads `{method?, url?, headers?, body?}`. `body` is text, or Base64 with `"encoding": "base64"`.
     private static func readEdits(_ content: [UInt8]) throws(RequestRepetition.Refusal) -> RequestRepetition.Edits {
         var edits = RequestRepetition.Edits()
         if content.isEmpty { return edits }
@@ -94,7 +94,7 @@ extension AdminEndpoint {
         return edits
     }
 
-    /// `[{"name", "value"}]`, or an object whose values are texts or lists of them.
+    /// Reads `[{"name", "value"}]`, or an object whose values are strings or lists of strings.
     private static func readFields(_ json: JsonTree) throws(RequestRepetition.Refusal) -> [CapturedMessage.Field] {
         var fields: [CapturedMessage.Field] = []
         for line in json.list ?? [] {

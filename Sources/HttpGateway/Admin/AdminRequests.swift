@@ -3,7 +3,7 @@ import HttpWare
 import Synchronization
 
 extension AdminEndpoint {
-    /// The last exchanges that ended, one of them, and each exchange when it ends.
+    /// The last ended exchanges, a single one, and a stream of exchanges as they end.
     static func requests(_ subject: AdminSubject) -> [AdminEndpoint] {
         let streams = StreamCount()
         return [
@@ -41,7 +41,7 @@ extension AdminEndpoint {
     private static let withoutCaptures = HttpResponse.problem(
         .conflict, "a filter selects captures, and nothing is captured; write admin.capture")
 
-    /// The records of the last captures that match.
+    /// The records of the last captures that match the filter.
     private static func matching(_ request: AdminRequest, _ store: CaptureStore?) -> Verdict {
         guard let store else { return .abort(with: withoutCaptures) }
         guard let limit = limit(request) else { return .abort(with: badLimit) }
@@ -55,7 +55,7 @@ extension AdminEndpoint {
     private static let badLimit = HttpResponse.problem(
         .badRequest, "limit is a number from 1 to \(RequestRecords.mostRecords)")
 
-    /// The parameter; `nil` if it is invalid.
+    /// The parameter `limit`; `nil` if it is invalid.
     private static func limit(_ request: AdminRequest) -> Int? {
         guard let text = request.parameter("limit") else { return 100 }
         return Int(text).flatMap { (1...RequestRecords.mostRecords).contains($0) ? $0 : nil }
@@ -75,13 +75,13 @@ extension HttpResponse {
     }
 }
 
-/// How many streams of events are open.
+/// Counts open event streams.
 final class StreamCount: Sendable {
     private let count = Atomic(0)
-    /// Each costs the admin loop time for every exchange.
+    /// The maximum number. Each stream costs the admin loop time for every exchange.
     static let most = 16
 
-    /// Takes a place; false when there is none.
+    /// Takes a place; false if all are taken.
     func takePlace() -> Bool {
         if count.add(1, ordering: .relaxed).newValue <= StreamCount.most { return true }
         giveBack()

@@ -2,7 +2,7 @@ import Capturing
 import HttpWare
 
 extension AdminEndpoint {
-    /// The rules for a while.
+    /// The temporary rules.
     static func rules(_ subject: AdminSubject) -> [AdminEndpoint] {
         guard let rules = subject.rules else { return [] }
         let reader = RuleReader(folder: subject.rulesDir, hasToken: subject.hasToken)
@@ -77,7 +77,7 @@ extension AdminEndpoint {
 }
 
 extension HttpResponse {
-    /// A problem (RFC 9457) with the place of a mistake in a filter, from 1.
+    /// A problem (RFC 9457) with the column of an error in a filter, from 1.
     static func problem(_ status: HttpStatus, _ detail: String, column: Int?) -> HttpResponse {
         .problem(status, detail, also: column.map { [("column", .number($0))] } ?? [])
     }

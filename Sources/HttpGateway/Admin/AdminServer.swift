@@ -2,26 +2,26 @@ import GatewayConfig
 import Glibc
 import HttpWare
 
-/// The admin listener: an HTTP server of its own, on a loop and a thread of its own, so that nothing that is done to it is
-/// noticed where exchanges are carried.
+/// The admin listener: a separate HTTP server with its own loop and thread, so that its load does not affect the loops that carry
+/// exchanges.
 ///
-/// Unchecked: `server` and `acceptor` are touched on the loop only; all else is constant.
+/// Unchecked: `server` and `acceptor` are used only on the loop; the rest is constant.
 final class AdminServer: @unchecked Sendable {
-    /// Where it listens: the port is the one that was given for port 0.
+    /// The address of the listener; for port 0, with the port that the system chose.
     let address: SocketAddress
     /// The listening socket while it is open. The acceptor closes it.
     let descriptor: Int32
-    /// The file of a Unix socket goes with it.
+    /// Whether this process removes the file of a Unix socket.
     let ownsFile: Bool
     private let loop: EventLoop
     private let transport: LoopTransport
     private var server: LoopListener?
     private var acceptor: Acceptor?
 
-    /// More connections than these wait.
+    /// The maximum number of connections; further ones wait.
     private static let mostConnections = 64
 
-    /// Binds the listener, or takes the one that was inherited, and begins to serve. Throws when the address cannot be bound.
+    /// Binds the listener, or takes over an inherited socket, and starts to serve. Throws if the address cannot be bound.
     init(
         _ definition: AdminDefinition, subject: AdminSubject, log: GatewayLog, inherited: [InheritedSocket] = []
     ) throws {
@@ -65,7 +65,7 @@ final class AdminServer: @unchecked Sendable {
         return settings
     }()
 
-    /// Takes over what a reload changed, but for the address. From any thread.
+    /// Takes over the changes of a reload, except for the address. Safe from any thread.
     func use(_ definition: AdminDefinition, subject: AdminSubject) {
         let router = AdminRouter(definition, subject: subject)
         loop.execute { [self] in
@@ -75,8 +75,8 @@ final class AdminServer: @unchecked Sendable {
         }
     }
 
-    /// Accepts nothing more, lets answers that are under way be sent, for two seconds at most, and ends. From any thread. The file of
-    /// a Unix socket stays where another process accepts from it.
+    /// Stops accepting, lets responses in progress finish for at most two seconds, and ends. Safe from any thread. If another
+    /// process takes over the socket (`handsOver`), the file of a Unix socket stays.
     func leave(handsOver: Bool = false) {
         loop.execute { [self] in
             acceptor?.close()
@@ -91,7 +91,7 @@ final class AdminServer: @unchecked Sendable {
         if !handsOver { removeSocketFile() }
     }
 
-    /// Closes everything now, and waits until the thread has ended. Not from the admin loop.
+    /// Closes everything now, and waits until the thread has ended. Must not be called from the admin loop.
     func close() {
         loop.execute { [self] in
             acceptor?.close()
@@ -107,10 +107,10 @@ final class AdminServer: @unchecked Sendable {
     private func removeSocketFile() { if ownsFile, case .unix(let path) = address { unlink(path) } }
 }
 
-/// The plans of the admin listener: each has one chain, which answers everything.
+/// The plans of the admin listener. Each has one chain, which answers all requests.
 struct AdminRouter: ExchangeRouter {
     let listenerPlan: ExchangePlan
-    /// Those of endpoints that take much content.
+    /// The plans of endpoints that accept much content.
     private let uploads: [(endpoint: AdminEndpoint, plan: ExchangePlan)]
 
     init(_ definition: AdminDefinition, subject: AdminSubject) {
@@ -130,7 +130,7 @@ struct AdminRouter: ExchangeRouter {
     }
 
     private static func plan(_ middlewares: [ChainEntry]) -> ExchangePlan {
-        // All stand on their side, so the chain can be made.
+        // Cannot throw: every entry is on its side.
         let chain = try? WareChain(
             middlewares: middlewares, postwares: [ChainEntry(AdminFields(), label: "adminFields")])
         return ExchangePlan(chain: chain ?? .empty, service: nil, route: nil)

@@ -45,7 +45,7 @@ extension AdminEndpoint {
                 ("retries", retries(running?.notes)),
             ])
         }
-        // Clients of a forward proxy choose these: there may be many.
+        // Clients of a forward proxy choose these, so there may be many.
         let passing = pools.filter { !named.contains($0.key) }.sorted {
             ($1.value.open, $0.key) < ($0.value.open, $1.key)
         }
@@ -76,7 +76,7 @@ extension AdminEndpoint {
         ])
     }
 
-    /// How an endpoint is, or one of the addresses of its name.
+    /// The state of an endpoint, or of one of the addresses of its name.
     private static func address(_ report: EndpointReport, at now: LoopInstant) -> Json {
         .object([
             ("address", .text(report.name)), ("state", .text(report.state.rawValue)),
@@ -87,7 +87,7 @@ extension AdminEndpoint {
             (
                 "lastFailure",
                 report.lastFailure.map { failure in
-                    // Another loop's clock may be a turn ahead.
+                    // Another loop's clock may be slightly ahead.
                     let ago = max(0, (now - failure.time).milliseconds)
                     return .object([("what", .text(failure.what)), ("agoMilliseconds", .number(ago))])
                 } ?? .null
@@ -97,7 +97,7 @@ extension AdminEndpoint {
 
     private static let mostPassing = 100
 
-    /// How the circuit is; `null` where no `circuitBreaker` saw a request for the service.
+    /// The state of the circuit; `null` if no `circuitBreaker` handled a request for the service.
     private static func circuit(_ notes: ServiceNotes?, at now: LoopInstant) -> Json {
         guard let report = notes?.noteIfMade(Circuit.self)?.report(at: now) else { return .null }
         return .object([
@@ -107,7 +107,7 @@ extension AdminEndpoint {
         ])
     }
 
-    /// The requests that were sent again; `null` if no `retry` saw a request for the service.
+    /// The requests that were sent again; `null` if no `retry` handled a request for the service.
     private static func retries(_ notes: ServiceNotes?) -> Json {
         guard let report = notes?.noteIfMade(RetryBudget.self)?.report else { return .null }
         return .object([("sent", .number(report.retries)), ("denied", .number(report.denied))])
@@ -125,7 +125,7 @@ struct PoolSum {
     var idle = 0
     var waiting = 0
 
-    /// By `host:port`.
+    /// The sums by `host:port`.
     static func byEndpoint(_ loops: [LoopNumbers]) -> [String: PoolSum] {
         var sums: [String: PoolSum] = [:]
         for pool in loops.flatMap(\.pools) {

@@ -1,36 +1,36 @@
 import Capturing
 import HttpWare
 
-/// The gateway that an admin listener shows, and what may be asked of it.
+/// The gateway that an admin listener shows, with the actions that it offers.
 struct AdminSubject: Sendable {
-    /// Where it is in its life.
+    /// The phase of the gateway's life.
     enum Phase: String { case starting, ready, draining }
 
     let status: GatewayStatus
-    /// The counters of its loops.
+    /// The counters of the loops.
     let census: Census
-    /// One of the loops that carry exchanges: for what the gateway asks others by itself.
+    /// One of the loops that carry exchanges, for calls that the gateway makes itself.
     let loop: EventLoop
     /// The records of the last exchanges.
     let records: RequestRecords?
-    /// What is captured of exchanges; `nil` if nothing is.
+    /// The captures of exchanges; `nil` if exchanges are not captured.
     var captures: CaptureStore?
-    /// Where the configuration comes from; `nil` if it was not read from files.
+    /// The origin of the configuration; `nil` if it was not read from files.
     var source: ConfigurationSource?
-    /// The folder that the page is read from while it is being written; `nil`: the page is in the program.
+    /// The folder from which the page is read during its development; `nil` for the page in the program.
     var pageFolder: String?
-    /// Begins to repeat a captured request at the listener of that name.
+    /// Starts to repeat a captured request at the listener of that name.
     var replay: @Sendable (ReplayedExchange.Order, _ listener: String) async throws(GatewayError) -> Void = {
         _, _ throws(GatewayError) in throw GatewayError(.gateway, .requestDenied, "the gateway does not run")
     }
-    /// The rules for a while; `nil` if the gateway has none.
+    /// The temporary rules; `nil` if the gateway has none.
     var rules: GatewayRules?
-    /// The certificates that listeners get by themselves; `nil` if the gateway has none.
+    /// The certificates that listeners obtain by ACME; `nil` if the gateway has none.
     var certificates: ListenerCertificates?
     /// The folder of the rules' archives, and whether the admin listener has a token.
     var rulesDir = ""
     var hasToken = false
-    /// Reads the configuration again, and tells what came of it, on some thread.
+    /// Reads the configuration again. `done` is called with the outcome, on any thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 
     func phase() -> Phase {

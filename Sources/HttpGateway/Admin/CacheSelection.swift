@@ -1,16 +1,16 @@
 import HttpCaching
 import HttpWare
 
-/// Which stored responses are meant: those for which all holds that is asked for.
+/// A selection of stored responses: the responses that meet all given conditions.
 struct CacheSelection: Sendable, Equatable {
-    /// The target URI, as it is shown. In a private cache each who asked has a response of their own under it.
+    /// The target URI as shown. In a private cache, each client has its own response under it.
     var key: String?
     /// The beginning of the target URI.
     var prefix: String?
     /// A tag that the response names.
     var tag: String?
 
-    /// Whether a look under one key finds all: no credential in it is hidden.
+    /// Whether looking up one key finds all responses, because no credential in the key is masked.
     var isPlainKey: Bool { key.map { !$0.contains(Redaction.mark) } ?? false }
 
     @Sendable func selects(_ candidate: CacheKey, _ head: StoredHead) -> Bool {
@@ -20,7 +20,7 @@ struct CacheSelection: Sendable, Equatable {
         return true
     }
 
-    /// Compared as it is, where a mark stands for a credential as it is shown.
+    /// Compares the target URI unchanged. If the text has a mask, compares with the target URI as shown.
     private func matches(_ candidate: CacheKey, _ text: String, whole: Bool) -> Bool {
         if text.contains(Redaction.mark) {
             let shown = ShownKey(candidate).target
@@ -31,11 +31,11 @@ struct CacheSelection: Sendable, Equatable {
     }
 }
 
-/// A key as people see it: credentials in its query hidden.
+/// A key as it is shown to people: credentials in its query are masked.
 struct ShownKey {
     /// The target URI.
     let target: String
-    /// The first digits of the digest that stands for who asked, in a private cache.
+    /// In a private cache, the first digits of the digest that identifies the client; `nil` otherwise.
     let identity: String?
 
     private static let identityMark = Array("\nidentity ".utf8)
@@ -53,6 +53,6 @@ struct ShownKey {
         identity = String(decoding: digest, as: UTF8.self)
     }
 
-    /// The part of the key that is the target URI, in which no line ends.
+    /// The part of the key that is the target URI, which contains no line feed.
     static func target(of key: CacheKey) -> ArraySlice<UInt8> { key.bytes.prefix { $0 != 0x0a } }
 }

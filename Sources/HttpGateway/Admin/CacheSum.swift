@@ -2,10 +2,10 @@ import HttpWare
 
 /// The results of the caches at one place, over all loops.
 struct CacheSum: Equatable {
-    /// A listener's route and service.
+    /// A listener, a route and a service.
     struct Place: Hashable {
         let listener: String
-        /// `nil` without one.
+        /// The route; `nil` for no route.
         let route: String?
         let service: String?
     }
@@ -14,17 +14,17 @@ struct CacheSum: Equatable {
 
     subscript(result: CacheResult) -> Int { counts[Int(result.rawValue)] }
 
-    /// Requests that a cache saw.
+    /// The number of requests that a cache handled.
     var requests: Int { counts.reduce(0, +) }
-    /// Those for which the origin server was not asked.
+    /// The number of requests for which the origin server was not asked.
     var hits: Int { CacheResult.allCases.reduce(0) { $0 + ($1.isHit ? self[$1] : 0) } }
-    /// The part that are hits of those requests that a cache can answer; `nil` where there were none.
+    /// The share of hits among requests that a cache can answer; `nil` if there were none.
     var hitRatio: Double? {
         let answerable = requests - self[.bypass]
         return answerable > 0 ? Double(hits) / Double(answerable) : nil
     }
 
-    /// The places whose requests caches saw, in order.
+    /// The places where caches handled requests, in order.
     static func byPlace(_ loops: [LoopNumbers]) -> [(place: Place, sum: CacheSum)] {
         var sums: [Place: CacheSum] = [:]
         for (name, listener) in loops.flatMap(\.listeners) {

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The captures that begin, change and end from now on, as server-sent events (HTML §9.2).
 ///
-/// Unchecked: touched on the loop of its exchange only, from the first `next` on.
+/// Unchecked: used only on the loop of its exchange, from the first `next` on.
 final class CaptureEvents: ContentSource, @unchecked Sendable {
     private let store: CaptureStore
     private let streams: StreamCount
@@ -16,21 +16,21 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
     private var loop: EventLoop?
     private var feed: ContentFeed?
     private var timer: LoopTimer?
-    /// Nothing is sent before: changes are gathered.
+    /// Whether the next event has to wait, because changes are being gathered.
     private var isResting = false
 
-    /// What is sent of captures.
+    /// The form of the events.
     enum Form {
-        /// A row, at each change.
+        /// A row for each change.
         case rows
-        /// The record, at the end.
+        /// The record at the end.
         case records
     }
 
     private static let rest = Duration.milliseconds(50)
     private static let silence = Duration.seconds(15)
 
-    /// `nil` when too many streams are open.
+    /// `nil` if too many streams are open.
     init?(_ store: CaptureStore, _ streams: StreamCount, _ filter: CaptureFilter?, form: Form = .rows) {
         guard streams.takePlace() else { return nil }
         self.store = store
@@ -76,7 +76,7 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
         timer = loop?.schedule(after: duration) { [weak self] in if let self { body(self) } }
     }
 
-    /// Sends what changed; false if nothing did, or if the client does not take more now.
+    /// Sends the changes. Returns false if there are none, or if the client accepts no more now.
     private func flush() -> Bool {
         guard feed != nil, let (ids, dropped) = watcher?.takeChanges(), !ids.isEmpty || dropped > 0 else {
             return false

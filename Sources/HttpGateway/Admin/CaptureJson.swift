@@ -3,7 +3,7 @@ import HttpWare
 
 /// Captures as JSON.
 enum CaptureJson {
-    /// One line of a list.
+    /// A row of a list.
     static func row(_ capture: CapturedExchange) -> Json {
         .object(rowMembers(capture))
     }
@@ -29,7 +29,7 @@ enum CaptureJson {
         ]
     }
 
-    /// What wares and caches did, but for passing it on, in a few words.
+    /// The actions of wares and caches in a few words, except for passing the message on.
     private static func done(_ capture: CapturedExchange) -> [String] {
         guard let report = capture.report else { return [] }
         var words = report.cache.map { [$0] } ?? []
@@ -41,7 +41,7 @@ enum CaptureJson {
         return words
     }
 
-    /// All of it but content and messages.
+    /// All data of a capture except its content and messages.
     static func detail(_ capture: CapturedExchange) -> Json {
         .object(
             rowMembers(capture) + [
@@ -70,7 +70,7 @@ enum CaptureJson {
             ])
     }
 
-    /// TLS of a connection; the certificate's members are those of its server.
+    /// The TLS of a connection. The members of the certificate are those of the server's.
     private static func tls(_ facts: TlsFacts) -> Json {
         .object(
             given: [
@@ -132,7 +132,8 @@ enum CaptureJson {
         return .object(members)
     }
 
-    /// A field of a protobuf message, as the wire shows it. Numbers of 64 bits are texts: JSON's lose digits.
+    /// A field of a protobuf message as it is on the wire. 64-bit numbers are strings, because JSON numbers would lose
+    /// digits.
     private static func field(_ field: ProtobufField) -> Json {
         let value: Json =
             switch field.value {
@@ -145,7 +146,7 @@ enum CaptureJson {
         return .object([("number", .number(field.number)), ("value", value)])
     }
 
-    /// The content with its codings taken off, as far as that goes and it is not too much.
+    /// The content without its codings, as far as it can be decoded and is within the limit.
     static func decoded(_ message: CapturedMessage) -> [UInt8] { DecodedContent(message).bytes }
 }
 

@@ -3,16 +3,17 @@ import HttpWare
 
 /// Captures as an archive (HAR 1.2), the oldest first, one entry at a time.
 ///
-/// Unchecked: `feed` is touched on the loop of its exchange only, the rest by one task at a time, between `next` and its answer.
+/// Unchecked: `feed` is used only on the loop of its exchange. The rest is used by one task at a time, between `next` and its
+/// answer.
 final class HarSource: ContentSource, @unchecked Sendable {
     private let store: CaptureStore
     private let filter: CaptureFilter?
-    /// Values that were masked are written as they were, if they are still known.
+    /// Whether masked values are replaced by their true values, if these are still known.
     private let withSecrets: Bool
     private var missing = 0
     private var feed: ContentFeed?
     private var writer = HarWriter(version: Gateway.version)
-    /// What is left to be written, the newest first.
+    /// The ids that are not written yet, the newest first; `nil` before the first piece.
     private var ids: [Int]?
 
     init(_ store: CaptureStore, _ filter: CaptureFilter?, withSecrets: Bool) {
@@ -21,7 +22,7 @@ final class HarSource: ContentSource, @unchecked Sendable {
         self.filter = filter
     }
 
-    /// Files may be read for it: not on the admin loop.
+    /// Makes the next piece outside the admin loop, because it may read files.
     func next(_ feed: ContentFeed) {
         self.feed = feed
         guard let loop = EventLoop.current else { return }
@@ -34,7 +35,7 @@ final class HarSource: ContentSource, @unchecked Sendable {
         }
     }
 
-    /// The next piece; `nil` behind the last one.
+    /// The next piece; `nil` after the last one.
     private func next() -> [UInt8]? {
         guard ids != nil else {
             ids = store.ids(filter: filter)
@@ -42,14 +43,14 @@ final class HarSource: ContentSource, @unchecked Sendable {
         }
         var piece: [UInt8] = []
         while piece.count < HarSource.step, let id = ids?.popLast() {
-            // One that has gone since is left out.
+            // A capture that was removed meanwhile is left out.
             if let exchange = store.find(id) { piece += writer.entry(withSecrets ? restored(exchange) : exchange) }
             if ids?.isEmpty == true { piece += end() }
         }
         return piece.isEmpty ? nil : piece
     }
 
-    /// So much is made at once.
+    /// The approximate size of a piece, in bytes.
     private static let step = 256 << 10
 
     private func restored(_ exchange: CapturedExchange) -> CapturedExchange {

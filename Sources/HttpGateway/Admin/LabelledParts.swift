@@ -2,7 +2,7 @@ import GatewayConfig
 import HttpWare
 
 extension GatewayConfiguration {
-    /// A part of the wares of all chains, by their labels, in the order of the first. Each object occurs once, even if
+    /// A part of the wares of all chains, by label, in the order of first occurrence. Each object occurs once, even if
     /// several chains and copies of a ware share it.
     func partsByLabel<Part>(_ part: (any Ware) -> Part?) -> [(label: String, parts: [Part])] {
         var result: [(label: String, parts: [Part])] = []

@@ -8,7 +8,7 @@ struct ProcessNumbers {
     var openDescriptors = 0
     var mostDescriptors = 0
     var cpuSeconds = 0.0
-    /// Since 1970.
+    /// The start time of the process, in seconds since 1970.
     var startSeconds = 0.0
     var threads = 0
 
@@ -18,9 +18,9 @@ struct ProcessNumbers {
         if pages.count >= 2 { (virtualBytes, residentBytes) = (pages[0] * pageSize, pages[1] * pageSize) }
         mostDescriptors = Socket.mostDescriptors ?? 0
         openDescriptors = ProcessNumbers.countDescriptors()
-        // POSIX: a million of them are a second.
+        // POSIX: one second has a million of these units.
         cpuSeconds = Double(max(0, clock())) / 1e6
-        // Behind the name in parentheses, which may hold anything.
+        // Begins after the name in parentheses, which may contain any characters.
         let stat = ProcessNumbers.read("/proc/self/stat")
         let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
         if fields.count > 20 {

@@ -1,27 +1,27 @@
 import HttpWare
 import Synchronization
 
-/// The exchanges that end from now on, as server-sent events (HTML §9.2): for a client that reads as they come.
+/// The exchanges that end from now on, as server-sent events (HTML §9.2), for a client that reads them as they come.
 ///
-/// Unchecked: touched on the loop of its exchange only, from the first `next` on.
+/// Unchecked: used only on the loop of its exchange, from the first `next` on.
 final class RecordEvents: ContentSource, @unchecked Sendable {
     private let records: RequestRecords
     private let streams: StreamCount
     private var subscription: RecordSubscription?
     private var loop: EventLoop?
-    /// Where the next piece is waited for.
+    /// The feed that waits for the next piece.
     private var feed: ContentFeed?
     private var timer: LoopTimer?
-    /// Nothing is sent before: events are gathered, so that a flood of them costs little.
+    /// Whether the next event has to wait: events are gathered, so that a flood of them costs little.
     private var isResting = false
 
     private static let rest = Duration.milliseconds(50)
-    /// A comment now and then shows both ends that the other is there.
+    /// The interval of comments, which show both ends that the other is alive.
     private static let silence = Duration.seconds(15)
     /// The maximum number of records that wait between two pieces; further ones are dropped and counted.
     private static let mostWaiting = 250
 
-    /// `nil` when too many streams are open.
+    /// `nil` if too many streams are open.
     init?(_ records: RequestRecords, _ streams: StreamCount) {
         guard streams.takePlace() else { return nil }
         self.records = records
@@ -65,7 +65,7 @@ final class RecordEvents: ContentSource, @unchecked Sendable {
         timer = loop?.schedule(after: duration) { [weak self] in if let self { body(self) } }
     }
 
-    /// Sends the waiting records; false if there are none, or if the client does not take more now.
+    /// Sends the waiting records. Returns false if there are none, or if the client accepts no more now.
     private func flush() -> Bool {
         guard feed != nil, let (records, dropped) = subscription?.takeRecords(), !records.isEmpty || dropped > 0 else {
             return false

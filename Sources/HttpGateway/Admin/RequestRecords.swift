@@ -2,7 +2,7 @@ public import HttpWare
 
 /// The records of the last exchanges of a gateway, over all its loops: one ring for each loop, with a common limit.
 ///
-/// From any thread; each ring guards itself.
+/// Safe from any thread: each ring guards itself.
 public final class RequestRecords: Sendable {
     /// The ring of each loop.
     let rings: [RecordRing]

@@ -3,16 +3,16 @@ import HttpCaching
 import HttpWare
 import Wares
 
-/// A store as the admin listener calls it: one that the configuration names, or one that a ware has for itself.
+/// A store as the admin listener names it: one that the configuration names, or a ware's own.
 struct ShownStore: Sendable {
-    /// A ware's own has the ware's label; with a number behind it where that is another store's name already.
+    /// The name. A ware's own store has the ware's label, followed by a number if another store has that name already.
     let name: String
     let kind: String
     let store: any CacheStore
-    /// Where it, or its ware, is written.
+    /// The place of the store, or of its ware, in the files.
     let location: SourceLocation
 
-    /// All of a configuration, each once: those with names, then those of the wares in its chains.
+    /// All stores of a configuration, each once: first the named ones, then the ones of wares in its chains.
     static func all(_ configuration: GatewayConfiguration) -> [ShownStore] {
         var stores = configuration.stores.map {
             ShownStore(
@@ -30,7 +30,7 @@ struct ShownStore: Sendable {
         return stores
     }
 
-    /// Whether keys in it may go on with who asked, or with a share of the route.
+    /// Whether keys in the store can contain the client's identity, or a share of the route.
     func isOfPeople(_ configuration: GatewayConfiguration) -> Bool {
         configuration.routes.contains { !$0.shares.isEmpty }
             || ShownStore.wares(configuration).contains { $0.ware.keepsPeopleApart && $0.ware.store === store }

@@ -1,39 +1,39 @@
 import HttpWare
 
-/// One loop's socket of a listener: accepts connections and hands them to the loop's server. Used on its loop's thread.
+/// One loop's socket of a listener. It accepts connections and passes them to the loop's server. Used on its loop's thread.
 final class Acceptor: SocketEventHandler, LoopTimerHandler {
     private let loop: EventLoop
     private let socket: SocketEvents
     private let retry: LoopTimer
-    /// The server that takes the connections.
+    /// The server that gets the connections.
     var server: LoopListener
-    /// More connections than these wait.
+    /// The maximum number of connections; further ones wait.
     var mostConnections: Int
     private let reports: (String) -> Void
     private var isShort = false
-    /// Connections are accepted while a descriptor below this number is free.
+    /// The end of the range of usable descriptors: connections are accepted while one below it is free.
     private let descriptorEnd: Int32
-    /// The number that the last accepted connection got: the system gives the lowest that is free.
+    /// The number of the last accepted descriptor. The system always assigns the lowest free number.
     private var lastDescriptor: Int32 = 0
 
-    /// How many connections one event accepts, where so many other events wait behind it.
+    /// The number of connections that one event accepts, if `ready` other events are waiting.
     ///
-    /// One, for each that is accepted brings two or three events to the loop's turns, and those who are there wait for all
-    /// of them; what is left in the queue is told again, which costs no more than to find the queue empty. More where much else
-    /// is ready anyway, or a busy loop would hardly accept. An eighth is less than the accepted bring themselves, so that a
-    /// storm does not feed on itself.
+    /// Usually one, because each accepted connection brings two or three events to the loop's turns, and existing connections
+    /// wait for all of them. Connections left in the queue cause another event, which costs no more than finding the queue empty.
+    /// If many events are ready anyway, more are accepted, because a busy loop would otherwise hardly accept. An eighth is less
+    /// than the accepted connections bring themselves, so that a storm does not amplify itself.
     static func share(beside ready: Int) -> Int { min(max(ready / 8, leastAccepts), mostAccepts) }
 
     private static let leastAccepts = 1
     private static let mostAccepts = 64
-    /// How many of a process's descriptors may be in use when a connection is accepted: three quarters. The rest is for the connections
-    /// to origin servers that the accepted ones will need.
+    /// The number of descriptors that may be in use when a connection is accepted: three quarters of the limit. The rest is for
+    /// the connections to origin servers that the accepted connections will need.
     static func descriptorShare(of most: Int?) -> Int32 { most.map { Int32(clamping: $0 - $0 / 4) } ?? .max }
 
-    /// How long accepting rests when descriptors or places are used up.
+    /// How long accepting pauses when descriptors or places are used up.
     private static let rest = Duration.milliseconds(50)
 
-    /// Takes over a listening descriptor; `reports` is told when accepting has to rest.
+    /// Takes over a listening descriptor. `reports` is called with the reason when accepting pauses.
     init(
         descriptor: Int32, loop: EventLoop, server: LoopListener, mostConnections: Int, descriptorEnd: Int32 = .max,
         reports: @escaping (String) -> Void
@@ -79,14 +79,15 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
         }
     }
 
-    /// Whether a descriptor below the end is free again. Two system calls: asked only after one beyond it was given out.
+    /// Whether a descriptor below the end is free again. This takes two system calls, so it is checked only after one beyond the
+    /// end was assigned.
     private func hasDescriptors() -> Bool {
         guard let lowest = Socket.lowestFreeDescriptor else { return false }
         lastDescriptor = lowest
         return lowest < descriptorEnd
     }
 
-    /// Rests, so that a listener that stays readable does not spin; says so once a shortage.
+    /// Pauses accepting, so that a listener that stays readable does not spin. Reports the reason once for each shortage.
     private func pause(_ reason: String) {
         if !isShort { reports(reason) }
         isShort = true
@@ -100,7 +101,8 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
         socketReadable()
     }
 
-    /// Accepts what waits already, whatever the limit, then closes the socket: closing resets what is left in its queue.
+    /// Accepts all waiting connections, regardless of the limit, and closes the socket. Connections left in the queue would be
+    /// reset.
     func close() {
         guard socket.descriptor >= 0 else { return }
         accept(atMost: 65536, isLast: true)

@@ -2,28 +2,28 @@ import GatewayConfig
 import Glibc
 import HttpWare
 
-/// The sockets that the listeners of a configuration are bound to, one descriptor a loop. Used on the control loop only.
+/// The sockets of the listeners of a configuration, with one descriptor for each loop. Used only on the control loop.
 struct ListenerSockets {
-    /// One address that is listened on.
+    /// A bound address.
     struct Bound {
-        /// Tells sockets apart, on all loops.
+        /// A number that identifies the socket on all loops.
         let number: Int
-        /// The listener, as the configuration in force has it.
+        /// The listener, as in the running configuration.
         let listener: ListenerDefinition
-        /// The port is the one that was given for port 0.
+        /// The address; for port 0, with the port that the system chose.
         let address: SocketAddress
-        /// One for each loop. The loops close them.
+        /// One descriptor for each loop. The loops close them.
         let descriptors: [Int32]
-        /// The loops have them already.
+        /// Whether the loops have taken over the descriptors.
         var isTaken = false
-        /// Bound here: no one else has the socket.
+        /// Whether the socket was bound by this process, so that no other process has it.
         let isNew: Bool
-        /// The file of a Unix socket goes with it.
+        /// Whether this process removes the file of a Unix socket.
         let ownsFile: Bool
     }
 
     private(set) var bound: [Bound] = []
-    /// The passed sockets that no listener took. Those of a service manager stay here.
+    /// The passed sockets that no listener uses. Sockets of a service manager stay here.
     private(set) var inherited: [InheritedSocket]
     private var nextNumber = 0
 
@@ -62,8 +62,8 @@ struct ListenerSockets {
         }
     }
 
-    /// Throws the first listener where another program listens already, although its port could be shared: before anything is
-    /// bound, for then it may be our own.
+    /// Throws if another program already listens on the port of one of these listeners, even if the port could be shared.
+    /// Must be called before anything is bound, because afterwards it could be this gateway itself.
     func requireFree(_ listeners: [ListenerDefinition]) throws(ListenError) {
         for listener in listeners where !inherited.contains(where: { $0.fits(listener.bind, name: listener.name) }) {
             do throws(SystemError) {
@@ -87,13 +87,14 @@ struct ListenerSockets {
         inherited.filter { socket in !listeners.contains { socket.fits($0.bind, name: $0.name) } }
     }
 
-    /// Closes what was left by a gateway whose place this one takes: what is to be kept of it has been.
+    /// Closes the remaining sockets of the former gateway that this one replaces. The needed ones have been taken over
+    /// before.
     mutating func closeInherited() {
         for socket in inherited where !socket.isManagers { Socket.close(socket.descriptor) }
         inherited.removeAll { !$0.isManagers }
     }
 
-    /// For a gateway that goes on in this one's place, while the loops have them.
+    /// The sockets for a gateway that replaces this one, while the loops still use them.
     var heritage: [InheritedSocket] {
         let own = bound.filter { socket in
             !inherited.contains { $0.fits(socket.listener.bind, name: socket.listener.name) }
@@ -107,12 +108,12 @@ struct ListenerSockets {
             }
     }
 
-    /// The loops have the descriptors now.
+    /// Notes that the loops have taken over the descriptors.
     mutating func markTaken() {
         for index in bound.indices { bound[index].isTaken = true }
     }
 
-    /// The files of Unix sockets that are ours.
+    /// The files of Unix sockets that this process removes.
     var paths: Set<String> {
         Set(
             bound.compactMap { socket in
@@ -120,7 +121,7 @@ struct ListenerSockets {
             })
     }
 
-    /// One descriptor a loop: copies, in turn.
+    /// One descriptor for each loop: copies of the sockets, in turn.
     private static func takeSockets(
         _ sockets: [InheritedSocket], for listener: ListenerDefinition, count: Int
     ) throws -> [Int32] {
@@ -141,7 +142,7 @@ struct ListenerSockets {
         }
     }
 
-    /// One descriptor a loop. TCP listeners share the port; those of a Unix socket are copies of one.
+    /// One descriptor for each loop. TCP listeners share the port; the descriptors of a Unix socket are copies of one.
     private static func bind(_ listener: ListenerDefinition, count: Int) throws -> [Int32] {
         var descriptors: [Int32] = []
         do {

@@ -1,7 +1,8 @@
 import Glibc
 import HttpWare
 
-/// Finds the process that listens on a port, for an error message. Reads `/proc`, which shows the processes of other users to root only.
+/// Finds the process that listens on a port, for an error message. Reads `/proc`, which shows the processes of other users only
+/// to root.
 enum PortHolder {
     /// Why an address cannot be listened on, with the process that has it.
     static func reason(_ error: any Error, _ address: SocketAddress) -> String {
@@ -11,7 +12,7 @@ enum PortHolder {
         return "\(error); \(holder) listens there"
     }
 
-    /// As `nginx (process 1234)`.
+    /// The process, such as `nginx (process 1234)`.
     static func find(_ port: UInt16) -> String? {
         let sockets = Set(["/proc/net/tcp", "/proc/net/tcp6"].flatMap { inodes(lines: lines(of: $0), port) })
         guard !sockets.isEmpty else { return nil }
@@ -26,8 +27,8 @@ enum PortHolder {
         return nil
     }
 
-    /// The inodes of the sockets that listen on a port. proc(5): the local address, the state (10: listens) and the inode stand in the
-    /// 2nd, 4th and 10th column.
+    /// The inodes of the sockets that listen on a port. In proc(5), the local address, the state (0A for listening) and the inode
+    /// are in the 2nd, 4th and 10th column.
     static func inodes(lines: [String], _ port: UInt16) -> [String] {
         lines.compactMap { line in
             let columns = line.split(separator: " ", omittingEmptySubsequences: true)

@@ -1,24 +1,24 @@
 import HttpWare
 
-/// The present numbers of one loop, and its counters.
+/// The current numbers of one loop, and its counters.
 struct LoopNumbers: Sendable {
-    /// Of one listener.
+    /// The numbers of one listener.
     struct Listener: Sendable {
-        /// Connections that are open, and those among them that have a request under way.
+        /// The number of open connections, and of those with a request in progress.
         var connections = 0
         var busy = 0
-        /// Connections that were accepted.
+        /// The number of accepted connections.
         let accepted: Int
         let series: [(key: ExchangeCounters.Key, series: ExchangeCounters.Series)]
     }
 
-    /// By name.
+    /// The listeners by name.
     let listeners: [String: Listener]
     let pools: [LoopTransport.PoolNumbers]
-    /// Connections upstream that were made, and that could not be made.
+    /// The number of connections made upstream, and of failed attempts.
     let connects: Int
     let failedConnects: Int
-    /// How long the loop let the question wait.
+    /// How long the loop took to start answering the question.
     var lag = Duration.zero
 }
 
@@ -29,7 +29,7 @@ actor Census {
     private var last: (at: ContinuousClock.Instant, numbers: [LoopNumbers])?
     private var asking: Task<[LoopNumbers], Never>?
 
-    /// Numbers are this old at most.
+    /// The maximum age of the numbers.
     private static let freshness = Duration.milliseconds(500)
 
     init(_ workers: [Worker]) { self.workers = workers }

@@ -2,14 +2,14 @@ public import GatewayConfig
 
 /// The origin of a gateway's configuration, for reading it again.
 public struct ConfigurationSource: Sendable {
-    /// Reads it.
+    /// The reader of the configuration.
     let reader: ConfigurationReader
     /// The file.
     let path: String
-    /// Every file that was read with it first, and the patterns of `include`.
+    /// The files that were read the first time, and the patterns of `include`.
     let paths: [String]
     let patterns: [String]
-    /// Taken before the file was read.
+    /// The state of the files, taken before they were read.
     let look: FileLook
 
     /// Reads a file for the first time, and remembers its origin.

@@ -2,7 +2,7 @@ import GatewayConfig
 import Glibc
 import HttpWare
 
-/// Some files as they were at one time: enough to tell whether they changed, without reading them.
+/// The state of some files at one time: enough to detect changes without reading the files.
 struct FileLook {
     /// The identity of a file's content. A missing file, and one that was not read in time, differ from any content.
     private enum State: Equatable {
@@ -12,7 +12,7 @@ struct FileLook {
 
     let paths: [String]
     let patterns: [String]
-    /// Where a change of them shows.
+    /// The directories in which a change of the files is visible.
     let directories: Set<String>
     private let time: WallTime
     private var states: [String: State] = [:]
@@ -31,8 +31,8 @@ struct FileLook {
         self.directories = directories
     }
 
-    /// This look, as far as it is sure that the files were read like this after `before`: what was there before counts as it
-    /// was then, and what is new only if it is older.
+    /// This state, limited to what is certain about files that were read after `before` was taken. Files that existed before
+    /// count with their former state. New files count only if they are older than `before`.
     func asRead(after before: FileLook) -> FileLook {
         var result = self
         for (path, state) in states {
@@ -56,7 +56,7 @@ struct FileLook {
         }.min()
     }
 
-    /// The clock of files goes in steps.
+    /// The resolution of the timestamps of files.
     private static let clockStep = Duration.milliseconds(10)
 
     private static func state(of path: String) -> State {
@@ -65,7 +65,8 @@ struct FileLook {
 
     // MARK: Directories
 
-    /// The directory of a file, and those of the symbolic links on the way to it; where it ends early, the last one that is there.
+    /// The directory of a file, and the directories of the symbolic links on the way to it. If the path ends early, the last
+    /// existing directory.
     private static func directories(of path: String) -> Set<String> {
         var found: Set<String> = []
         var here = path.hasPrefix("/") ? "/" : "."
@@ -91,14 +92,14 @@ struct FileLook {
         return found
     }
 
-    /// Those in which a file or a directory may come to match.
+    /// The directories in which a new file or directory could match the pattern.
     private static func directories(ofPattern pattern: String) -> Set<String> {
         var found: Set<String> = []
         let parts = pattern.split(separator: "/", omittingEmptySubsequences: false)
         for (index, part) in parts.enumerated() where part.contains(where: { "*?[".contains($0) }) {
             let parent = parts[..<index].joined(separator: "/")
             let path = index == 0 ? "." : parent.isEmpty ? "/" : parent
-            // The one that is named, too: it may not be there yet.
+            // Includes the named directory, even if it does not exist yet.
             for directory in [path] + ConfigurationFiles.system.list(path) {
                 found.formUnion(directories(of: directory + "/."))
             }
@@ -114,7 +115,7 @@ struct FileLook {
 }
 
 extension FileLook: Equatable {
-    /// The same files, and the same matches.
+    /// Whether the files and the matches are the same.
     static func == (left: FileLook, right: FileLook) -> Bool {
         left.states == right.states && left.matches == right.matches
     }

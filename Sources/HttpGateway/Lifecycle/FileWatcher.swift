@@ -3,9 +3,9 @@ import HttpWare
 
 /// Reports changes of a configuration's files: the files that were read, and new files that match its patterns.
 ///
-/// inotify watches directories, not files: so a file that an editor writes anew and renames is seen, and one that is
-/// not there yet, and a symbolic link on the way that is turned to another place. What an event says is not read: it only makes the
-/// watcher look at the files, so other files beside them, a log for one, cost a look. Used on its loop's thread only.
+/// inotify watches directories, not files. So it notices a new file that an editor writes and then renames, and a file that did
+/// not exist. It also notices a symbolic link on the way that changes its target. Events are not interpreted: they only make the
+/// watcher check the files. So other files in a directory, such as a log, only cost a check. Used on its loop's thread only.
 final class FileWatcher: SocketEventHandler, LoopTimerHandler {
     private let socket: SocketEvents
     private let timer: LoopTimer
@@ -23,7 +23,8 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
         IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF
     )
 
-    /// Watches nothing yet. `changed` is called when a look finds a change; `reports` is told what cannot be watched.
+    /// Makes a watcher that does not watch anything yet. `changed` is called when a check finds a change; `reports` is called
+    /// with errors.
     init(loop: EventLoop, changed: @escaping () -> Void, reports: @escaping (String) -> Void) throws(SystemError) {
         let descriptor = inotify_init1(Int32(IN_NONBLOCK | IN_CLOEXEC))
         guard descriptor >= 0 else { throw SystemError("inotify_init1") }
@@ -36,10 +37,10 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
         socket.enableReading()
     }
 
-    /// The watched files as they are now: to be taken before they are read.
+    /// The current state of the watched files. Must be taken before they are read.
     func look() -> FileLook { FileLook(paths: seen.paths, patterns: seen.patterns) }
 
-    /// Watches these from now on. They were read after `before` was taken; what changed since then is found, too.
+    /// Watches these files from now on. They were read after `before` was taken, so later changes are found, too.
     func watch(paths: [String], patterns: [String], readAfter before: FileLook) {
         let now = FileLook(paths: paths, patterns: patterns)
         seen = now.asRead(after: before)
@@ -60,7 +61,7 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
     /// Whether the files were changed while they were read, and are going to be read again.
     var isBehind: Bool { firstEvent != nil && look() != seen }
 
-    /// Watches nothing any more.
+    /// Stops watching.
     func close() {
         timer.cancel()
         socket.close()
@@ -83,7 +84,7 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
 
     func timerFired(_ timer: LoopTimer) {
         let now = look()
-        // One that is still written to tells nothing until it is closed.
+        // A file that is still being written shows nothing until it is closed.
         if let first = firstEvent, let age = now.age(ofChangesSince: seen), age >= .zero, age < FileWatcher.quiet {
             let due = min(timer.loop.now + (FileWatcher.quiet - age), first + FileWatcher.mostPatience)
             if due > timer.loop.now { return timer.set(due: due) }
@@ -92,7 +93,7 @@ final class FileWatcher: SocketEventHandler, LoopTimerHandler {
         if now != seen {
             changed()
         } else if now.directories != seen.directories {
-            // The files are the same, and the way to them is another.
+            // The files are the same, but the path to them has changed.
             watch(paths: now.paths, patterns: now.patterns, readAfter: now)
         }
     }

@@ -1,4 +1,4 @@
-// One file: start, reload, upgrade and stop share the state of the control loop, and each must hold against the others.
+// One file, because start, reload, upgrade and stop share the state of the control loop, and must work in any combination.
 
 public import GatewayConfig
 import Glibc
@@ -23,48 +23,49 @@ public final class Gateway: @unchecked Sendable {
     private let log: GatewayLog
     private var source: ConfigurationSource?
     private var workers: [Worker] = []
-    /// The loop of the thread that called `run()`: signals, reloads, and the end.
+    /// The loop of the thread that called `run()`, for signals, reloads and the end.
     private let control: EventLoop
     private let signals: Signals
     private let inbox: SignalInbox
     private var running: RunningConfiguration
     private var sockets: ListenerSockets
     private var admin: AdminServer?
-    /// Gets the certificates of listeners that have no files of them.
+    /// Obtains the certificates of listeners with `acme`.
     private let certificates = ListenerCertificates()
     private var isDraining = false
     private var inheritance: Inheritance
-    /// The process that is to go on in this one's place, while it does not serve yet.
+    /// The new process that is going to replace this one, until it serves.
     private var successor: Successor?
-    /// It goes on: sockets, and the files of Unix sockets, are its own now.
+    /// Whether the new process serves. It then owns the sockets, and the files of Unix sockets.
     private var isSucceeded = false
-    /// Asked for while a reload was under way.
+    /// Whether an upgrade was requested during a reload.
     private var isSuccessionWanted = false
-    /// A reload was refused for the successor's sake: it is made up for if that does not serve.
+    /// Whether a reload was refused because of an upgrade. It is made up for if the new process does not serve.
     private var isReloadOwed = false
     private var watcher: FileWatcher?
-    /// A change of the files asked for the reload that is under way.
+    /// Whether the reload in progress was requested because files changed.
     private var isWatched = false
-    /// Whom the reload that is under way is to be told to; `nil` while there is none.
+    /// The callbacks for the outcome of the reload in progress; `nil` if there is none.
     private var reloading: [@Sendable (ReloadOutcome) -> Void]?
-    /// Reloads that were requested meanwhile. Their files may have been written after the present reload read them.
+    /// The callbacks of reloads requested meanwhile. Their files may have been written after the current reload read them.
     private var waiting: [@Sendable (ReloadOutcome) -> Void] = []
 
     /// The records of the last exchanges; `nil` if exchanges are not observed. Changed on the control loop only.
     public private(set) var records: RequestRecords?
     private let observes: Bool
-    /// The folder that the inspector page is read from while it is being written.
+    /// The folder from which the inspector page is read during its development; `nil` for the page in the program.
     private let pageFolder: String?
-    /// What is captured; `nil` if nothing is. Changed on the control loop only.
+    /// The captures of exchanges; `nil` if exchanges are not captured. Changed on the control loop only.
     private var captures: CaptureStore?
-    /// The rules for a while.
+    /// The temporary rules.
     private let rules: GatewayRules
     private let ruled = RuledLoops()
 
-    /// Binds every listener and begins to serve on that number of loops. If a listener cannot be bound, throws before
-    /// anything is served. Without a source, reloads fail. `watches` reloads when the files change. `observes` keeps
-    /// records of exchanges, as an admin listener does. `pageFolder` is where the inspector page is read from. Without `takesSignals`, the caller handles signals. Inherited
-    /// sockets are used in place of binding; a socket of a service manager that matches no listener is an error.
+    /// Binds every listener and starts to serve on that number of loops. If a listener cannot be bound, throws before anything is
+    /// served. Without a source, reloads fail. `watches` reloads when the files change. `observes` keeps records of exchanges, as
+    /// an admin listener does. `pageFolder` is the folder from which the inspector page is read. Without `takesSignals`, the
+    /// caller handles signals. Inherited sockets are used in place of binding; a socket of a service manager that matches no
+    /// listener is an error.
     public init(
         _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
         watches: Bool = false, observes: Bool = false, takesSignals: Bool = true, pageFolder: String? = nil,
@@ -78,7 +79,7 @@ public final class Gateway: @unchecked Sendable {
         self.observes = observes
         status = GatewayStatus(configuration, at: SystemLoopClock().wallNow())
         control = try EventLoop(name: "control")
-        // Before anything listens: a signal that comes from now on waits for `run()`.
+        // Before anything listens, so that a signal from now on waits for `run()`.
         let inbox = SignalInbox()
         self.inbox = inbox
         signals = try Signals(takesSignals ? [SIGTERM, SIGINT, SIGHUP, SIGUSR2] : [], on: control) {
@@ -122,7 +123,7 @@ public final class Gateway: @unchecked Sendable {
         sockets.closeInherited()
     }
 
-    /// Every loop serves.
+    /// Called when every loop serves.
     private func serves() {
         status.change { $0.isServing = true }
         if inheritance.predecessor == nil { tellManager("READY=1", "STATUS=serving") }
@@ -130,9 +131,8 @@ public final class Gateway: @unchecked Sendable {
         watchLoops()
     }
 
-    /// Serves until SIGTERM or SIGINT: the first one drains, the second one stops. SIGHUP opens log files again and
-    /// reloads. SIGUSR2 starts the program again, hands it the listening sockets, and drains when the new process
-    /// serves.
+    /// Serves until SIGTERM or SIGINT: the first one drains, the second one stops. SIGHUP opens log files again and reloads.
+    /// SIGUSR2 starts the program again, passes the listening sockets to the new process, and drains when that serves.
     public func run() {
         inbox.received = { [self] signal in
             if signal == SIGHUP {
@@ -167,19 +167,19 @@ public final class Gateway: @unchecked Sendable {
         for store in running.configuration.stores { store.store.close() }
         captures?.archive?.close()
         if !isSucceeded { for path in sockets.paths { unlink(path) } }
-        // A gateway that ends with the command behind it was not asked by a signal.
+        // A gateway that ends with its command was not stopped by a signal, so nothing is logged.
         if isDraining { log.write(.info, "stopped") }
         log.flush()
     }
 
-    /// Ends `run()` at once; from any thread.
+    /// Ends `run()` at once. Safe from any thread.
     public func stop() { control.stop() }
 
     private func drain(idleFor idle: Duration = LoopListener.usualIdle) {
         isDraining = true
         certificates.stop()
         status.change { $0.isDraining = true }
-        // Touched on the control loop only.
+        // Used only on the control loop.
         let left = Countdown(workers.count)
         let control = self.control
         for worker in workers {
@@ -189,10 +189,10 @@ public final class Gateway: @unchecked Sendable {
         }
     }
 
-    /// How long wares may take to do what is left of their work.
+    /// The maximum time for wares to finish their work.
     private static let longestFinish = Duration.seconds(5)
 
-    /// Behind the last exchange: wares end what they have begun, such as to tell a collector of spans. Then it stops.
+    /// Called after the last exchange: lets wares finish their work, such as sending spans to a collector, and then stops.
     private func finish() {
         let finishers = running.configuration.partsByLabel { ($0 as? any FinishingWare)?.finisher }.flatMap(\.parts)
         guard !finishers.isEmpty else { return control.stop() }
@@ -200,7 +200,7 @@ public final class Gateway: @unchecked Sendable {
             log.write(.warning, "the last work of wares was stopped after \(Gateway.longestFinish.optionText)")
             control.stop()
         }
-        // On a loop that has a transport, all at once: each may wait for its own peer.
+        // On a loop that has a transport, and all at once, because each may wait for its own peer.
         let loop = workers[0].loop
         Task(executorPreference: loop) { [control] in
             await withTaskGroup { group in
@@ -223,7 +223,7 @@ public final class Gateway: @unchecked Sendable {
 
     // MARK: Reload
 
-    /// Reads the configuration again and uses it if it is valid. From any thread. `done` is called once, on the control
+    /// Reads the configuration again and uses it if it is valid. Safe from any thread. `done` is called once, on the control
     /// loop, when every loop uses it or when it was refused. It is not called if the gateway ends first.
     public func reload(_ done: @escaping @Sendable (ReloadOutcome) -> Void) {
         control.execute { self.startReload(done) }
@@ -241,7 +241,7 @@ public final class Gateway: @unchecked Sendable {
             return endReload(.failed(reason))
         }
         let before = watcher?.look() ?? FileLook()
-        // Files may be slow: not on a loop.
+        // Files may be slow, so they are not read on a loop.
         Task.detached { [running, control, loops = workers.count] in
             let result = source.read(keeping: running.configuration)
             let next = result.configuration.map { RunningConfiguration($0, loops: loops, replacing: running) }
@@ -254,7 +254,7 @@ public final class Gateway: @unchecked Sendable {
 
     private func finishReload(_ result: ConfigurationReader.Result, _ next: RunningConfiguration?) {
         guard let next else {
-            // A file that is still being written is not an error: its rest follows.
+            // A file that is still being written is not an error: another change follows.
             if isWatched, watcher?.isBehind == true { return leaveReload(.refused(result.errors)) }
             return endReload(.refused(result.errors))
         }
@@ -352,7 +352,7 @@ public final class Gateway: @unchecked Sendable {
         log.write(.warning, "\(assignments[0]) cannot be sent to the service manager: \(error)")
     }
 
-    /// Tells the service manager, as often as it asked for, that every loop still takes work.
+    /// Notifies the service manager's watchdog at the required interval, if every loop still works.
     private func watchLoops() {
         guard let manager = inheritance.manager, let limit = manager.watchdog, !isSucceeded else { return }
         let left = Countdown(workers.count)
@@ -385,10 +385,10 @@ public final class Gateway: @unchecked Sendable {
         }
     }
 
-    /// Why no other process can go on in this one's place.
+    /// Why another process cannot replace this one; `nil` if it can.
     private var reasonToStay: String? {
         if inheritance.command.isEmpty || source == nil { return "it was not started by httpware run with a file" }
-        // The end of process 1 ends all processes of the container.
+        // If process 1 ends, all processes of the container end.
         return getpid() == 1 ? "it is process 1; start another container in its place" : nil
     }
 
@@ -415,7 +415,7 @@ public final class Gateway: @unchecked Sendable {
         tellManager("MAINPID=\(pid)", "READY=1", "STATUS=serving")
         admin?.leave(handsOver: true)
         admin = nil
-        // There is no hurry: connections close after their next response, where a client does not notice.
+        // Without hurry: connections close after their next response, so that clients do not notice.
         drain(idleFor: .seconds(10))
     }
 
@@ -438,20 +438,20 @@ public final class Gateway: @unchecked Sendable {
         }
     }
 
-    /// Opens the admin listener where it is to be and was not; the former one is left as it is.
+    /// Opens the admin listener at its new address, if that changed. The former one is not closed here.
     private func rebindAdmin(_ definition: AdminDefinition?) throws {
         guard definition?.bind != running.configuration.admin?.bind else { return }
         admin = try definition.map { try AdminServer($0, subject: subject, log: log) }
     }
 
-    /// Records are kept while they may be read.
+    /// Keeps records and captures while they may be read.
     private func keepRecords(for configuration: GatewayConfiguration, loops: Int) {
         if observes || configuration.admin != nil {
             if records == nil { records = RequestRecords(loops: loops) }
         } else {
             records = nil
         }
-        // Those that were kept stay as long as their bounds do.
+        // Existing captures are kept as long as their settings allow.
         if configuration.admin?.capture != captures?.settings {
             let settings = configuration.admin?.capture
             var archive = captures?.archive
@@ -468,7 +468,7 @@ public final class Gateway: @unchecked Sendable {
         status.change { $0.adminAddress = address }
     }
 
-    /// Hands each loop what it is to serve, and what it needs for that; `done` is called once on each loop when it does.
+    /// Passes each loop its listeners and what they need. `done` is called once on each loop when it serves them.
     private func swap(
         to next: RunningConfiguration, _ bound: ListenerSockets, done: @escaping @Sendable () -> Void = {}
     ) {
@@ -507,12 +507,12 @@ public final class Gateway: @unchecked Sendable {
     }
 }
 
-/// Where signals go, once `run()` has begun. Used on the control loop only.
+/// The receiver of signals, set when `run()` has begun. Used on the control loop only.
 private final class SignalInbox {
     var received: ((Int32) -> Void)?
 }
 
-/// The loops that rules are handed to.
+/// The loops that get the rules.
 private final class RuledLoops: Sendable {
     private let workers = Mutex<[Worker]>([])
 
@@ -524,7 +524,7 @@ private final class RuledLoops: Sendable {
     }
 }
 
-/// Counts to nothing.
+/// Counts down to zero.
 ///
 /// Unchecked: used on the control loop only.
 private final class Countdown: @unchecked Sendable {
@@ -532,7 +532,7 @@ private final class Countdown: @unchecked Sendable {
 
     init(_ count: Int) { left = count }
 
-    /// Whether that was the last.
+    /// Counts one. Returns whether it was the last.
     func countDown() -> Bool {
         left -= 1
         return left == 0

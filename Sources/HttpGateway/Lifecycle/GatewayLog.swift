@@ -10,7 +10,7 @@ public final class GatewayLog: Sendable {
     private struct State {
         var definition: LogDefinition
         var sink: LogSink
-        // The lines of the present second.
+        // The lines of the current second.
         var second: Int64 = 0
         var lines = 0
         var dropped = 0
@@ -18,16 +18,17 @@ public final class GatewayLog: Sendable {
 
     /// Guards the definition, which a reload changes, and the count of lines.
     private let state: Mutex<State>
-    /// More lines in one second are counted, not written: a fault that comes with every request must not fill a disk.
+    /// The maximum number of lines in one second; further ones are only counted. An error in every request must not
+    /// fill a disk.
     private static let linesPerSecond = 100
 
-    /// Begins to log, and takes over the lines of wares.
+    /// Starts to log, and takes over the lines of wares.
     public init(_ definition: LogDefinition) {
         state = Mutex(State(definition: definition, sink: GatewayLog.sink(definition)))
         lead(definition)
     }
 
-    /// Uses another definition from now on. From any thread.
+    /// Uses another definition from now on. Safe from any thread.
     public func use(_ definition: LogDefinition) {
         let sink = GatewayLog.sink(definition)
         state.withLock { state in
@@ -48,8 +49,8 @@ public final class GatewayLog: Sendable {
         }
     }
 
-    /// Writes a line if its level is enabled. From any thread. A line with `isCertain` does not count in the limit,
-    /// because only operators cause it.
+    /// Writes a line if its level is enabled. Safe from any thread. A line with `isCertain` does not count in the
+    /// limit, because only operators cause it.
     public func write(_ level: WareLog.Level, isCertain: Bool = false, _ message: @autoclosure () -> String) {
         let asked: (dropped: Int, format: LogDefinition.Format, sink: LogSink)? = state.withLock { state in
             guard level >= state.definition.level else { return nil }
@@ -71,10 +72,10 @@ public final class GatewayLog: Sendable {
         sink.append(text: GatewayLog.line(level, message(), format))
     }
 
-    /// More mistakes of one configuration are not written.
+    /// The maximum number of errors that are written for one configuration.
     private static let mostErrors = 100
 
-    /// Writes what reading a configuration found.
+    /// Writes the errors and warnings of a configuration.
     func write(_ errors: [ConfigError]) {
         for error in errors.prefix(GatewayLog.mostErrors) {
             write(error.severity == .error ? .error : .warning, isCertain: true, error.description)
@@ -94,12 +95,12 @@ public final class GatewayLog: Sendable {
             ]
             return Json.object(members).text
         }
-        // One line each, whatever a peer could bring into it.
+        // Always one line, whatever a peer sent.
         let printable = String(message.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7f ? " " : Character($0) })
         return "\(stamp) \(level.rawValue) \(printable)"
     }
 
-    /// RFC 3339 in UTC with milliseconds.
+    /// A time in RFC 3339, in UTC with milliseconds.
     static func stamp(_ time: WallTime) -> String {
         let days = time.seconds >= 0 ? time.seconds / 86400 : (time.seconds - 86399) / 86400
         let inDay = Int(time.seconds - days * 86400)

@@ -28,20 +28,20 @@ public final class GatewayStatus: Sendable {
     public struct Snapshot: Sendable {
         /// The running configuration.
         public internal(set) var configuration: GatewayConfiguration
-        /// Each service that runs, by its name.
+        /// The running services by name.
         var services: [String: UpstreamService] = [:]
-        /// In file order.
+        /// The addresses in file order.
         public internal(set) var addresses: [Address] = []
         /// The address of the admin listener, if there is one.
         public internal(set) var adminAddress: SocketAddress?
-        /// The last reload, else the start.
+        /// The last reload; before the first one, the start.
         public internal(set) var lastReload: Reload
         /// The number of reloads, and of failed ones.
         public internal(set) var reloads = 0
         public internal(set) var failedReloads = 0
         /// Whether every loop serves.
         public internal(set) var isServing = false
-        /// Whether no connection is accepted any more.
+        /// Whether the gateway is draining, so that no connection is accepted any more.
         public internal(set) var isDraining = false
     }
 
@@ -52,7 +52,7 @@ public final class GatewayStatus: Sendable {
         state = Mutex(Snapshot(configuration: configuration, lastReload: start))
     }
 
-    /// The present state.
+    /// The current state.
     public var now: Snapshot { state.withLock { $0 } }
 
     func change(_ body: (inout Snapshot) -> Void) { state.withLock { body(&$0) } }

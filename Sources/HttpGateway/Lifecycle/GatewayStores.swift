@@ -4,6 +4,6 @@ import HttpWareRedis
 
 /// The kinds of stores that a gateway has.
 public enum GatewayStores {
-    /// All of them beside `memory`, in the order of the help.
+    /// All kinds except `memory`, in the order of the help.
     public static let all: [any StoreKind.Type] = [VerifiedDiskKind.self, RedisKind.self]
 }

@@ -13,13 +13,14 @@ public struct Inheritance: Sendable {
     /// No resources; no other process can replace this gateway.
     public static let none = Inheritance()
 
-    /// The command that runs, as it was called: for the one who goes on in its place. Empty where there is none.
+    /// The command line of the program, from which a process that replaces this one is started. Empty if that is
+    /// impossible.
     let command: [String]
-    /// The variables of the process, but for those above.
+    /// The environment variables of the process, without the ones above.
     let environment: [String: String]
     let manager: ServiceManager?
     var sockets: [InheritedSocket] = []
-    /// Tells the gateway whose place this one takes that it may go; `nil` where there is none.
+    /// The descriptor for telling the former gateway that this one serves; `nil` if this one replaces no gateway.
     private(set) var predecessor: Int32?
 
     /// The first descriptor that a service manager passes.
@@ -36,7 +37,7 @@ public struct Inheritance: Sendable {
         manager = nil
     }
 
-    /// Takes what these variables speak of, as a process of that command. Each socket is made ready to be accepted from.
+    /// Takes the resources that the variables name, for a process of that command. Prepares each socket for accepting.
     ///
     /// Resources for another process are left alone. Throws `InheritanceError` if a variable or a socket is invalid.
     init(
@@ -81,7 +82,7 @@ public struct Inheritance: Sendable {
         }
     }
 
-    /// `PARENT READY DESCRIPTOR=NAME …`, with `!` in place of `=` for those of a service manager.
+    /// Reads `PARENT READY DESCRIPTOR=NAME …`, with `!` in place of `=` for sockets of a service manager.
     private mutating func takeHandover(_ handover: String, parent: pid_t) throws(InheritanceError) {
         let words = handover.split(separator: " ")
         guard words.count >= 2, words[0] == String(parent), let ready = Int32(words[1]), ready > 2 else { return }
@@ -99,7 +100,7 @@ public struct Inheritance: Sendable {
         predecessor = ready
     }
 
-    /// Takes the secret that the gateway whose place this one takes has sent; one of an older version sends none.
+    /// Takes the process secret that the former gateway has sent. An older version sends none.
     private func takeSecret(_ descriptor: Int32) {
         var secret = [UInt8](repeating: 0, count: ProcessSecret.count)
         guard recv(descriptor, &secret, secret.count, Int32(MSG_DONTWAIT)) == secret.count else { return }
@@ -120,7 +121,7 @@ public struct Inheritance: Sendable {
         }
     }
 
-    /// Tells the gateway whose place this one takes, if there is one, that this one serves.
+    /// Tells the former gateway, if there is one, that this one serves.
     mutating func tellPredecessor() {
         guard let predecessor else { return }
         self.predecessor = nil

@@ -3,9 +3,9 @@ import GatewayConfig
 import HttpWare
 import Synchronization
 
-/// The certificates that listeners get by themselves: who keeps them valid, and what listeners show and answer at present.
+/// The certificates that listeners obtain by ACME: the keepers that renew them, and what listeners currently show and answer.
 ///
-/// `prepare`, `use` and `router` are called on the control loop, or before it runs; what loops share guards itself.
+/// `prepare`, `use` and `router` are called on the control loop, or before it runs. The parts that loops share guard themselves.
 final class ListenerCertificates: Sendable {
     typealias Keepers = [AcmeSettings: CertificateKeeper]
 
@@ -17,8 +17,8 @@ final class ListenerCertificates: Sendable {
         challenges = PendingChallenges { [board] in await board.use($0) }
     }
 
-    /// Those who keep the certificates of these listeners: present ones, and new ones that have read their store but have not begun. Throws
-    /// what keeps a store from being used.
+    /// The keepers of the certificates of these listeners: the current ones, and new ones that have read their store but not
+    /// started. Throws if a store cannot be used.
     func prepare(_ listeners: [ListenerDefinition]) throws -> Keepers {
         let present = keepers.withLock { $0 }
         var next: Keepers = [:]
@@ -31,7 +31,7 @@ final class ListenerCertificates: Sendable {
         return next
     }
 
-    /// Lets these listeners show what they have, before loops serve them, and begins the work of keepers that are new, on this loop.
+    /// Makes these listeners use their certificates, before loops serve them, and starts new keepers on this loop.
     func use(_ next: Keepers, for listeners: [ListenerDefinition], on loop: EventLoop) {
         let former = keepers.withLock { keepers in
             let former = keepers
@@ -47,21 +47,21 @@ final class ListenerCertificates: Sendable {
         for (settings, keeper) in next where former[settings] !== keeper { keeper.start(on: loop) }
     }
 
-    /// What is known of each name.
+    /// The state of each name.
     func reports(at now: WallTime) -> [(settings: AcmeSettings, report: CertificateKeeper.Report)] {
         keepers.withLock { $0 }.flatMap { settings, keeper in keeper.report(at: now).map { (settings, $0) } }
             .sorted { $0.report.name < $1.report.name }
     }
 
-    /// Orders a certificate for a name now, on this loop. Answers false if no listener has the name.
+    /// Orders a certificate for a name now, on this loop. Returns false if no listener has the name.
     func orderNow(_ name: String, on loop: EventLoop) -> Bool {
         keepers.withLock { $0 }.values.map { $0.orderNow(name, on: loop) }.contains(true)
     }
 
-    /// Ends the work; certificates are shown as long as loops serve.
+    /// Stops the keepers. Certificates are still shown while loops serve.
     func stop() { for keeper in keepers.withLock({ $0 }).values { keeper.stop() } }
 
-    /// A router that answers challenges before its routes, if the listener is one that does.
+    /// A router that answers challenges before its routes, if the listener has to.
     func router(
         _ routes: RouteTable, for listener: ListenerDefinition, among listeners: [ListenerDefinition]
     ) -> any ExchangeRouter {
@@ -69,7 +69,7 @@ final class ListenerCertificates: Sendable {
         return answers ? ChallengeRouter(routes, challenges: challenges) : routes
     }
 
-    /// What listeners show. Contexts are made under a lock, so that none that was made of older parts comes last.
+    /// Updates the TLS contexts of listeners. Contexts are made under a lock, so that one from older parts is never used last.
     private final class Board: Sendable {
         struct Entry: Sendable {
             let listener: String
@@ -86,7 +86,7 @@ final class ListenerCertificates: Sendable {
 
         func use(_ entries: [Entry]) { state.withLock { publish(&$0) { $0.entries = entries } } }
 
-        /// On another thread than the loop's: a context takes about a millisecond for each certificate.
+        /// Runs on another thread than the loop's, because a context takes about a millisecond for each certificate.
         func use(_ challenges: [TlsChallenge]) async {
             await Task.detached { self.state.withLock { self.publish(&$0) { $0.challenges = challenges } } }.value
         }

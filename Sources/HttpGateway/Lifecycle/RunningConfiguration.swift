@@ -1,15 +1,16 @@
 import GatewayConfig
 import HttpWare
 
-/// A configuration with what was built for it. Built off the loops, handed to them whole.
+/// A configuration with the objects that were built for it. It is built outside the loops, and passed to them as a
+/// whole.
 struct RunningConfiguration: Sendable {
     let configuration: GatewayConfiguration
     let services: ServiceTable
-    /// For each loop, one for each listener, in file order.
+    /// For each loop, one router for each listener, in file order.
     let routers: [[RouteTable]]
-    /// One for each listener; `nil` where it reads no tunnels.
+    /// The rules of interception for each listener; `nil` for a listener that reads no tunnels.
     let intercepts: [InterceptRules?]
-    /// The changes that it made.
+    /// The changes from the previous configuration.
     let changes: [ConfigurationDifference.Change]
 
     /// Builds a configuration for that number of loops, with the unchanged services of the previous one.
@@ -27,7 +28,7 @@ struct RunningConfiguration: Sendable {
         routers = (0..<loops).map { _ in tables.map { RouteTable(copying: $0) } }
     }
 
-    /// The changes that it made, in one line.
+    /// The changes from the previous configuration, in one line.
     var summary: String {
         let shown = changes.prefix(10).map { "\($0.what) \($0.kind.rawValue)" }.joined(separator: ", ")
         return changes.count > 10 ? "\(shown), and \(changes.count - 10) more" : shown

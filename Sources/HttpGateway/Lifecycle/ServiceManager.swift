@@ -1,16 +1,17 @@
 import Glibc
 import HttpWare
 
-/// The service manager that watches over the program, as systemd does: told how it is by datagrams to `$NOTIFY_SOCKET`, as
-/// sd_notify(3) has it.
+/// The service manager that supervises the program, such as systemd. It is notified of the program's state by datagrams to
+/// `$NOTIFY_SOCKET`: sd_notify(3).
 struct ServiceManager: Sendable {
-    /// The path of its socket; one that begins with `@` is a name in the abstract namespace.
+    /// The path of its socket; a path that begins with `@` is a name in the abstract namespace.
     let socket: String
 
-    /// It wants to hear something that often, else it takes the program for stuck; `nil` where it does not ask.
+    /// The interval within which it must be notified, because it otherwise treats the program as stuck; `nil` if it has no
+    /// watchdog.
     let watchdog: Duration?
 
-    /// How long it is waited for when its queue is full, in milliseconds.
+    /// The maximum wait when its queue is full, in milliseconds.
     private static let patience: Int32 = 1000
 
     /// Sends assignments, such as `READY=1`, in one datagram. Returns the error, if any.
@@ -26,7 +27,7 @@ struct ServiceManager: Sendable {
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
         let isAbstract = socket.hasPrefix("@")
-        // An abstract name has a zero in front, and none behind.
+        // An abstract name has a zero byte in front, and none at the end.
         if isAbstract { address.sun_path.0 = 0 }
         let length = MemoryLayout<sa_family_t>.size + path.count + (isAbstract ? 0 : 1)
         let connected = withUnsafePointer(to: &address) { pointer in

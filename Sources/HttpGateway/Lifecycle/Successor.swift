@@ -1,25 +1,26 @@
 import Glibc
 import HttpWare
 
-/// A process of the same command that is to go on in our place: it has our listening sockets, says when it serves, and until then
-/// nothing changes here. So no connection is refused, and none is lost that waits to be accepted. Used on the control loop only.
+/// A new process of the same command that is going to replace this one. It has the listening sockets and reports when it serves;
+/// until then nothing changes here. So no connection is refused, and no waiting connection is lost. Used on the control loop
+/// only.
 final class Successor: SocketEventHandler, LoopTimerHandler {
-    /// Tells the process what it has: see `Inheritance`.
+    /// The variable that lists the sockets for the process: see `Inheritance`.
     static let variable = "HTTPWARE_HANDOVER"
     /// The byte that the new process sends when it serves.
     static let ready = UInt8(ascii: "r")
 
-    /// Its number.
+    /// The id of the process.
     let pid: pid_t
     private let socket: SocketEvents
     private let timer: LoopTimer
-    /// Called once: with `nil` when it serves, else with the reason why it never will. Then it has ended.
+    /// Called once: with `nil` when the process serves, or with the reason why it never will. In the latter case it has ended.
     private var told: ((_ failure: String?) -> Void)?
 
-    /// How long it may take to serve.
+    /// The maximum time until it serves.
     static let patience = Duration.seconds(60)
 
-    /// Starts the process. Throws when that cannot be done.
+    /// Starts the process. Throws if that fails.
     init(
         of inheritance: Inheritance, sockets: [InheritedSocket], loop: EventLoop,
         told: @escaping (_ failure: String?) -> Void
@@ -42,7 +43,7 @@ final class Successor: SocketEventHandler, LoopTimerHandler {
             Socket.close(ends[0])
             throw error
         }
-        // Before anything else comes there: the new process finds it when it starts.
+        // Written first, so that the new process finds it when it starts.
         ProcessSecret.bytes.withUnsafeBytes { _ = Socket.write(ends[0], $0) }
         self.told = told
         socket = SocketEvents(loop: loop, descriptor: ends[0])
@@ -53,7 +54,7 @@ final class Successor: SocketEventHandler, LoopTimerHandler {
         timer.set(after: Successor.patience)
     }
 
-    /// Found by `PATH`, as a shell found it. All other descriptors are closed on exec.
+    /// Starts the program, which is looked up in `PATH` as by a shell. All other descriptors are closed on exec.
     private static func start(
         _ command: [String], _ environment: [String: String], keeping descriptors: [Int32]
     ) throws(SystemError) -> pid_t {
@@ -61,7 +62,7 @@ final class Successor: SocketEventHandler, LoopTimerHandler {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        // Onto itself: it keeps its number, and is not closed on exec.
+        // Duplicated onto itself, so that it keeps its number and is not closed on exec.
         for descriptor in descriptors { posix_spawn_file_actions_adddup2(&actions, descriptor, descriptor) }
         var texts = command.map { strdup($0) } + [nil]
         var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
@@ -92,12 +93,12 @@ final class Successor: SocketEventHandler, LoopTimerHandler {
         fail { $0 }
     }
 
-    /// Makes sure that it has ended; one that is ending anyway keeps its exit status.
+    /// Ends the process, and reports why it failed. A process that is ending already keeps its exit status.
     private func fail(_ reason: (_ status: String) -> String) {
         kill(pid, SIGKILL)
         var status: Int32 = 0
         while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        // As WIFEXITED, WEXITSTATUS and WTERMSIG have it.
+        // The equivalent of WIFEXITED, WEXITSTATUS and WTERMSIG.
         end(reason(status & 0x7f == 0 ? "status \(status >> 8 & 0xff)" : "signal \(status & 0x7f)"))
     }
 

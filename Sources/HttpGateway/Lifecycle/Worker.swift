@@ -4,38 +4,38 @@ import HttpWare
 
 /// One loop of the gateway, on its own thread: its listeners' sockets, connections and pools.
 ///
-/// Unchecked: everything but `loop` is touched on the loop's thread only, through `loop.submit` and `loop.execute`.
+/// Unchecked: everything but `loop` is used on the loop's thread only, through `loop.submit` and `loop.execute`.
 final class Worker: @unchecked Sendable {
-    /// A listener as one loop is to have it.
+    /// The form of a listener for one loop.
     struct Listener: Sendable {
-        /// The number of its socket: one that the loop has already is kept.
+        /// The number of its socket. If the loop has that socket already, it is kept.
         let socket: Int
         /// The loop's own descriptor of a new socket, which it takes over.
         let descriptor: Int32?
         let definition: ListenerDefinition
-        /// Of this loop only: others do not count its references.
+        /// Used on this loop only, so that its reference count is not shared.
         let router: any ExchangeRouter
-        /// Which tunnels are read; `nil` where none is.
+        /// The rules for reading tunnels; `nil` if no tunnels are read.
         let intercept: InterceptRules?
         let mostConnections: Int
     }
 
     let loop: EventLoop
     private var transport: LoopTransport?
-    /// By the number of the socket.
+    /// The acceptors by the number of their socket.
     private var acceptors: [Int: Acceptor] = [:]
     /// The servers without a socket; their connections finish their exchanges.
     private var leaving: [LoopListener] = []
-    /// Called once, when the last of those has gone.
+    /// Called once, when the last of these servers is gone.
     private var whenEmpty: (() -> Void)?
-    /// Follows the endpoints of services; on one loop only.
+    /// The monitors of services' endpoints; on one loop only.
     private var monitors: [EndpointMonitor] = []
     private let log: GatewayLog
     /// The ring for records of its exchanges; `nil` if they are not observed.
     private var records: RecordRing?
-    /// Is told of placeholders of tokens that go where they do not belong; `nil` if no program has any.
+    /// The observer of token placeholders that are sent where they must not go; `nil` if no program has placeholders.
     private var placeholders: (any PlaceholderWatch)?
-    /// Captures the loop's exchanges; `nil` if nobody wants that.
+    /// Captures the loop's exchanges; `nil` if exchanges are not captured.
     private var captures: LoopCaptures?
     /// The wares of temporary rules and of maintenance; `nil` if there are none.
     private var addedWares: AddedWares?
@@ -47,17 +47,18 @@ final class Worker: @unchecked Sendable {
         loop = try EventLoop.start(name: name)
     }
 
-    /// Makes what the loop's connections share.
+    /// Makes the objects that the loop's connections share.
     func prepare() throws {
         transport = LoopTransport(loop: loop, resolver: try Resolver(loop: loop))
     }
 
-    /// Serves these listeners from now on, in place of those it had: in one step, for nothing else runs on the loop meanwhile.
+    /// Serves these listeners from now on, in place of the former ones. This is one step, because nothing else runs on the loop
+    /// meanwhile.
     ///
-    /// Sockets that stay are not touched. A socket that is removed accepts the waiting connections and is closed; its
-    /// connections finish. Connections upstream end, except those to these endpoints.
+    /// Sockets that stay are not changed. A socket that is removed accepts the waiting connections and is closed; its connections
+    /// finish. Connections upstream are closed, except those to these endpoints.
     ///
-    /// Exchanges are kept in `records`, and counted if asked for. `watches` lets this loop follow the endpoints for all.
+    /// Exchanges are kept in `records`, and counted if `isCounted`. If `watches`, this loop monitors the endpoints for all loops.
     func serve(
         _ listeners: [Listener], services: [UpstreamService], watches: Bool, records: RecordRing?, isCounted: Bool,
         placeholders: (any PlaceholderWatch)?, captures: CaptureStore?
@@ -84,7 +85,7 @@ final class Worker: @unchecked Sendable {
         if watches { watch(services, transport) }
     }
 
-    /// Follows the endpoints of these services, and of no others.
+    /// Monitors the endpoints of these services, and of no others.
     private func watch(_ services: [UpstreamService], _ transport: LoopTransport) {
         for monitor in monitors where !services.contains(where: { monitor.follows($0) }) { monitor.stop() }
         monitors.removeAll { monitor in !services.contains { monitor.follows($0) } }
@@ -123,7 +124,7 @@ final class Worker: @unchecked Sendable {
                 name: definition.name, settings: settings, forward: ForwardRules(definition),
                 intercept: listener.intercept, trustedProxies: definition.trustedProxies, router: listener.router)
         } else {
-            // A connection to a gateway cannot become one to a proxy.
+            // A connection of a gateway cannot become one of a proxy.
             let former = acceptor.server
             acceptor.server = makeServer(listener, transport)
             leave(former)
@@ -174,7 +175,7 @@ final class Worker: @unchecked Sendable {
         return server
     }
 
-    /// Puts these rules, and maintenance, in force, in place of those that were.
+    /// Uses these rules, and maintenance, in place of the former ones.
     func use(_ rules: [GatewayRules.Active], _ maintenance: Maintenance?) {
         let first = maintenance.map {
             [ChainEntry(MaintenanceWare(maintenance: $0), label: "maintenance", order: .first)]
@@ -187,7 +188,7 @@ final class Worker: @unchecked Sendable {
         for server in acceptors.values.map(\.server) + leaving { server.addedWares = addedWares }
     }
 
-    /// Lets a server's connections finish, then lets it go.
+    /// Lets a server's connections finish, and then releases it.
     private func leave(_ server: LoopListener, idleFor idle: Duration = LoopListener.usualIdle) {
         leaving.append(server)
         server.onEmpty = { [unowned self, unowned server] in
@@ -198,8 +199,8 @@ final class Worker: @unchecked Sendable {
         server.drain(idleFor: idle)
     }
 
-    /// Stops accepting, and lets exchanges finish, and connections wait for a request so long; `done` is called on the loop when no
-    /// connection is left.
+    /// Stops accepting, and lets exchanges finish. Idle connections wait for a request for at most `idle`. `done` is called on
+    /// the loop when no connection is left.
     func drain(idleFor idle: Duration, _ done: @escaping @Sendable () -> Void) {
         for acceptor in acceptors.values { acceptor.close() }
         let servers = acceptors.values.map(\.server)
@@ -208,8 +209,8 @@ final class Worker: @unchecked Sendable {
         if leaving.isEmpty { done() } else { whenEmpty = done }
     }
 
-    /// Repeats a captured request at the listener by which it came. An exchange that came by none of them, as an archive brings it,
-    /// enters where clients of any host may, else at the only listener.
+    /// Repeats a captured request at the listener that received it. An exchange from an archive, which no listener received,
+    /// enters at a forward listener, or else at the only listener.
     func replay(_ order: ReplayedExchange.Order, listener name: String) throws(GatewayError) {
         let servers = acceptors.values.map(\.server).sorted { $0.name < $1.name }
         let server =
@@ -221,7 +222,7 @@ final class Worker: @unchecked Sendable {
         try ReplayedExchange.start(order, on: server)
     }
 
-    /// Its present numbers, and its counters so far.
+    /// The current numbers, and the counters so far.
     var numbers: LoopNumbers {
         var listeners: [String: LoopNumbers.Listener] = [:]
         for (name, counters) in counters {
@@ -250,7 +251,7 @@ final class Worker: @unchecked Sendable {
 }
 
 extension Array {
-    /// Its element, if it has one only.
+    /// The only element; `nil` if there are none or several.
     fileprivate var only: Element? { count == 1 ? first : nil }
 }
 
@@ -285,7 +286,7 @@ extension ForwardRules {
         deniesPrivate = listener.denyPrivate
         deniesMetadata = listener.deniesMetadata
         upstreamProxy = listener.upstreamProxy
-        // Without interception every tunnel would pass unread.
+        // Without interception, every tunnel would pass unread.
         if listener.hasPlaceholders { unreadHosts = listener.intercept?.allowOpaque ?? .init([]) }
     }
 }

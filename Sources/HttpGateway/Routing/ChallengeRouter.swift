@@ -1,7 +1,7 @@
 import Acme
 import HttpWare
 
-/// Answers the challenges of http-01 that are pending, before any route and chain; all other requests go to the routes.
+/// Answers pending http-01 challenges before any route and chain. All other requests go to the routes.
 struct ChallengeRouter: ExchangeRouter {
     private let routes: RouteTable
     private let challenges: PendingChallenges
@@ -10,7 +10,7 @@ struct ChallengeRouter: ExchangeRouter {
     init(_ routes: RouteTable, challenges: PendingChallenges) {
         self.routes = routes
         self.challenges = challenges
-        // A middleware stands on its side, so the chain can be made.
+        // Cannot throw: the middleware is on its side.
         let chain = try? WareChain(
             middlewares: [ChainEntry(ChallengeWare(challenges: challenges), label: "acme")], postwares: [])
         own = ExchangePlan(chain: chain ?? .empty, service: nil, route: nil, isOwn: true)

@@ -1,17 +1,17 @@
 public import GatewayConfig
 public import HttpWare
 
-/// How a configuration would handle a request, and by which lines. Nothing is sent or written.
+/// How a configuration would handle a request, and which lines decide that. Nothing is sent or written.
 public struct Explanation: Sendable {
     /// The request to explain.
     public struct Question: Sendable {
-        /// Such as `GET`.
+        /// The method, such as `GET`.
         public var method: HttpMethod
-        /// `http://example.com/a?b`, or `https`; a path alone; `host:port` for CONNECT.
+        /// The URL: `http://example.com/a?b`, or with `https`; a path alone; `host:port` for CONNECT.
         public var url: String
-        /// Field lines in addition to `Host`. The URL gives `Host` unless it is among them.
+        /// Field lines in addition to `Host`, which is taken from the URL unless it is among them.
         public var fields: [(name: String, value: String)] = []
-        /// The listener that receives the request; `nil` takes the one that fits the URL.
+        /// The listener that receives the request; `nil` for the one that fits the URL.
         public var listener: String?
         /// The client's address.
         public var client = IPAddress(ipv4: 0x7f00_0001)
@@ -33,16 +33,16 @@ public struct Explanation: Sendable {
     /// An earlier route that was not chosen, with the reason.
     public struct Passed: Sendable {
         public let route: RouteDefinition
-        /// Such as `path`.
+        /// The condition that failed, such as `path`.
         public let part: String
-        /// Such as `path is not /api/**`.
+        /// The reason, such as `path is not /api/**`.
         public let reason: String
 
-        /// The part of a route whose pattern ran into its limit: the request fails there.
+        /// The part if a pattern reached its limit: the request fails at that route.
         static let undecided = "pattern"
     }
 
-    /// There is no listener for the request.
+    /// No listener would receive the request.
     public struct NoListener: Error, CustomStringConvertible {
         public let description: String
     }
@@ -50,20 +50,21 @@ public struct Explanation: Sendable {
     /// The lines of the request's head, as a client would send them.
     public let asked: [String]
     public let listener: ListenerDefinition
-    /// In file order.
+    /// The earlier routes, in file order.
     public let passed: [Passed]
     /// The chosen route, with its chain on this listener; `nil` if none matched or the request cannot be read.
     public let route: ResolvedRoute?
-    /// Whether the tunnel to the request's host is read, and why; `nil` where there is no tunnel, or the listener reads none.
+    /// Whether the tunnel to the request's host would be read, and why; `nil` if there is no tunnel, or the listener reads
+    /// none.
     public let interception: String?
-    /// The service of the route that the request goes to: of several shares, the one that was chosen.
+    /// The service that gets the request; of several shares, the chosen one.
     public var service: ServiceDefinition? {
         guard let route = route?.route else { return nil }
         return route.service ?? route.services.first { $0.name == run.service }
     }
     /// The chain that runs.
     public let chain: WareChain
-    /// The actions of the gateway's own code for the request.
+    /// The result of the gateway's own code for the request.
     public let run: DryRun
     /// Texts that must never be printed.
     public let secrets: [String]
@@ -92,7 +93,7 @@ public struct Explanation: Sendable {
         for route in run.isRouted ? configuration.routes[..<end] : [] {
             guard let one = Explanation.passed(route, listener, run) else { continue }
             passed.append(one)
-            // Which route comes then is not known.
+            // It is unknown which route would follow.
             if one.part == Passed.undecided { break }
         }
         self.passed = passed
@@ -159,16 +160,16 @@ public struct Explanation: Sendable {
         return chosen
     }
 
-    /// Whether requests of that scheme come to the listener: to a gateway by its own connection, to a proxy any.
+    /// Whether the listener receives requests of that scheme: a gateway those of its own connections, a proxy all.
     private static func takes(_ listener: ListenerDefinition, _ scheme: String?) -> Bool {
         scheme == nil || listener.mode == .forward || (scheme == "https") == (listener.tls != nil)
     }
 
     // MARK: The head
 
-    /// The URL's scheme in lower case, its authority, and what follows it; the first two `nil` where they are not written.
+    /// The URL's scheme in lower case, its authority, and the rest. The first two are `nil` if the URL lacks them.
     private static func parts(of question: Question) -> (scheme: String?, authority: Authority?, rest: Substring) {
-        // A client does not send what follows a number sign.
+        // A client does not send the fragment.
         let url = question.url.prefix { $0 != "#" }
         if url.hasPrefix("/") || url == "*" { return (nil, nil, url) }
         let scheme = question.scheme
@@ -223,7 +224,7 @@ public struct Explanation: Sendable {
                 return Passed(route: route, part: "path", reason: "path never matches CONNECT")
             }
             return not("path", match.pathWords)
-        // Their values may be secret.
+        // The values may be secret.
         case .header(let name): return Passed(route: route, part: "header", reason: "header \(name) does not match")
         case .query(let name): return Passed(route: route, part: "query", reason: "query \(name) does not match")
         case .cookie(let name): return Passed(route: route, part: "cookie", reason: "cookie \(name) does not match")
@@ -243,7 +244,7 @@ public struct Explanation: Sendable {
 }
 
 extension Authority {
-    /// Whether a client that goes there may come to what is bound here: by the address itself, or by a name.
+    /// Whether a client that connects to this authority may reach the bound address: by the address itself, or by a name.
     fileprivate func reaches(_ bind: SocketAddress, isSecure: Bool) -> Bool {
         guard let address = bind.address, (port ?? (isSecure ? 443 : 80)) == bind.port else { return false }
         guard let own = IPAddress(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host) else { return true }

@@ -1,7 +1,7 @@
 import GatewayConfig
 import HttpWare
 
-/// An explanation for programs, as JSON. What is not there is `null`.
+/// An explanation as JSON, for programs. Missing parts are `null`.
 public struct ExplanationJson {
     private let explanation: Explanation
     private let mask: ExplanationMask
@@ -11,10 +11,10 @@ public struct ExplanationJson {
         mask = ExplanationMask(explanation)
     }
 
-    /// One object, on one line.
+    /// The object as text, on one line.
     public var text: String { json.text }
 
-    /// The object.
+    /// The explanation as one object.
     var json: Json {
         let run = explanation.run
         let listener = explanation.listener

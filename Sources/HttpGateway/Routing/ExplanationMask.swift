@@ -1,25 +1,25 @@
 import GatewayConfig
 public import HttpWare
 
-/// Keeps what is secret out of an explanation: `***` stands in its place.
+/// Masks secrets in an explanation with `***`.
 public struct ExplanationMask {
     private let secrets: [String]
 
     public init(_ explanation: Explanation) { secrets = explanation.secrets }
 
-    /// A text without secrets.
+    /// The text without secrets.
     public func text(_ text: String) -> String {
         secrets.reduce(text) { $0.replacing($1, with: "***") }
     }
 
-    /// A field line without its value where that is a credential, wherever it came from.
+    /// The field line, without its value if that can be a credential.
     public func line(_ line: String) -> String {
         let name = line.prefix { $0 != ":" }
         let isCredential = FieldName(String(name)).map(Redaction.fields.contains) ?? false
         return isCredential ? "\(name): ***" : text(line)
     }
 
-    /// A request line or target as records show it; its query is hidden where it holds a secret in another spelling.
+    /// A request line or target, as records show it. Its query is masked if it contains an encoded secret.
     public func target(_ target: String) -> String {
         let words = text(target).split(separator: " ", omittingEmptySubsequences: false).map(String.init)
         let shown = words.map(Redaction.target).joined(separator: " ")
@@ -32,12 +32,12 @@ public struct ExplanationMask {
 }
 
 extension ConditionOptions {
-    /// In words: `method GET or HEAD, status 5xx`.
+    /// A description: `method GET or HEAD, status 5xx`.
     public var words: String { request.words }
 }
 
 extension RequestMatch {
-    /// In words: `method GET or HEAD, not (path /health)`.
+    /// A description: `method GET or HEAD, not (path /health)`.
     public var words: String {
         var parts: [String] = []
         func add(_ key: String, _ values: [String]) {
@@ -59,7 +59,7 @@ extension RequestMatch {
         return parts.joined(separator: ", ")
     }
 
-    /// The patterns and expressions of the path, as they are written.
+    /// The patterns and expressions of the path, as written.
     var pathWords: [String] { paths.map(\.source) + pathExpressions.map { "~" + $0.source } }
 }
 
@@ -69,7 +69,7 @@ extension ChainEntry {
 }
 
 extension DryRun.Decision {
-    /// In a word or two.
+    /// The decision in a word or two.
     public var word: String {
         switch self {
         case .passed: "passed"
@@ -84,7 +84,7 @@ extension DryRun.Decision {
 }
 
 extension DryRun.Meaning {
-    /// In a few words.
+    /// The meaning in a few words.
     public var word: String {
         switch self {
         case .runs: "runs"

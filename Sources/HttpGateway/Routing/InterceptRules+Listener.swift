@@ -2,12 +2,12 @@ import GatewayConfig
 import HttpWare
 
 extension InterceptRules {
-    /// The rules of a listener; `nil` where it reads no tunnels. Its services are made once and shared by name.
+    /// The rules of a listener; `nil` if it reads no tunnels. Services are made once and shared by name.
     convenience init?(_ listener: ListenerDefinition, services: [String: UpstreamService], table: RouteTable) {
         guard let intercept = listener.intercept else { return nil }
         let judges = listener.chain.filtered(Self.judgesTunnels)
         let opaque = RouteTable(listener, services: services) { chain in
-            // Those that count have counted the CONNECT; those that answer or edit act on requests only.
+            // Wares that count have counted the CONNECT already; wares that answer or edit act only on requests.
             chain.filtered { entry in
                 (Self.judgesTunnels(entry) || Self.place(entry) == .timeLimits)
                     && !(Self.counts(entry) && judges.contains(entry))
@@ -19,8 +19,8 @@ extension InterceptRules {
             chain: judges, opaqueRouter: opaque, reaches: { table.couldReach($0, $1) })
     }
 
-    /// Whether a ware acts on a CONNECT whose tunnel is read: it identifies, restricts, limits or observes. What answers or edits
-    /// requests acts on those inside.
+    /// Whether a ware acts on a CONNECT whose tunnel is read: it identifies, restricts, limits or observes clients. Wares that
+    /// answer or edit requests act on the requests inside.
     private static func judgesTunnels(_ entry: ChainEntry) -> Bool {
         let isAccessControl = (type(of: entry.ware) as? any AccessRule.Type)?.isAccessControl ?? false
         if isAccessControl || entry.ware is any AuthenticatingWare { return true }
@@ -42,15 +42,15 @@ extension InterceptRules {
 }
 
 extension WareChain {
-    /// The chain with some of its entries only.
+    /// The chain with only some of its entries.
     fileprivate func filtered(_ isIncluded: (ChainEntry) -> Bool) -> WareChain {
-        // Each entry stays on its side.
+        // Cannot throw: each entry stays on its side.
         let filtered = try? WareChain(
             middlewares: entries.middlewares.filter(isIncluded), postwares: entries.postwares.filter(isIncluded))
         return filtered ?? .empty
     }
 
-    /// Whether the same line of the file is in the chain.
+    /// Whether the chain contains an entry from the same line of the file.
     fileprivate func contains(_ entry: ChainEntry) -> Bool {
         (entries.middlewares + entries.postwares).contains {
             $0.location == entry.location && $0.label == entry.label

@@ -2,8 +2,8 @@ import GatewayConfig
 import HttpWare
 
 extension RouteTable {
-    /// The routes of one listener, each joined with its services; services are made once and shared by name.
-    /// `changing` makes other chains of theirs.
+    /// The routes of one listener, each joined with its services. Services are made once and shared by name. `changing`
+    /// changes the chains of the routes.
     convenience init(
         _ listener: ListenerDefinition, services: [String: UpstreamService],
         changing change: (WareChain) -> WareChain = { $0 }
@@ -28,7 +28,7 @@ extension RouteTable {
 }
 
 extension RouteSplit {
-    /// The shares of a route, in their order.
+    /// The shares of a route, in order.
     fileprivate convenience init(_ route: RouteDefinition, _ plans: [ExchangePlan]) {
         let shares = zip(route.shares, plans).map { Share(plan: $1, weight: $0.weight) }
         self.init(shares, route: route.name, sticky: route.sticky.map(Sticky.init))
@@ -38,7 +38,7 @@ extension RouteSplit {
 extension RouteSplit.Sticky {
     private static let purpose = "sticky"
 
-    /// As a definition has it. Without a secret of its own, the process's is used.
+    /// Takes over a definition. Without its own secrets, the process's secret is used.
     fileprivate init(_ definition: RouteSticky) {
         var keys = definition.keys.map { SealingKey(Array($0.revealed.utf8), for: Self.purpose) }
         if keys.isEmpty { keys = [SealingKey(ProcessSecret.bytes, for: Self.purpose)] }

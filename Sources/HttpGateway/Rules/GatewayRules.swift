@@ -1,12 +1,12 @@
 import HttpWare
 import Synchronization
 
-/// The rules for a while of a gateway, in the order of their creation, and its maintenance. They outlive a reload, and end with the
+/// The temporary rules of a gateway in the order of their creation, and its maintenance. They survive a reload, and end with the
 /// process.
 ///
-/// The admin listener changes them, any thread reads: one `Mutex` guards it.
+/// The admin listener changes them, and any thread reads them. A mutex guards them.
 final class GatewayRules: Sendable {
-    /// A rule with the entries that do its work.
+    /// A rule with the chain entries that carry it out.
     struct Active: Sendable {
         let rule: Rule
         let middlewares: [ChainEntry]
@@ -20,15 +20,15 @@ final class GatewayRules: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Hands them to the loops, and returns when each has them.
+    /// Passes the rules to the loops, and returns when every loop has them.
     private let publish: @Sendable ([Active], Maintenance?) async -> Void
 
-    /// The most rules at once.
+    /// The maximum number of rules at a time.
     static let most = 1000
 
     init(publish: @escaping @Sendable ([Active], Maintenance?) async -> Void) { self.publish = publish }
 
-    /// Those in force.
+    /// The current rules.
     var active: [Active] { state.withLock { $0.active } }
 
     /// The maintenance in force; `nil` if there is none.
@@ -42,7 +42,7 @@ final class GatewayRules: Sendable {
 
     func find(_ id: Int) -> Rule? { active.first { $0.rule.id == id }?.rule }
 
-    /// Puts a rule in force, which is made with its number. `nil` if there are too many.
+    /// Adds a rule, which is made with its number. Returns `nil` if there are too many.
     func add(_ make: (Int) throws -> Active) async rethrows -> Rule? {
         let number = state.withLock { state -> Int? in
             guard state.active.count < GatewayRules.most else { return nil }
@@ -56,7 +56,7 @@ final class GatewayRules: Sendable {
         return made.rule
     }
 
-    /// Ends a rule. Answers false if there is none with that number.
+    /// Ends a rule. Returns false if no rule has that number.
     func remove(_ id: Int) async -> Bool {
         let isThere = state.withLock { state in
             let count = state.active.count
@@ -67,7 +67,7 @@ final class GatewayRules: Sendable {
         return isThere
     }
 
-    /// Ends the rules whose time is over.
+    /// Ends the rules whose time is up.
     func prune(at now: WallTime) async {
         let isLess = state.withLock { state in
             let count = state.active.count

@@ -3,16 +3,16 @@ import HttpWare
 
 /// A time in which the gateway, or some of its routes, answers 503 to requests.
 struct Maintenance: Sendable {
-    /// When it ends; `nil`: when somebody ends it.
+    /// When it ends; `nil` if an operator has to end it.
     var until: WallTime?
-    /// The routes that it concerns; empty: all.
+    /// The routes that are in maintenance; empty for all routes.
     var routes: [String] = []
-    /// Clients that are served all the same.
+    /// The clients that are still served.
     var allow: [IPNetwork] = []
-    /// One sentence for clients, without a full stop.
+    /// The message for clients: one sentence without a full stop.
     var message = "the service is down for maintenance"
 
-    /// Whether it goes on.
+    /// Whether the maintenance has not ended yet.
     func isOn(at now: WallTime) -> Bool { until.map { now < $0 } ?? true }
 
     func json(at now: WallTime) -> Json {
@@ -25,11 +25,11 @@ struct Maintenance: Sendable {
     static let off = Json.object([("on", .bool(false))])
 }
 
-/// Stands before all other wares while there is maintenance.
+/// The ware that runs before all others during maintenance.
 struct MaintenanceWare: Middleware {
     let maintenance: Maintenance
 
-    /// For clients where no end is known.
+    /// The `Retry-After` in seconds if the end is unknown.
     private static let usualRetry: Int64 = 60
 
     func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
@@ -47,14 +47,14 @@ struct MaintenanceWare: Middleware {
 }
 
 extension Maintenance {
-    /// Why there is none.
+    /// Why the request is invalid.
     struct Mistake: Error { let detail: String }
 
     private static let longest = Duration.seconds(30 * 86_400)
     private static let longestMessage = 500
     private static let mostMembers = 1000
 
-    /// Reads what the admin listener was sent; `nil`: it ends.
+    /// Reads a request to the admin listener. `nil` if it ends the maintenance.
     static func read(_ content: [UInt8], routes known: Set<String>, now: WallTime) throws(Mistake) -> Maintenance? {
         guard let json = try? JsonValue(content), let members = json.members, case .boolean(let isOn)? = json["on"]
         else {

@@ -2,18 +2,18 @@ import Capturing
 import HttpWare
 import Synchronization
 
-/// A rule for a while: a ware that is put in force on a running gateway, for the exchanges of a filter.
+/// A temporary rule: a ware that is added to a running gateway, for the exchanges that match a filter.
 ///
-/// Loops ask it, any thread reads it: what changes is atomic.
+/// Loops use it, and any thread reads it. The only mutable part is atomic.
 final class Rule: Sendable {
     let id: Int
     let filter: CaptureFilter
     let ware: String
-    /// As they were given, with `on`.
+    /// The options as given, with `on`.
     let options: ConfigNode
     let reason: String
     let until: WallTime
-    /// How many exchanges it acts on; `nil` is all.
+    /// The maximum number of exchanges that it acts on; `nil` for no limit.
     let count: Int?
     /// The fields of requests that its placeholders read, in lower case.
     let readFields: [String]
@@ -33,7 +33,7 @@ final class Rule: Sendable {
         self.readFields = readFields
     }
 
-    /// How many exchanges it acted on.
+    /// The number of exchanges that the rule acted on.
     var hits: Int { min(taken.load(ordering: .relaxed), count ?? .max) }
 
     /// Whether it may act on one more exchange.
@@ -41,7 +41,7 @@ final class Rule: Sendable {
         now < until && count.map { taken.load(ordering: .relaxed) < $0 } ?? true
     }
 
-    /// Whether it acts on this exchange, which counts once.
+    /// Whether the rule acts on this exchange, which is counted once.
     func takes(_ exchange: Exchange) -> Bool {
         if exchange.rules.contains(id) { return true }
         guard exchange.wallNow < until else { return false }
@@ -66,7 +66,7 @@ final class Rule: Sendable {
 /// The gate of a rule: its time, its count, and its filter.
 struct RuleGate: EntryGate {
     let rule: Rule
-    /// `nil` if the ware decides the filter itself at the end.
+    /// The gate of the filter; `nil` if the ware itself applies the filter at the end.
     let filter: FilterGate?
 
     var needsRequestContent: Bool { filter?.needsRequestContent ?? false }

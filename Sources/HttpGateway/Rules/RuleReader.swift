@@ -5,9 +5,9 @@ import Glibc
 import HttpWare
 import Wares
 
-/// Makes rules of what the admin listener is sent.
+/// Makes rules from requests to the admin listener.
 struct RuleReader {
-    /// Why there is no rule.
+    /// Why no rule can be made.
     struct Mistake: Error {
         var status = HttpStatus.badRequest
         let detail: String
@@ -16,25 +16,25 @@ struct RuleReader {
 
     /// The folder of the archives of `record` and `replay`.
     let folder: String
-    /// Whether the admin listener has a token: without it, no rule has a file.
+    /// Whether the admin listener has a token. Without one, rules must not use files.
     let hasToken: Bool
 
-    /// The wares that a rule may have: none that authenticates, restricts access, sets a principal or injects a token.
+    /// The wares that a rule can have: none that authenticates, restricts access, sets a principal or injects a token.
     static let wares: [any ConfigurableWare.Type] = [
         Break.self, ErrorPage.self, Fault.self, Mock.self, Record.self, Redirect.self, Replay.self, RequestHeaders.self,
         ResponseHeaders.self, Rewrite.self, Throttle.self, Timeout.self,
     ]
-    /// Those of them whose file is in the folder.
+    /// The wares whose file is in the folder.
     private static let filed = ["record", "replay"]
-    /// The longest time of a rule.
+    /// The maximum duration of a rule.
     private static let longest = Duration.seconds(86_400)
     private static let longestReason = 500
 
-    /// A rule as it was asked for.
+    /// A requested rule.
     struct Request {
         let filter: CaptureFilter
         let type: any ConfigurableWare.Type
-        /// Without `on`.
+        /// The options without `on`.
         let options: ConfigNode
         let shown: ConfigNode
         let on: (request: Bool, response: Bool)
@@ -102,7 +102,7 @@ struct RuleReader {
         )
     }
 
-    /// Builds the ware, and the entries that put it in force.
+    /// Builds the ware and its chain entries.
     func build(_ request: Request, id: Int, now: WallTime) throws(Mistake) -> GatewayRules.Active {
         let type = request.type
         let name = type.name.text
@@ -171,7 +171,8 @@ struct RuleReader {
 
     // MARK: Files
 
-    /// The options with the path of the file in the folder. Options that would read other files are refused before they are built.
+    /// The options with the path of the file in the folder. Options that would read other files are refused before the ware is
+    /// built.
     private func placed(_ options: ConfigNode, _ type: any ConfigurableWare.Type) throws(Mistake) -> ConfigNode {
         let name = type.name.text
         var reader = OptionsReader.describing()
@@ -226,7 +227,7 @@ struct RuleReader {
         }
     }
 
-    /// A key of a map, or of one inside, that is among these.
+    /// A key of the map, or of a map inside it, that is among these; `nil` if there is none.
     private static func key(in node: ConfigNode, among keys: Set<String>) -> String? {
         if let entries = node.entries {
             for entry in entries {
@@ -259,7 +260,7 @@ struct RuleReader {
 }
 
 extension ConfigNode {
-    /// What a program sent, as a file would have it.
+    /// A value from a program, in the form that a file would have.
     init(_ json: JsonValue) {
         switch json {
         case .null: self.init(.scalar("", isQuoted: false))

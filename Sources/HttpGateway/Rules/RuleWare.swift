@@ -2,8 +2,8 @@ import HttpWare
 
 /// The request half of a rule's ware, and its response half if it is two-sided.
 ///
-/// It stands guard over tokens: a rule neither changes the authority of a request that carries one, nor adds, removes or reads the field
-/// that holds it.
+/// It protects tokens: if a request carries a token, a rule cannot change its authority, and cannot add, remove or read the field
+/// with the token.
 struct RuleMiddleware: Middleware {
     let rule: Rule
     let ware: any Middleware
@@ -75,7 +75,7 @@ struct RulePostware: Postware, MessageShower {
 }
 
 extension Rule {
-    /// The refusal of an exchange whose token the rule would read.
+    /// The refusal of an exchange whose token the rule would read; `nil` if it reads none.
     fileprivate func refusalOfReading(_ exchange: Exchange) -> HttpResponse? {
         guard !readFields.isEmpty,
             let field = exchange.injectedFields.first(where: { readFields.contains($0.text.lowercased()) })
@@ -85,12 +85,12 @@ extension Rule {
     }
 }
 
-/// A request that carries a token, as it was before a rule's ware.
+/// A request that carries a token, in its state before a rule's ware.
 private struct GuardedToken {
     private let target: HttpRequest
     private let fields: [(name: FieldName, values: [[UInt8]])]
 
-    /// `nil` if it carries none.
+    /// `nil` if the request carries no token.
     init?(_ request: HttpRequest, _ exchange: Exchange) {
         guard exchange.carriesToken else { return nil }
         target = request

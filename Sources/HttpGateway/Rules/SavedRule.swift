@@ -1,9 +1,9 @@
 import Capturing
 import HttpWare
 
-/// A rule as the entries of a configuration file.
+/// A rule in the form of entries of a configuration file.
 enum SavedRule {
-    /// The lists with the entry. Throws where the filter says what no `if` does.
+    /// The lists with the entry. Throws if an `if` cannot express the filter.
     static func yaml(_ rule: GatewayRules.Active) throws(FilterFault) -> String {
         let name = rule.rule.ware
         let type = RuleReader.wares.first { $0.name.text == name }

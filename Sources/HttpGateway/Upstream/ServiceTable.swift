@@ -1,12 +1,12 @@
 import GatewayConfig
 import HttpWare
 
-/// The services of a configuration as they run.
+/// The running services of a configuration.
 struct ServiceTable: Sendable {
-    /// Each by its name, `passthrough` among them.
+    /// The services by name, including `passthrough`.
     let services: [String: UpstreamService]
 
-    /// Makes the services; unchanged ones are taken from the previous table.
+    /// Makes the services. Unchanged ones are taken from the previous table.
     init(_ configuration: GatewayConfiguration, keeping former: ServiceTable? = nil, unchanged: Set<String> = []) {
         var services: [String: UpstreamService] = [:]
         for definition in configuration.services {
@@ -51,7 +51,7 @@ struct ServiceTable: Sendable {
         let limits = limits(definition)
         let version: Endpoint.Version =
             switch definition.wireProtocol {
-            // Such a connection carries one client.
+            // A connection with the PROXY protocol is for one client only.
             case .auto where definition.proxyProtocol != nil: .h1
             case .auto: .auto
             case .h1: .h1
@@ -66,7 +66,8 @@ struct ServiceTable: Sendable {
         return UpstreamService(
             name: definition.name,
             endpoints: definition.endpoints.map { endpoint in
-                // One with https and without TLS had an error, and does not come here: never in clear text.
+                // An endpoint with https but without TLS is an error of the configuration, so it never uses clear text
+                // here.
                 precondition(!endpoint.isSecure || definition.tls != nil)
                 return Endpoint(
                     host: endpoint.host, port: endpoint.port, basePath: endpoint.basePath, weight: endpoint.weight,
@@ -75,7 +76,7 @@ struct ServiceTable: Sendable {
                     isBackup: endpoint.isBackup)
             },
             host: host, timeouts: timeouts(definition),
-            // The reader checked the values; an invalid one is left out here.
+            // The reader has checked the values; an invalid one would be left out here.
             defaults: definition.headers.compactMap { try? FieldLine($0.key, $0.value.text) },
             balancing: balancing(definition), references: definition.references)
     }
@@ -86,7 +87,7 @@ struct ServiceTable: Sendable {
         case .roundRobin: balancing.rule = .roundRobin
         case .leastRequests: balancing.rule = .leastRequests
         case .random2: balancing.rule = .random2
-        // Without a key there was an error, and it does not come here.
+        // A missing key is an error of the configuration, so there is one here.
         case .hash: balancing.rule = .hash(definition.hashKey ?? .ip)
         }
         balancing.slowStart = definition.slowStart

@@ -1,21 +1,21 @@
 import CHiredis
 import HttpWare
 
-/// A word of a command: text, a number, or any bytes.
+/// A part of a command: text, a number, or any bytes.
 public struct RedisArgument: Sendable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
     let bytes: [UInt8]
 
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
     public init(_ text: String) { bytes = Array(text.utf8) }
     public init(_ number: Int) { self.init(String(number)) }
-    /// Whole milliseconds, at least one.
+    /// A duration in whole milliseconds, at least 1.
     public init(milliseconds duration: Duration) { self.init(max(1, Int(clamping: duration.nanoseconds / 1_000_000))) }
     public init(stringLiteral text: String) { self.init(text) }
     public init(integerLiteral number: Int) { self.init(number) }
 }
 
 extension [RedisArgument] {
-    /// The command as it is sent; `nil` without memory, or without a word. hiredis puts it together, so that RESP is its affair.
+    /// The command as bytes; `nil` without memory, or if it is empty. hiredis encodes it, so that only hiredis has to know RESP.
     var command: [UInt8]? {
         guard !isEmpty else { return nil }
         let lengths = map(\.bytes.count)

@@ -1,19 +1,19 @@
 import HttpWare
 import Synchronization
 
-/// Talks to a Redis server – or to the master that sentinels name, or to the masters of a cluster – from any loop: each has
-/// connections of its own, made when they are needed first.
+/// A client of a Redis server, of the master that sentinels name, or of the masters of a cluster. It can be used from any loop.
+/// Each loop has its own connections, which are made at their first use.
 ///
-/// What a command costs is bounded: it has a deadline, and after a failure commands fail at once until the server was left alone
-/// for a while. Nothing here waits for a server that is away. That one does not answer, the clients of one server tell each other
-/// on each loop.
+/// The cost of a command is bounded: it has a deadline, and after a failure, commands fail at once until the server has been left
+/// alone for a while. No call waits for an unreachable server. If a server does not answer, all clients of that server on a loop
+/// take this into account.
 ///
 /// ```swift
 /// let reply = try await redis.command(["EVAL", script, 1, RedisArgument(key), 100])
 /// ```
 public final class RedisClient: Sendable {
     private struct State {
-        /// Where there may be connections.
+        /// The loops that may have connections.
         var loops: [WeakLoop] = []
         var home: RedisHome?
         var isClosed = false
@@ -23,11 +23,11 @@ public final class RedisClient: Sendable {
     private let health: RedisHealth
     private let directory: RedisDirectory
     private let state = ThreadLock(State())
-    /// Tells its links from those of others. Never used twice.
+    /// The number that distinguishes the client's links from those of other clients. It is never used twice.
     private let number: Int
     private static let lastNumber = Atomic(0)
 
-    /// Connects to nobody yet.
+    /// Makes a client. It connects at its first use.
     public init(_ definition: RedisDefinition) {
         self.definition = definition
         health = RedisHealth(definition)
@@ -41,12 +41,13 @@ public final class RedisClient: Sendable {
 
     deinit { close() }
 
-    /// How the server does.
+    /// The state of the server.
     public var status: RedisStatus { health.status }
 
     // MARK: Commands
 
-    /// Sends a command, and waits for the answer, at most so long, or the definition's `timeout`. On the calling loop, or on a thread of the client's own.
+    /// Sends a command, and waits for its answer for at most `patience`; without it, for the definition's `timeout`. Runs on the
+    /// calling loop, or on the client's own thread.
     public func command(
         _ arguments: [RedisArgument], within patience: Duration? = nil
     ) async throws(RedisFailure) -> RedisReply {
@@ -54,8 +55,8 @@ public final class RedisClient: Sendable {
         return try result.get()
     }
 
-    /// Sends several commands one after the other, and waits for their answers, which come in the same order: for each at most so
-    /// long, or the definition's `timeout`.
+    /// Sends several commands in order, and waits for their answers, which have the same order. The limit for each answer is
+    /// `patience`; without it, the definition's `timeout`.
     public func commands(
         _ list: [[RedisArgument]], within patience: Duration? = nil
     ) async -> [Result<RedisReply, RedisFailure>] {
@@ -69,10 +70,10 @@ public final class RedisClient: Sendable {
         return results
     }
 
-    /// Sends a command; answers once, on the calling loop or on a thread of the client's own, at once or within `patience`, or
-    /// the definition's `timeout`. On a cluster, all its keys have to be in one slot.
+    /// Sends a command. `completion` is called once, at once or within `patience` (without it, the definition's `timeout`), on
+    /// the calling loop or on the client's own thread. On a cluster, all keys of the command must be in one slot.
     ///
-    /// Commands that are sent on one loop to one server are done in their order.
+    /// Commands that one loop sends to one server are executed in order.
     public func send(
         _ arguments: [RedisArgument], within patience: Duration? = nil,
         completion: @escaping @Sendable (Result<RedisReply, RedisFailure>) -> Void = { _ in }
@@ -80,8 +81,8 @@ public final class RedisClient: Sendable {
         send([arguments], at: nil, within: patience, completion: completion)
     }
 
-    /// Sends commands that must not be parted, to the server of the first one's key, or to `place`; the answers of several come as
-    /// one array.
+    /// Sends commands that must stay together to the server of the first one's key, or to `place`. The answers of several
+    /// commands are one array.
     func send(
         _ unit: [[RedisArgument]], at place: RedisUrl.Place?, within patience: Duration?,
         completion: @escaping @Sendable (Result<RedisReply, RedisFailure>) -> Void
@@ -113,7 +114,7 @@ public final class RedisClient: Sendable {
 
     private func slot(_ unit: [[RedisArgument]]) -> UInt16? { unit.first?.routingKey.map { RedisSlot.of($0) } }
 
-    /// Sends commands to one master, whatever keys they are about.
+    /// Sends commands to one master, regardless of their keys.
     func commands(
         _ list: [[RedisArgument]], at place: RedisUrl.Place, within patience: Duration
     ) async -> [Result<RedisReply, RedisFailure>] {
@@ -127,22 +128,22 @@ public final class RedisClient: Sendable {
         return results
     }
 
-    /// The masters now; empty if none is found within `patience`.
+    /// The current masters; empty if none is found within `patience`.
     func masters(within patience: Duration) async -> [RedisUrl.Place] {
         // Any command waits for the first search.
         if directory.map == nil { _ = try? await command(["PING"], within: patience) }
         return directory.map?.masters.map(\.place) ?? []
     }
 
-    /// Sends a write, and says whether so many replicas have it as the definition asks for: by default one, if sentinels or a cluster
-    /// are there to make a replica the master, and the master has replicas.
+    /// Sends a write, and returns whether the required number of replicas has it. By default that is one replica, if sentinels or
+    /// a cluster could make it the master and the master has replicas.
     func write(
         _ arguments: [RedisArgument], within patience: Duration? = nil
     ) async throws(RedisFailure) -> (reply: RedisReply, isKept: Bool) {
         let patience = patience ?? definition.timeout
         let needed = await replicasNeeded(arguments, within: patience)
         guard needed > 0 else { return (try await command(arguments, within: patience), true) }
-        // Other commands of the loop wait behind it.
+        // Other commands of the loop wait behind `WAIT`.
         let most = min(patience / 2, .milliseconds(100))
         let unit = [arguments, ["WAIT", RedisArgument(needed), RedisArgument(milliseconds: most)]]
         let wait = LoopWait<Result<RedisReply, RedisFailure>>()
@@ -162,10 +163,10 @@ public final class RedisClient: Sendable {
         return min(1, master?.replicas ?? 0)
     }
 
-    /// Whether a command that is sent here and now may be answered: the server did not fail just now.
+    /// Whether a command sent from here is expected to be answered: false shortly after a failure.
     public var mayAnswer: Bool { routerHere()?.mayAnswer ?? true }
 
-    /// This loop's router; `nil` on other threads, and when it is closed.
+    /// The router of this loop; `nil` on other threads, and when the client is closed.
     private func routerHere() -> RedisRouter? {
         guard let transport = LoopTransport.current else { return nil }
         let loop = transport.loop
@@ -188,18 +189,18 @@ public final class RedisClient: Sendable {
 
     // MARK: Messages
 
-    /// Tells of the messages of a channel, from now on until the client is closed. `tell` is called on a thread of the client's
-    /// own, in order. To be called once.
+    /// Subscribes to a channel until the client is closed. `tell` is called on the client's own thread, in order. Must be called
+    /// only once.
     public func subscribe(to channel: String, _ tell: @escaping @Sendable (RedisEvent) -> Void) {
         watch { $0.subscribe(to: channel, tell) }
     }
 
-    /// Has something done on the client's own thread.
+    /// Runs `body` on the client's own thread.
     private func watch(_ body: @escaping @Sendable (RedisWatch) -> Void) {
         guard let home = home() else { return }
         home.loop.execute { [definition, directory, health, number] in
             guard let transport = LoopTransport.current else { return }
-            // The numbers of clients are positive.
+            // Negative, because the numbers of clients are positive.
             if let known = transport.guests[-number] as? RedisWatch { return body(known) }
             let watch = RedisWatch(
                 definition, directory: directory, health: health, loop: transport.loop, resolver: transport.resolver)
@@ -215,7 +216,7 @@ public final class RedisClient: Sendable {
         }
     }
 
-    /// Ends all connections; commands fail from now on. From any thread.
+    /// Ends all connections; commands fail from now on. Safe from any thread.
     public func close() {
         let (loops, home) = state.withLock { state -> ([WeakLoop], RedisHome?) in
             state.isClosed = true

@@ -1,20 +1,20 @@
 import Glibc
 import HttpWare
 
-/// What a connection to a Redis server tells. Called on the loop's thread.
+/// Receives the events of a connection to a Redis server. Called on the loop's thread.
 protocol RedisConnectionOwner: AnyObject {
-    /// It stands: commands may be sent.
+    /// The connection is made: commands can be sent.
     func connectionStands()
     func received(_ reply: RedisReply)
-    /// It is over, and closed. Told once, and not after `close()`.
+    /// The connection has failed and is closed. Called once, and not after `close()`.
     func connectionEnded(_ reason: String)
 }
 
-/// One connection to a Redis server: commands go out, replies come in. Used on its loop's thread only.
+/// One connection to a Redis server: it sends commands and receives replies. Used on its loop's thread only.
 ///
-/// The bytes go through this loop's own events and sockets; hiredis makes and reads them. Its asynchronous half (0.14) is not
-/// used: it ends the process by `assert` when a server sends a reply that nobody asked for, or a message that is none, and it
-/// connects by a lookup of its own.
+/// The bytes pass through this loop's own events and sockets; hiredis encodes and decodes them. The asynchronous half of
+/// hiredis (0.14) is not used. It ends the process by `assert` if a server sends an unexpected reply or an invalid message,
+/// and it does its own name lookup.
 final class RedisConnection: SocketEventHandler, LoopTurnHandler {
     private let loop: EventLoop
     private let socket: SocketEvents
@@ -23,16 +23,16 @@ final class RedisConnection: SocketEventHandler, LoopTurnHandler {
     private var output: [UInt8] = []
     private var written = 0
     private var isFlushing = false
-    /// When something came last, or the connection was made.
+    /// The time of the last received bytes, or the time when the connection was made.
     private(set) var lastReceived: LoopInstant
     private(set) var isClosed = false
-    /// Who is told; it holds the connection.
+    /// The receiver of events, which owns the connection.
     weak var owner: (any RedisConnectionOwner)?
 
-    /// An output buffer larger than this is given back when it is empty.
+    /// An empty output buffer larger than this is released, in bytes.
     private static let keptOutput = 64 << 10
 
-    /// Begins to connect; `nil` when that fails at once.
+    /// Starts to connect; `nil` if that fails at once.
     init?(to address: SocketAddress, loop: EventLoop, owner: any RedisConnectionOwner) {
         guard let reader = RedisReplyReader() else { return nil }
         switch Socket.connect(to: address) {
@@ -45,14 +45,14 @@ final class RedisConnection: SocketEventHandler, LoopTurnHandler {
         self.owner = owner
         lastReceived = loop.now
         socket.handler = self
-        // Writable is how a connect ends, well or not; one that stands already is writable at once.
+        // A connect ends by becoming writable, whether it succeeded or not. A finished one is writable at once.
         guard socket.enableWriting() else {
             socket.close()
             return nil
         }
     }
 
-    /// Sends a command behind those before it, all together when the loop has looked at everything that is ready.
+    /// Sends a command after earlier ones. All commands are written together when the loop has handled all ready events.
     func send(_ command: [UInt8]) {
         guard !isClosed else { return }
         output += command
@@ -61,7 +61,7 @@ final class RedisConnection: SocketEventHandler, LoopTurnHandler {
         loop.whenTurnEnds(self)
     }
 
-    /// Ends it; nobody is told. More than once does no harm.
+    /// Closes the connection without notifying the owner. Can be called more than once.
     func close() {
         isClosed = true
         owner = nil
@@ -116,7 +116,7 @@ final class RedisConnection: SocketEventHandler, LoopTurnHandler {
             lastReceived = loop.now
             do throws(RedisReplyReader.Fault) {
                 try reader.feed(UnsafeRawBufferPointer(rebasing: loop.readBuffer[..<count]))
-                // Whoever is told may close it.
+                // The owner may close the connection.
                 while !isClosed, let reply = try reader.next() { owner?.received(reply) }
             } catch {
                 end("it answers what is no Redis reply, or too much")

@@ -1,9 +1,9 @@
 import HttpWare
 
-/// Makes one connection to a Redis server that is ready for commands: finds its addresses, tries them one after the other, says
-/// who we are and which database is meant, and asks for a sign of life; all within one deadline.
+/// Makes one connection to a Redis server that is ready for commands. It resolves the address, tries all addresses in turn,
+/// authenticates, selects the database and sends PING. All steps share one deadline.
 ///
-/// It keeps itself alive until it has answered. Used on its loop's thread only.
+/// It keeps itself alive until it has called its completion. Used on its loop's thread only.
 final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
     typealias Completion = (Result<RedisConnection, RedisFailure>) -> Void
 
@@ -12,13 +12,13 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
     private let timer: LoopTimer
     private var addresses: ArraySlice<SocketAddress> = []
     private var connection: RedisConnection?
-    /// The commands that were sent and not answered.
+    /// The commands that were sent but not answered yet.
     private var steps: ArraySlice<Step> = []
     private var lastReason = "there is no address to connect to"
     private var completion: Completion?
     private var ownReference: RedisConnector?
 
-    /// Answers once, at once or later, on the loop's thread; not after `cancel()`.
+    /// Calls the completion once, at once or later, on the loop's thread; never after `cancel()`.
     init(
         _ target: RedisTarget, loop: EventLoop, resolver: Resolver?, completion: @escaping Completion
     ) {
@@ -83,11 +83,11 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
         connectNext()
     }
 
-    /// A command, what is said when it is refused, and which answer it has otherwise.
+    /// A command, the error text if it is refused, and its expected answer.
     private struct Step {
         let refusal: String
         let command: [RedisArgument]
-        /// Whether the server's own words may be repeated: they hold nothing of ours.
+        /// Whether the server's error text may be quoted, because it cannot contain a secret.
         var mayQuote = false
         var isGood: (RedisReply) -> Bool = { $0.isText("OK") }
     }
@@ -107,7 +107,7 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
                     refusal: "there is no database \(target.database)",
                     command: ["SELECT", RedisArgument(target.database)]))
         }
-        // NOAUTH and LOADING are answers to this one.
+        // NOAUTH and LOADING are possible answers to PING.
         steps.append(
             Step(refusal: "the server does not answer PING", command: ["PING"], mayQuote: true) { $0.isText("PONG") })
         if target.mustBeMaster {

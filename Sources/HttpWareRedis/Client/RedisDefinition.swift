@@ -1,26 +1,26 @@
 public import HttpWare
 
-/// A Redis server, or a Valkey one, or several of them that belong together, as a configuration names them.
+/// One or several Redis or Valkey servers, as a configuration defines them.
 public struct RedisDefinition: Sendable, Hashable {
     public var servers: RedisServers
-    /// The user of Redis' access lists; `nil` for the default one.
+    /// The user of Redis' access lists; `nil` for the default user.
     public var user: String?
-    /// What the server wants to hear before anything else; `nil` where it wants nothing.
+    /// The password; `nil` if the server needs none.
     public var password: Secret?
     /// The number of the database, 0 to 9999.
     public var database = 0
-    /// What all keys and channels begin with: who shares it shares what is kept.
+    /// The prefix of all keys and channels. Gateways with the same prefix share their data.
     public var prefix = RedisDefinition.usualPrefix
-    /// What a request waits for an answer at most: 1 ms to 10 s.
+    /// The maximum wait for an answer, 1 ms to 10 s.
     public var timeout = RedisDefinition.usualTimeout
-    /// The replicas that must have a lock, or new tokens, before these count; `nil` for one where a replica may become the master.
+    /// The number of replicas that must confirm a lock, or new tokens. `nil` for one replica, if a replica may become the master.
     public var minReplicas: Int?
 
     public static let usualPrefix = "httpware:"
-    /// With what is around the wait, a request loses 50 ms at most.
+    /// Chosen so that a request loses at most 50 ms in all.
     public static let usualTimeout = Duration.milliseconds(40)
 
-    /// One server; its URL says user and database.
+    /// One server; its URL includes the user and the database.
     public init(
         url: RedisUrl, password: Secret? = nil, prefix: String = usualPrefix, timeout: Duration = usualTimeout
     ) {
@@ -39,12 +39,12 @@ public struct RedisDefinition: Sendable, Hashable {
         self.timeout = timeout
     }
 
-    /// The keys of the options that nothing may print.
+    /// The keys of options whose values must never be printed.
     public static let secretKeys: Set<String> = ["password"]
 }
 
 extension RedisDefinition {
-    /// Reads the options of a server; `nil` without one. If the options are given, they have to name one.
+    /// Reads the options of a server; `nil` if they name none. If the options are given, they must name a server.
     public init?(options: inout OptionsReader, isGiven: Bool) {
         let servers = RedisDefinition.servers(options: &options, isGiven: isGiven)
         var user: String?

@@ -3,23 +3,24 @@ import HttpWare
 /// Why a command has no answer.
 public struct RedisFailure: Error, Equatable, Sendable, CustomStringConvertible {
     public enum Kind: Sendable {
-        /// It was not sent: the server is away, failed just now, or too much waits for it.
+        /// The command was not sent: the server is unreachable or failed a moment ago, or too many commands wait for
+        /// it.
         case unavailable
-        /// It was sent, and no answer came in time, or the connection ended before: it may have been done.
+        /// The command was sent, but no answer came in time, or the connection ended. It may have been executed.
         case noAnswer
         /// The server refused it.
         case refused
-        /// The server refused it, for it does not know the script that was named; it did nothing.
+        /// The server refused the command, because it does not know the named script. Nothing was executed.
         case unknownScript
     }
 
     public let kind: Kind
-    /// For people: starts in lower case, ends without a full stop, holds no credentials.
+    /// The reason for people: starts in lower case, ends without a full stop, contains no credentials.
     public let reason: String
 
     public var description: String { reason }
 
-    /// Where a node of a cluster sends the command; `nil` for any other failure.
+    /// The node to which a node of a cluster redirects the command; `nil` for any other failure.
     let redirect: RedisRedirect?
 
     init(_ kind: Kind, _ reason: String, redirect: RedisRedirect? = nil) {
@@ -28,10 +29,10 @@ public struct RedisFailure: Error, Equatable, Sendable, CustomStringConvertible 
         self.redirect = redirect
     }
 
-    /// The task that waited was cancelled.
+    /// The failure if the waiting task was cancelled.
     static let givenUp = RedisFailure(.noAnswer, "the wait for the server was given up")
 
-    /// The server's own words, of which not more is kept than a line has room for.
+    /// A refusal with the server's text, shortened to fit in a line.
     init(refusal text: String) {
         self.init(
             text.hasPrefix("NOSCRIPT") ? .unknownScript : .refused,

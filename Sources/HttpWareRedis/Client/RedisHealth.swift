@@ -1,20 +1,21 @@
 import HttpWare
 import Synchronization
 
-/// How the servers of a store do, and what was asked of them.
+/// The state of the servers of a store, and counts of its commands.
 public struct RedisStatus: Sendable, Equatable {
-    /// Connections of loops that stand.
+    /// The number of open connections of loops.
     public var connections = 0
-    /// Whether messages come: what other gateways change is told.
+    /// Whether messages about changes by other gateways are received.
     public var isSubscribed = false
     public var commands = 0
-    /// Commands without an answer, those included that were not sent because of a failure just before.
+    /// The number of commands without an answer. This includes commands that were not sent because of a failure a
+    /// moment before.
     public var failures = 0
-    /// Why the last connection or command of a server failed; `nil` while all is well.
+    /// Why the last connection or command of a server failed; `nil` if there is no fault.
     public var fault: String?
-    /// The master that sentinels name; `nil` before one is found, and without sentinels.
+    /// The master that sentinels name; `nil` before it is found, and without sentinels.
     public var master: String?
-    /// The masters of a cluster, and those of them without a fault; `nil` without a cluster.
+    /// The number of masters of a cluster, and of masters without a fault; `nil` without a cluster.
     public var nodes: Nodes?
 
     public struct Nodes: Sendable, Equatable {
@@ -23,11 +24,11 @@ public struct RedisStatus: Sendable, Equatable {
     }
 }
 
-/// What all connections of one client know together. Guarded by a mutex.
+/// The state that all connections of one client share. Guarded by a mutex.
 final class RedisHealth: Sendable {
     private struct Known {
         var status = RedisStatus()
-        /// By server; under `nil`, why no map of the servers is found.
+        /// The faults by server. The key `nil` is for the search for servers.
         var faults: [RedisUrl.Place?: String] = [:]
         var map: RedisMap?
     }
@@ -37,7 +38,7 @@ final class RedisHealth: Sendable {
     private let isQuiet: Bool
     private let known = Mutex(Known())
 
-    /// A quiet one logs nothing.
+    /// If `isQuiet`, nothing is logged.
     init(_ definition: RedisDefinition, isQuiet: Bool = false) {
         name = definition.servers.description
         servers = definition.servers
@@ -62,7 +63,7 @@ final class RedisHealth: Sendable {
         }
     }
 
-    /// With the server's address, where there is more than one.
+    /// The reason, with the server's address if there are several servers.
     private func shown(_ place: RedisUrl.Place?, _ reason: String) -> String {
         guard let place, !servers.isFixed else { return reason }
         return "\(place): \(reason)"
@@ -70,10 +71,10 @@ final class RedisHealth: Sendable {
 
     func change(_ body: (inout RedisStatus) -> Void) { known.withLock { body(&$0.status) } }
 
-    /// A server failed, or the search for the servers: said once, until it answers again.
+    /// Notes that a server, or the search for the servers, failed. Logs it once, until the server answers again.
     func failed(_ reason: String, at place: RedisUrl.Place?) {
         let isNew = known.withLock { known in
-            // A server that is on the map no longer, or not yet, is missed by nobody.
+            // A server that is not on the map, no longer or not yet, is not needed.
             if let place, !servers.isFixed, known.map?.contains(place) == false { return false }
             return known.faults.updateValue(reason, forKey: place) == nil
         }
@@ -81,7 +82,7 @@ final class RedisHealth: Sendable {
         WareLog.shared.log(.warning, "\(name): \(shown(place, reason)); it is done without until that answers")
     }
 
-    /// It answers.
+    /// Notes that a server answers.
     func answered(at place: RedisUrl.Place?) {
         let isNew = known.withLock { known in
             !known.faults.isEmpty && known.faults.removeValue(forKey: place) != nil
@@ -89,7 +90,7 @@ final class RedisHealth: Sendable {
         if isNew, !isQuiet { WareLog.shared.log(.notice, "\(name): \(shown(place, "answers again"))") }
     }
 
-    /// The servers are these now; the faults of others are no longer of interest.
+    /// Notes a new map of servers. Faults of other servers are forgotten.
     func found(_ map: RedisMap) {
         let before = known.withLock { known in
             defer { known.map = map }

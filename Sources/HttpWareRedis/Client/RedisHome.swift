@@ -1,22 +1,22 @@
 import HttpWare
 
-/// A thread of one client's own: for its subscription, and for who asks from outside of the gateway's loops.
+/// A client's own thread: for its subscription, and for callers outside the gateway's loops.
 ///
-/// Unchecked: but for `loop`, all is touched on the loop's thread only.
+/// Unchecked: everything but `loop` is used on the loop's thread only.
 final class RedisHome: @unchecked Sendable {
     let loop: EventLoop
     private var transport: LoopTransport?
 
-    /// Throws if the system gives no thread.
+    /// Throws if the system cannot create a thread.
     init() throws(SystemError) {
         loop = try EventLoop.start(name: "redis")
         loop.execute {
-            // Without a resolver addresses are connected to, and names are not found.
+            // Without a resolver, addresses can be connected to, but names are not resolved.
             self.transport = LoopTransport(loop: self.loop, resolver: try? Resolver(loop: self.loop))
         }
     }
 
-    /// Ends it, with all that is on it. From any thread; the thread ends by itself.
+    /// Ends the thread with everything on it. Safe from any thread. Does not wait for the end.
     func close() {
         loop.execute {
             self.transport?.closeIdle()

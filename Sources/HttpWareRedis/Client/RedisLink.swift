@@ -1,14 +1,14 @@
 import HttpWare
 
-/// One loop's way to a Redis server: a connection that is made when a command wants it, and made anew after it was lost.
+/// One loop's link to a Redis server: a connection that is made at the first command, and made again after it was lost.
 ///
-/// Every command has a deadline, and how many wait is bounded. After a failure commands fail at once, until the server was left
-/// alone for a while; then one of them tries. A server that does not answer in time is left alone by all links of the loop to
-/// it, so that a request waits for it once, whatever it asks it. Used on its loop's thread only.
+/// Every command has a deadline, and the number of waiting commands is limited. After a failure, commands fail at once until the
+/// server has been left alone for a while; then one command tries. If a server does not answer in time, all links of the loop to
+/// that server leave it alone. So a request waits for it only once. Used on its loop's thread only.
 final class RedisLink: RedisConnectionOwner {
     typealias Completion = (Result<RedisReply, RedisFailure>) -> Void
 
-    /// The most commands that wait for an answer, and what they may take together.
+    /// The maximum number of commands that wait for an answer, and their maximum size in bytes.
     static let mostCommands = 1024
     static let mostBytes = 32 << 20
 
@@ -18,18 +18,18 @@ final class RedisLink: RedisConnectionOwner {
     private weak var resolver: Resolver?
     private var connector: RedisConnector?
     private var connection: RedisConnection?
-    /// In the order of the answers.
+    /// The calls in the order of their answers.
     private var waiting: [RedisCall] = []
     private var waitingBytes = 0
     private var backoff = RedisBackoff()
     private var pausedUntil: LoopInstant?
-    /// What all links of the loop to this server know.
+    /// The silence of the server, shared by all links of the loop to it.
     let silence: RedisSilence
     private var isClosed = false
-    /// Told whenever the server fails, or closes the connection.
+    /// Called whenever the server fails, or closes the connection.
     private let whenFailing: () -> Void
 
-    /// `silence` is that of the loop's other links to the same server.
+    /// `silence` is shared with the loop's other links to the same server.
     init(
         _ target: RedisTarget, health: RedisHealth, loop: EventLoop, resolver: Resolver?,
         silence: RedisSilence = RedisSilence(), whenFailing: @escaping () -> Void = {}
@@ -42,13 +42,13 @@ final class RedisLink: RedisConnectionOwner {
         self.silence = silence
     }
 
-    /// Where its server is.
+    /// The address of the server.
     var place: RedisUrl.Place { target.place }
 
-    /// Whether nothing waits for an answer.
+    /// Whether no command waits for an answer.
     var isIdle: Bool { waiting.isEmpty }
 
-    /// Whether a command that is sent now may be answered: the server did not fail just now.
+    /// Whether a command that is sent now is expected to be answered: false shortly after a failure.
     var mayAnswer: Bool {
         guard !isClosed else { return false }
         if let pausedUntil, pausedUntil > loop.now { return false }
@@ -56,16 +56,17 @@ final class RedisLink: RedisConnectionOwner {
         return connection != nil || connector == nil || backoff.failures == 0
     }
 
-    /// The servers changed: what this one refused before says little. One that is silent is still left alone.
+    /// Called when the map of servers has changed, so that earlier refusals of this server say little. A silent server is still
+    /// left alone.
     func tryAgain() {
         pausedUntil = nil
         backoff.succeed()
     }
 
-    /// Sends a command. Answers once, at once or within `patience`.
+    /// Sends a command. `completion` is called once, at once or within `patience`.
     ///
-    /// Several commands that must not be parted have several answers, which come as one array; if one of them is refused, all of them
-    /// are.
+    /// Several commands that must stay together have several answers, which are passed as one array. If one of them is refused,
+    /// the result is a refusal.
     func send(_ command: [UInt8], answers: Int = 1, within patience: Duration, completion: @escaping Completion) {
         guard mayAnswer else {
             health.change { $0.failures += 1 }
@@ -89,7 +90,7 @@ final class RedisLink: RedisConnectionOwner {
 
     private func connect() {
         pausedUntil = nil
-        // One that answers at once has answered before it is assigned.
+        // The completion may run before the connector is assigned.
         var hasAnswered = false
         let connector = RedisConnector(target, loop: loop, resolver: resolver) { [weak self] result in
             hasAnswered = true
@@ -123,7 +124,7 @@ final class RedisLink: RedisConnectionOwner {
         guard let reply = call.take(reply) else { return }
         waiting.removeFirst()
         waitingBytes -= call.command.count
-        // What comes too late is no sign that the next answer is in time.
+        // An answer that comes too late does not mean that the next one will be in time.
         guard call.isWanted else { return }
         if target.mayLoseRole, case .error(let text) = reply, RedisRedirect.isAway(text) {
             let failure = RedisFailure(.unavailable, RedisFailure(refusal: text).reason)
@@ -141,7 +142,7 @@ final class RedisLink: RedisConnectionOwner {
         }
     }
 
-    /// No answer came in time. Its place among those that wait is kept, where the answer may still come.
+    /// Called when no answer came in time. The call keeps its place, because its answer may still arrive.
     fileprivate func timedOut(_ call: RedisCall) {
         let reason = "the server does not answer in time"
         if let sentAt = call.sentAt, let connection, connection.lastReceived < sentAt {
@@ -151,13 +152,13 @@ final class RedisLink: RedisConnectionOwner {
             waiting.remove(at: index)
             waitingBytes -= call.command.count
         }
-        // One that could be sent was, to a server that says something: it has much to do for this link.
+        // If the command was sent, the server does answer others: it has much to do for this link.
         pause(reason, isSilent: call.sentAt == nil)
         health.change { $0.failures += 1 }
         call.finish(.failure(RedisFailure(call.sentAt == nil ? .unavailable : .noAnswer, reason)))
     }
 
-    /// Leaves the server alone for a while; where it is silent, the loop's other links to it do, too.
+    /// Leaves the server alone for a while. If the server is silent, the loop's other links to it do so, too.
     private func pause(_ reason: String, isSilent: Bool = false) {
         pausedUntil = loop.now + backoff.fail()
         if isSilent { silence.end = pausedUntil }
@@ -165,7 +166,7 @@ final class RedisLink: RedisConnectionOwner {
         whenFailing()
     }
 
-    /// Gives the connection up, and with it all that waits.
+    /// Closes the connection, and fails all waiting commands.
     private func drop(_ reason: String, isSilent: Bool = false) {
         lose()
         pause(reason, isSilent: isSilent)
@@ -174,7 +175,7 @@ final class RedisLink: RedisConnectionOwner {
 
     func connectionEnded(_ reason: String) {
         if waiting.isEmpty {
-            // A server may close what is idle; whether it is away shows when it is asked.
+            // A server may close an idle connection. The next command shows whether the server is reachable.
             lose()
             whenFailing()
         } else {
@@ -197,7 +198,7 @@ final class RedisLink: RedisConnectionOwner {
         for call in calls { call.finish(.failure(failure)) }
     }
 
-    /// Ends the connection, and all that waits.
+    /// Closes the connection, and fails all waiting commands.
     func close() {
         isClosed = true
         connector?.cancel()
@@ -207,10 +208,10 @@ final class RedisLink: RedisConnectionOwner {
     }
 }
 
-/// That a server does not answer, as all links of one loop to it know. What only one of them is refused – its password, its
-/// database – is no part of it. Used on the loop's thread only.
+/// Notes that a server does not answer, for all links of one loop to it. Refusals of a single link, such as of its password or
+/// database, do not count. Used on the loop's thread only.
 final class RedisSilence {
-    /// Until when the server is left alone.
+    /// When the server may be tried again; `nil` if it is not silent.
     var end: LoopInstant?
 }
 
@@ -218,11 +219,11 @@ final class RedisSilence {
 private final class RedisCall: LoopTimerHandler {
     let command: [UInt8]
     let timer: LoopTimer
-    /// `nil` while there is no connection.
+    /// When the command was sent; `nil` while there is no connection.
     var sentAt: LoopInstant?
     private unowned let link: RedisLink  // holds its calls, and closes them before it goes
     private var completion: RedisLink.Completion?
-    /// Answers that have not come yet, and those before them.
+    /// The number of answers that are missing, and the answers received so far.
     private var left: Int
     private var replies: [RedisReply] = []
 
@@ -238,7 +239,7 @@ private final class RedisCall: LoopTimerHandler {
         timer.handler = self
     }
 
-    /// Takes an answer; `nil` while others have to come. Of several, a refusal stands for all.
+    /// Takes an answer. Returns `nil` while more answers have to come. If one of several is a refusal, returns that.
     func take(_ reply: RedisReply) -> RedisReply? {
         left -= 1
         if replies.isEmpty, left == 0 { return reply }
@@ -247,7 +248,7 @@ private final class RedisCall: LoopTimerHandler {
         return replies.first { if case .error = $0 { true } else { false } } ?? .array(replies)
     }
 
-    /// Whether somebody still waits.
+    /// Whether a caller still waits.
     var isWanted: Bool { completion != nil }
 
     func finish(_ result: Result<RedisReply, RedisFailure>) {

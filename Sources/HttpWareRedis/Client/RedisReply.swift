@@ -1,12 +1,12 @@
-/// What a Redis server answered, as RESP2 has it. What is in it is as the server sent it: anybody's bytes.
+/// The reply of a Redis server (RESP2). The server can send any bytes in it.
 public enum RedisReply: Sendable, Equatable {
     /// A string, simple or bulk.
     case bytes([UInt8])
     case integer(Int64)
-    /// There is nothing.
+    /// No value.
     case null
     case array([RedisReply])
-    /// The command was refused; only within arrays, as a refusal by itself is a `RedisFailure`.
+    /// A refusal. Occurs only within arrays, because a refusal by itself is a `RedisFailure`.
     case error(String)
 
     /// The bytes of a string; `nil` for anything else.
@@ -18,7 +18,7 @@ public enum RedisReply: Sendable, Equatable {
     /// The members of an array; `nil` for anything else.
     public var array: [RedisReply]? { if case .array(let members) = self { members } else { nil } }
 
-    /// Whether it is this text.
+    /// Whether the reply is a string with this text.
     public func isText(_ text: StaticString) -> Bool {
         guard let bytes, bytes.count == text.utf8CodeUnitCount else { return false }
         return text.withUTF8Buffer { $0.elementsEqual(bytes) }

@@ -1,53 +1,53 @@
 import CHiredis
 import HttpWare
 
-/// Makes replies of the bytes that a Redis server sends, whatever they are. The reader is hiredis'; the objects are ours, so
-/// that what a length promises takes no room before it is there, and every length is bounded.
+/// Decodes replies from the bytes of a Redis server, whatever they are. The parser is hiredis', but the objects are made
+/// here: so a stated length takes no memory before its bytes arrive, and every length is limited.
 ///
-/// Used on one thread. It must not move on after a throw.
+/// Used on one thread. Must not be used after it has thrown.
 final class RedisReplyReader {
-    /// What was sent is no reply, or a larger one than any command of ours has.
+    /// The bytes are not a reply, or a larger one than any command here can have.
     struct Fault: Error {}
 
-    /// The most members and strings of one reply.
+    /// The maximum number of members and strings of one reply.
     static let mostObjects = 65_536
-    /// The most bytes of one reply.
+    /// The maximum size of one reply, in bytes.
     static let mostBytes = 8 << 20
 
     private let reader: UnsafeMutablePointer<redisReader>
     private var objects = 0
     private var bytes = 0
 
-    /// `nil` without memory.
+    /// `nil` if there is no memory.
     init?() {
         guard let reader = redisReaderCreateWithFunctions(RedisReplyReader.functions) else { return nil }
         self.reader = reader
-        // Not retained: what uses it is called within `next` only.
+        // Not retained, because it is used only during `next`.
         reader.pointee.privdata = Unmanaged.passUnretained(self).toOpaque()
     }
 
-    /// hiredis lets go of a reply that is not whole, by `freeReply`.
+    /// hiredis releases an incomplete reply by `freeReply`.
     deinit { redisReaderFree(reader) }
 
-    /// Takes what came. Copied.
+    /// Takes received bytes. They are copied.
     func feed(_ input: UnsafeRawBufferPointer) throws(Fault) {
         guard redisReaderFeed(reader, input.baseAddress?.assumingMemoryBound(to: CChar.self), input.count) == REDIS_OK
         else { throw Fault() }
     }
 
-    /// The next reply that is whole; `nil` when more has to come.
+    /// The next complete reply; `nil` if more bytes are needed.
     func next() throws(Fault) -> RedisReply? {
         var reply: UnsafeMutableRawPointer?
         guard redisReaderGetReply(reader, &reply) == REDIS_OK else { throw Fault() }
         if let reply { return Unmanaged<RedisObject>.fromOpaque(reply).takeRetainedValue().reply }
-        // What waits is one reply that is not whole.
+        // The remaining bytes are one incomplete reply.
         guard reader.pointee.len - min(reader.pointee.pos, reader.pointee.len) <= RedisReplyReader.mostBytes else {
             throw Fault()
         }
         return nil
     }
 
-    /// Whether there is room for an object of the reply that is read.
+    /// Whether there is room for another object of the current reply.
     fileprivate func admits(_ task: redisReadTask, members: Int = 0, bytes count: Int = 0) -> Bool {
         if task.parent == nil {
             objects = 0
@@ -58,7 +58,8 @@ final class RedisReplyReader {
         return objects + members <= RedisReplyReader.mostObjects && bytes <= RedisReplyReader.mostBytes
     }
 
-    /// For the life of the process: hiredis keeps the pointer in every reader. Never changed after it was made.
+    /// Exists for the life of the process, because hiredis keeps the pointer in every reader. Never changed after its
+    /// creation.
     private nonisolated(unsafe) static let functions: UnsafeMutablePointer<redisReplyObjectFunctions> = {
         let functions = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
         functions.initialize(
@@ -69,17 +70,17 @@ final class RedisReplyReader {
     }()
 }
 
-/// A reply, or a part of one, while hiredis reads it. The outermost is retained for hiredis; each array holds its members.
+/// A reply, or a part of one, during parsing. The outermost object is retained for hiredis; each array retains its members.
 private final class RedisObject {
     private let value: RedisReply?
     private var members: [RedisObject] = []
 
     init(_ value: RedisReply?) { self.value = value }
 
-    /// No deeper than hiredis reads: eight arrays within each other.
+    /// The reply. The recursion is bounded, because hiredis reads at most eight nested arrays.
     var reply: RedisReply { value ?? .array(members.map(\.reply)) }
 
-    /// Puts it where the reader wants it: `nil`, which ends the reading, where there is no room.
+    /// Adds an object to the array that the parser is reading. Returns `nil`, which ends the parsing, if there is no room.
     static func put(
         _ task: UnsafePointer<redisReadTask>?, members: Int = 0, bytes: Int = 0, _ value: () -> RedisReply?
     ) -> UnsafeMutableRawPointer? {
@@ -93,13 +94,13 @@ private final class RedisObject {
             return Unmanaged.passRetained(object).toOpaque()  // released by next(), or by freeReply
         }
         guard let array = parent.pointee.obj else { return nil }
-        // Held by its array from now on, so the pointer lasts as long as the reader may use it.
+        // Its array retains it from now on, so that the pointer is valid as long as the reader may use it.
         Unmanaged<RedisObject>.fromOpaque(array)._withUnsafeGuaranteedRef { $0.members.append(object) }
         return Unmanaged.passUnretained(object).toOpaque()
     }
 }
 
-// C callbacks stand outside of any isolated context: inside one they would check for it at run time and trap.
+// C callbacks are outside any isolated context: inside one, they would check their isolation at run time and trap.
 
 private func makeString(
     _ task: UnsafePointer<redisReadTask>?, _ start: UnsafeMutablePointer<CChar>?, _ count: Int
@@ -124,7 +125,7 @@ private func makeNil(_ task: UnsafePointer<redisReadTask>?) -> UnsafeMutableRawP
     RedisObject.put(task) { .null }
 }
 
-/// Called for the outermost object only: of a reply that does not become whole.
+/// Called only for the outermost object of a reply that stays incomplete.
 private func freeReply(_ object: UnsafeMutableRawPointer?) {
     if let object { Unmanaged<RedisObject>.fromOpaque(object).release() }
 }

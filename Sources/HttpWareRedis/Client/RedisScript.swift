@@ -1,9 +1,9 @@
 import HttpWare
 
-/// A Lua script that a Redis server runs: nothing else comes between its steps.
+/// A Lua script that a Redis server runs atomically.
 public struct RedisScript: Sendable {
     let text: RedisArgument
-    /// What the server calls it: the SHA-1 digest of its text.
+    /// The name of the script on the server: the SHA-1 digest of its text.
     let name: RedisArgument
 
     public init(_ text: String) {
@@ -13,8 +13,8 @@ public struct RedisScript: Sendable {
 }
 
 extension RedisClient {
-    /// Runs a script by its name, or, where the server does not know it yet, by its text, which it knows from then on. Waits
-    /// for the answer, at most so long for both together, or the definition's `timeout`.
+    /// Runs a script by its name. If the server does not know the script yet, sends its text, which the server then
+    /// remembers. The limit for both together is `patience`; without it, the definition's `timeout`.
     public func run(
         _ script: RedisScript, keys: [RedisArgument], _ arguments: [RedisArgument],
         within patience: Duration? = nil

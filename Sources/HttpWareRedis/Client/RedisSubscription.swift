@@ -1,21 +1,21 @@
 import HttpWare
 
-/// What a subscription tells.
+/// An event of a subscription.
 public enum RedisEvent: Sendable {
-    /// Messages come from now on. What was sent before is lost.
+    /// Messages are received from now on. Earlier messages are lost.
     case began
     case message([UInt8])
-    /// The server gave a sign of life that it was asked for.
+    /// The server answered a PING.
     case answered
     /// Messages may be lost from now on.
     case ended
 }
 
-/// A connection of its own, on which the messages of one channel come; made anew whenever it is lost.
+/// A separate connection that receives the messages of one channel. It is made again whenever it is lost.
 ///
-/// A server that is gone without a word is found out by PING. Used on its loop's thread only.
+/// PING detects a server that has disappeared without closing the connection. Used on its loop's thread only.
 final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler {
-    /// How often the server is asked for a sign of life, and how long that may take.
+    /// The interval between PINGs, and the time limit of an answer.
     static let interval = Duration.seconds(2)
 
     private enum State {
@@ -36,7 +36,7 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler {
     private var state = State.waiting
     private var backoff = RedisBackoff()
 
-    /// Begins at once, and goes on until it is closed.
+    /// Starts at once, and continues until it is closed.
     init(
         _ target: RedisTarget, channel: String, health: RedisHealth, loop: EventLoop, resolver: Resolver?,
         tell: @escaping (RedisEvent) -> Void
@@ -52,7 +52,7 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler {
         connect()
     }
 
-    /// Whether it stands, and the last question for a sign of life was answered.
+    /// Whether the connection is made and the last PING was answered.
     var isAnswered: Bool { if case .on(_, isAsked: false) = state { true } else { false } }
 
     private func connect() {
@@ -91,7 +91,7 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler {
         retry(reason)
     }
 
-    /// Ends what there is.
+    /// Ends the current state.
     private func end() {
         timer.clear()
         switch state {

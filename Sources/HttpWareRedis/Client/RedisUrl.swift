@@ -1,18 +1,18 @@
 public import HttpWare
 
-/// Where a Redis server is, and which of its databases is meant: `redis://cache.internal:6379/0`, or `unix:/run/redis.sock`.
+/// The address of a Redis server, with its database: `redis://cache.internal:6379/0`, or `unix:/run/redis.sock`.
 public struct RedisUrl: Sendable, Hashable, CustomStringConvertible {
-    /// What is connected to.
+    /// The address to connect to.
     public enum Place: Sendable, Hashable {
         case host(String, port: UInt16)
         /// A Unix socket.
         case path(String)
     }
 
-    /// As it was written.
+    /// The URL as written.
     public let text: String
     public let place: Place
-    /// The user of Redis' access lists; `nil` for the default one.
+    /// The user of Redis' access lists; `nil` for the default user.
     public let user: String?
     /// The number of the database, 0 to 9999.
     public let database: Int

@@ -1,7 +1,7 @@
 import HttpWare
 import Synchronization
 
-/// The map of a store's servers, as all loops know it: found on the client's own thread, read on each.
+/// The map of a store's servers, shared by all loops: it is found on the client's own thread, and read on each loop.
 final class RedisDirectory: Sendable {
     private struct Known {
         var map: RedisMap?
@@ -13,18 +13,18 @@ final class RedisDirectory: Sendable {
     private let versions = Atomic(0)
     private let isOutdated = Atomic(false)
 
-    /// With the map of a server that never changes, or without one.
+    /// Makes a directory with the map of a server that never changes, or without a map.
     init(_ map: RedisMap? = nil) { known = ThreadLock(Known(map: map)) }
 
-    /// Changes with the map.
+    /// A number that changes with the map.
     var version: Int { versions.load(ordering: .acquiring) }
 
     var map: RedisMap? { known.withLock { $0.map } }
 
-    /// Whether there is no map, and the last search found none.
+    /// Whether there is no map because the last search found none.
     var hasFailed: Bool { known.withLock { $0.map == nil && $0.hasFailed } }
 
-    /// A search ended: with a map, or without one, which leaves the last one. Answers whether it changed.
+    /// Notes the result of a search: a map, or `nil`, which keeps the last map. Returns whether the map changed.
     func found(_ map: RedisMap?) -> Bool {
         let isNew = known.withLock { known -> Bool in
             known.hasFailed = map == nil
@@ -36,7 +36,8 @@ final class RedisDirectory: Sendable {
         return isNew
     }
 
-    /// A server did not do what the map promises. Answers whether nobody said so since the last search began.
+    /// Notes that a server did not do what the map promises. Returns whether this is the first time since the last
+    /// search began.
     func doubt() -> Bool { !isOutdated.exchange(true, ordering: .relaxed) }
 
     func searchBegins() { isOutdated.store(false, ordering: .relaxed) }

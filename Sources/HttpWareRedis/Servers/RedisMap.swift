@@ -1,10 +1,10 @@
 import HttpWare
 
-/// The masters of a store at one moment, and the keys of each.
+/// The masters of a store at one moment, with the keys of each.
 struct RedisMap: Sendable, Equatable {
     struct Master: Sendable, Equatable {
         let place: RedisUrl.Place
-        /// Replicas that the master has now.
+        /// The current number of replicas of the master.
         let replicas: Int
     }
 
@@ -13,16 +13,16 @@ struct RedisMap: Sendable, Equatable {
     private let slots: [UInt16]
 
     private static let unserved = UInt16.max
-    /// The most masters of a cluster, as Redis itself recommends.
+    /// The maximum number of masters of a cluster, which Redis itself recommends.
     static let mostMasters = 1000
 
-    /// One master with all keys.
+    /// The map of one master with all keys.
     init(_ place: RedisUrl.Place, replicas: Int = 0) {
         masters = [Master(place: place, replicas: replicas)]
         slots = []
     }
 
-    /// The master that has a slot; without a slot, any of them. `nil` if no master has it.
+    /// The master of a slot; without a slot, any master. `nil` if no master has the slot.
     func master(of slot: UInt16?) -> Master? {
         guard !slots.isEmpty else { return masters.first }
         guard let slot else { return masters.randomElement() }
@@ -34,8 +34,8 @@ struct RedisMap: Sendable, Equatable {
 }
 
 extension RedisMap {
-    /// Reads the answer to CLUSTER SLOTS: for each range of slots its ends, its master and its replicas, each of these with host and
-    /// port first. `nil` for anything else, and for slots that are told of twice.
+    /// Reads the answer to CLUSTER SLOTS: for each range of slots its ends, its master and its replicas, each of these with host
+    /// and port first. `nil` for anything else, and if a slot occurs twice.
     ///
     /// A node that does not know its own address sends none: it is at `asked`, where the answer came from.
     init?(clusterSlots reply: RedisReply, from asked: RedisUrl.Place) {
@@ -58,7 +58,7 @@ extension RedisMap {
                 masters.append(Master(place: place, replicas: parts.count - 3))
             }
             for slot in Int(first)...Int(last) {
-                // Twice the same one: whatever is sent, no slot is looked at twice.
+                // Refused, so that no slot is handled twice, whatever the server sends.
                 guard slots[slot] == RedisMap.unserved else { return nil }
                 slots[slot] = index
             }

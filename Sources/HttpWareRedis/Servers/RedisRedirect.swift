@@ -1,12 +1,12 @@
 import HttpWare
 
-/// Why a node of a cluster did not do a command, and where it may be done.
+/// A refusal of a cluster's node that says where the command can be executed.
 enum RedisRedirect: Sendable, Equatable {
-    /// The slot is elsewhere from now on. The place is `nil` if the node does not say it.
+    /// The slot has moved for good. The place is `nil` if the node does not name it.
     case moved(RedisUrl.Place?)
-    /// The key is elsewhere already; its slot is still moving.
+    /// The key has moved already, while its slot is still moving.
     case asked(RedisUrl.Place)
-    /// Some of the keys are here and some elsewhere, while their slot moves.
+    /// While the slot moves, some of the keys are here and some elsewhere.
     case tryAgain
 
     /// Reads a refusal: `MOVED 3999 127.0.0.1:6381`, `ASK 3999 127.0.0.1:6381` or `TRYAGAIN …`; `nil` for any other.
@@ -35,8 +35,8 @@ enum RedisRedirect: Sendable, Equatable {
         return digits.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
     }
 
-    /// Whether a refusal means that the server cannot do its work now, so that nothing was done: it became a replica, is starting, or
-    /// its cluster is incomplete.
+    /// Whether the refusal means that the server cannot work now, so that nothing was executed: it became a replica, is starting,
+    /// or its cluster is incomplete.
     static func isAway(_ refusal: String) -> Bool {
         ["READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN"].contains { refusal.hasPrefix($0) }
     }

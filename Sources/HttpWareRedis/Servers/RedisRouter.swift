@@ -1,12 +1,12 @@
 import HttpWare
 
-/// One loop's way to the servers of a store: a link to each, and which of them gets a command.
+/// One loop's access to the servers of a store: a link to each, and the choice of the server for a command.
 ///
-/// With one server that is all. With sentinels or a cluster the directory's map says which server is meant; commands that come
-/// before there is a map wait for it, a redirection is followed, and what a map promises and a server refuses starts a search. Used on
-/// its loop's thread only.
+/// With a single server, there is only one link. With sentinels or a cluster, the directory's map says which server is
+/// responsible. Commands that come before the first map wait for it. Redirections are followed. If a server refuses what the map
+/// promises, a search starts. Used on its loop's thread only.
 final class RedisRouter: LoopGuest {
-    /// The most links to servers that are not on the map.
+    /// The maximum number of links to servers that are not on the map.
     static let mostStrangers = 16
 
     let loop: EventLoop
@@ -14,12 +14,12 @@ final class RedisRouter: LoopGuest {
     private let health: RedisHealth
     private let directory: RedisDirectory
     private weak var resolver: Resolver?
-    /// The one server's, where there is one.
+    /// The only link, if there is a single server.
     private var only: RedisLink?
     private var links: [RedisUrl.Place: RedisLink] = [:]
     private var map: RedisMap?
     private var version = -1
-    /// Commands that were not sent to their last server yet, or that no server has done yet.
+    /// Commands that have not been sent to their final server, or that no server has executed yet.
     private var operations: [ObjectIdentifier: RedisOperation] = [:]
     private var isClosed = false
     /// Starts a search for the servers.
@@ -38,7 +38,7 @@ final class RedisRouter: LoopGuest {
         if case .one(let url) = definition.servers { only = makeLink(url.place) }
     }
 
-    /// Whether a command that is sent now may be answered: not all of the servers failed just now.
+    /// Whether a command that is sent now is expected to be answered: false shortly after all servers failed.
     var mayAnswer: Bool {
         if let only { return only.mayAnswer }
         guard !isClosed else { return false }
@@ -46,17 +46,17 @@ final class RedisRouter: LoopGuest {
         return map.masters.contains { links[$0.place]?.mayAnswer ?? true }
     }
 
-    /// Whether servers may send a command to another one.
+    /// Whether servers may redirect a command to another server.
     fileprivate var follows: Bool { definition.servers.isCluster }
 
-    /// What this loop knows of a server's silence; `nil` without a link to it.
+    /// The silence of a server, as this loop knows it; `nil` without a link to the server.
     func silence(of place: RedisUrl.Place) -> RedisSilence? {
         if let only { return only.place == place ? only.silence : nil }
         return links[place]?.silence
     }
 
-    /// Sends a command to the master of the slot, to any master without one, or to `place`. Answers once, at once or within
-    /// `patience`. Several commands that belong together have several answers.
+    /// Sends a command to the master of the slot, to any master if there is no slot, or to `place`. `completion` is called once,
+    /// at once or within `patience`. Several commands that belong together have several answers.
     func send(
         _ command: [UInt8], answers: Int = 1, slot: UInt16?, at place: RedisUrl.Place? = nil, within patience: Duration,
         completion: @escaping RedisLink.Completion
@@ -75,10 +75,10 @@ final class RedisRouter: LoopGuest {
 
     fileprivate func ended(_ operation: RedisOperation) { operations[ObjectIdentifier(operation)] = nil }
 
-    /// Why there is no link for a command.
+    /// The link for a command, or why there is none.
     fileprivate enum Way {
         case link(RedisLink)
-        /// The first search has not ended.
+        /// The first search has not ended yet.
         case mustWait
         case none(RedisFailure)
     }
@@ -99,7 +99,7 @@ final class RedisRouter: LoopGuest {
         return link(to: master.place)
     }
 
-    /// A server did not do what the map promises.
+    /// Called when a server did not do what the map promises.
     fileprivate func doubt() { if directory.doubt() { search() } }
 
     private var currentMap: RedisMap? {
@@ -113,7 +113,7 @@ final class RedisRouter: LoopGuest {
         return map
     }
 
-    /// Ends the links to servers that are no longer on the map and owe no answer.
+    /// Closes the links to servers that are not on the map and from which no answer is outstanding.
     private func forgetStrangers() {
         for (place, link) in links where link.isIdle && map?.contains(place) != true {
             link.close()
@@ -143,7 +143,7 @@ final class RedisRouter: LoopGuest {
         }
     }
 
-    /// Ends the connections, and all that waits.
+    /// Closes all links, and fails all waiting commands.
     func close() {
         isClosed = true
         only?.close()
@@ -156,11 +156,11 @@ final class RedisRouter: LoopGuest {
     }
 }
 
-/// A command on its way through the servers, within one deadline. Held by its router until it is answered.
+/// A command on its way to the right server, within one deadline. Its router retains it until it is answered.
 private final class RedisOperation: LoopTimerHandler {
-    /// How often a command is sent again at most.
+    /// The maximum number of times that a command is sent again.
     private static let mostHops = 5
-    /// The pause before it is tried again: while slots move, and before there is a map.
+    /// The pause before the next try, while slots move or there is no map.
     private static let pause = Duration.milliseconds(5)
 
     private let command: [UInt8]
@@ -222,7 +222,7 @@ private final class RedisOperation: LoopTimerHandler {
             switch redirect {
             case .moved(let place):
                 router.doubt()
-                // Without a place, the map has to say it.
+                // Without a place, the next map has to name it.
                 self.place = place
                 if place == nil { return timer.set(after: RedisOperation.pause) }
             case .asked(let place):

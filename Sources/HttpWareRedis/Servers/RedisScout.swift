@@ -2,18 +2,19 @@ import HttpWare
 
 /// Finds the servers of a store: asks sentinels for the master, or nodes for the slots of their cluster, one after the other.
 ///
-/// It looks every two seconds, and soon after a server failed: at most ten times a second, and less often while it finds nothing.
-/// What is asked, how long an answer may take and what it may contain are bounded as for any command. Used on its loop's thread only.
+/// It searches every two seconds, and soon after a server failed: at most ten times a second, and less often while it finds
+/// nothing. The number of questions, the time for answers and their size are limited as for any command. Used on its loop's
+/// thread only.
 final class RedisScout: LoopTimerHandler {
-    /// Between two searches that nothing made urgent.
+    /// The pause between two regular searches.
     static let interval = Duration.seconds(2)
-    /// At least between two searches.
+    /// The minimum pause between two searches.
     static let soonest = Duration.milliseconds(100)
-    /// At most between two searches while none finds anything.
+    /// The maximum pause between two searches while they find nothing.
     static let longest = Duration.seconds(1)
-    /// How long one server may take to answer.
+    /// The time limit of one server's answer.
     static let patience = Duration.milliseconds(500)
-    /// The most masters that are asked for the slots, beside the configured nodes.
+    /// The maximum number of masters that are asked for the slots, in addition to the configured nodes.
     private static let mostMasters = 16
 
     private let definition: RedisDefinition
@@ -22,20 +23,20 @@ final class RedisScout: LoopTimerHandler {
     private let loop: EventLoop
     private weak var resolver: Resolver?
     private let timer: LoopTimer
-    /// To sentinels, which want no password, and to servers, which may.
+    /// The links to sentinels, which need no password, and to servers, which may need one.
     private var sentinels: [RedisUrl.Place: RedisLink] = [:]
     private var servers: [RedisUrl.Place: RedisLink] = [:]
     private let quiet: RedisHealth
     private var backoff = RedisBackoff()
     private var isLooking = false
-    /// Something failed since the search began.
+    /// Whether a server failed since the search began.
     private var isUrgent = false
     private var lastEnd: LoopInstant?
-    /// Which of the addresses is asked first.
+    /// The index of the address that is asked first.
     private var first = 0
     private let whenFound: (RedisMap) -> Void
 
-    /// Begins at once; tells of each map that is another one than before.
+    /// Starts at once. `whenFound` is called with each map that differs from the previous one.
     init(
         _ definition: RedisDefinition, directory: RedisDirectory, health: RedisHealth, loop: EventLoop,
         resolver: Resolver?, whenFound: @escaping (RedisMap) -> Void
@@ -52,12 +53,12 @@ final class RedisScout: LoopTimerHandler {
         begin()
     }
 
-    /// Something failed: looks again soon.
+    /// Searches again soon, because a server failed.
     func look() {
         if isLooking {
             isUrgent = true
         } else if backoff.failures == 0 {
-            // While nothing is found, the next search is set already.
+            // While nothing is found, the next search is scheduled already.
             timer.set(due: (lastEnd ?? loop.now) + RedisScout.soonest)
         }
     }
@@ -118,7 +119,7 @@ final class RedisScout: LoopTimerHandler {
         }
     }
 
-    /// A sentinel answered: whether the server that it names is a master, that one has to say itself.
+    /// Handles the answer of a sentinel. The named server itself must confirm that it is a master.
     private func named(
         _ reply: RedisReply, by sentinel: RedisUrl.Place, _ master: String, _ rest: ArraySlice<RedisUrl.Place>
     ) {
@@ -183,7 +184,7 @@ final class RedisScout: LoopTimerHandler {
     private func server(_ place: RedisUrl.Place) -> RedisLink {
         if let known = servers[place] { return known }
         var target = definition.target(place)
-        // What it is, it is asked.
+        // The role of the server is asked separately.
         target.mustBeMaster = false
         let link = makeLink(target)
         servers[place] = link
@@ -194,7 +195,7 @@ final class RedisScout: LoopTimerHandler {
         RedisLink(target, health: quiet, loop: loop, resolver: resolver)
     }
 
-    /// Ends the links to servers that are no longer of interest.
+    /// Closes the links to servers that are no longer needed.
     private func forget(but map: RedisMap) {
         var kept = Set(map.masters.map(\.place))
         if case .nodes(let nodes) = definition.servers { kept.formUnion(nodes.map(\.place)) }

@@ -1,18 +1,18 @@
 public import HttpWare
 
-/// Where the servers of a store are.
+/// The addresses of the servers of a store.
 public enum RedisServers: Sendable, Hashable, CustomStringConvertible {
     /// One server.
     case one(RedisUrl)
-    /// A master and its replicas. The sentinels know under this name which server is the master.
+    /// A master with its replicas. The sentinels know the current master under this name.
     case sentinels([RedisAddress], master: String)
     /// A cluster, found through these nodes.
     case nodes([RedisAddress])
 
-    /// The most addresses of a configuration.
+    /// The maximum number of addresses in a configuration.
     public static let mostAddresses = 64
 
-    /// For logs and errors.
+    /// A short name for logs and errors.
     public var description: String {
         switch self {
         case .one(let url): url.text
@@ -21,16 +21,16 @@ public enum RedisServers: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether keys are spread over several masters.
+    /// Whether the keys are distributed over several masters.
     var isCluster: Bool { if case .nodes = self { true } else { false } }
 
-    /// Whether there is one server, whatever happens.
+    /// Whether there is a single server that never changes.
     var isFixed: Bool { if case .one = self { true } else { false } }
 }
 
 /// The address of a sentinel or a node: `redis-1.internal:26379`.
 public struct RedisAddress: Sendable, Hashable, OptionValue {
-    /// As it was written.
+    /// The address as written.
     public let text: String
     let place: RedisUrl.Place
 
@@ -54,7 +54,7 @@ extension RedisUrl.Place: CustomStringConvertible {
         }
     }
 
-    /// A host and a port that a server sent; `nil` for anything that is not a name or an address.
+    /// A host and a port that a server sent; `nil` if they are not a name or an address.
     init?(host: some Collection<UInt8>, port: Int64) {
         guard (1...255).contains(host.count), let port = UInt16(exactly: port), port != 0,
             host.allSatisfy({ Self.hostBytes.contains($0) })

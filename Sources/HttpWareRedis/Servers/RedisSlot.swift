@@ -4,7 +4,7 @@ import HttpWare
 enum RedisSlot {
     static let count = 16_384
 
-    /// The slot of a key: of the part between the first `{` and the next `}`, if that is not empty, or of the whole key.
+    /// The slot of a key: that of the part between the first `{` and the next `}` if it is not empty, else that of the whole key.
     static func of(_ key: [UInt8]) -> UInt16 {
         var part = key[...]
         if let open = key.firstIndex(of: UInt8(ascii: "{")) {
@@ -14,7 +14,7 @@ enum RedisSlot {
         return checksum(part) % UInt16(count)
     }
 
-    /// CRC-16 of XMODEM: polynomial 0x1021, nothing reflected, from 0.
+    /// The CRC-16 of XMODEM: polynomial 0x1021, not reflected, starting at 0.
     static func checksum(_ bytes: some Sequence<UInt8>) -> UInt16 {
         var sum: UInt16 = 0
         for byte in bytes { sum = (sum << 8) ^ table[Int(UInt8(sum >> 8) ^ byte)] }
@@ -29,8 +29,8 @@ enum RedisSlot {
 }
 
 extension [RedisArgument] {
-    /// The key that decides which server of a cluster gets the command: the first one. `nil` for a command without keys, which any
-    /// server can do.
+    /// The key that decides which server of a cluster gets the command: the first one. `nil` for a command without keys, which
+    /// any server can execute.
     var routingKey: [UInt8]? {
         guard let name = first?.bytes, count > 1 else { return nil }
         switch String(decoding: name.prefix(16), as: UTF8.self) {

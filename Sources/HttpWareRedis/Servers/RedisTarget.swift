@@ -1,26 +1,26 @@
 import HttpWare
 
-/// One server, and what it is told before any command.
+/// A server, with the settings that are sent to it before any command.
 struct RedisTarget: Sendable {
     let place: RedisUrl.Place
     var user: String?
     var password: Secret?
     var database = 0
-    /// Whether a connection to a replica is of no use.
+    /// Whether a connection to a replica cannot be used.
     var mustBeMaster = false
-    /// Whether the server is one of several, and its refusals may mean that another one has its role now.
+    /// Whether the server is one of several, so that a refusal may mean that another server has its role now.
     var mayLoseRole = false
-    /// How long a connection may take at most.
+    /// The maximum time for making a connection.
     let patience: Duration
 }
 
 extension RedisDefinition {
-    /// A key of ours. On a cluster its name is in braces: it alone decides the slot. Elsewhere keys have none, as ever.
+    /// A key with the prefix. On a cluster its name is in braces, so that only the name decides the slot.
     func tagged(_ kind: String, _ name: String) -> String {
         servers.isCluster ? "\(prefix)\(kind){\(name)}" : "\(prefix)\(kind)\(name)"
     }
 
-    /// A server that has keys.
+    /// The target for a server that holds keys.
     func target(_ place: RedisUrl.Place) -> RedisTarget {
         RedisTarget(
             place: place, user: user, password: password, database: database,

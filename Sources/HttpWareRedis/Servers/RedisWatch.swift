@@ -1,9 +1,9 @@
 import HttpWare
 
-/// What a client does on its own thread: it looks for the servers, and listens to a channel on each master.
+/// The tasks of a client on its own thread: it searches for the servers, and listens to a channel on each master.
 ///
-/// A message that is published on one node of a cluster comes from all of them. Each is listened to all the same, so that no message
-/// of a gateway that reaches a node can be lost between this node and another one. Used on its loop's thread only.
+/// A message that is published on one node of a cluster arrives from all nodes. The watch still listens to each master, so that a
+/// message that reached one node cannot be lost between two nodes. Used on its loop's thread only.
 final class RedisWatch: LoopGuest {
     private let definition: RedisDefinition
     private let directory: RedisDirectory
@@ -15,7 +15,7 @@ final class RedisWatch: LoopGuest {
     private var tell: (@Sendable (RedisEvent) -> Void)?
     private var subscriptions: [RedisUrl.Place: RedisSubscription] = [:]
     private var standing: Set<RedisUrl.Place> = []
-    /// Whether messages come from every master.
+    /// Whether messages from every master are received.
     private var isOn = false
 
     init(
@@ -33,10 +33,10 @@ final class RedisWatch: LoopGuest {
         ) { [weak self] in self?.follow($0) }
     }
 
-    /// Looks for the servers soon.
+    /// Searches for the servers soon.
     func look() { scout?.look() }
 
-    /// Tells of the messages of a channel from now on.
+    /// Passes the messages of a channel to `tell` from now on.
     func subscribe(to channel: String, _ tell: @escaping @Sendable (RedisEvent) -> Void) {
         self.channel = channel
         self.tell = tell
@@ -53,7 +53,7 @@ final class RedisWatch: LoopGuest {
             standing.remove(place)
         }
         let new = places.subtracting(subscriptions.keys)
-        // What a new master tells is not told yet.
+        // Messages of a new master are not received yet.
         if !new.isEmpty { turn(on: false) }
         for place in new {
             subscriptions[place] = RedisSubscription(

@@ -3,8 +3,9 @@ public import Wares
 
 /// Idempotency keys in Redis, for all gateways that name the same store.
 ///
-/// The value of a key is one byte, `r` for a request that is under way or `d` for one that was answered; the digest of the request; and
-/// the mark of the claim (8 bytes), or the record of the response. Redis forgets it when its time is over.
+/// The value of a key consists of three parts. The first byte is `r` for a request in progress or `d` for an answered one. Then
+/// follows the digest of the request. The rest is the mark of the claim (8 bytes), or the record of the response. Redis removes
+/// the key when it expires.
 extension RedisClient: IdempotencyServer {
     private func place(_ claim: SharedClaim) -> RedisArgument {
         RedisArgument(definition.tagged("i:", claim.key.hex))
@@ -14,8 +15,8 @@ extension RedisClient: IdempotencyServer {
         [IdempotencyValue.running] + claim.content.bytes + withUnsafeBytes(of: claim.mark.littleEndian) { Array($0) }
     }
 
-    /// KEYS: the key. ARGV: the value of a claim, milliseconds of its lease. Answers 1, or the value that is there and milliseconds until
-    /// it goes.
+    /// KEYS: the key. ARGV: the value of a claim; the milliseconds of its lease. Returns 1, or the existing value and the
+    /// milliseconds until it expires.
     private static let claiming = RedisScript(
         """
         local old = redis.call('GET', KEYS[1])
@@ -24,8 +25,8 @@ extension RedisClient: IdempotencyServer {
         return 1
         """)
 
-    /// KEYS: the key. ARGV: the value of a claim; the value in its place, nothing for the same one; milliseconds that it stays, 0 for
-    /// none. Answers whether no other value was there.
+    /// KEYS: the key. ARGV: the value of a claim; the new value, empty for the same one; the milliseconds of its life, 0 to
+    /// remove it. Returns whether there was no other value.
     private static let changing = RedisScript(
         """
         local old = redis.call('GET', KEYS[1])
@@ -45,7 +46,7 @@ extension RedisClient: IdempotencyServer {
         guard let parts = reply.array, parts.count == 2, let bytes = parts[0].bytes, let time = parts[1].integer else {
             return nil
         }
-        // A key that others made without an end is held for the lease.
+        // A key without an expiry, which another program made, is held for the lease.
         let left = time >= 0 ? Duration.milliseconds(min(time, 1 << 40)) : lease
         return IdempotencyValue.read(bytes, for: left)
     }
@@ -68,12 +69,12 @@ extension RedisClient: IdempotencyServer {
     }
 }
 
-/// The value of a key in Redis. What is read there is anybody's.
+/// The value of a key in Redis, which can be any bytes when it is read.
 enum IdempotencyValue {
     static let running = UInt8(ascii: "r")
     static let answered = UInt8(ascii: "d")
 
-    /// What a value says; `nil` for anything that is none.
+    /// Reads a value; `nil` if it is invalid.
     static func read(_ bytes: [UInt8], for time: Duration) -> IdempotencyClaim? {
         guard bytes.count >= 33, let content = Digest256(bytes: bytes[1..<33]) else { return nil }
         switch bytes[0] {

@@ -5,7 +5,7 @@ public import Wares
 extension RedisClient: CredentialServer {
     public func share(_ definition: CredentialDefinition) -> (tokens: any TokenStore, lock: any RefreshLock) {
         let tokens = RedisTokenStore(self, definition)
-        // What follows from what was redeemed has to be there first.
+        // Tokens that depend on the redeemed one must be written first.
         let follows = definition.grant == .refreshToken
         return (tokens, RedisRefreshLock(self, definition) { follows && tokens.isUnwritten })
     }
@@ -20,12 +20,12 @@ extension RedisClient: RateServer {
 }
 
 extension CredentialDefinition {
-    /// What gateways that share its tokens call it: a digest of what the authorization server is told, the same wherever the
-    /// entry says the same, whatever its name. A refresh token that is written anew is another one.
+    /// The name under which gateways share the tokens: a digest of the credential's options for the authorization server. It
+    /// is the same for equal options, whatever the name of the entry. A new refresh token gives a new name.
     var sharedName: String {
         var words = [grant.rawValue, tokenUrl?.text ?? "", issuer?.text ?? "", clientId ?? ""]
         if let refreshToken { words.append(refreshToken.revealed) } else { words += [name] + scopes }
-        // With their lengths, so that no two lists look alike.
+        // The lengths are included, so that different lists give different texts.
         let text = words.map { "\($0.utf8.count):\($0)" }.joined()
         return Array(text.utf8).withUnsafeBytes { Digest256(of: $0) }.hex
     }

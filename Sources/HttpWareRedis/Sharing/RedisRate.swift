@@ -1,21 +1,22 @@
 import HttpWare
 import Wares
 
-/// Counts a rate limit in Redis, for all gateways that name the same limit there.
+/// Counts a rate limit in Redis, for all gateways that share the limit there.
 ///
-/// One script decides and counts in one step, by the server's own clock, so that neither a race nor a clock that goes wrong in a
-/// gateway lets more through. What is kept of a key is when it has its whole burst again, as in `Gcra`; Redis forgets it then.
+/// One script decides and counts in one step, by the server's own clock. So neither a race nor a wrong clock of a gateway lets
+/// more requests through. The state of a key is the time at which it has its whole burst again, as in `Gcra`. Redis removes it
+/// then.
 struct RedisRate: SharedRate {
     private let client: RedisClient
     private let limit: Gcra
     private let patience: Int64
-    /// What its keys begin with.
+    /// The beginning of its keys.
     private let place: String
-    /// What they end with.
+    /// The end of its keys.
     private let end: String
     private let numbers: [RedisArgument]
 
-    /// `name` is what gateways that share the limit call it.
+    /// `name` is the name under which gateways share the limit.
     init(_ client: RedisClient, name: String, _ limit: Gcra, patience: Int64) {
         self.client = client
         self.limit = limit
@@ -29,9 +30,9 @@ struct RedisRate: SharedRate {
 
     var mayAnswer: Bool { client.mayAnswer }
 
-    /// KEYS: when the key has its whole burst again. ARGV: interval, tolerance, patience, in nanoseconds. Answers 0, 1 or 2 – refused,
-    /// granted, delayed – and microseconds: until one may come, until all may, until this one may go. Counted from 2020, microseconds
-    /// leave a number of Lua room for a fraction.
+    /// KEYS: the time at which the key has its whole burst again. ARGV: interval, tolerance and patience in nanoseconds. Returns
+    /// 0, 1 or 2 for refused, granted or delayed, and microseconds: until a request may come, until the whole burst is available,
+    /// or until this request may go. Times are microseconds since 2020, so that a number in Lua has room for fractions.
     private static let script = RedisScript(
         """
         local time = redis.call('TIME')
@@ -46,7 +47,7 @@ struct RedisRate: SharedRate {
         return {1, math.ceil(after - now)}
         """)
 
-    /// Decides about a request of that key, and counts it. `nil` if there is no valid answer in time.
+    /// Decides about a request with that key, and counts it. Returns `nil` if no valid answer arrives in time.
     func countRequest(of key: Digest256) async -> Gcra.Decision? {
         let key = RedisArgument(place + key.hex.prefix(32) + end)
         do {
@@ -56,13 +57,13 @@ struct RedisRate: SharedRate {
         }
     }
 
-    /// What the reply says; `nil` where that cannot be.
+    /// The decision in a reply; `nil` if the reply is impossible.
     func decision(_ reply: RedisReply) -> Gcra.Decision? {
         guard let members = reply.array, members.count == 2, let kind = members[0].integer,
             let microseconds = members[1].integer, microseconds >= 0,
             microseconds <= (limit.tolerance + limit.interval + patience) / 1000 + 1
         else { return nil }
-        // Not beyond tolerance, interval and patience, which together are within half of what the type holds.
+        // Cannot overflow: the sum of tolerance, interval and patience is at most half of the type's range.
         let time = microseconds * 1000
         switch kind {
         case 0: return .refused(for: time)

@@ -2,34 +2,34 @@ import Credentials
 import HttpWare
 import Synchronization
 
-/// A lock in Redis, for gateways on any machine: a key with the mark of who has it, and an expiry, so that one who dies locks
-/// nobody out.
+/// A lock in Redis, for gateways on any machine: a key with the mark of its holder. It expires, so that a gateway that dies does
+/// not block the others.
 ///
-/// The lease is longer than one call to the token endpoint may take, is made whole before each call, and is extended while the
-/// refresh runs: whoever asks holds it until the answer is there, even if Redis goes away meanwhile. It is given back as soon as
-/// Redis answers, but not before what was got under it is there.
+/// The lease is longer than the time limit of one call to the token endpoint. It is renewed in full before each call, and
+/// extended while the refresh runs. So the caller holds it until the answer arrives, even if Redis becomes unreachable meanwhile.
+/// The lock is released as soon as Redis answers, but not before the new tokens are written.
 final class RedisRefreshLock: RefreshLock {
     private struct State {
         var takes = 0
-        /// The newest take that may have the lock, and is to give it back.
+        /// The newest take that may hold the lock and has to release it.
         var owed: Int?
         var isPaying = false
     }
 
     private let client: RedisClient
     private let key: RedisArgument
-    /// What the marks of all takes begin with. By chance: nobody else's.
+    /// The beginning of the marks of all takes. It is random, and thus unique.
     private let owner =
         String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt64.random(in: 0 ... .max), radix: 36) + "."
     private let time: Duration
-    /// Whether what was got under the lock is still to be written.
+    /// Whether the tokens that were obtained under the lock are not written yet.
     private let isUnwritten: @Sendable () -> Bool
     private let state = Mutex(State())
 
-    /// What a lease has beside the time of a call.
+    /// The part of a lease in addition to the time limit of a call.
     private static let margin = Duration.seconds(5)
 
-    /// `time` is how long a lease lasts without being extended; by default what the definition's calls need.
+    /// `time` is the duration of a lease without extension; by default it is derived from the time limit of calls.
     init(
         _ client: RedisClient, _ definition: CredentialDefinition, lease time: Duration? = nil,
         isUnwritten: @escaping @Sendable () -> Bool = { false }
@@ -42,8 +42,8 @@ final class RedisRefreshLock: RefreshLock {
 
     var pause: Duration { .milliseconds(50) }
 
-    /// KEYS: lock. ARGV: mark; milliseconds; what our marks begin with. Takes a lock that is free, or ours: an answer may have been
-    /// lost.
+    /// KEYS: the lock. ARGV: the mark; milliseconds; the beginning of this owner's marks. Takes the lock if it is free or this
+    /// owner's, because an earlier answer may have been lost.
     private static let take: RedisArgument = """
         if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
         local holder = redis.call('GET', KEYS[1])
@@ -51,12 +51,12 @@ final class RedisRefreshLock: RefreshLock {
         redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
         return 1
         """
-    /// KEYS: lock. ARGV: mark; milliseconds.
+    /// KEYS: the lock. ARGV: the mark; milliseconds.
     private static let extend: RedisArgument = """
         if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
         return 0
         """
-    /// KEYS: lock. ARGV: mark.
+    /// KEYS: the lock. ARGV: the mark.
     private static let giveBack: RedisArgument = """
         if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
         return 0
@@ -83,11 +83,11 @@ final class RedisRefreshLock: RefreshLock {
         do {
             let (reply, isKept) = try await client.write(words(RedisRefreshLock.take, take))
             guard reply == .integer(1) else { return nil }
-            // A replica that becomes the master without it would let another gateway take it, too.
+            // A replica without it that becomes the master would let another gateway take the lock, too.
             guard isKept else { throw RedisFailure(.noAnswer, "no replica confirmed it") }
             return Lease(self, take)
         } catch {
-            // Without an answer it may have been taken all the same.
+            // Without an answer, the lock may still have been taken.
             giveBackLater(take)
             throw CredentialFailure(cannotReach: "the store of the lock cannot be reached: \(error)")
         }
@@ -102,7 +102,7 @@ final class RedisRefreshLock: RefreshLock {
         return (try? await ask(RedisRefreshLock.giveBack, take, within: client.patienceAside)) != nil
     }
 
-    /// Gives it back when Redis answers: the others need not wait for the end of the lease.
+    /// Releases the lock when Redis answers, so that others need not wait for the end of the lease.
     private func giveBackLater(_ take: Int) {
         guard let loop = EventLoop.current else { return }
         let begins = state.withLock { state in
@@ -128,7 +128,7 @@ final class RedisRefreshLock: RefreshLock {
         }
     }
 
-    /// Extended by a task of the loop that took it, until it is given back.
+    /// A task of the loop that took the lease extends it until it is released.
     private final class Lease: RefreshLease {
         private let lock: RedisRefreshLock
         private let take: Int
@@ -141,7 +141,7 @@ final class RedisRefreshLock: RefreshLock {
             guard let loop = EventLoop.current else { return }
             let task = Task(executorPreference: loop) {
                 while (try? await loop.sleep(for: lock.time / 3)) != nil {
-                    // One that is lost stays lost: `confirm` finds that out. One that could not be asked about may be asked again.
+                    // A lost lease stays lost; `confirm` detects it. If Redis does not answer, the next extension tries again.
                     let isHeld = try? await lock.ask(RedisRefreshLock.extend, take, within: lock.client.patienceAside)
                     if isHeld == false { return }
                 }
@@ -159,9 +159,9 @@ final class RedisRefreshLock: RefreshLock {
 }
 
 extension RedisClient {
-    /// How long the server may take for what no request waits for.
+    /// The time limit of a call that no request waits for.
     var patienceAside: Duration { max(.milliseconds(500), definition.timeout) }
-    /// What could not be done is tried again this often, and at most that many times: five minutes.
+    /// The pause between repeated attempts, and their maximum number: five minutes in all.
     static let pauseLater = Duration.milliseconds(200)
     static let triesLater = 1500
 }

@@ -2,21 +2,21 @@ import Credentials
 import HttpWare
 import Synchronization
 
-/// The tokens that gateways share, in Redis: in clear, as a file has them.
+/// The tokens that gateways share in Redis, unencrypted, as in a file.
 ///
-/// Redis may lose what it has. The gateway that wrote last puts it there again; another one, whose tokens may be spent, has none
-/// then: a refresh token must not be redeemed twice. Guarded by a mutex.
+/// Redis may lose its data. The gateway that wrote last then writes its tokens again. Another gateway does not use its copy,
+/// because it may be spent: a refresh token must not be redeemed twice. Guarded by a mutex.
 final class RedisTokenStore: TokenStore {
     private struct State {
-        /// What was written or read last.
+        /// The tokens that were last written or read.
         var last: StoredTokens?
-        /// Whether that was written here.
+        /// Whether this gateway wrote them.
         var isOurs = false
-        /// Not in Redis yet.
+        /// Whether they are not in Redis yet.
         var isUnwritten = false
     }
 
-    /// What keeps tokens from being read or written.
+    /// The reason why tokens cannot be read or written.
     struct Fault: Error, CustomStringConvertible {
         let description: String
     }
@@ -61,7 +61,7 @@ final class RedisTokenStore: TokenStore {
         guard isOurs else {
             throw Fault(description: "the shared tokens are missing, and another gateway wrote the last ones")
         }
-        // Only where there is still nothing: another gateway may have written meanwhile.
+        // Written only if there is still no value: another gateway may have written one meanwhile.
         guard try await ask(["SET", key, RedisArgument(last.json), "NX"]) == .null else { return last }
         throw Fault(description: "the shared tokens changed at the same time")
     }
@@ -71,7 +71,7 @@ final class RedisTokenStore: TokenStore {
         do {
             try await put(tokens, within: client.patienceAside)
         } catch {
-            // The others must not redeem what these replaced.
+            // Other gateways must not redeem the tokens that these have replaced.
             Task.detached { [weak self] in await self?.writeLater(tokens) }
             throw error
         }
@@ -86,7 +86,7 @@ final class RedisTokenStore: TokenStore {
         } catch {
             throw Fault(description: "the shared tokens cannot be reached: \(error)")
         }
-        // A replica that becomes the master without them would offer those that they replaced.
+        // A replica without them that becomes the master would offer the replaced tokens.
         guard isKept else { throw Fault(description: "the shared tokens are written, but no replica confirmed them") }
         state.withLock { if $0.last == tokens { $0.isUnwritten = false } }
     }

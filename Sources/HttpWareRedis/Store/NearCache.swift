@@ -1,18 +1,20 @@
 import HttpCaching
 import HttpWare
 
-/// The responses that a gateway holds in memory of what a store elsewhere keeps, while it is told what becomes of them there.
+/// The responses of a remote store that a gateway also holds in memory. They are used only while changes in the remote store
+/// are reported.
 ///
-/// A response that was asked for before its key was changed, and came after, is not taken: `Ticket` says when it was asked for.
+/// A response that was requested before its key changed, and arrives afterwards, is not held. A `Ticket` marks the time of the
+/// request.
 final class NearCache: Sendable {
     private struct State {
-        /// `nil` while changes are not told.
+        /// The held responses; `nil` while changes are not reported.
         var store: MemoryStore?
-        /// How often keys were changed, by a part of their hash.
+        /// The number of changes of keys, by a part of their hash.
         var changes = [UInt32](repeating: 0, count: 256)
     }
 
-    /// When something was asked for.
+    /// Marks the time of a request.
     struct Ticket: Sendable {
         fileprivate let store: MemoryStore
         fileprivate let changes: UInt32
@@ -21,32 +23,32 @@ final class NearCache: Sendable {
     private let state = ThreadLock(State())
     private let limit: ByteCount
 
-    /// Empty, and not used before it is told that changes are told.
+    /// Makes an empty cache, which is not used before changes are reported.
     init(limit: ByteCount) { self.limit = limit }
 
-    /// What is held; `nil` while it may not be used.
+    /// The held responses; `nil` while they must not be used.
     var store: MemoryStore? { state.withLock { $0.store } }
 
     private static func slot(_ key: CacheKey) -> Int { key.hashed & 255 }
 
-    /// Before a response under the key is asked for; `nil` while nothing may be held.
+    /// Must be called before a response under the key is requested. `nil` while responses must not be held.
     func ticket(for key: CacheKey) -> Ticket? {
         state.withLock { state in
             state.store.map { Ticket(store: $0, changes: state.changes[NearCache.slot(key)]) }
         }
     }
 
-    /// Holds a response, unless its key was changed since it was asked for.
+    /// Holds a response, unless its key was changed since the ticket.
     func put(_ response: StoredResponse, under key: CacheKey, _ ticket: Ticket?) {
         guard let ticket, ticket.store.store(response, under: key) else { return }
         let isLate = state.withLock { state in
             state.store !== ticket.store || state.changes[NearCache.slot(key)] != ticket.changes
         }
-        // Whoever changes the key from now on takes it away; who did before did not see it.
+        // A later change of the key removes the response itself. An earlier one could not see it, so it is removed here.
         if isLate { ticket.store.remove(response, under: key) }
     }
 
-    /// The key was changed elsewhere.
+    /// Called when the key was changed elsewhere.
     func forget(_ key: CacheKey) {
         let store = state.withLock { state -> MemoryStore? in
             state.changes[NearCache.slot(key)] &+= 1
@@ -55,10 +57,10 @@ final class NearCache: Sendable {
         store?.invalidate(key)
     }
 
-    /// Anything may have changed elsewhere; `isTold` says whether changes are told from now on.
+    /// Called when any response may have been changed elsewhere. `isTold` says whether changes are reported from now on.
     func clear(isTold: Bool) { state.withLock { $0.store = isTold ? MemoryStore(limit: limit) : nil } }
 
-    /// Forgets what it holds; it stays in use if it was.
+    /// Removes all responses. Whether the cache is in use does not change.
     func clear() {
         let limit = limit
         state.withLock { if $0.store != nil { $0.store = MemoryStore(limit: limit) } }

@@ -1,6 +1,6 @@
 import HttpCaching
 
-/// What gateways that share a Redis store tell each other: who changed something – 16 bytes by chance –, and what.
+/// A message between gateways that share a Redis store: a sender's mark of 16 random bytes, and the change.
 enum RedisChange: Equatable {
     /// The responses stored under this key.
     case key(CacheKey)
@@ -11,7 +11,7 @@ enum RedisChange: Equatable {
     private static let keyMark = UInt8(ascii: "k")
     private static let severalMark = UInt8(ascii: "*")
 
-    /// A sender's mark, by chance.
+    /// A random mark of a sender.
     static func makeSender() -> [UInt8] { (0..<senderBytes).map { _ in .random(in: 0...255) } }
 
     func message(from sender: [UInt8]) -> [UInt8] {
@@ -21,7 +21,7 @@ enum RedisChange: Equatable {
         }
     }
 
-    /// Reads a message; `nil` for one of `sender` itself. What cannot be understood may have been about anything.
+    /// Reads a message; `nil` if it is from `sender` itself. An unknown message counts as a change of any response.
     init?(_ message: [UInt8], except sender: [UInt8]) {
         let rest = message.dropFirst(RedisChange.senderBytes)
         if !rest.isEmpty, message.starts(with: sender) { return nil }

@@ -5,10 +5,10 @@ import Synchronization
 /// The content of a response in Redis.
 final class RedisContent: StoredContentReader {
     fileprivate let client: RedisClient
-    /// Of the hash in which its pieces are.
+    /// The key of the hash with its pieces.
     fileprivate let key: RedisArgument
     let count: Int
-    /// Its first piece, where it came with the record.
+    /// The first piece, if it came with the record.
     fileprivate let first: [UInt8]?
 
     init(_ client: RedisClient, key: RedisArgument, count: Int, first: [UInt8]?) {
@@ -21,10 +21,10 @@ final class RedisContent: StoredContentReader {
     func source(of part: Range<Int>) -> any ContentSource { RedisSource(self, part.clamped(to: 0..<count)) }
 }
 
-/// Brings a part of the content, a piece at a time. A server that is away is waited for, for some seconds: the client has the
-/// beginning already.
+/// Supplies a part of the content, one piece at a time. If the server is unreachable, it waits for some seconds, because the
+/// client has received the beginning already.
 ///
-/// Asked for one piece at a time, so the mutex is never waited for.
+/// The mutex is never contended, because one piece is requested at a time.
 private final class RedisSource: ContentSource {
     private let content: RedisContent
     private let end: Int
@@ -62,7 +62,7 @@ private final class RedisSource: ContentSource {
         }
     }
 
-    /// `piece` begins where its number says, and holds `start`.
+    /// Supplies the rest of a piece. `number` is the number of the piece, which contains the offset `start`.
     private func supply(_ piece: [UInt8], _ number: Int, from start: Int, _ feed: ContentFeed) {
         let first = number * RedisRecord.chunkSize
         let stop = min(end, first + piece.count)

@@ -5,7 +5,7 @@ public import HttpWare
 public struct RedisKind: StoreKind {
     /// The server that gateways share.
     public var server: RedisDefinition
-    /// The memory of this process for its responses.
+    /// The size of the memory in this process for the store's responses.
     public var near: ByteCount
 
     public static let name = "redis"

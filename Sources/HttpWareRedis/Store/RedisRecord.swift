@@ -1,24 +1,24 @@
 import HttpCaching
 import HttpWare
 
-/// A stored response as Redis has it: the mark of its content, 32 hexadecimal digits, then its `StoredRecord`.
+/// A stored response in Redis: the mark of its content, 32 hexadecimal digits, followed by its `StoredRecord`.
 struct RedisRecord {
     let mark: [UInt8]
     let record: StoredRecord
 
-    /// Bytes of content in each piece but the last, so that with its checksum it is 256 KiB.
+    /// The content of each piece but the last, in bytes. With its checksum, a piece has 256 KiB.
     static let chunkSize = (256 << 10) - 8
-    /// The longest record: what a head upstream may be, and its key.
+    /// The maximum length of a record, in bytes: enough for a head from upstream and its key.
     static let longest = 96 << 10
     private static let markBytes = 32
 
-    /// A new mark: never used twice.
+    /// A new random mark, which is never used twice.
     static func makeMark() -> [UInt8] {
         let digits = Array("0123456789abcdef".utf8)
         return (0..<markBytes).map { _ in digits[Int.random(in: 0..<16)] }
     }
 
-    /// Reads what Redis has; `nil` for what no gateway wrote.
+    /// Reads a value from Redis; `nil` if no gateway wrote it.
     init?(_ bytes: [UInt8]) {
         let mark = Array(bytes.prefix(RedisRecord.markBytes))
         guard mark.count == RedisRecord.markBytes,
@@ -29,7 +29,7 @@ struct RedisRecord {
         self.record = record
     }
 
-    /// A response's record as Redis has it, without its mark; `nil` for one that is too long.
+    /// The record of a response without its mark; `nil` if it is too long.
     static func bytes(_ key: CacheKey, _ head: StoredHead, length: Int) -> [UInt8]? {
         guard let bytes = StoredRecord(key: key, head: head, length: length).bytes, bytes.count <= longest else {
             return nil
@@ -37,18 +37,19 @@ struct RedisRecord {
         return bytes
     }
 
-    /// What tells the responses under one key apart, as the field of the hash in which they are.
+    /// The name of the hash field of a response, which distinguishes the responses under one key.
     static func variant(of vary: VaryKey) -> RedisArgument {
         RedisArgument(String(StoredRecord.variant(of: vary), radix: 16))
     }
 
-    /// How many pieces that content has.
+    /// The number of pieces of content of that length.
     static func chunks(_ length: Int) -> Int { length / chunkSize + (length % chunkSize == 0 ? 0 : 1) }
 
-    /// A piece as Redis has it, behind its checksum.
+    /// A piece in Redis: the checksum, then the content.
     static func chunk(_ content: ArraySlice<UInt8>) -> RedisArgument { RedisArgument(StoredChunk.bytes(content)) }
 
-    /// The content of the piece in this place, of so many bytes in all; `nil` for what is damaged or has another length.
+    /// The content of the piece at this index, if the whole content has `length` bytes; `nil` if the piece is damaged or has
+    /// a wrong length.
     static func content(_ reply: RedisReply, at place: Int, of length: Int) -> [UInt8]? {
         guard let bytes = reply.bytes, let content = bytes.withUnsafeBytes({ StoredChunk.content($0) }),
             content.count == min(chunkSize, length - place * chunkSize)
@@ -56,8 +57,8 @@ struct RedisRecord {
         return content
     }
 
-    /// How long Redis keeps it: as long as it is fresh, and then for a day, or as long as it may be used stale, for questions
-    /// whether it still holds. A year at most.
+    /// How long Redis keeps the response: while it is fresh, and then for a day or as long as it may be used stale. In this
+    /// time it can be validated. At most one year.
     static func lifetime(_ head: StoredHead, at now: WallTime) -> Duration {
         let day: Int64 = 86_400
         let fresh = max(0, Int64(head.rules.lifetime) - max(0, head.age(at: now)) / 1_000_000_000)

@@ -1,7 +1,9 @@
-/// What is done in Redis in one step. The keys of contents are made of what the index says; on a cluster they are in its slot.
+/// The scripts that run in Redis as one step. They make the keys of contents from the index; on a cluster these are in its
+/// slot.
 enum RedisScripts {
-    /// The responses of an index, each followed by its first piece – of the first ones – or by whether that is there.
-    /// KEYS: index. ARGV: what contents' keys begin with; of how many the piece is wanted.
+    /// Loads the responses of an index. Each is followed by its first piece for the first few responses, or else by whether
+    /// that piece exists. KEYS: the index. ARGV: the beginning of contents' keys; the number of responses whose piece is
+    /// wanted.
     static let load: RedisArgument = """
         local out, most = {}, tonumber(ARGV[2])
         for i, value in ipairs(redis.call('HVALS', KEYS[1])) do
@@ -12,10 +14,10 @@ enum RedisScripts {
         return out
         """
 
-    /// Puts a response whose content is there into the index, in place of the one that answers the same requests. The content
-    /// of that stays for a while, for who reads it. An index that is full begins anew.
-    /// KEYS: index, content. ARGV: variant; record; milliseconds that it lives; pieces; the most variants; what contents' keys
-    /// begin with; milliseconds that former contents stay; channel; message.
+    /// Adds a response whose content exists to the index, in place of the response to the same requests. The former content
+    /// stays for a while, for its current readers. A full index is emptied first. KEYS: index, content. ARGV: variant; record;
+    /// milliseconds of its life; pieces; maximum number of variants; beginning of contents' keys; milliseconds for which
+    /// former contents stay; channel; message.
     static let store: RedisArgument = """
         local pieces = tonumber(ARGV[4])
         if pieces > 0 and redis.call('HLEN', KEYS[2]) ~= pieces then
@@ -38,9 +40,9 @@ enum RedisScripts {
         return 1
         """
 
-    /// Puts another record in the place of one that is still there, or takes it away where the other is empty.
-    /// KEYS: index. ARGV: variant; the record that is meant; the other; milliseconds that it lives; what contents' keys begin
-    /// with; milliseconds that former contents stay; channel; message.
+    /// Replaces a record that still exists by another one, or removes it if the other is empty. KEYS: index. ARGV: variant;
+    /// the existing record; the new one; milliseconds of its life; beginning of contents' keys; milliseconds for which former
+    /// contents stay; channel; message.
     static let change: RedisArgument = """
         local old = redis.call('HGET', KEYS[1], ARGV[1])
         if not old or string.sub(old, 33) ~= ARGV[2] then return 0 end
@@ -57,8 +59,8 @@ enum RedisScripts {
         return 1
         """
 
-    /// Takes all responses of an index away.
-    /// KEYS: index. ARGV: what contents' keys begin with; milliseconds that their contents stay; channel; message.
+    /// Removes all responses of an index. KEYS: index. ARGV: beginning of contents' keys; milliseconds for which their
+    /// contents stay; channel; message.
     static let invalidate: RedisArgument = """
         for _, value in ipairs(redis.call('HVALS', KEYS[1])) do
             redis.call('PEXPIRE', ARGV[1] .. string.sub(value, 1, 32), ARGV[2])

@@ -2,12 +2,12 @@ public import HttpCaching
 public import HttpWare
 import Synchronization
 
-/// Stored responses in Redis, shared by all gateways with the same server and prefix, with a small store in memory for
-/// responses that are requested often. The store in memory is valid while changes are reported: each gateway that
-/// stores, updates or removes a response publishes that on a channel. While the channel is not available, the store in
-/// memory is empty and unused. Redis may be slow, unreachable, full or hold invalid data: each of these is a miss,
-/// after its `timeout` at most. In Redis a key is a hash of its responses (field: the values by which they vary; value:
-/// `RedisRecord`), and a content is a hash of pieces. Each has an expiry, so that unused data disappears.
+/// Stored responses in Redis, shared by all gateways with the same server and prefix, with a small store in memory for responses
+/// that are requested often. The store in memory is valid while changes are reported: each gateway that stores, updates or
+/// removes a response publishes that on a channel. While the channel is not available, the store in memory is empty and unused.
+/// Redis may be slow, unreachable, full or hold invalid data: each of these is a miss, after its `timeout` at most. In Redis a
+/// key is a hash of its responses (field: the values by which they vary; value: `RedisRecord`), and a content is a hash of
+/// pieces. Each has an expiry, so that unused data disappears.
 public final class RedisStore: CacheStore {
     let client: RedisClient
     private let near: NearCache
@@ -15,12 +15,12 @@ public final class RedisStore: CacheStore {
     private let hasBegun = Atomic(false)
     private let owed = ThreadLock(Owed())
 
-    /// What has to go from Redis, and could not: it is not used until it went.
+    /// The responses that could not be removed from Redis yet. They are not used until they are removed.
     private struct Owed {
         var keys: Set<CacheKey> = []
-        /// There were too many to remember.
+        /// Whether there were too many keys to remember, so that everything must go.
         var isEverything = false
-        /// All of it is being taken away.
+        /// Whether everything is being removed.
         var isPurging = false
 
         func contains(_ key: CacheKey) -> Bool { isEverything || keys.contains(key) }
@@ -28,13 +28,13 @@ public final class RedisStore: CacheStore {
 
     /// The default size of the store in memory.
     public static let usualNear = ByteCount.mebibytes(16)
-    /// How long something may take that nobody waits for.
+    /// The time limit of calls that no request waits for.
     static let patience = Duration.seconds(1)
-    /// How long a content stays that no response has any more, for who reads it.
+    /// How long content stays that no longer belongs to a response, for its current readers.
     private static let grace = Duration.seconds(60)
-    /// The most responses under one key.
+    /// The maximum number of responses under one key.
     private static let mostVariants = 32
-    /// Of so many responses under a key, the first piece comes with the record.
+    /// The number of responses under a key whose first piece is loaded with the record.
     private static let piecesAtOnce = 4
     private static let mostOwed = 10_000
 
@@ -56,7 +56,7 @@ public final class RedisStore: CacheStore {
         RedisArgument(client.definition.tagged("k:", digest(key)))
     }
 
-    /// What the keys of contents begin with. On a cluster, contents are in the slot of their index.
+    /// The beginning of the keys of contents. On a cluster, contents are in the slot of their index.
     private func contents(_ key: CacheKey) -> RedisArgument {
         RedisArgument(client.definition.servers.isCluster ? "\(prefix)c:{\(digest(key))}" : prefix + "c:")
     }
@@ -69,7 +69,7 @@ public final class RedisStore: CacheStore {
 
     // MARK: Changes elsewhere
 
-    /// Listens to what others change, from the first use on.
+    /// Starts to listen to changes by other gateways, at the first use.
     private func beginListening() {
         guard !hasBegun.load(ordering: .relaxed), !hasBegun.exchange(true, ordering: .relaxed) else { return }
         client.subscribe(to: prefix + "changes") { [weak self] in self?.heard($0) }
@@ -124,7 +124,7 @@ public final class RedisStore: CacheStore {
         return found.sorted { $1.date < $0.date }
     }
 
-    /// The response of a record, if it is under the key and its content is there.
+    /// The response of a record, if it belongs to the key and its content exists.
     private func response(_ value: RedisReply, first: RedisReply, _ key: CacheKey) -> StoredResponse? {
         guard let found = value.bytes.flatMap({ RedisRecord($0) }), found.record.key == key else { return nil }
         let length = found.record.length
@@ -145,7 +145,7 @@ public final class RedisStore: CacheStore {
         return client.mayAnswer ? RedisWriter(self, key) : nil
     }
 
-    /// The content was sent, in so many pieces; `whole` is all of it, where it is one.
+    /// Stores the head after the content was sent in `chunks` pieces. `whole` is the content, if it is a single piece.
     func finish(
         _ key: CacheKey, _ head: StoredHead, mark: [UInt8], record: [UInt8], chunks: Int, whole: [UInt8]?
     ) {
@@ -177,7 +177,7 @@ public final class RedisStore: CacheStore {
     public func remove(_ response: StoredResponse, under key: CacheKey) {
         near.forget(key)
         client.send(change(response, to: [], living: RedisStore.grace, key), within: RedisStore.patience) {
-            // What could not be asked goes with all under its key.
+            // If the command failed, everything under the key has to be removed.
             if case .failure = $0 { self.owe(key) }
         }
     }
@@ -219,7 +219,7 @@ public final class RedisStore: CacheStore {
         }
     }
 
-    /// Redis answers: what had to go and could not goes now.
+    /// Called when Redis answers: removes the responses that could not be removed before.
     private func payWhatIsOwed() {
         let (keys, isEverything) = owed.withLock { owed in
             let begins = owed.isEverything && !owed.isPurging
@@ -240,8 +240,8 @@ public final class RedisStore: CacheStore {
 
     // MARK: All of it
 
-    /// The most that is asked for at once, the most rounds of one walk, and how long it may take: a server that says anything
-    /// must not keep one going.
+    /// The batch size, the maximum number of rounds and the time limit of a walk through all keys. They bound a walk, whatever
+    /// the server sends.
     private static let batch = 64
     private static let mostRounds = 1_000_000
     private static let longestWalk = Duration.seconds(30)
@@ -260,13 +260,13 @@ public final class RedisStore: CacheStore {
             for result in await client.commands(commands, within: RedisStore.patience) {
                 switch result {
                 case .success(.integer(1)): purge.count += 1
-                case .success: break  // another one now, or gone
+                case .success: break  // replaced or removed meanwhile
                 case .failure: purge.isWhole = false
                 }
             }
             return true
         }
-        // Others may hold what is no longer in Redis, and this one, too.
+        // Other gateways, and this one, may hold responses that are no longer in Redis.
         near.clear()
         let word: [RedisArgument] = ["PUBLISH", channel, message(.several)]
         let isSaid = (try? await client.command(word, within: RedisStore.patience)) != nil
@@ -293,8 +293,8 @@ public final class RedisStore: CacheStore {
         let found: RedisRecord
     }
 
-    /// Gives every response that is there all the while, on all masters, until `body` answers false. Answers whether it came to the
-    /// end, past none that could not be read.
+    /// Passes every response that exists during the whole walk, on all masters, to `body`, until that returns false. Returns
+    /// whether the walk was complete and every response could be read.
     private func walk(_ body: ([Item]) async -> Bool) async -> Bool {
         let first = SystemLoopClock().now()
         let masters = await client.masters(within: RedisStore.patience)
@@ -302,12 +302,12 @@ public final class RedisStore: CacheStore {
         for master in masters {
             guard await walk(master, since: first, body) else {
                 isWhole = false
-                // One that is away hides no other one; `body` ends it all.
+                // An unreachable master does not hide the others; `body` can end the whole walk.
                 if masters.count > 1, await body([]) { continue }
                 return false
             }
         }
-        // Keys may have gone from one that was not examined to one that was.
+        // Keys may have moved from a master that was not examined yet to one that was.
         return await client.masters(within: RedisStore.patience) == masters && isWhole
     }
 
@@ -347,13 +347,13 @@ public final class RedisStore: CacheStore {
         return false
     }
 
-    /// The responses under these keys, and whether each of them was answered for.
+    /// The responses under these keys, and whether all commands were answered.
     private func items(_ indexes: [RedisArgument]) async -> (items: [Item], areAll: Bool) {
         let replies = await client.commands(indexes.map { ["HGETALL", $0] }, within: RedisStore.patience)
         var items: [Item] = []
         var areAll = true
         for (index, reply) in zip(indexes, replies) {
-            // What is refused is of another kind: no response of ours.
+            // A refused key has another type, so it is not a response of a gateway.
             if case .failure(let failure) = reply, failure.kind != .refused { areAll = false }
             guard case .success(.array(let parts)) = reply, parts.count % 2 == 0 else { continue }
             for place in stride(from: 0, to: parts.count, by: 2) {
@@ -366,7 +366,7 @@ public final class RedisStore: CacheStore {
         return (items, areAll)
     }
 
-    /// Where credentials and rate limits can be shared, too.
+    /// The server that can share credentials and rate limits as well.
     public var server: (any AnyObject & Sendable)? { client }
 
     /// Ends all connections.

@@ -1,7 +1,8 @@
 import HttpCaching
 import HttpWare
 
-/// A response on its way to Redis: pieces are put together to those that Redis has, and sent as they are full.
+/// A response that is being written to Redis: pieces are joined to the size that Redis stores, and sent when they are
+/// full.
 final class RedisWriter: StoreWriter {
     private let store: RedisStore
     private let key: CacheKey
@@ -12,7 +13,7 @@ final class RedisWriter: StoreWriter {
     private var sent = 0
     private var hasEnded = false
 
-    /// What is not finished goes by itself after that long.
+    /// Unfinished content expires after this time.
     private static let unfinished = Duration.seconds(600)
 
     init(_ store: RedisStore, _ key: CacheKey) {

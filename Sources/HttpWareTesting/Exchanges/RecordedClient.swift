@@ -47,7 +47,7 @@ public final class RecordedClient: HttpClient {
     }
 }
 
-/// A call that is over when it begins.
+/// A call that has ended when it begins.
 private final class AnsweredCall: HttpCall {
     func cancel() {}
 }

@@ -11,7 +11,7 @@ public final class ScriptedClient: HttpClient {
         var rules: [Rule] = []
     }
 
-    /// What is answered to requests with a method and a path.
+    /// The answer to requests with a method and a path.
     private struct Rule {
         let method: HttpMethod
         let path: String
@@ -28,7 +28,7 @@ public final class ScriptedClient: HttpClient {
     /// The number of calls that wait for an answer.
     public var waitingCount: Int { state.withLock { $0.waiting.count { !$0.isCancelled } } }
 
-    /// Answers the call that has waited longest, else the next one.
+    /// Answers the call that has waited longest, or else the next call.
     public func answerCall(_ result: Result<HttpResponse, GatewayError>) {
         let waiting = state.withLock { state -> Waiting? in
             state.waiting.removeAll { $0.isCancelled }
@@ -39,8 +39,8 @@ public final class ScriptedClient: HttpClient {
         waiting?.answerCall(result)
     }
 
-    /// Answers each request with that method and path, however often it comes and in whatever order. The last rule for a path
-    /// counts. Requests without a rule are answered in order, by `answerCall`.
+    /// Answers all requests with that method and path, in any order. The last rule for a path is used. Requests without a
+    /// rule are answered in order, by `answerCall`.
     public func answer(
         _ method: HttpMethod, _ path: String,
         by answer: @escaping @Sendable (HttpRequest) -> Result<HttpResponse, GatewayError>
@@ -65,7 +65,7 @@ public final class ScriptedClient: HttpClient {
 
     private static func response(_ status: HttpStatus, _ json: String) -> HttpResponse {
         var response = HttpResponse(status, content: .text(json))
-        // A literal that is a field value.
+        // Cannot throw: the literal is a valid field value.
         try? response.fields.set(.contentType, to: "application/json")
         return response
     }
@@ -91,9 +91,9 @@ public final class ScriptedClient: HttpClient {
         return waiting
     }
 
-    /// A call that waits.
+    /// A waiting call.
     ///
-    /// Unchecked: the completion is touched on the call's loop only; whether it was cancelled is behind a mutex.
+    /// Unchecked: the completion is used on the call's loop only; a mutex guards whether it was cancelled.
     private final class Waiting: HttpCall, @unchecked Sendable {
         private let loop = EventLoop.current
         private var completion: ((Result<HttpResponse, GatewayError>) -> Void)?

@@ -41,7 +41,7 @@ public final class TestExchange: Sendable {
 
     /// The facts about an exchange that has ended.
     public struct Outcome: Sendable {
-        /// `nil` if the client left before it had a response.
+        /// The status; `nil` if the client left before it had a response.
         public let status: HttpStatus?
         public let end: ExchangeEnd?
         public let responder: Responder
@@ -116,7 +116,7 @@ public final class TestExchange: Sendable {
                 self.ended.withLock { $0.append(outcome) }
             }
         }
-        // What a waiting ware begins is queued behind this.
+        // The work that a waiting ware starts is queued after this.
         await stage.loop.submit {}
         return pending
     }
@@ -133,7 +133,7 @@ public final class TestExchange: Sendable {
 
     /// A running request.
     public final class Pending: @unchecked Sendable {
-        // Unchecked: the caller is touched on the loop only; `result` guards itself.
+        // Unchecked: the caller is used on the loop only; `result` guards itself.
 
         private let stage: Stage
         private var caller: LocalCaller?
@@ -147,7 +147,7 @@ public final class TestExchange: Sendable {
 
         fileprivate init(stage: Stage) { self.stage = stage }
 
-        /// Waits for the response; throws if it was cut off. To be called once.
+        /// Waits for the response; throws if it was cut off. Must be called only once.
         public func response() async throws -> HttpResponse {
             let result = await withCheckedContinuation { continuation in
                 let done = self.result.withLock { state -> Result<HttpResponse, GatewayError>? in
@@ -208,7 +208,7 @@ public final class TestExchange: Sendable {
 
 /// The loop with the server under test and the origin server that answers it.
 ///
-/// Unchecked: all but `loop` is touched on the loop only, or before it runs.
+/// Unchecked: everything but `loop` is used on the loop only, or before it runs.
 private final class Stage: @unchecked Sendable {
     let loop: EventLoop
     private(set) var server: LoopListener?

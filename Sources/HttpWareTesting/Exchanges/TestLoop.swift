@@ -6,7 +6,7 @@ public final class TestLoop: Sendable {
     public let loop: EventLoop
     private let seat: Seat
 
-    /// Unchecked: made before it is shared, used and let go on the loop only.
+    /// Unchecked: made before it is shared, then used and released on the loop only.
     private final class Seat: @unchecked Sendable {
         let transport: LoopTransport
         init(_ transport: LoopTransport) { self.transport = transport }

@@ -1,7 +1,8 @@
 public import HttpWare
 import Synchronization
 
-/// The origin server of a `TestExchange`. It records its requests and answers as scripted, else 200 without content.
+/// The origin server of a `TestExchange`. It records its requests and answers as scripted, or else with 200 without
+/// content.
 ///
 /// Usable from any thread: its state is guarded by a mutex.
 public final class TestUpstream: Middleware {
@@ -35,12 +36,12 @@ public final class TestUpstream: Middleware {
         if listener >= 0 { Socket.close(listener) }
     }
 
-    // MARK: What it was asked
+    // MARK: Requests
 
     /// The requests that arrived, in order, after the chain, with their content.
     public var requests: [HttpRequest] { state.withLock { $0.requests } }
 
-    // MARK: What it answers
+    // MARK: Answers
 
     /// Answers the next request without a scripted answer with this response, optionally after a delay.
     public func respond(with response: HttpResponse, after delay: Duration? = nil) {

@@ -70,8 +70,8 @@ public struct HarArchive: Sendable {
         return method
     }
 
-    /// The fields; those of one connection, which the recorder saw and a message does not have, are left out, and so are
-    /// the pseudo-fields that browsers write for HTTP/2.
+    /// The fields of a message. Fields of one connection, which the recorder saw but a message does not have, are left
+    /// out. So are the pseudo-fields that browsers write for HTTP/2.
     private static func fields(_ lines: [Har.Line]) throws -> HttpFields {
         var fields = HttpFields()
         for line in lines where !line.name.hasPrefix(":") {
@@ -98,7 +98,7 @@ public struct HarFault: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// The members of the format that are about messages. HAR 1.2.
+/// The members of the format that describe messages. HAR 1.2.
 private struct Har: Codable {
     struct Log: Codable {
         var version = "1.2"

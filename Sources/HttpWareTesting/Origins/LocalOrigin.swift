@@ -14,22 +14,22 @@ public final class LocalOrigin: Sendable {
     /// The function that answers a request; it may wait.
     public typealias Answer = @Sendable (HttpRequest) async throws -> HttpResponse
 
-    /// The port that it listens on, at 127.0.0.1; 0 on a Unix socket.
+    /// The port that it listens on, at 127.0.0.1; 0 if it uses a Unix socket.
     public var port: UInt16 { reserved?.number ?? 0 }
     private let reserved: ReservedPort?
-    /// Its Unix socket; `nil` on a port.
+    /// The path of its Unix socket; `nil` if it uses a port.
     private let path: String?
     private let seen = Mutex<[HttpRequest]>([])
     private let stage: Stage
 
-    /// Listens. Throws if there is no socket or no thread. Without `keepsRequests`, `requests` stays empty, for large
-    /// numbers of requests.
+    /// Starts to listen. Throws if there is no socket or no thread. Without `keepsRequests`, `requests` stays empty,
+    /// for large numbers of requests.
     public convenience init(keepsRequests: Bool = true, _ answer: @escaping Answer) throws {
         let reserved = try ReservedPort()
         try self.init(reserved.listener, reserved, nil, keepsRequests, answer)
     }
 
-    /// Listens on a Unix socket, whose file goes with it.
+    /// Listens on a Unix socket, whose file is removed with it.
     public convenience init(unixSocket path: String, keepsRequests: Bool = true, _ answer: @escaping Answer) throws {
         try self.init(try Socket.listen(on: .unix(path: path)), nil, path, keepsRequests, answer)
     }
@@ -70,7 +70,7 @@ public final class LocalOrigin: Sendable {
 
     /// The loop with the server.
     ///
-    /// Unchecked: all but `loop` is touched on the loop only.
+    /// Unchecked: everything but `loop` is used on the loop only.
     private final class Stage: @unchecked Sendable {
         let loop: EventLoop
         private(set) var server: LoopListener?
@@ -90,7 +90,7 @@ public final class LocalOrigin: Sendable {
             guard
                 let chain = try? WareChain(middlewares: [ChainEntry(AnsweringWare(answer: answer))], postwares: [])
             else { return }
-            // A test may have to wait for its turn longer than a client may idle: nobody is cut off here for that.
+            // Long limits, because a test may wait for its turn longer than a client may usually be idle.
             var settings = ServerSettings()
             settings.headTimeout = .seconds(3600)
             settings.idleTimeout = .seconds(3600)
@@ -115,7 +115,7 @@ public final class LocalOrigin: Sendable {
     }
 }
 
-/// Answers every request with what the code says; what it throws becomes a 500.
+/// Answers every request by calling the closure; an error that it throws becomes a 500.
 private struct AnsweringWare: Middleware {
     let answer: LocalOrigin.Answer
 

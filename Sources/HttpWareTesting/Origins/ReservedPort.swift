@@ -1,17 +1,17 @@
 import Glibc
 import HttpWare
 
-/// A listening socket of 127.0.0.1 whose port stays its own when nobody listens there any more: connections are refused from then
-/// on, and reach no other test's origin server.
+/// A listening socket at 127.0.0.1 that keeps its port when it no longer listens. From then on connections are refused, and do
+/// not reach another test's origin server.
 final class ReservedPort: Sendable {
     let number: UInt16
-    /// To be closed by whoever takes it.
+    /// The descriptor, which its user must close.
     let listener: Int32
-    /// The same socket once more.
+    /// A duplicate of the descriptor.
     private let held: Int32
 
     init() throws {
-        // A port that the system chose goes back to it when the socket does not listen any more; one that was asked for stays.
+        // A port that the system chose is released when the socket stops listening. A port that was requested is kept.
         let chosen = try Socket.listen(on: .loopback)
         defer { Socket.close(chosen) }
         guard let number = Socket.localAddress(chosen)?.port, let address = SocketAddress("127.0.0.1:\(number)") else {
@@ -24,6 +24,6 @@ final class ReservedPort: Sendable {
 
     deinit { if held >= 0 { Socket.close(held) } }
 
-    /// From now on connections are refused.
+    /// Refuses connections from now on.
     func refuse() { shutdown(held, Int32(SHUT_RDWR)) }
 }

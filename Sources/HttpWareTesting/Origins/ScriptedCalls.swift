@@ -1,7 +1,7 @@
 public import HttpWare
 import Synchronization
 
-/// Answers the gateway's own calls by a script, in place of `SideCaller`: without a network, on the calling loop.
+/// Answers the gateway's own calls by a script, in place of `SideCaller`, without a network and on the calling loop.
 ///
 /// Usable from any thread: its state is guarded by a mutex.
 public final class ScriptedCalls: HttpClient {
@@ -9,7 +9,7 @@ public final class ScriptedCalls: HttpClient {
     public enum Step: Sendable {
         case respond(HttpResponse)
         case fail(GatewayError)
-        /// Waits for `release`.
+        /// The call waits for `release`.
         case hold
     }
 
@@ -43,7 +43,7 @@ public final class ScriptedCalls: HttpClient {
         .respond(HttpResponse(.ok, fields: ["Content-Type": "application/json"], content: .bytes(Array(text))))
     }
 
-    /// Answers the calls that are held, each on its loop.
+    /// Answers the calls that are on hold, each on its loop.
     public func release(with step: Step) {
         let held = state.withLock { state in
             defer { state.held = [] }
@@ -77,7 +77,7 @@ public final class ScriptedCalls: HttpClient {
         }
         let call = Call()
         if case .hold = step {
-            // Given back on the loop that it was taken on.
+            // Called on the same loop on which it was received.
             nonisolated(unsafe) let completion = completion
             state.withLock { state in
                 state.held.append(Held(loop: EventLoop.current) { if !call.isCancelled { completion($0) } })

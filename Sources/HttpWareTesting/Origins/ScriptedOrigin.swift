@@ -70,7 +70,7 @@ public final class ScriptedOrigin: Sendable {
     private let steps: [Step]
     private let state = Mutex(State())
 
-    /// Listens, and begins to follow the script. Throws if there is no socket.
+    /// Starts to listen and to follow the script. Throws if there is no socket.
     public init(_ steps: [Step]) throws {
         if case .accept = steps.first { self.steps = steps } else { self.steps = [.accept] + steps }
         let listener = try Socket.listen(on: .loopback, sharesPort: false)
@@ -127,7 +127,7 @@ public final class ScriptedOrigin: Sendable {
     /// Ends the script early.
     public func stop() { state.withLock { $0.isStopping = true } }
 
-    /// The thread's part: follows the script over one connection after the other.
+    /// Follows the script on the thread, over one connection after the other.
     private struct Player: ~Copyable {
         let origin: ScriptedOrigin
         let listener: Int32
@@ -155,7 +155,7 @@ public final class ScriptedOrigin: Sendable {
                 origin.state.withLock { $0.stepsDone = index + 1 }
             }
             origin.state.withLock { $0.isFinished = true }
-            // What is open stays open until the test has looked.
+            // Open connections stay open until the test has checked them.
             while !origin.state.withLock({ $0.isStopping }) { usleep(10_000) }
         }
 
@@ -260,7 +260,7 @@ public final class ScriptedOrigin: Sendable {
             }
         }
 
-        /// How many bytes came; 0 for the end, less for a failure.
+        /// The number of received bytes; 0 at the end, negative after a failure.
         private mutating func readOnce() -> Int {
             var buffer = [UInt8](repeating: 0, count: 64 << 10)
             let result = buffer.withUnsafeMutableBytes { Socket.read(descriptor, into: $0) }

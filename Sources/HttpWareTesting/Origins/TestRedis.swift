@@ -3,16 +3,16 @@ import Glibc
 import HttpWare
 import Synchronization
 
-/// A real `redis-server` for one test, on a Unix socket in its own folder, with nothing kept on disk. As a node of a cluster, as a
-/// replica or as a sentinel it also has a free port of the loopback. With its last reference, it ends and its folder is removed.
-/// Every call blocks for a moment. Its process is guarded by a mutex.
+/// A real `redis-server` for one test, on a Unix socket in its own folder, without data on disk. A node of a cluster, a replica
+/// or a sentinel also has a free port of the loopback. When its last reference is released, it ends and its folder is removed.
+/// Every call blocks for a moment. A mutex guards its process.
 public final class TestRedis: Sendable {
     /// A program that a test needs is missing.
     public struct Missing: Error, CustomStringConvertible {
         public let description: String
     }
 
-    /// What it is beside a server of its own.
+    /// The role of the server.
     private enum Role {
         case alone, replica(of: UInt16), node(bus: UInt16), sentinel
     }
@@ -21,27 +21,27 @@ public final class TestRedis: Sendable {
     private let role: Role
     private let process = Mutex<pid_t>(0)
 
-    /// What it wants to hear first; `nil` for nothing.
+    /// The password; `nil` for none.
     public let password: String?
 
-    /// Its socket.
+    /// The path of its socket.
     public var path: String { "\(folder)/redis.sock" }
 
-    /// Its URL in a configuration.
+    /// The URL for a configuration.
     public var url: String { "unix:\(path)" }
 
-    /// Its port of 127.0.0.1; 0 without one.
+    /// The port at 127.0.0.1; 0 if it has none.
     public let port: UInt16
 
-    /// The port of its connections to the other nodes of a cluster; `nil` for anything else.
+    /// The port for connections of other nodes of a cluster; `nil` if it is not a node.
     public var busPort: UInt16? { if case .node(let bus) = role { bus } else { nil } }
 
-    /// Starts it, and waits until it listens.
+    /// Starts the server, and waits until it listens.
     public convenience init(password: String? = nil) throws {
         try self.init(.alone, port: 0, password: password)
     }
 
-    /// A server with a port, which may be the replica of another one.
+    /// A server with a port, optionally a replica of another one.
     public convenience init(replicaOf master: TestRedis?, password: String? = nil) throws {
         try self.init(
             master.map { .replica(of: $0.port) } ?? .alone, port: TestRedis.freePort(), password: password)
@@ -82,7 +82,7 @@ public final class TestRedis: Sendable {
         try start()
     }
 
-    /// A port of the loopback that nobody has now.
+    /// A port of the loopback that is free now.
     private static func freePort() throws -> UInt16 {
         let descriptor = try Socket.listen(on: .loopback)
         defer { Socket.close(descriptor) }
@@ -96,7 +96,7 @@ public final class TestRedis: Sendable {
         rmdir(folder)
     }
 
-    /// Starts it again, empty, at the same place, after it was killed.
+    /// Starts the server again after it was killed, empty and at the same address.
     public func start() throws {
         var words = ["redis-server"]
         if case .sentinel = role { words += ["\(folder)/redis.conf", "--sentinel"] }
@@ -117,7 +117,7 @@ public final class TestRedis: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-        // Foundation's pipes are inherited: who reads one to its end would wait for the end of this server, too.
+        // Foundation's pipes are inherited: a reader that waits for the end of one would also wait for the end of this server.
         _ = csystem_spawn_close_from(&actions, 3)
         let arguments = words.map { strdup($0) }
         defer { for argument in arguments { free(argument) } }
@@ -136,7 +136,7 @@ public final class TestRedis: Sendable {
         throw Missing(description: "redis-server does not listen")
     }
 
-    /// Ends it at once, without notice to its clients.
+    /// Kills the server at once, without notice to its clients.
     public func kill() {
         let process = process.withLock { process in
             defer { process = 0 }
@@ -148,10 +148,10 @@ public final class TestRedis: Sendable {
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
     }
 
-    /// Stops it: it accepts connections and bytes, and answers nothing.
+    /// Stops the server: connections and bytes are accepted, but nothing is answered.
     public func pause() { signal(SIGSTOP) }
 
-    /// Lets it continue.
+    /// Continues after `pause`.
     public func resume() { signal(SIGCONT) }
 
     private func signal(_ number: Int32) {

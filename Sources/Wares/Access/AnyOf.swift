@@ -3,12 +3,12 @@ public import HttpWare
 
 /// Requires one of several credentials, such as a token or an API key; answers 401 otherwise.
 ///
-/// The first member whose kind of credential the request shows decides, whatever it finds. Credentials of the other members were
-/// not judged: they do not go upstream.
+/// The first member whose kind of credential is in the request decides, even if it refuses. Credentials of the other members
+/// were not checked, and are therefore removed.
 public struct AnyOf: Middleware {
-    /// Each judges one kind of credential; in the order in which they are looked for.
+    /// The members, in the order in which their credentials are looked for. Each checks one kind of credential.
     let members: [any CredentialMember]
-    /// The fields that members set from claims: nobody else may have set them.
+    /// The fields that members set from claims. They are removed from every request first.
     private let ownFields: [FieldName]
 
     public var holdsState: Bool { true }
@@ -32,25 +32,25 @@ public struct AnyOf: Middleware {
         return try chosen.handle(&request, in: exchange)
     }
 
-    /// Tells of all that would do: each member has its challenge. RFC 9110 §11.6.1.
+    /// Refuses the request with the challenges of all members. RFC 9110 §11.6.1.
     private func refuse(_ request: HttpRequest, _ exchange: Exchange) throws -> Verdict {
         var response = HttpResponse.problem(Challenge.status(exchange), "credentials are missing")
         let name: FieldName = exchange.isForward ? .proxyAuthenticate : .wwwAuthenticate
         for member in members {
             var copy = request
             guard case .abort(let refusal) = try member.handle(&copy, in: exchange) else { continue }
-            // What stood in a field may stand in a field.
+            // Cannot throw: the value was in a field.
             refusal.fields.values(of: name).forEach { try? response.fields.append(name, $0) }
         }
         return .abort(with: response)
     }
 }
 
-/// A ware that judges one kind of credential.
+/// A ware that checks one kind of credential.
 protocol CredentialMember: AuthenticatingWare, Middleware {
-    /// Where a request carries it, but for a forward listener.
+    /// The places of the credential in a request, except on a forward listener.
     var places: [CredentialPlace] { get }
-    /// Whether the request shows one, right or wrong.
+    /// Whether the request has such a credential, valid or not.
     func isShown(by request: borrowing HttpRequest, in exchange: Exchange) -> Bool
 }
 
@@ -101,10 +101,10 @@ extension BasicAuth: CredentialMember {
 }
 
 extension CredentialPlace {
-    /// The place alone: the field of a bearer token may carry others.
+    /// The place without its scheme: a bearer token's field can carry other credentials.
     fileprivate var normal: CredentialPlace { self == .bearer ? .header(.authorization) : self }
 
-    /// Takes a credential that nobody judged.
+    /// Removes a credential that was not checked.
     fileprivate func discard(in request: inout HttpRequest) {
         if case .header(let name) = self {
             request.fields.remove(name)

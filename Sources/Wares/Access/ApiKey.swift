@@ -4,8 +4,8 @@ public import HttpWare
 /// Requires an API key that is listed in the keys file; answers 401 otherwise.
 ///
 /// The name of the key becomes the name of the principal, by which other wares tell clients apart. On a forward
-/// listener the key is in `Proxy-Authorization`, whatever `in` says: as the password of Basic credentials, as the user
-/// name if the password is empty, or as a Bearer token.
+/// listener, `in` is ignored and the key is in `Proxy-Authorization`. It is the password of Basic credentials, their
+/// user name if the password is empty, or a Bearer token.
 public struct ApiKey: Middleware {
     /// The part of a request that carries the key.
     public enum Carrier: String, OptionWord {
@@ -19,7 +19,7 @@ public struct ApiKey: Middleware {
     /// Whether the key is removed from the request.
     public var hide = true
 
-    /// The field that carries the key, unless the ware is told otherwise.
+    /// The default field that carries the key.
     public static let usualField: FieldName = "X-API-Key"
 
     public init(_ keys: KeyList, place: CredentialPlace = .header(usualField)) {
@@ -104,7 +104,7 @@ extension ApiKey: ConfigurableWare {
         options.read("hide", into: &hide, doc: "removes the key from the request before it goes upstream")
         do {
             place = try CredentialPlace(optionText: "\(carrier.rawValue).\(name)")
-            // As it is, and not only behind Bearer.
+            // The key is the whole value, not only the text after `Bearer`.
             if place == .bearer { place = .header(.authorization) }
         } catch {
             options.fail(at: "name", error.problem ?? "\(name.quotedForErrors) is not a valid name; \(error.hint)")

@@ -15,7 +15,7 @@ public struct BasicAuth: Middleware {
 
     public var holdsState: Bool { true }
 
-    /// The name of the protected area, unless the ware is told otherwise.
+    /// The default name of the protected area.
     public static let usualRealm = "httpware"
 
     public init(_ users: PasswordFile, realm: String = usualRealm, queue: OffloadQueue = .shared) {
@@ -23,9 +23,9 @@ public struct BasicAuth: Middleware {
         memory = Memory(users, queue)
     }
 
-    /// What the instance knows; shared by loops, each part guards itself.
+    /// The state of the instance, shared by loops. Each part guards itself.
     private final class Memory: Sendable {
-        /// How long a pair is remembered, in nanoseconds.
+        /// How long accepted credentials are remembered, in nanoseconds.
         static let brief: Int64 = 60_000_000_000
 
         let users: PasswordFile
@@ -40,7 +40,7 @@ public struct BasicAuth: Middleware {
         }
     }
 
-    /// What became of a check.
+    /// The result of a check.
     private enum Check: Sendable { case right, wrong, tooMuchWaits }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
@@ -96,7 +96,7 @@ public struct BasicAuth: Middleware {
     }
 
     private func refuse(_ exchange: Exchange, _ detail: String) -> Verdict {
-        // RFC 7617 §2.1: how the client encodes the pair.
+        // Tells the client how to encode user name and password. RFC 7617 §2.1.
         Challenge.refuse(exchange, "Basic realm=\(Challenge.quoted(realm)), charset=\"UTF-8\"", detail)
     }
 }

@@ -1,10 +1,11 @@
 import Credentials
 import HttpWare
 
-/// Refusals of requests without valid credentials: 401 with `WWW-Authenticate`, on a forward listener 407 with
-/// `Proxy-Authenticate`, and 403 in a tunnel, where the client believes to talk to the origin server. RFC 9110 §11.6.1, §11.7.1, §15.5.2, §15.5.8.
+/// Refusals of requests without valid credentials: 401 with `WWW-Authenticate`; on a forward listener 407 with
+/// `Proxy-Authenticate`. In an intercepted tunnel it is 403, because the client believes that it talks to the origin server. RFC
+/// 9110 §11.6.1, §11.7.1, §15.5.2, §15.5.8.
 enum Challenge {
-    /// Refuses with a challenge, such as `Basic realm="x"`, which is a field value: it holds no control character.
+    /// Refuses with a challenge, such as `Basic realm="x"`. It must be a valid field value, without control characters.
     static func refuse(_ exchange: Exchange, _ challenge: String, _ detail: String) -> Verdict {
         refuse(exchange, status(exchange), challenge, detail)
     }
@@ -15,20 +16,20 @@ enum Challenge {
         return exchange.isForward ? .proxyAuthenticationRequired : .unauthorized
     }
 
-    /// Refuses with another status, such as 403 for what the credentials do not allow. RFC 6750 §3.1.
+    /// Refuses with another status, such as 403 if the credentials do not allow the request. RFC 6750 §3.1.
     static func refuse(
         _ exchange: Exchange, _ status: HttpStatus, _ challenge: String, _ detail: String
     ) -> Verdict {
         var response = HttpResponse.problem(status, detail)
-        // No credentials of the client's would help there.
+        // No credentials of the client would help in a tunnel.
         if exchange.isIntercepted { return .abort(with: response) }
         let name: FieldName = exchange.isForward ? .proxyAuthenticate : .wwwAuthenticate
-        // A challenge that cannot stand in a field is a mistake of ours; the refusal stands without it.
+        // A challenge that is invalid in a field is a bug of the caller; the request is then refused without it.
         try? response.fields.set(name, to: challenge)
         return .abort(with: response)
     }
 
-    /// Refuses for now, because the decision is not possible at the moment. RFC 9110 §15.6.4.
+    /// Refuses with 503, because a decision is not possible at the moment. RFC 9110 §15.6.4.
     static func tryLater(_ detail: String, after seconds: Int) -> Verdict {
         var response = HttpResponse.problem(.serviceUnavailable, detail)
         try? response.fields.set(.retryAfter, to: String(seconds))
@@ -43,7 +44,7 @@ enum Challenge {
     /// The default `realm`.
     static let realm = "httpware"
 
-    /// Whether the text may stand in a challenge.
+    /// Whether the text is valid in a challenge.
     static func isRealm(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= 255 && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
     }

@@ -47,7 +47,7 @@ public struct Cors: Middleware, Postware, ResponseDecorator {
         age = FieldLine("Access-Control-Max-Age", number: maxAge.milliseconds / 1000)
     }
 
-    /// Methods and field names are tokens, so a list of them is a field value.
+    /// Cannot fail: methods and field names are tokens, so a list of them is a valid field value.
     private static func line(_ name: FieldName, _ members: [String]) -> FieldLine? {
         members.isEmpty ? nil : try? FieldLine(name, members.joined(separator: ", "))
     }
@@ -72,7 +72,7 @@ public struct Cors: Middleware, Postware, ResponseDecorator {
     }
 
     private func isAllowed(_ origin: String) -> Bool {
-        // RFC 6454 §7.3: what has no origin to show, such as a sandboxed frame, can be any page.
+        // RFC 6454 §7.3: a page without an origin, such as a sandboxed frame, sends `null`. Any page can do that.
         if origin.isEmpty { return false }
         return isForAll || origin != "null" && allowOrigins.contains { $0.matches(origin) }
     }
@@ -102,12 +102,12 @@ public struct Cors: Middleware, Postware, ResponseDecorator {
         return .abort(with: response)
     }
 
-    /// GET, HEAD and POST need no permission. Methods are case-sensitive.
+    /// Whether a page can use the method. GET, HEAD and POST need no permission, and methods are case-sensitive.
     private func isAllowed(method: String) -> Bool {
         anyMethod || ["GET", "HEAD", "POST"].contains(method) || allowMethods.contains { $0.name == method }
     }
 
-    /// `*` does not stand for `Authorization`.
+    /// Whether a page can send the field. `*` does not include `Authorization`.
     private func isAllowed(header: String) -> Bool {
         guard let name = FieldName(header) else { return false }
         return allowHeaders.contains(name) || anyHeader && name != .authorization
@@ -119,14 +119,15 @@ public struct Cors: Middleware, Postware, ResponseDecorator {
         for name in Cors.answers where response.fields.contains(name) { response.fields.remove(name) }
         if !isForAll { response.fields.addVary(.origin) }
         let origin = exchange[Allowed.self]
-        // What is for all says so without an origin, too: a cache may give it to a page that has one.
+        // If all origins are allowed, the fields are added even without an origin, because a cache may pass the
+        // response to a page.
         guard isForAll || origin != nil else { return .pass }
         allow(origin ?? "", &response)
         if let exposed { response.fields.append(exposed) }
         return .pass
     }
 
-    /// A page can read a refusal of a ware before this one, too.
+    /// Adds the fields to a refusal of a ware before this one, so that a page can read it, too.
     public func decorate(_ response: inout HttpResponse, to request: HttpRequest, in exchange: Exchange) {
         if let origin = Cors.origin(request), isAllowed(origin) { exchange[Allowed.self] = origin }
         _ = handle(&response, in: exchange)
@@ -136,7 +137,7 @@ public struct Cors: Middleware, Postware, ResponseDecorator {
         if isForAll {
             response.fields.append(Cors.allowAll)
         } else {
-            // It matched a pattern of visible characters as a whole, so it is a field value.
+            // Cannot throw: the origin matched a pattern of visible characters as a whole.
             try? response.fields.append(Cors.allowOrigin, origin)
         }
         if credentials { response.fields.append(Cors.allowCredentials) }
@@ -147,13 +148,13 @@ public struct Cors: Middleware, Postware, ResponseDecorator {
     private static let allowOrigin: FieldName = "Access-Control-Allow-Origin"
     private static let allowAll = FieldLine(literal: allowOrigin, "*")
     private static let allowCredentials = FieldLine(literal: "Access-Control-Allow-Credentials", "true")
-    /// What only this ware says.
+    /// The fields that only this ware sets.
     private static let answers: [FieldName] = [
         allowOrigin, "Access-Control-Allow-Credentials", "Access-Control-Expose-Headers",
         "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Max-Age",
     ]
 
-    /// The origin of the page that asks, if it may read the response.
+    /// The origin of the page that sent the request, if the page can read the response.
     private enum Allowed: ExchangeKey { typealias Value = String }
 }
 

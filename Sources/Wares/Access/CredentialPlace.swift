@@ -12,7 +12,7 @@ public enum CredentialPlace: Sendable, Hashable {
     /// The value of a cookie.
     case cookie(String)
 
-    /// Gives the credential, as bytes that are valid during the call only.
+    /// Passes the credential to `body`, as bytes that are valid only during the call.
     func withValue<Result>(
         _ request: borrowing HttpRequest, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) rethrows -> OnlyValue<Result> {
@@ -33,8 +33,8 @@ public enum CredentialPlace: Sendable, Hashable {
         }
     }
 
-    /// Takes the credential that was accepted from the request; what else is there stays as it is. Keys that tell requests
-    /// apart still find the field or the cookie.
+    /// Removes the accepted credential from the request, and nothing else. Keys by which wares tell requests apart still
+    /// find the field or the cookie.
     func hide(in request: inout HttpRequest) {
         switch self {
         case .header(let name): request.fields.removeAccepted(name)
@@ -44,7 +44,7 @@ public enum CredentialPlace: Sendable, Hashable {
         }
     }
 
-    /// Takes what an origin server might read for the credential: the field's twins, which the client wrote besides.
+    /// Removes fields from the client that an origin server could take for the credential's field (twins).
     func removeTwins(in request: inout HttpRequest) {
         if case .header(let name) = self { request.fields.removeTwins(of: name) }
     }

@@ -119,7 +119,7 @@ extension ExtAuthz: ConfigurableWare {
         self.status = status
     }
 
-    /// Whether the field says something about the request that the gateway says itself.
+    /// Whether the gateway sets the field itself in its question.
     private static func isOwn(_ name: FieldName) -> Bool {
         let own: [FieldName] = [
             .host, .xForwardedFor, .xForwardedHost, .xForwardedProto, "X-Forwarded-Method", "X-Forwarded-Uri",
@@ -128,7 +128,7 @@ extension ExtAuthz: ConfigurableWare {
         return name.isGatewayOwned || own.contains(name)
     }
 
-    /// Warns of a key that gives one client's answer to another, or that clients can choose freely.
+    /// Warns about a key under which one client gets another's answer, or which clients can choose freely.
     private static func checkKey(_ key: [FieldName], _ headers: [FieldName], _ options: inout OptionsReader) {
         let usual = ExtAuthzCaching().key
         for name in key where !usual.contains(name) {

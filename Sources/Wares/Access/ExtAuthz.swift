@@ -1,10 +1,10 @@
 import Credentials
 public import HttpWare
 
-/// Lets an external server decide about each request, as Traefik's forwardAuth and nginx's `auth_request` do.
+/// Lets an external server decide about each request, like Traefik's forwardAuth and nginx's `auth_request`.
 ///
-/// 2xx lets the request pass, 3xx and 4xx go to the client, and without an answer or with 5xx the request is refused with
-/// `status`.
+/// The request passes after a 2xx answer; a 3xx or 4xx answer goes to the client. After a 5xx, or without an answer, the request
+/// is refused with `status`.
 public struct ExtAuthz: Middleware, Postware {
     /// The fields of the request that are sent to the server.
     public var headers: [FieldName] = [.authorization, .cookie]
@@ -12,7 +12,7 @@ public struct ExtAuthz: Middleware, Postware {
     public var copy: [FieldName] = []
     /// The fields of a 2xx answer that go to the client with the response.
     public var copyToResponse: [FieldName] = [.setCookie]
-    /// The maximum content that is sent along; a request with more is refused. Zero sends none.
+    /// The maximum content that is sent to the server; a request with more is refused. Zero sends no content.
     public var body = 0
     /// The page to which a page load is redirected in place of 401.
     public var signIn: Template?
@@ -24,7 +24,7 @@ public struct ExtAuthz: Middleware, Postware {
     let call: ExtAuthzCall?
     let caching: ExtAuthzCaching?
     private let memory: RecentlyVerified<ExtAuthzDecision>?
-    /// Whether a request with two `Authorization` fields has another key than each request with one.
+    /// Whether a request with two `Authorization` fields has a different key from every request with one.
     private let isKeyedByCredentials: Bool
 
     public var holdsState: Bool { memory != nil }
@@ -32,7 +32,7 @@ public struct ExtAuthz: Middleware, Postware {
     public var contentNeed: ContentNeed { body > 0 ? .whole(upTo: body) : .none }
     public var responseStatuses: StatusSet { copyToResponse.isEmpty ? [] : .all }
 
-    /// Asks the server at a URL; remembers its answers with `caching` only. Throws when it is no absolute URL.
+    /// Asks the server at a URL. Remembers its answers only with `caching`. Throws if the URL is not absolute.
     public init(
         url: String, method: HttpMethod = .get, timeout: Duration = .seconds(1), coalesce: Bool = true,
         caching: ExtAuthzCaching? = nil, client: any HttpClient = SideCaller()
@@ -55,11 +55,11 @@ public struct ExtAuthz: Middleware, Postware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         guard let call else { return missing("no server is configured", exchange) }
-        // The server judges these fields as they are; an origin server could take a twin for one of them.
+        // The server judges exactly these fields; an origin server could take a twin for one of them.
         for name in headers { request.fields.removeTwins(of: name) }
         let key = memory != nil || call.isShared ? key(request, exchange) : nil
         if let memory, let key, let decision = memory.value(key, at: Self.milliseconds(exchange.wallNow)) {
-            // What is remembered was asked about with one.
+            // The remembered answer was given for a single credential.
             if !isKeyedByCredentials || request.hasSeveralProxyAuthorizations,
                 hasSeveralCredentials(request, exchange)
             {
@@ -79,7 +79,7 @@ public struct ExtAuthz: Middleware, Postware {
         .abort(with: .problem(.badRequest, "the request has more than one authorization"))
     }
 
-    /// A client must not be able to name a user, whatever the server answers.
+    /// Removes the copied fields of the client, so that it cannot name a user, whatever the server answers.
     private func deleteCopied(_ request: inout HttpRequest) {
         for name in copy {
             if name == .authorization || name == .cookie {
@@ -90,7 +90,7 @@ public struct ExtAuthz: Middleware, Postware {
         }
     }
 
-    /// The server could read the first, and the origin server the last.
+    /// Whether the request has several credentials: the server could read the first, and the origin server the last.
     private func hasSeveralCredentials(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Bool {
         if request.hasSeveralProxyAuthorizations, exchange.isForward || headers.contains(.proxyAuthorization) {
             return true
@@ -124,7 +124,7 @@ public struct ExtAuthz: Middleware, Postware {
             if let block = allowance.block {
                 if !block.isEmpty { request.fields.set(block) }
             } else {
-                // Each stood in a field line before.
+                // Cannot throw: each was in a field line.
                 for (name, value) in allowance.fields { try? request.fields.append(name, raw: value) }
             }
             for name in allowance.credentials { exchange.noteInjection(into: name) }
@@ -157,7 +157,7 @@ public struct ExtAuthz: Middleware, Postware {
         redirect.fields.append(location)
         redirect.fields.append(Self.noStore)
         for name in copyToResponse where name != .location && name != .cacheControl {
-            // Each stood in a field line before.
+            // Cannot throw: each was in a field line.
             for value in response.fields.rawValues(of: name) { try? redirect.fields.append(name, raw: value) }
         }
         exchange.note("redirected to signIn")
@@ -166,8 +166,8 @@ public struct ExtAuthz: Middleware, Postware {
 
     private static let noStore = FieldLine(literal: .cacheControl, "no-store")
 
-    /// Where a page load goes in place of 401; `nil` for other requests, and for one of the sign-in page itself, which would be redirected
-    /// to itself for ever.
+    /// The target to which a page load is redirected in place of 401. `nil` for other requests, and for the sign-in page itself,
+    /// which would otherwise be redirected to itself forever.
     private func signInLocation(_ request: HttpRequest, _ exchange: Exchange) -> FieldLine? {
         guard let signIn, Self.isPageLoad(request), let text = signIn.location(request, in: exchange),
             let target = try? HttpRequest(.get, text.prefix { $0 != "#" }.description)
@@ -176,8 +176,8 @@ public struct ExtAuthz: Middleware, Postware {
         return try? FieldLine(.location, text)
     }
 
-    /// The same refusal as a proxy's: 407, or 403 in a tunnel, where the client believes to talk to the origin server. RFC 9110
-    /// §15.5.8.
+    /// The same refusal as a proxy's: 407, or 403 in an intercepted tunnel, where the client believes that it talks to the origin
+    /// server. RFC 9110 §15.5.8.
     private func proxyRefusal(_ response: HttpResponse, _ exchange: Exchange) -> HttpResponse {
         var refusal = response
         refusal.status = Challenge.status(exchange)
@@ -189,7 +189,8 @@ public struct ExtAuthz: Middleware, Postware {
         return refusal
     }
 
-    /// Whether a browser loads a page: it says so in `Sec-Fetch-Mode`; older ones want HTML and no script asks for them.
+    /// Whether a browser loads a page. Browsers say so in `Sec-Fetch-Mode`. Older ones accept HTML, without `X-Requested-With`,
+    /// which scripts send.
     static func isPageLoad(_ request: borrowing HttpRequest) -> Bool {
         let modes = request.fields.rawValues(of: fetchMode)
         if let mode = modes.first { return modes.count == 1 && mode.elementsEqual("navigate".utf8) }
@@ -209,13 +210,14 @@ public struct ExtAuthz: Middleware, Postware {
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard let allowance = exchange[Renewal.self].take() else { return .pass }
-        // A cookie stands beside the origin server's own; of any other field the server's lines replace those.
+        // Cookies are added to those of the origin server. In all other fields, the server's lines replace those of the origin
+        // server.
         for name in copyToResponse
         where name != .setCookie && allowance.responseFields.contains(where: { $0.name == name }) {
             response.fields.remove(name)
         }
         for (name, value) in allowance.responseFields {
-            // It stood in a field line before.
+            // Cannot throw: it was in a field line.
             try? response.fields.append(name, raw: value)
         }
         return .pass
@@ -223,14 +225,15 @@ public struct ExtAuthz: Middleware, Postware {
 
     // MARK: Keys
 
-    /// Tells requests apart about which the server could decide differently. It judges addresses too, so they count.
+    /// The key of the server's answer. It includes everything by which the server could decide differently, the client's address
+    /// as well.
     private func key(_ request: HttpRequest, _ exchange: Exchange) -> Digest256 {
         var bytes = request.targetUri(asSent: true, sparing: 512)
-        // Neither a target nor a method holds a line feed. What follows begins with what it is, and values with their length.
+        // Targets and methods contain no line feed. Each further part begins with its kind, and each value with its length.
         bytes.append(0x0a)
         bytes.append(contentsOf: request.method.name.utf8)
         bytes.append(0x0a)
-        // The same credential gets a redirect here and 401 there.
+        // With the same credential, a page load gets a redirect where another request gets 401.
         bytes.append(Self.isPageLoad(request) ? 1 : 0)
         if let address = exchange.peer?.address {
             Self.append(address.high, to: &bytes)

@@ -3,19 +3,19 @@ public import HttpWare
 
 /// The rules by which answers of an authorization server are remembered.
 public struct ExtAuthzCaching: Sendable {
-    /// How long a 2xx answer without an explicit lifetime is remembered, and the upper limit for others; `nil` remembers only
-    /// answers with an explicit lifetime.
+    /// How long a 2xx answer without an explicit lifetime is remembered. It also limits the explicit lifetimes. `nil`
+    /// remembers only answers with an explicit lifetime.
     public var ttl: Duration?
     /// The maximum number of remembered answers.
     public var maxEntries = 10_000
-    /// The fields that tell requests apart, besides method and target.
+    /// The fields that tell requests apart, in addition to method and target.
     public var key: [FieldName] = [.authorization, .cookie]
 
     public init() {}
 
-    /// How long the answer may be remembered; `nil` if it may not be. RFC 9111 §4.2.1.
+    /// How long the answer may be remembered; `nil` if it must not be. RFC 9111 §4.2.1.
     ///
-    /// The memory counts as a private cache: its key has the credentials. 401 and 403 need an explicit lifetime.
+    /// The memory counts as a private cache, because its key includes the credentials. 401 and 403 need an explicit lifetime.
     func lifetime(of answer: HttpResponse, asked: WallTime, now: WallTime) -> Duration? {
         let isAllowed = answer.status.code / 100 == 2
         guard isAllowed || answer.status == .unauthorized || answer.status == .forbidden else { return nil }
@@ -35,7 +35,7 @@ public struct ExtAuthzCaching: Sendable {
         return ttl.map { min($0, left) } ?? left
     }
 
-    /// Whether the answer varies by nothing but what the key has. RFC 9111 §4.1.
+    /// Whether the answer varies only by fields that the key includes. RFC 9111 §4.1.
     private func isKeyed(_ fields: HttpFields) -> Bool {
         fields.listMembers(of: .vary).allSatisfy { member in
             guard let name = FieldName(member) else { return false }
@@ -43,7 +43,7 @@ public struct ExtAuthzCaching: Sendable {
         }
     }
 
-    /// What the key has of each request.
+    /// The fields whose values every key includes.
     private static let known: [FieldName] = [
         "X-Forwarded-Method", .xForwardedProto, .xForwardedHost, "X-Forwarded-Uri", .xForwardedFor,
         "X-Original-Method", "X-Original-URI", "X-Original-URL",

@@ -19,7 +19,7 @@ final class ExtAuthzCall: Sendable {
     /// The maximum content of an answer.
     static let largest = ByteCount.kibibytes(128)
 
-    /// Calls a URL. Throws when it is no absolute one.
+    /// Prepares calls to a URL. Throws if the URL is not absolute.
     init(
         _ method: HttpMethod, _ url: String, timeout: Duration, coalesce: Bool, client: any HttpClient
     ) throws(GatewayError) {
@@ -33,8 +33,8 @@ final class ExtAuthzCall: Sendable {
     /// Whether requests with the same key share one call.
     var isShared: Bool { flights != nil }
 
-    /// What the server answers, and whether this request made the call. An answer with a cookie is for one request alone: the others
-    /// that waited for it ask for themselves. Throws when the task is cancelled.
+    /// Asks the server. Requests with the same key share one call, unless its answer has a cookie: then each request that waited
+    /// makes its own call. Throws if the task is cancelled.
     func ask(_ question: HttpRequest, _ key: Digest256?) async throws -> Answer {
         guard let flights, let key else { return try await send(question) }
         var isFirst = false
@@ -48,7 +48,7 @@ final class ExtAuthzCall: Sendable {
         return answer
     }
 
-    /// Asks for one request, and gives the call up with it.
+    /// Makes a call for one request, and cancels it with the request.
     private func send(_ question: HttpRequest) async throws -> Answer {
         guard enter() else { return .failure(Self.tooMany) }
         defer { leave() }
@@ -59,7 +59,7 @@ final class ExtAuthzCall: Sendable {
         }
     }
 
-    /// Asks for several requests: the call goes on if the one that began it goes away.
+    /// Makes a call for several requests: it continues if the request that started it is cancelled.
     private func begin(_ question: HttpRequest, _ finish: @escaping @Sendable (Answer) -> Void) {
         guard enter() else { return finish(.failure(Self.tooMany)) }
         client.start(question, limits: limits) { answer in
@@ -85,17 +85,17 @@ final class ExtAuthzCall: Sendable {
 
     // MARK: The question
 
-    /// The request to the server about this one, with the fields that say what is asked for.
+    /// The request to the server about a request, with the fields that describe the request.
     ///
-    /// `X-Forwarded-*` are what Traefik and Caddy send, and Authelia and oauth2-proxy read. `X-Original-*` are what the examples for
-    /// nginx's `auth_request` set.
+    /// `X-Forwarded-*` are sent by Traefik and Caddy, and read by Authelia and oauth2-proxy. `X-Original-*` are set in the
+    /// examples for nginx's `auth_request`.
     func question(
         about request: HttpRequest, _ names: [FieldName], withContent: Bool, in exchange: Exchange
     ) throws(InvalidFieldValue) -> HttpRequest {
         var question = self.request
         let scheme = exchange.clientScheme(of: request)
         let authority = (exchange.forwardedAuthority(of: request) ?? request.authority)?.description ?? ""
-        // CONNECT has no path; the server is asked about the whole authority.
+        // CONNECT has no path: the question is about the whole authority.
         let uri = request.method == .connect ? [UInt8(ascii: "/")] : request.upstreamTargetBytes
         try question.fields.append("X-Forwarded-Method", request.method.name)
         try question.fields.append(.xForwardedProto, scheme)
@@ -118,13 +118,13 @@ final class ExtAuthzCall: Sendable {
         return question
     }
 
-    /// The fields that say whether a page is loaded: servers answer with a redirect then.
+    /// The fields that show whether a page is loaded, which servers answer with a redirect.
     static let always: [FieldName] = [.accept, "X-Requested-With"]
 
     /// The values of a field as they are sent to the server.
     ///
-    /// To a forward listener clients show their credentials in `Proxy-Authorization`. `Authorization` and `Cookie` are there for the
-    /// origin server, and are not for this one.
+    /// The clients of a forward listener send their credentials in `Proxy-Authorization`. Their `Authorization` and `Cookie` are
+    /// meant for the origin server only.
     static func values(of name: FieldName, _ request: HttpRequest, _ exchange: Exchange) -> [[UInt8]] {
         if name == .proxyAuthorization || exchange.isForward && name == .authorization {
             return request.proxyAuthorization.map { [Array($0.utf8)] } ?? []
@@ -133,7 +133,7 @@ final class ExtAuthzCall: Sendable {
         return request.fields.rawValues(of: name)
     }
 
-    /// The client's address, behind those that a trusted proxy names.
+    /// The addresses that a trusted proxy names, followed by the peer's address.
     private static func addresses(of request: HttpRequest, _ exchange: Exchange) -> [UInt8] {
         var addresses: [[UInt8]] = []
         if exchange.isPeerTrusted {

@@ -4,8 +4,8 @@ public import HttpWare
 /// Requires an access token that the authorization server reports as active (RFC 7662); answers 401 otherwise (RFC
 /// 6750).
 ///
-/// The server's answer is remembered under the digest of the token: for `cacheTtl` if the token is active, though not
-/// beyond its `exp`, and for `negativeTtl` if it is not.
+/// The server's answer is remembered under the digest of the token. An active token is remembered for `cacheTtl`, but not beyond
+/// its `exp`; any other token for `negativeTtl`.
 public struct Introspect: Middleware {
     /// How long an active token is remembered, at most until it expires.
     public var cacheTtl = Duration.seconds(30)
@@ -21,7 +21,7 @@ public struct Introspect: Middleware {
 
     public init(_ introspector: Introspector) { self.introspector = introspector }
 
-    /// What the server said.
+    /// The server's answer about a token.
     private enum Known: Sendable {
         case active(Principal)
         case inactive
@@ -74,7 +74,7 @@ public struct Introspect: Middleware {
             remember(.inactive, key, until: now + negativeTtl, token)
             return decide(&request, .inactive, exchange)
         case .active(let members, let expiry):
-            // §2.2: the server must not call a token active that has expired; one that does is not believed.
+            // The server must not report an expired token as active (§2.2). If it does, the token is still refused.
             if let expiry, now.seconds >= expiry { return decide(&request, .inactive, exchange) }
             let claims = members.compactMap { member in member.value.text.map { (member.name, $0) } }
             let subject = members.first { $0.name == "sub" } ?? members.first { $0.name == "username" }
@@ -96,7 +96,7 @@ public struct Introspect: Middleware {
         time.seconds &* 1000 &+ Int64(time.nanoseconds / 1_000_000)
     }
 
-    /// `b64token`, RFC 6750 §2.1: nothing else is sent to the server.
+    /// Whether the text has the form `b64token`, RFC 6750 §2.1. Nothing else is sent to the server.
     private static func isToken(_ token: UnsafeRawBufferPointer) -> Bool {
         !token.isEmpty
             && token.allSatisfy { byte in

@@ -72,7 +72,8 @@ extension Jwt: ConfigurableWare {
             doc: "how long fetched keys are used before they are fetched again")
         let given = file ?? key
         let issuers = Self.readIssuers(&options, ttl)
-        // A key of one's own signs tokens for oneself; an issuer signs those of all its applications.
+        // No warning with a single key: its owner signs tokens for this service only. An issuer signs the tokens of all
+        // its applications.
         if key == nil, issuers.isEmpty, !options.isGiven("audience"), !options.hasErrors {
             options.warn(
                 "has no audience, so the issuer's tokens for other services are accepted, too; write audience: NAME")
@@ -110,7 +111,7 @@ extension Jwt: ConfigurableWare {
         for case .query(let name) in places where !options.isDescribing { Redaction.hide(parameter: name) }
     }
 
-    /// The most issuers of one entry.
+    /// The maximum number of issuers of one entry.
     private static let mostIssuers = 100
 
     private static func readIssuers(_ options: inout OptionsReader, _ ttl: Duration) -> [Issuer] {

@@ -16,17 +16,17 @@ public struct Jwt: Middleware {
     public var identity = TokenIdentity.usual
     /// The request fields that are set from claims. Fields of these names from the client are always deleted.
     public var claimsToHeaders: [(claim: String, field: FieldName)] = []
-    /// Those whose tokens are accepted: one, or several that are told apart by the token's issuer.
+    /// The accepted issuers. Several are told apart by the token's `iss` claim.
     private let issuers: [Issuer]
     private let memory = RecentlyVerified<Admission>(most: 32_768, mostBytes: .mebibytes(32))
 
     public var holdsState: Bool { true }
 
-    /// An issuer of tokens, whom they must be for, and where its keys come from.
+    /// An issuer of tokens, the audience that its tokens must name, and the source of its keys.
     public struct Issuer: Sendable {
         /// The value of `iss`; `nil` accepts every issuer whose key is known.
         public let name: String?
-        /// One of these must be in `aud`; empty accepts any audience.
+        /// The accepted audiences, one of which must be in `aud`; empty accepts any audience.
         public let audience: [String]
         public let keys: KeySource
 
@@ -43,19 +43,19 @@ public struct Jwt: Middleware {
         issuers = [Issuer(verifier.issuer, audience: verifier.audience, keys: keys)]
     }
 
-    /// Accepts tokens of several issuers. The verifier's own issuer and audience do not count.
+    /// Accepts tokens of several issuers. The verifier's own issuer and audience are ignored.
     public init(_ verifier: JwtVerifier, issuers: [Issuer]) {
         self.verifier = verifier
         self.issuers = issuers
     }
 
-    /// A token that was found good, and what follows from it.
+    /// An accepted token, with its principal and the fields made from its claims.
     private final class Admission: Sendable {
         let principal: Principal
         let fields: FieldBlock?
-        /// The claim that does not allow the request.
+        /// A claim that the token lacks, so that the request is refused; `nil` if none is lacking.
         let lacking: String?
-        /// Where the keys come from that it was checked with, and which of them.
+        /// The source of the keys with which the token was checked, and the generation of those keys.
         let keys: KeySource
         let generation: Int
 
@@ -68,7 +68,7 @@ public struct Jwt: Middleware {
         }
     }
 
-    /// A token that a request shows.
+    /// The token of a request.
     private enum Shown {
         case remembered(Admission, CredentialPlace?)
         case unknown(Token)
@@ -151,7 +151,7 @@ public struct Jwt: Middleware {
         }
     }
 
-    /// The issuer that the token names, if there are several. The name is checked with the signature.
+    /// The issuer that the token names, if there are several. The name is verified later, with the signature.
     private func issuer(of token: Token) throws(JwtFault) -> Issuer {
         if issuers.count == 1 { return issuers[0] }
         let name = try verifier.issuer(namedBy: token.bytes)
@@ -190,7 +190,7 @@ public struct Jwt: Middleware {
         return admission
     }
 
-    /// The fields of the claims. A claim that holds what no field may hold is no good token.
+    /// The fields that are made from claims. A claim whose value is invalid in a field makes the token invalid.
     private func fields(of accepted: JwtVerifier.Accepted) throws(JwtFault) -> FieldBlock? {
         var lines: [FieldLine] = []
         for (claim, field) in claimsToHeaders {

@@ -9,9 +9,9 @@ public enum OriginPattern: Sendable, Hashable {
     /// Hosts with one or more labels before `rest`.
     case subdomains(scheme: String, rest: String)
 
-    /// Whether the value of the field `Origin` is meant. What browsers write is in lower case, without a default port.
+    /// Whether the value of the field `Origin` matches. Browsers write it in lower case, without a default port.
     ///
-    /// Bytes are compared: texts may be equal that are not written the same.
+    /// Compares bytes, because two strings can be equal although their bytes differ.
     func matches(_ origin: String) -> Bool {
         switch self {
         case .any: return true

@@ -3,7 +3,7 @@ import HttpWare
 
 /// The user of a token: the claims that identify a user, if the token has all of them, or else the token itself.
 enum TokenIdentity {
-    /// The issuer, and the subject as that names it: unique together. RFC 7519 §4.1.1, §4.1.2.
+    /// The issuer, and the subject that it assigned: together they are unique. RFC 7519 §4.1.1, §4.1.2.
     static let usual = ["iss", "sub"]
 
     static let doc =
@@ -16,7 +16,7 @@ enum TokenIdentity {
         var texts = [method, "claims"]
         for name in names {
             guard let value = claims.first(where: { $0.name == name })?.value, isName(value) else { return other() }
-            // With quotes around a string: "1" is not 1.
+            // As JSON, with quotes around a string: "1" is not 1.
             texts += [name, value.json]
         }
         return names.isEmpty ? other() : Digest256(of: texts)
@@ -24,7 +24,7 @@ enum TokenIdentity {
         func other() -> Digest256 { token.withBytes { Digest256(of: [method, "token"]).followed(by: $0) } }
     }
 
-    /// Whether the value can identify a user: a text that is not empty, or a number.
+    /// Whether the value can identify a user: a string that is not empty, or a number.
     private static func isName(_ value: JsonValue) -> Bool {
         switch value {
         case .string(let text): !text.isEmpty
@@ -33,7 +33,7 @@ enum TokenIdentity {
         }
     }
 
-    /// A name of the user for people: the subject, or else the beginning of the token's digest.
+    /// A name of the user for people: the subject, or the beginning of the token's digest.
     static func name(_ subject: JsonValue?, else token: Digest256) -> String {
         if let text = subject?.text, !text.isEmpty { return text }
         return "token \(token.hex.prefix(12))"

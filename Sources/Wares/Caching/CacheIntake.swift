@@ -1,24 +1,25 @@
 import HttpCaching
 import HttpWare
 
-/// Takes a response in: into the store, if it may be stored, and to those who follow, as it comes. Used on one loop only.
+/// Receives a response while it streams: stores it, if it may be stored, and shares it with the requests that follow.
+/// Used on one loop only.
 final class CacheIntake: ContentFilter {
     private let mostBytes: Int
     private let turn: CacheTurn
     private var head: StoredHead?
     private var writer: (any StoreWriter)?
-    /// A part's content, which is put together with what there is already.
+    /// The content of a partial response, which is joined with the part that is stored already.
     private var part: [UInt8]?
-    /// The cache that puts it together; a copy is made only then.
+    /// The cache that joins the parts; copied only if there are parts to join.
     private var joiner: HttpCache?
     private var taken = 0
     private var isOver = false
 
-    /// Prepares to take the response's content. `head` is what is stored of it.
+    /// Prepares to receive the response's content. `head` is the part of the response's head that is stored.
     init(_ cache: borrowing HttpCache, _ turn: CacheTurn, head: consuming StoredHead, length: Int?) {
         mostBytes = cache.maxObject.bytes
         self.turn = turn
-        // What is longer is not put together with others, so that it is never in memory whole.
+        // A longer part is not joined with others, so that the whole is never in memory.
         if (head.part?.range.count ?? .max) > HttpCache.mostJoined {
             writer = cache.store.write(under: turn.key, length: length ?? head.part?.range.count)
         } else {
@@ -29,7 +30,7 @@ final class CacheIntake: ContentFilter {
     }
 
     var keepsLength: Bool { true }
-    /// Whether it goes into the store, as far as can be told.
+    /// Whether the response is going to be stored, as far as is known yet.
     var stores: Bool { head != nil }
 
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
@@ -37,7 +38,7 @@ final class CacheIntake: ContentFilter {
         if output.count == input.count { takePiece(output) } else { takePiece(Array(input)) }
     }
 
-    /// The next piece.
+    /// Receives the next piece of the content.
     func takePiece(_ piece: [UInt8]) {
         guard !isOver else { return }
         taken += piece.count
@@ -68,7 +69,7 @@ final class CacheIntake: ContentFilter {
 
     func finish(into output: inout [UInt8]) { finish() }
 
-    /// The content is whole.
+    /// The content is complete.
     func finish() {
         guard !isOver else { return }
         isOver = true
@@ -79,14 +80,14 @@ final class CacheIntake: ContentFilter {
                 head.becomeWhole()
                 writer?.finish(head)
             } else {
-                // It has not as many bytes as its Content-Range says.
+                // The content is shorter or longer than its Content-Range says.
                 writer?.cancel()
             }
         }
         endSharing(isWhole: true)
     }
 
-    /// It ended before that: nothing is stored. Does nothing after `finish`.
+    /// The response ended early, so nothing is stored. Does nothing after `finish`.
     func abandon() {
         guard !isOver else { return }
         isOver = true
@@ -94,13 +95,14 @@ final class CacheIntake: ContentFilter {
         endSharing(isWhole: false)
     }
 
-    /// Only behind the store's end, so that whoever comes finds the one or the other.
+    /// Called only after the store has the response, so that a new request always finds either this lead or the stored
+    /// response.
     private func endSharing(isWhole: Bool) {
         turn.finish(isWhole: isWhole)
     }
 }
 
-/// Takes the response to a question whether a stored one still holds, that no client asked.
+/// Receives the response of a background revalidation, which no client asked for.
 final class CacheRevalidation: BackgroundReceiver {
     private let cache: HttpCache
     private let turn: CacheTurn

@@ -3,7 +3,7 @@ import HttpWare
 
 /// The notes of a cache for the record of an exchange; made only if an observer needs them.
 enum CacheNotes {
-    /// Why a request is not looked up; `hasKey` says whether a key could be made of it.
+    /// Why a request bypasses the store; `hasKey` says whether a key could be made of it.
     static func bypass(_ request: borrowing HttpRequest, hasKey: Bool) -> String {
         if !request.content.isEmpty { return "not for the cache: the request has content" }
         if request.upgrade != nil { return "not for the cache: the request asks for another protocol" }

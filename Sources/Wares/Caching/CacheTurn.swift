@@ -1,30 +1,32 @@
 import HttpCaching
 import HttpWare
 
-/// What a cache remembers of a request that it let pass, until the response comes. One object with the leader's end of what others
-/// follow, so that a miss allocates one; it is over from the start where nobody can.
+/// The state that a cache keeps of a request, from when the request goes upstream until the response comes. It is also the lead
+/// that collapsed requests follow: one object for both, so that a miss allocates only once. If no request can follow, the lead
+/// has ended from the start.
 final class CacheTurn: CollapsedLead {
-    /// Where it is in its exchange.
+    /// The key under which the exchange holds the turn.
     enum Key: ExchangeKey { typealias Value = CacheTurn }
 
-    /// The request's method and fields, as they came to the cache.
+    /// The request's method and fields, as the cache received them.
     let method: HttpMethod
     let fields: HttpFields
     private(set) var asked: CacheQuestion
     let isAuthorized: Bool
     var status = CacheStatus()
-    /// The request as it came, where it went upstream with conditions of the cache's own, or as one for the rest of what is stored.
+    /// The request as received, if it went upstream with the cache's own conditions or asks only for the part that is not stored.
     var whole: HttpRequest?
-    /// The key of what a reference in the response names, if it is of the same origin: where the request may change something.
+    /// Makes the key of a reference in the response, if the reference has the same origin. Set only if the request may change
+    /// something.
     let keyOfReference: ((String) -> CacheKey?)?
 
     var key: CacheKey { asked.key }
-    /// What it asks of caches.
+    /// The request's cache directives.
     var wishes: RequestDirectives { asked.wishes }
-    /// What went upstream asks whether this one still holds.
+    /// The stored response that the request validates.
     var validated: StoredResponse? { asked.validated }
 
-    /// `place` is where others follow; `response` what they have from a leader before.
+    /// `place` is the key under which others follow; `response` is the response that the followers of an earlier leader have.
     init(
         _ request: borrowing HttpRequest, _ asked: consuming CacheQuestion, in exchange: Exchange,
         _ requests: CollapsedRequests, leads place: consuming CacheKey?, _ response: CollapsedResponse? = nil,
@@ -41,28 +43,28 @@ final class CacheTurn: CollapsedLead {
         super.init(requests, place, response, isOver: !leads)
     }
 
-    /// What is stored is neither completed nor validated any more: the request was begun anew.
+    /// The request was restarted: the stored response is neither completed nor validated any more.
     func startOver() { (asked.completing, asked.validated) = (nil, nil) }
 
     /// Whether the request was sent with a cookie, whatever wares removed since.
     var hasCookie: Bool { CacheIdentity.hasCookie(fields) }
 
-    /// Whether the key is that of one person alone: a digest of who asks stands behind a line feed, which no URI holds.
+    /// Whether the key belongs to one client only. The digest of the sender follows a line feed, which no URI contains.
     var isPersonal: Bool { key.bytes.contains(0x0a) }
 }
 
-/// What a request asks of a cache, and what was found out about it.
+/// A request's question to a cache, and what was found out about it.
 struct CacheQuestion {
     let key: CacheKey
-    /// What the request asks of caches.
+    /// The request's cache directives.
     let wishes: RequestDirectives
-    /// How many leaders had ended when it was asked; nothing where it is not looked for.
+    /// The number of leads that had ended when the store was asked; `nil` if the store was not asked.
     var closings: Int?
-    /// What is stored for it, and is to be validated.
+    /// The stored response that is going to be validated.
     var validated: StoredResponse?
-    /// A part of it is stored, from its beginning or up to its end, and the rest is to be asked for.
+    /// A stored part from the beginning, or up to the end, of the representation. The rest is going to be requested.
     var completing: StoredResponse?
-    /// Why it goes upstream.
+    /// Why the request goes upstream.
     var forward = CacheStatus.Forward.uriMiss
 
     init(key: CacheKey, wishes: RequestDirectives, closings: Int? = nil) {
@@ -71,7 +73,7 @@ struct CacheQuestion {
         self.closings = closings
     }
 
-    /// Whether another request's response will do for this one, and this one's for others: a plain GET.
+    /// Whether the request can share one response with other requests: a plain GET.
     func mayShare(_ request: borrowing HttpRequest) -> Bool {
         request.method == .get && !request.fields.mayContain(CacheQuestion.ownWishes) && !wishes.noStore
             && !wishes.noCache && wishes.maxAge == nil && wishes.minFresh == nil
@@ -80,17 +82,17 @@ struct CacheQuestion {
     private static let ownWishes = KnownFields(.ifNoneMatch, .ifModifiedSince, .range)
 }
 
-/// What a ware further out asks of caches in the request's place: for `offline`.
+/// Cache directives that a ware further out sets in place of the request's own; used by `offline`.
 enum CacheWishes: ExchangeKey { typealias Value = RequestDirectives }
 
-/// A ware further in has refused the request, and wants a stored response of any age in its place, unless that forbids it.
+/// Set if a ware further in refused the request and accepts a stored response of any age, unless that response forbids it.
 enum StaleFallback: ExchangeKey { typealias Value = Bool }
 
-/// Tells clients apart: by the credentials that they sent, and by the principals that a certificate or wares named. RFC 9111 §3.5.
+/// Tells clients apart: by the credentials that they sent, and by the principals that certificates or wares named. RFC 9111 §3.5.
 enum CacheIdentity {
     private static let credentials = KnownFields(.authorization, .cookie)
 
-    /// Whether these fields of a request came with a cookie.
+    /// Whether a request with these fields was received with a cookie.
     static func hasCookie(_ fields: borrowing HttpFields) -> Bool {
         guard fields.mayContain(cookies) else { return false }
         var isThere = fields.contains(.cookie)
@@ -100,7 +102,7 @@ enum CacheIdentity {
 
     private static let cookies = KnownFields(.cookie)
 
-    /// Whether the request had `Authorization`, or has a principal, which counts as that in RFC 9111 §3.5.
+    /// Whether the request had `Authorization`, or has a principal, which counts as such in RFC 9111 §3.5.
     static func isKnown(_ request: borrowing HttpRequest, in exchange: Exchange) -> Bool {
         if !exchange.principals.isEmpty { return true }
         guard request.fields.mayContain(credentials) else { return false }
@@ -109,7 +111,7 @@ enum CacheIdentity {
         return isThere
     }
 
-    /// The key of a request that several services share: what one has answered is not for the clients of another.
+    /// The key of a request that several services share. The response of one service must not reach the clients of another.
     static func share(_ key: CacheKey, in exchange: Exchange) -> CacheKey {
         guard exchange.isShare, let service = exchange.service else { return key }
         return CacheKey(key.bytes + "\nshare \(service)".utf8)

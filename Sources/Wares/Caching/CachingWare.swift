@@ -3,7 +3,7 @@ public import HttpWare
 
 /// A ware that stores responses, for `/v1/cache` of the admin listener.
 public protocol CachingWare: Ware {
-    /// The store of the responses. The same object for as long as the ware lives.
+    /// The store of the responses. The same object for the life of the ware.
     var store: any CacheStore { get }
     /// Whether responses of different clients are kept apart, so that a key contains the sender of the request.
     var keepsPeopleApart: Bool { get }

@@ -33,7 +33,7 @@ public struct Coalesce: Middleware, Postware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard methods.contains(request.method), request.content.isEmpty, request.upgrade == nil,
-            // A cache further out leads it already.
+            // A cache further out leads the request already.
             exchange.sharer == nil, Coalesce.isPlain(request.fields),
             let target = Coalesce.keyRule.key(for: request)
         else { return .pass }
@@ -71,7 +71,7 @@ public struct Coalesce: Middleware, Postware {
     /// The target goes upstream as it was received, so only requests with the same bytes are equal.
     private static let keyRule = CacheKeyRule(path: .received)
 
-    /// Whether another one's response would do: it asks for no part, and has no conditions of its own.
+    /// Whether another request's response can answer this one: the request has no range and no conditions of its own.
     private static func isPlain(_ fields: HttpFields) -> Bool {
         !Preconditions.areConditional(fields) && !Preconditions.areForOrigin(fields) && !fields.contains(.range)
             && RequestDirectives(fields) == RequestDirectives()
@@ -130,7 +130,7 @@ public struct Coalesce: Middleware, Postware {
 /// Which request fields the responses of a target were found to vary by. From any thread: guarded by a lock.
 private final class KnownVary: Sendable {
     private let names = ThreadLock<[CacheKey: [FieldName]]>([:])
-    /// More targets than this are forgotten and found out again.
+    /// If more targets than this are known, all are forgotten and learned again.
     private static let most = 10_000
 
     func names(of target: CacheKey) -> [FieldName] { names.withLock { $0.isEmpty ? [] : $0[target] ?? [] } }

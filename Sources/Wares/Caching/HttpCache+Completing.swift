@@ -1,15 +1,16 @@
 import HttpCaching
 import HttpWare
 
-/// What is stored of a representation is completed: a request for all of it asks upstream for the rest. RFC 9111 §3.3, §3.4.
+/// Completes a stored part: a request for the whole representation asks upstream only for the rest. RFC 9111 §3.3, §3.4.
 ///
-/// 1. A part that begins or ends the representation is stored, and a plain GET asks for the whole: `Range` asks for the rest,
-///    `If-Range` only if it is of the same bytes. No more is put together than may be stored.
-/// 2. A 206 with the rest, by a strong validator of the same bytes, becomes 200: both together go to the client and to the store.
-/// 3. A 200 is the representation as it is now, and goes on like any other.
-/// 4. A 206 that does not fit, or 416: what is stored is let go, and the whole is asked for.
+/// 1. A part that begins or ends the representation is stored, and a plain GET asks for the whole. `Range` asks for the rest, and
+///    `If-Range` limits this to the same bytes. A representation larger than may be stored is not joined.
+/// 2. A 206 with the rest, which a strong validator shows to be of the same bytes, becomes a 200. Both parts together go to the
+///    client and to the store.
+/// 3. A 200 is the current representation and is handled like any other.
+/// 4. If a 206 does not fit, or the status is 416, the stored part is removed and the whole is requested.
 extension HttpCache {
-    /// Whether the request may have this part, and the rest of it would make it whole.
+    /// Whether the stored part can answer the request once the rest is added.
     func isCompletable(_ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>) -> Bool {
         guard !alwaysValidates, let part = stored.part, let complete = part.complete,
             complete <= min(maxObject.bytes, HttpCache.mostJoined)
@@ -18,13 +19,13 @@ extension HttpCache {
             && stored.vary.matches(request.pointee.fields)
     }
 
-    /// What of the representation is not stored.
+    /// The range of the representation that is not stored.
     private func rest(of part: ContentRange) -> Range<Int>? {
         guard let complete = part.complete else { return nil }
         return part.range.lowerBound == 0 ? part.range.upperBound..<complete : 0..<part.range.lowerBound
     }
 
-    /// Makes the request one for what is not stored.
+    /// Changes the request into one for the range that is not stored.
     func askForRest(of stored: StoredResponse, _ turn: CacheTurn, _ request: inout HttpRequest) {
         guard let part = stored.part, let rest = rest(of: part) else { return }
         turn.whole = request
@@ -38,7 +39,8 @@ extension HttpCache {
         }
     }
 
-    /// Completes what is stored; `nil` where the response is no answer to that, and goes on as it is.
+    /// Completes the stored part. Returns `nil` if the response does not answer the range request; it is then passed on
+    /// unchanged.
     func complete(
         _ stored: StoredResponse, _ response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange
     ) -> Answer? {
@@ -62,19 +64,19 @@ extension HttpCache {
         }
     }
 
-    /// Whether the response holds the rest, of the same bytes.
+    /// Whether the response contains the missing range of the same bytes.
     private func fits(_ response: HttpResponse, _ stored: StoredResponse) -> Bool {
         guard response.status == .partialContent, let part = stored.part, let rest = rest(of: part),
             let range = response.fields[.contentRange].flatMap({ ContentRange(reading: $0) }), range.range == rest,
             range.complete == part.complete, response.content.length ?? rest.count == rest.count
         else { return false }
-        // One that is sent is that of the bytes. RFC 9110 §15.3.7.
+        // A coding that the response states must be that of the stored bytes. RFC 9110 §15.3.7.
         if let coding = response.fields[.contentEncoding], coding != stored.fields[.contentEncoding] { return false }
         let validators = Validators(response.fields, now: stored.head.received)
         return validators.areStronglyEqual(to: stored.validators)
     }
 
-    /// Makes a response to a request for the whole of both. RFC 9111 §3.4.
+    /// Joins both parts into a response to a request for the whole. RFC 9111 §3.4.
     private func put(
         _ bytes: [UInt8], of stored: StoredResponse, into response: inout HttpResponse, _ exchange: Exchange
     ) {
@@ -95,7 +97,8 @@ extension HttpCache {
         exchange.note("completed")
     }
 
-    /// Sends the request again as it came, without what the cache asked by what is stored, which is removed. The response at hand is let go.
+    /// Sends the request again as it was received, without the cache's conditions. Removes `stored` from the store, and discards
+    /// the response at hand.
     func startOver(_ turn: CacheTurn, _ stored: StoredResponse?, _ exchange: Exchange) async throws -> Answer {
         if let stored { store.remove(stored, under: turn.key) }
         turn.startOver()
@@ -103,7 +106,7 @@ extension HttpCache {
         guard let whole = turn.whole, exchange.startBackground(whole, to: fetch) else {
             return .replace(with: .problem(.serviceUnavailable, "too many background requests are in progress"))
         }
-        // The exchange that asks has limits of its own.
+        // The background exchange has its own limits.
         guard let head = try await fetch.head.value(), var answer = fetch.response.makeResponse(head) else {
             return .replace(with: .problem(.badGateway, "the origin server's response ended before its header section"))
         }
@@ -112,7 +115,7 @@ extension HttpCache {
     }
 }
 
-/// Puts stored content before or behind what comes.
+/// Adds stored content before or after the content that arrives.
 private final class JoinedContent: ContentFilter {
     private var before: [UInt8]
     private let behind: [UInt8]
@@ -122,7 +125,7 @@ private final class JoinedContent: ContentFilter {
         self.behind = behind
     }
 
-    /// The response's length is that of both.
+    /// The response's length is already the length of both parts.
     var keepsLength: Bool { true }
 
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) {
@@ -137,12 +140,12 @@ private final class JoinedContent: ContentFilter {
     }
 }
 
-/// Takes the whole response that is asked for in place of a part that did not fit: into the store, and to the client.
+/// Receives the whole response that replaces a part that did not fit: for the store and for the client.
 private final class WholeFetch: BackgroundReceiver {
     private let cache: HttpCache
     private let turn: CacheTurn
     let response: CollapsedResponse
-    /// The response's head; `nil` if there is none.
+    /// The response's head; `nil` if no head arrives.
     let head = LoopWait<CollapsedResponse.Head?>()
     private var intake: CacheIntake?
 

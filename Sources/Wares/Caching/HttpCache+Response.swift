@@ -2,17 +2,17 @@ import HttpCaching
 public import HttpWare
 
 extension HttpCache {
-    /// What becomes of a response.
+    /// The decision of the cache about a response.
     enum Taking {
-        /// The stored one still holds: this is it now.
+        /// The stored response is still valid; this is its updated form.
         case updated(StoredResponse)
-        /// The answer to the cache's own condition is of no use: the request is sent again without it.
+        /// The response to the cache's own condition cannot be used: the request is sent again without the condition.
         case useless
-        /// The origin server could not be asked, or failed.
+        /// The origin server was not reachable, or failed.
         case failed
-        /// It is stored as its content comes; the fields are those that others than its client may have.
+        /// The response is stored as its content arrives. The fields are the part that other clients may receive.
         case storing(CacheIntake, VaryKey, HttpFields)
-        /// It is not stored.
+        /// The response is not stored, for this reason.
         case passing(String)
     }
 
@@ -25,7 +25,7 @@ extension HttpCache {
         return receive(&response, turn, exchange)
     }
 
-    /// Stores the response, or answers with what is stored in its place.
+    /// Stores the response, or answers with a stored one in its place.
     func receive(_ response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
         if alwaysValidates, isKnown(response, turn, exchange) {
             return answer(known: &response, turn, exchange)
@@ -56,19 +56,19 @@ extension HttpCache {
 
     // MARK: What the client has already
 
-    /// Whether an origin server that does not heed conditions has sent what the client has. RFC 9110 §13.2.1.
+    /// Whether the origin server ignored the conditions and sent what the client already has. RFC 9110 §13.2.1.
     private func isKnown(_ response: HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Bool {
         guard response.status == .ok, exchange.responder != .gateway, turn.method == .get || turn.method == .head,
             Preconditions.areConditional(turn.fields)
         else { return false }
         let validators = Validators(response.fields, now: exchange.wallNow)
-        // Without a date of its own it is not known to be as old. RFC 9110 §13.1.3.
+        // Without `Last-Modified`, the response is not known to be as old as the client's. RFC 9110 §13.1.3.
         guard turn.fields.contains(.ifNoneMatch) || validators.lastModified != nil else { return false }
         return Preconditions.decide(turn.fields, stored: validators, received: exchange.wallNow) == .notModified
     }
 
-    /// 304 in its place. The content is not read to be stored: an origin server that sent it once against a condition will do so
-    /// again, and then it is of no use here.
+    /// Answers 304 in place of the response. The content is not read in order to store it. An origin server that ignored a
+    /// condition once will do so again, and a stored copy would then save nothing.
     private func answer(known response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
         if let stored = turn.validated,
             !stored.validators.arePicked(by: Validators(response.fields, now: exchange.wallNow))
@@ -82,7 +82,8 @@ extension HttpCache {
         return .pass
     }
 
-    /// The stored response still holds. A cookie that the 304 sets is for the client that asked, stored or not.
+    /// Answers with the stored response, which is still valid. A cookie that the 304 sets goes to the client that asked, and is
+    /// never stored.
     private func answer(
         updated stored: StoredResponse, _ fields: HttpFields, _ turn: CacheTurn, _ exchange: Exchange
     ) -> Answer {
@@ -98,7 +99,7 @@ extension HttpCache {
         return .replace(with: response)
     }
 
-    /// The origin server failed: a stale response, where that is allowed.
+    /// The origin server failed: answers with a stale response if that is allowed.
     private func answer(
         failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange
     ) -> Answer {
@@ -122,7 +123,7 @@ extension HttpCache {
         return pass(failure: &response, turn, exchange)
     }
 
-    /// Whether the origin server could not be asked, or did not answer. RFC 9111 §4.2.4.
+    /// Whether the origin server could not be reached, or did not answer. RFC 9111 §4.2.4.
     private func isDisconnected(_ exchange: Exchange) -> Bool {
         guard exchange.responder == .gateway, let failure = exchange.failure else { return false }
         return switch failure.fault {
@@ -133,7 +134,8 @@ extension HttpCache {
         }
     }
 
-    /// A failure goes on. Of those who follow one tries again; its failure is for all, so that they do not all come at once.
+    /// Passes a failure on. First, one of the followers tries again. If that fails too, all of them get the failure, so that they
+    /// do not all go upstream at once.
     private func pass(failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
         if !turn.passOn(), !turn.isOver {
             turn.beginResponse(CollapsedResponse.Head(response, vary: .none, isFailure: true))
@@ -157,7 +159,7 @@ extension HttpCache {
         return response
     }
 
-    /// Lets the intake see the content.
+    /// Adds the intake as a filter of the content.
     private func pass(_ response: HttpResponse, through intake: CacheIntake, _ exchange: Exchange) {
         guard !response.content.isEmpty else { return intake.finish() }
         exchange.filterResponseContent(with: intake)
@@ -166,7 +168,7 @@ extension HttpCache {
 
     // MARK: Taking responses
 
-    /// Decides about a response, and updates what is stored.
+    /// Decides whether to store a response, and updates the stored one.
     func takeResponse(_ response: HttpResponse, _ turn: CacheTurn, in exchange: Exchange) -> Taking {
         if exchange.responder == .gateway { return .failed }
         if let stored = turn.validated {
@@ -174,7 +176,7 @@ extension HttpCache {
             if [500, 502, 503, 504].contains(response.status.code) { return .failed }
         }
         let now = exchange.wallNow
-        // One copy for all that look at them.
+        // One copy for all functions that read the fields.
         let received = response.fields
         let times = MessageTimes(received, requested: requestTime(exchange, now), received: now)
         if turn.method == .head {
@@ -208,7 +210,7 @@ extension HttpCache {
             vary: vary, mode: policy.mode, part: part, tags: tags,
             keepsCookies: keepsCookies)
         if !mayGuess, !lifetime.isExplicit { head.rules.forbidsStale = true }
-        // Where the length is not known before, it is compared at the end.
+        // If the length is unknown, it is checked when the content ends.
         if response.content.length != nil { head.becomeWhole() }
         let intake = CacheIntake(self, turn, head: consume head, length: response.content.length)
         let names = directives.namesFields || !keepsCookies && received.contains(.setCookie)
@@ -219,18 +221,18 @@ extension HttpCache {
         return .storing(intake, vary, shared)
     }
 
-    /// Whether a lifetime may be guessed for what the request was answered: in a shared cache not where a cookie was sent, for
-    /// the answer may be one for its sender.
+    /// Whether a heuristic lifetime may be used for the response. A shared cache uses none if the request had a cookie, because
+    /// the response may be meant for its sender.
     private func mayGuess(_ turn: CacheTurn) -> Bool { policy.mode == .private || !turn.hasCookie }
 
-    /// What stands against storing beside the RFC's own rules.
+    /// The reason not to store a response, in addition to the rules of the RFC.
     private func obstacle(_ response: HttpResponse, _ turn: CacheTurn) -> String? {
         if let length = response.content.length, length > maxObject.bytes { return "it is larger than \(maxObject)" }
         if alwaysValidates, Validators(response.fields, now: WallTime(seconds: 0)).isEmpty {
             return "it has no validator"
         }
         guard turn.method == .post else { return nil }
-        // A POST's response is one for GET only where it says that it is of the same resource. RFC 9110 §9.3.3.
+        // A POST's response answers GET only if it says that it represents the same resource. RFC 9110 §9.3.3.
         let location = response.fields[.contentLocation].flatMap { turn.keyOfReference?($0) }
         return location == turn.key && response.status == .ok ? nil : "it does not say that it answers GET, too"
     }
@@ -241,7 +243,7 @@ extension HttpCache {
         return sent == 0 ? now : now + .nanoseconds(min(0, sent - exchange.now.nanoseconds))
     }
 
-    /// 304: the stored response gets the new fields, if it is the one that is meant. RFC 9111 §4.3.4.
+    /// Handles 304: updates the stored response's fields, if the 304 selects that response. RFC 9111 §4.3.4.
     private func take(
         notModified response: HttpResponse, _ stored: StoredResponse, _ turn: CacheTurn, _ exchange: Exchange
     ) -> Taking {
@@ -272,7 +274,7 @@ extension HttpCache {
         return .updated(StoredResponse(head, content: stored.content))
     }
 
-    /// The response to a HEAD tells whether what is stored for GET still holds. RFC 9111 §4.3.5.
+    /// The response to a HEAD shows whether the response stored for GET is still valid. RFC 9111 §4.3.5.
     private func take(headOf response: HttpResponse, _ turn: CacheTurn, _ times: MessageTimes) {
         guard response.status == .ok else { return }
         let fields = response.fields
@@ -310,7 +312,7 @@ extension HttpCache {
 
     private func find(_ turn: CacheTurn) -> Found { store.find(turn.key) { $0.vary.matches(turn.fields) } }
 
-    /// Does something with what is stored for the request when the store has brought it, on this loop. Nobody waits for it.
+    /// Calls `body` on this loop once the store has loaded the response to the request. No exchange waits for it.
     private func later(_ turn: CacheTurn, _ body: @escaping @Sendable (StoredResponse?) async -> Void) {
         guard let loop = EventLoop.current else { return }
         Task(executorPreference: loop) { [store, key = turn.key, fields = turn.fields] in
@@ -319,7 +321,7 @@ extension HttpCache {
         }
     }
 
-    /// A part is put together with what there is of the same representation. RFC 9111 §3.4.
+    /// Joins a part with a stored part of the same representation. RFC 9111 §3.4.
     func store(part bytes: [UInt8], _ head: StoredHead, _ turn: CacheTurn) {
         let key = turn.key
         switch find(turn) {
@@ -334,7 +336,7 @@ extension HttpCache {
         }
     }
 
-    /// `others` is the content of what is stored; `nil` where that cannot be read, or is too long.
+    /// `others` is the content of `stored`; `nil` if it cannot be read or is too long.
     private func join(
         _ bytes: [UInt8], _ head: StoredHead, with stored: StoredResponse?, _ others: [UInt8]?, under key: CacheKey
     ) {
@@ -342,12 +344,12 @@ extension HttpCache {
         var head = head
         var bytes = bytes
         if let stored, Validators(head.fields, now: head.received).areStronglyEqual(to: stored.validators) {
-            // What is whole already is not made less.
+            // A complete response is never replaced by a part.
             guard let other = stored.part else { return }
             if let others, let joined = StoredParts.join((part, bytes), (other, others)) {
                 head.part = joined.part
                 bytes = joined.bytes
-                // What the later part does not say, the earlier one said. RFC 9111 §3.4.
+                // Fields that the later part lacks are taken from the earlier one. RFC 9111 §3.4.
                 head.fields = StoredFields.updated(stored.fields, by: head.fields)
                 head.fields.set(.contentLength, to: bytes.count)
             }
@@ -364,8 +366,8 @@ extension HttpCache {
 
     // MARK: Invalidation
 
-    /// After a request that may have changed something, what is stored for its target, and for what the response names on the
-    /// same origin, is taken away – unless it failed. RFC 9111 §4.4.
+    /// After a successful request that may have changed something, removes the stored responses of its target, and of targets on
+    /// the same origin that the response names. RFC 9111 §4.4.
     private func invalidate(_ turn: CacheTurn, _ response: HttpResponse) {
         guard invalidatesOnUnsafe, (200..<400).contains(response.status.code) else { return }
         store.invalidate(turn.key)

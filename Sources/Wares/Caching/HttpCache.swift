@@ -1,4 +1,4 @@
-// One file: the request half of the cache decides in one order of questions, and the options say what each of them compares.
+// One file, because the request half decides in one fixed order of questions, and the options define each comparison.
 
 public import HttpCaching
 public import HttpWare
@@ -11,13 +11,13 @@ public struct HttpCache: Middleware, Postware {
     public var maxObject: ByteCount
     /// The methods whose requests are answered from the store.
     public var methods: [HttpMethod] = [.get, .head]
-    /// The rule by which keys are made.
+    /// The rule for making keys.
     public var keyRule = CacheKeyRule()
     /// Request fields whose values tell responses apart, in addition to those in `Vary`.
     public var keyFields: [FieldName] = []
     /// The rules for storing and reusing responses.
     public var policy = CachePolicy()
-    /// The requests that pass without a look at the store, and whose responses are not stored; `nil`: none.
+    /// The requests that bypass the store, and whose responses are not stored; `nil` for no requests.
     public var bypass: Condition?
     /// Whether a request with an unsafe method removes the stored responses of its target. RFC 9111 §4.4.
     public var invalidatesOnUnsafe = true
@@ -27,21 +27,21 @@ public struct HttpCache: Middleware, Postware {
     public var emitsStatus = true
     /// The response field with the tags by which responses can be purged.
     public var tagField: FieldName = "Cache-Tag"
-    /// Each response is validated before it answers, and nothing is stored that cannot be.
+    /// Whether each response is validated before it is used. Responses without a validator are then not stored.
     var alwaysValidates = false
-    /// What is on its way for several.
+    /// The responses in progress that several requests share.
     let collapsed: CollapsedRequests
 
-    /// The longest that a request waits for another one's response before it goes itself.
+    /// The maximum wait of a request for another request's response, before it goes upstream itself.
     static let collapseTimeout = Duration.seconds(5)
     private static let mostFollowers = 10_000
-    /// Parts are put together that are no longer than this, in bytes.
+    /// The maximum length of content that is joined from parts, in bytes.
     static let mostJoined = 32 << 20
 
     public var failsOpen: Bool { true }
     public var holdsState: Bool { true }
 
-    /// The maximum content of a response that is stored, unless the ware is told otherwise.
+    /// The default maximum content of a response that is stored.
     public static let usualMaxObject = ByteCount.mebibytes(8)
 
     /// Makes a cache over a store; the content of a response larger than `maxObject` is not stored.
@@ -55,7 +55,7 @@ public struct HttpCache: Middleware, Postware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard methods.contains(request.method) else { return pass(unanswerable: request, in: exchange) }
-        // A pattern that reaches its limit decides nothing: then the store is not used either.
+        // A pattern that reaches its step limit decides nothing; the store is then not used either.
         if let bypass, (try? bypass.matches(request, in: exchange)) ?? true {
             exchange.cacheResult = .bypass
             exchange.note("not for the cache: bypass matches")
@@ -92,7 +92,7 @@ public struct HttpCache: Middleware, Postware {
         }
     }
 
-    /// The key of the request; in a private cache that of its sender, too.
+    /// The key of the request. In a private cache it includes the sender.
     private func key(for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey? {
         let key = keyRule.key(
             for: request, of: policy.mode == .shared ? nil : CacheIdentity.digest(request, in: exchange))
@@ -100,7 +100,7 @@ public struct HttpCache: Middleware, Postware {
         return CacheIdentity.share(key, in: exchange)
     }
 
-    /// By the request's address, for which it is `inout`: a closure that knows the request would have a copy made of it.
+    /// Finds a stored response. The request is `inout` to pass its address: a closure that captures the request would copy it.
     private func find(_ key: CacheKey, _ request: inout HttpRequest, _ exchange: Exchange) -> Found {
         var known = VaryKey.Known()
         return withUnsafeMutablePointer(to: &request) { request in
@@ -119,8 +119,8 @@ public struct HttpCache: Middleware, Postware {
                 || StoredAnswer.serves(stored, request.pointee.method, request.pointee.fields, now: now))
     }
 
-    /// The language by which a response is selected where none answers the request's fields as they are written; `nil` where the
-    /// configuration says that their text tells responses apart.
+    /// The client's preferred language, for selecting a response if no stored response matches the request's fields literally.
+    /// `nil` if the configuration tells responses apart by the text of the field.
     private func preferredLanguage(_ request: UnsafePointer<HttpRequest>) -> PreferredLanguage? {
         keyFields.contains(.acceptLanguage) ? nil : PreferredLanguage(request.pointee.fields)
     }
@@ -129,7 +129,7 @@ public struct HttpCache: Middleware, Postware {
         _ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>, speaking language: PreferredLanguage
     ) -> Bool { stored.part == nil && language.selects(stored, for: request.pointee.fields) }
 
-    /// A part that is stored of what the request asks for whole.
+    /// A stored part of the representation whose whole is requested.
     private func findPart(_ key: CacheKey, _ request: inout HttpRequest) -> StoredResponse? {
         let found = withUnsafeMutablePointer(to: &request) { request in
             store.find(key) { isCompletable($0, request) }
@@ -137,7 +137,7 @@ public struct HttpCache: Middleware, Postware {
         return if case .response(let part) = found { part } else { nil }
     }
 
-    /// A request of another method goes on; what it may change is remembered.
+    /// Passes a request with another method on, and remembers what it may change.
     private func pass(unanswerable request: HttpRequest, in exchange: Exchange) -> Verdict {
         exchange.cacheResult = .bypass
         exchange.note("not for the cache: \(request.method.name) is not answered from stored responses")
@@ -149,13 +149,13 @@ public struct HttpCache: Middleware, Postware {
             guard let plain = keyRule.key(for: reference, from: request), let own = keyRule.key(for: request) else {
                 return nil
             }
-            // In a private cache the key goes on with who asks.
+            // In a private cache, the digest of the sender follows.
             return CacheKey(plain.bytes + key.bytes.dropFirst(own.bytes.count))
         }
         return .pass
     }
 
-    /// Answers with what was found, or sends the request on.
+    /// Answers with the stored response that was found, or sends the request upstream.
     private func decide(
         _ found: Found, _ asked: consuming CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange
     ) -> Verdict {
@@ -175,7 +175,7 @@ public struct HttpCache: Middleware, Postware {
                 asked.forward = reason == .request ? .request : .stale
                 if response.part == nil {
                     asked.validated = response
-                    // Nothing to ask by: it is asked for anew.
+                    // The stored response has no validator, so the whole is requested again.
                     if response.validators.isEmpty { asked.forward = .stale }
                 }
             }
@@ -197,15 +197,15 @@ public struct HttpCache: Middleware, Postware {
         return goOn(consume asked, &request, exchange)
     }
 
-    /// What decides about its reuse for this request: in a shared cache a guessed lifetime does not count for a request with a
-    /// cookie, whose sender may be sent something else.
+    /// The rules for reusing a stored response for this request. In a shared cache, a heuristic lifetime does not count for a
+    /// request with a cookie, because its sender may get a different response.
     private func rules(of stored: StoredResponse, for request: borrowing HttpRequest) -> ReuseRules {
         var rules = stored.rules
         if rules.isHeuristic, policy.mode == .shared, CacheIdentity.hasCookie(request.fields) { rules.lifetime = 0 }
         return rules
     }
 
-    /// The answer that a stored response gives.
+    /// Makes the answer from a stored response.
     private func makeVerdict(
         _ stored: StoredResponse, _ age: Int64, _ now: WallTime, _ request: HttpRequest, _ exchange: Exchange
     ) -> Verdict {
@@ -234,7 +234,7 @@ public struct HttpCache: Middleware, Postware {
 
     // MARK: Going upstream
 
-    /// Sends the request on, unless another one's response is on its way that will do.
+    /// Sends the request upstream, unless it can share a response that is in progress.
     private func goOn(
         _ asked: consuming CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange
     ) -> Verdict {
@@ -247,7 +247,7 @@ public struct HttpCache: Middleware, Postware {
             }
         }
         guard case .lead = role else { return lead(consume asked, &request, exchange) }
-        // What came in between is there now: the leader before stored it, then made room for this one.
+        // The previous leader stored its response before it made room for this one, so that response is found here.
         if asked.closings != collapsed.closings, asked.validated == nil,
             case .response(let found) = find(asked.key, &request, exchange)
         {
@@ -257,8 +257,8 @@ public struct HttpCache: Middleware, Postware {
         return lead(consume asked, &request, exchange, place: consume shared)
     }
 
-    /// The request goes upstream, with what asks whether the stored response still holds. Others follow it in its place, if it has
-    /// one, and have what is there of the response.
+    /// Sends the request upstream, with conditions if a stored response is validated. With a `place`, other requests follow this
+    /// one; `response` is what the followers have of it already.
     private func lead(
         _ asked: consuming CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange,
         place: consuming CacheKey? = nil, _ response: CollapsedResponse? = nil
@@ -278,7 +278,7 @@ public struct HttpCache: Middleware, Postware {
         return .pass
     }
 
-    /// Decides behind the request whose response will do, too.
+    /// Decides after waiting for a request whose response can be shared.
     private func follow(
         _ follower: CollapsedResponse.Follower, _ shared: CacheKey,
         _ asked: CacheQuestion, _ request: inout HttpRequest, _ exchange: Exchange
@@ -306,7 +306,7 @@ public struct HttpCache: Middleware, Postware {
             exchange.note("collapsed", asDecision: true)
             return .abort(with: makeResponse(stored, stored.age(at: now), now, request, status))
         case .goAlone:
-            // What was waited for may be in the store by now, or may have become fresh there.
+            // The awaited response may be in the store by now, or may have been validated there.
             if case .response(let stored) = find(asked.key, &request, exchange) {
                 let now = exchange.wallNow
                 let age = stored.age(at: now)
@@ -320,7 +320,7 @@ public struct HttpCache: Middleware, Postware {
         }
     }
 
-    /// Asks in the background whether a stale response still holds, once at a time.
+    /// Revalidates a stale response in the background, at most once at a time for each key.
     private func revalidate(
         _ stored: StoredResponse, _ key: CacheKey, _ request: HttpRequest, _ exchange: Exchange
     ) {

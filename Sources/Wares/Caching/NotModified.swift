@@ -24,7 +24,7 @@ public struct NotModified: Middleware, Postware {
         self.cache = cache
     }
 
-    /// The same ware, whose stored responses of different clients are kept apart: with the same store.
+    /// A copy that keeps the stored responses of different clients apart, with the same store.
     public var keptApart: NotModified {
         var copy = self
         copy.cache.policy.mode = .private

@@ -2,7 +2,7 @@ import HttpCaching
 public import HttpWare
 import Synchronization
 
-/// Serves stored responses while the origin server cannot be reached, or for as long as an operator switches it on.
+/// Answers with stored responses while the origin server cannot be reached, or while an operator switches this on.
 public struct Offline: Middleware, Postware, OfflineSwitch {
     /// A kind of failure that shows that the origin server cannot be reached.
     public enum Sign: String, OptionWord {
@@ -36,7 +36,7 @@ public struct Offline: Middleware, Postware, OfflineSwitch {
         self.probe = probe
     }
 
-    /// The exchange goes no further than the store.
+    /// Set if the exchange must not go upstream.
     private enum IsOffline: ExchangeKey { typealias Value = Bool }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
@@ -80,7 +80,7 @@ public struct Offline: Middleware, Postware, OfflineSwitch {
         .problem(abortStatus, "offline, and no suitable response is stored")
     }
 
-    /// From here on the store is all there is.
+    /// Restricts the exchange to stored responses.
     private func goOffline(_ exchange: Exchange) {
         var wishes = RequestDirectives()
         wishes.onlyIfCached = true
@@ -102,12 +102,14 @@ public struct Offline: Middleware, Postware, OfflineSwitch {
     }
 }
 
-/// Whether the origin server was found to be out of reach, and when it is tried next. From any thread, without a lock.
+/// Whether the origin server is unreachable, and when it is tried next. Safe from any thread, without a lock.
 private final class Outage: Sendable {
-    /// When the next request tries, by the loops' clock in nanoseconds; 0 where it was reached last.
+    /// When the next request tries the origin server, in nanoseconds of the loops' clock; 0 if the server was reached
+    /// last.
     private let next = Atomic<Int64>(0)
 
-    /// Whether a request that comes now is not to try. The first one that comes when it is time tries, for all.
+    /// Whether a request must not go upstream now. The first request after the due time goes, and tests the server for
+    /// all others.
     func holds(at now: LoopInstant, _ probe: Duration) -> Bool {
         let due = next.load(ordering: .relaxed)
         guard due != 0 else { return false }

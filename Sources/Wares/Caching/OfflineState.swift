@@ -19,8 +19,8 @@ public final class OfflineState: Sendable {
 
     /// The mode in the configuration.
     public let configured: OfflineMode
-    /// 0 without an override; else its mode in the two lowest bits, counted from 1, and above them when it ends, in
-    /// milliseconds since 1970, all ones when it does not.
+    /// 0 without an override. Else the two lowest bits are its mode, counted from 1, and the others its end in milliseconds
+    /// since 1970; all ones if it has no end.
     private let packed = Atomic<UInt64>(0)
 
     private static let endless = UInt64.max >> 2
@@ -30,7 +30,7 @@ public final class OfflineState: Sendable {
     /// The mode that applies at that time.
     public func mode(at now: WallTime) -> OfflineMode { override(at: now)?.mode ?? configured }
 
-    /// The override at that time; `nil` if there is none, or it has ended.
+    /// The override at that time; `nil` if none is set or it has ended.
     public func override(at now: WallTime) -> Override? {
         let bits = packed.load(ordering: .relaxed)
         guard bits != 0 else { return nil }
@@ -53,7 +53,7 @@ public final class OfflineState: Sendable {
         packed.store(end << 2 | UInt64(index + 1), ordering: .relaxed)
     }
 
-    /// Since 1970, at most what fits.
+    /// Milliseconds since 1970, at most the largest value that fits.
     private static func milliseconds(_ time: WallTime) -> UInt64 {
         let seconds = min(UInt64(max(0, time.seconds)), endless / 1000 - 1)
         return seconds * 1000 + UInt64(max(0, time.nanoseconds)) / 1_000_000

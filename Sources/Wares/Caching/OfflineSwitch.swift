@@ -2,7 +2,7 @@ public import HttpWare
 
 /// A ware whose mode can be changed while the gateway runs, by `/v1/offline` of the admin listener.
 public protocol OfflineSwitch: Ware {
-    /// The configured mode, and the one set in its place. The same object for as long as the ware lives.
+    /// The configured mode, and the override. The same object for the life of the ware.
     var state: OfflineState { get }
 }
 

@@ -1,16 +1,16 @@
 import HttpWare
 
-/// What `rewriteBody` and `rewriteRequestBody` have in common: the rules, and how they are applied.
+/// The rules that `rewriteBody` and `rewriteRequestBody` share, and how they are applied.
 struct BodyRewriting: Sendable {
     let rules: [RewriteRule]
-    /// Whether content streams through the rules.
+    /// Whether content is rewritten while it streams.
     let streams: Bool
     let editing: ContentEditing
 
     static let usualTypes = ["text/*", "application/json", "application/javascript", "application/xml"]
         .compactMap { MediaPattern($0) }
 
-    /// Applies the rules to content that is whole. Answers its new bytes and coding; `nil` if nothing was found.
+    /// Applies the rules to complete content. Returns its new bytes and coding; `nil` if nothing was found.
     func rewrite(
         _ content: HttpContent, codings: [String], in exchange: Exchange
     ) throws -> (bytes: [UInt8], coding: ContentCoding?)? {

@@ -51,7 +51,7 @@ public struct Compress: Postware, CountingWare {
         guard mayCompress(response, request), isValidation || isWorthwhile(response, type, isHead: isHead) else {
             return .pass
         }
-        // The same resource is another representation for another client, whoever asks now. §12.5.5.
+        // Another client may get another representation of the resource, so `Vary` is added for every client. §12.5.5.
         response.fields.addVary(.acceptEncoding)
         if skipCrossSite {
             response.fields.addVary(Compress.fetchSite)
@@ -69,10 +69,11 @@ public struct Compress: Postware, CountingWare {
         return .pass
     }
 
-    /// What is said of the representation is true of the compressed one, or goes. A 304 speaks of the response that is stored. §15.4.5.
+    /// Removes or changes the fields that are wrong for compressed content. The fields of a 304 describe the stored response.
+    /// §15.4.5.
     private func describe(_ response: inout HttpResponse) throws {
         for name in Compress.untrue where response.fields.contains(name) { response.fields.remove(name) }
-        // Not byte by byte the same: §8.8.1.
+        // The content is not the same byte for byte, so the validator becomes weak: §8.8.1.
         if let tag = response.fields[.etag], tag.hasPrefix("\"") { try response.fields.set(.etag, to: "W/\(tag)") }
     }
 
@@ -80,12 +81,12 @@ public struct Compress: Postware, CountingWare {
 
     private static let fetchSite: FieldName = "Sec-Fetch-Site"
 
-    /// Whether a page of another site sent the request, as its browser said.
+    /// Whether a page of another site sent the request, according to the browser.
     private func isCrossSite(_ request: HttpRequest) -> Bool {
         request.fields.received.values(of: Compress.fetchSite).contains { $0.lowercased() == "cross-site" }
     }
 
-    /// Whether the response may be changed at all.
+    /// Whether the response may be compressed at all.
     private func mayCompress(_ response: HttpResponse, _ request: HttpRequest) -> Bool {
         guard response.status.code >= 200, ![204, 205, 206].contains(response.status.code),
             request.method != .connect, !response.fields.contains(.contentEncoding),
@@ -94,19 +95,19 @@ public struct Compress: Postware, CountingWare {
         return !response.fields.forbidsTransform && !request.fields.received.forbidsTransform
     }
 
-    /// Whether content of that type and length is worth it.
+    /// Whether it is worthwhile to compress content of that type and length.
     private func isWorthwhile(_ response: HttpResponse, _ type: String, isHead: Bool) -> Bool {
         guard types.contains(where: { $0.matches(type) && ($0.isExact || type != Compress.events) }) else {
             return false
         }
         if !response.content.isEmpty { return response.content.length.map { $0 >= minSize.bytes } ?? true }
-        // RFC 9110 §9.3.2: to HEAD the same fields are sent as to GET.
+        // RFC 9110 §9.3.2: a response to HEAD has the same fields as one to GET.
         guard isHead else { return false }
         return response.fields[.contentLength].map { Int($0).map { $0 >= minSize.bytes } ?? false } ?? true
     }
 
     private static let events = "text/event-stream"
-    /// What holds for other bytes: their number, ranges and digests.
+    /// Fields that are wrong for compressed content: its length, ranges and digests.
     private static let untrue: [FieldName] = [.contentLength, .acceptRanges] + HttpFields.digests
 }
 

@@ -5,7 +5,7 @@ final class CompressedContent: ContentFilter {
     private let pool: EncoderPool
     /// `nil` once the content has ended.
     private var lent: EncoderPool.Lent?
-    /// Every piece has to be readable at once: it is an event.
+    /// Whether each piece must be readable at once, because it is an event.
     private let isLive: Bool
     private(set) var holdsBack = false
 

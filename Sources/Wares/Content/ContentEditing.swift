@@ -1,8 +1,8 @@
 public import HttpWare
 
-/// What a ware that edits content does with a message that it cannot edit.
+/// The treatment of a message that cannot be edited.
 public enum EditingFailure: String, OptionWord {
-    /// The message goes on as it is, and the record says why.
+    /// The message passes unchanged, and the reason is recorded.
     case pass
     /// The message is refused.
     case refuse
@@ -12,7 +12,7 @@ public enum EditingFailure: String, OptionWord {
 enum EditingFault: Error, CustomStringConvertible {
     case tooLarge(Int)
     case unknownCoding
-    /// The content is broken, or does not fit the edits.
+    /// The content is malformed, or the edits cannot be applied to it.
     case malformed(String)
 
     var description: String {
@@ -24,13 +24,13 @@ enum EditingFault: Error, CustomStringConvertible {
     }
 }
 
-/// Edits the content of messages as a whole: takes content codings off, lets it be edited, and applies the coding again.
+/// Edits complete content of messages: decodes it, passes it to the edit, and encodes it again.
 ///
-/// Fields that describe the content are true afterwards, or gone.
+/// Fields that describe the content are updated or removed.
 struct ContentEditing: Sendable {
     /// The media types of content that is edited.
     let types: [MediaPattern]
-    /// The most bytes of content, without its coding and before and after the edit.
+    /// The maximum size of content in bytes, decoded, both before and after the edit.
     let maxBody: Int
     let onFailure: EditingFailure
     private let pool = EncoderPool(level: 4, most: 256)
@@ -41,7 +41,8 @@ struct ContentEditing: Sendable {
         self.onFailure = onFailure
     }
 
-    /// Events are meant only where they are named: they come for as long as the client listens.
+    /// Whether content of this type is edited. Events are edited only if their type is listed by name, because they do not end
+    /// while the client listens.
     private func mean(_ type: String) -> Bool {
         types.contains { $0.matches(type) && ($0.isExact || type != ContentEditing.events) }
     }
@@ -52,15 +53,15 @@ struct ContentEditing: Sendable {
 
     /// Whether the content of a request is edited, however large it is.
     func concerns(_ request: HttpRequest) -> Bool {
-        // The content of such a request is a part. RFC 9110 §14.5.
+        // With `Content-Range`, the content of a request is only a part. RFC 9110 §14.5.
         !request.content.isEmpty && request.upgrade == nil && !request.fields.contains(.contentRange)
             && mean(request.fields.mediaType)
     }
 
-    /// What is edited of a response.
+    /// The part of a response that is edited.
     enum Extent { case nothing, fields, content }
 
-    /// What is edited of a response: its content; of one to HEAD, and of 304, the fields that tell of it.
+    /// The part of a response that is edited: the content, or only the fields that describe it, for a response to HEAD and a 304.
     func extent(_ response: HttpResponse, in exchange: Exchange) -> Extent {
         guard exchange.responder != .gateway, response.status.code >= 200,
             ![204, 205, 206].contains(response.status.code), let request = exchange.request,
@@ -77,7 +78,7 @@ struct ContentEditing: Sendable {
 
     // MARK: Edits
 
-    /// Edits content that is whole. Answers its new bytes and the coding that it still has; `nil` if `edit` changes nothing.
+    /// Edits complete content. Returns its new bytes and the coding that they have; `nil` if `edit` changes nothing.
     func edit(
         _ content: HttpContent, codings: [String], _ edit: ([UInt8]) throws -> [UInt8]?
     ) throws -> (bytes: [UInt8], coding: ContentCoding?)? {
@@ -92,8 +93,8 @@ struct ContentEditing: Sendable {
         return (coded, lent.encoder.coding)
     }
 
-    /// An encoder for content that came with these codings. `nil` if it goes on without a coding, which every recipient takes: it had
-    /// none, several, or one that is not applied here, or too many contents are coded at the moment.
+    /// Takes an encoder for content with these codings. `nil` if the content is sent without a coding, which every client
+    /// accepts. That is so for no coding, several codings or an unsupported one, and while too many contents are being encoded.
     func encoder(for codings: [String]) -> EncoderPool.Lent? {
         guard codings.count == 1 else { return nil }
         let name = codings[0].lowercased()
@@ -102,7 +103,7 @@ struct ContentEditing: Sendable {
 
     func giveBack(_ lent: EncoderPool.Lent) { pool.giveBack(lent) }
 
-    /// The content without its codings. What would become larger than `maxBody` is not decoded further.
+    /// Decodes the content. Stops if it becomes larger than `maxBody`.
     private func decode(_ bytes: [UInt8], with decoder: ContentDecoder) throws -> [UInt8] {
         var decoded: [UInt8] = []
         do {
@@ -121,33 +122,33 @@ struct ContentEditing: Sendable {
 
     // MARK: Fields
 
-    /// Makes the fields of a message true of edited content with that coding.
+    /// Makes the fields of a message describe edited content with that coding.
     static func describe(_ fields: inout HttpFields, coding: ContentCoding?) {
         describe(&fields)
         if let coding {
-            // A coding's name is a token.
+            // Cannot throw: the name of a coding is a token.
             if fields[.contentEncoding] != coding.rawValue { try? fields.set(.contentEncoding, to: coding.rawValue) }
         } else {
             fields.remove(.contentEncoding as FieldName)
         }
     }
 
-    /// Makes the fields of a message true of content that is edited, or will be for GET.
+    /// Makes the fields of a message describe edited content. For a response to HEAD, that is the content that GET would get.
     static func describe(_ fields: inout HttpFields) {
         for name in untrue where fields.contains(name) { fields.remove(name) }
-        // Not byte by byte the same: RFC 9110 §8.8.1.
+        // The content is not the same byte for byte, so the validator becomes weak: RFC 9110 §8.8.1.
         if let tag = fields.rawValues(of: .etag).first, tag.first == 0x22 {
-            // It stood in a field line before.
+            // Cannot throw: it was in a field line.
             try? fields.set(.etag, toRaw: [0x57, 0x2f] + tag)
         }
     }
 
-    /// What holds for other bytes: their number, ranges and digests.
+    /// Fields that are wrong for edited content: its length, ranges and digests.
     private static let untrue: [FieldName] = [.contentLength, .acceptRanges] + HttpFields.digests
 
     // MARK: Failing
 
-    /// A request that cannot be edited goes on, or is refused with the error that is thrown.
+    /// Handles a request that cannot be edited: it passes, or is refused with the error that is thrown.
     func failed(_ error: any Error, ofRequestIn exchange: Exchange) throws {
         let reason = ContentEditing.reason(error)
         guard onFailure == .refuse else { return exchange.note("not edited: \(reason)", asDecision: false) }
@@ -158,7 +159,7 @@ struct ContentEditing: Sendable {
         }
     }
 
-    /// A response that cannot be edited goes on, or is refused with the error that is thrown.
+    /// Handles a response that cannot be edited: it passes, or is refused with the error that is thrown.
     func failed(_ error: any Error, ofResponseIn exchange: Exchange) throws {
         let reason = ContentEditing.reason(error)
         guard onFailure == .refuse else { return exchange.note("not edited: \(reason)", asDecision: false) }

@@ -1,11 +1,11 @@
 import HttpWare
 import Synchronization
 
-/// Encoders of one ware: what one content is done with, the next one uses. From any thread.
+/// The encoders of one ware, which are used again for later contents. Safe from any thread.
 final class EncoderPool: Sendable {
-    /// An encoder that one content has.
+    /// An encoder that is in use for one content.
     ///
-    /// Unchecked: it is handed over under the pool's mutex, and then only its content's loop touches it.
+    /// Unchecked: it is handed over under the pool's mutex. After that, only the loop of its content uses it.
     struct Lent: @unchecked Sendable {
         let encoder: any ContentEncoder
     }
@@ -21,16 +21,16 @@ final class EncoderPool: Sendable {
     private let level: Int
     private let most: Int
 
-    /// The most that wait for a content: more at once are rare, and each holds memory.
+    /// The maximum number of idle encoders. Each holds memory, and more than this are rarely needed at once.
     static let mostIdle = 8
 
-    /// No more than `most` contents at once have one.
+    /// At most `most` contents have an encoder at the same time.
     init(level: Int, most: Int) {
         self.level = level
         self.most = most
     }
 
-    /// An encoder for a content; `nil` where too many have one, or there is no memory.
+    /// Takes an encoder for a content; `nil` if too many are in use, or there is no memory.
     func takeEncoder(_ coding: ContentCoding) -> Lent? {
         let (mayHave, idle) = state.withLock { state -> (Bool, Lent?) in
             guard state.inUse < most else {
@@ -49,7 +49,7 @@ final class EncoderPool: Sendable {
         return nil
     }
 
-    /// The content has ended, whole or not.
+    /// Gives an encoder back when its content has ended, complete or not.
     func giveBack(_ lent: Lent) {
         let isUsable = lent.encoder.reset()
         state.withLock { state in

@@ -10,8 +10,8 @@ public struct FilledContent: Sendable {
         template.content(escaping, request, in: exchange)
     }
 
-    /// Takes a text whose type is known; `nil` where it holds no placeholder, or, with a mistake, where its values could not be
-    /// made safe.
+    /// Makes content of a known type from a text. Returns `nil` if the text has no placeholder. If values of that type cannot
+    /// be escaped, records a mistake and returns `nil`.
     init?(_ text: ContentTemplate, type: String, at key: String, _ options: inout OptionsReader) {
         guard text.fixedText == nil else { return nil }
         guard let escaping = ContentTemplate.escaping(for: type) else {

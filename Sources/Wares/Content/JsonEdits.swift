@@ -1,12 +1,12 @@
 import HttpWare
 
-/// The edits of a JSON text, in the order in which they are done.
+/// The edits of a JSON text, in the order in which they are applied.
 struct JsonEdits: Sendable {
     var keep: [JsonPointer] = []
     var remove: [JsonPointer] = []
     var rename: [(pointer: JsonPointer, name: [UInt8])] = []
     var move: [(from: JsonPointer, to: JsonPointer)] = []
-    /// Values as JSON.
+    /// The values to set, as JSON.
     var set: [(pointer: JsonPointer, value: [UInt8])] = []
     var patch = JsonPatch()
 
@@ -58,7 +58,7 @@ struct JsonEdits: Sendable {
         try patch.apply(to: &root, &source)
     }
 
-    /// Moves a value within each place that the common beginning of both leads to. A value that has no place at its goal stays.
+    /// Moves a value within each object or array that both pointers lead to. If the target does not exist, the value stays.
     private func move(
         _ from: JsonPointer, _ to: JsonPointer, _ root: inout JsonNode, _ source: inout JsonSource
     ) throws(JsonText.Fault) {
@@ -82,7 +82,7 @@ struct JsonEdits: Sendable {
         }
     }
 
-    /// How many steps both begin with, but for the last of each.
+    /// The number of steps that both pointers begin with, not counting the last step of each.
     static func common(_ from: JsonPointer, _ to: JsonPointer) -> Int {
         zip(from.names.dropLast(), to.names.dropLast()).prefix { $0 == $1 }.count
     }

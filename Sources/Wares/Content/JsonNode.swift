@@ -1,31 +1,31 @@
-/// The bytes that the nodes of a JSON text point into: the text as it came, and values that edits put into it behind that.
+/// The bytes that the nodes of a JSON text refer to: the original text, followed by the values that edits add.
 struct JsonSource {
     private(set) var bytes: [UInt8]
     private var nodesLeft = 1_000_000
 
-    /// Takes a text that was checked.
+    /// Takes a text that `JsonText.check` has accepted.
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// A node for a value that an edit puts in. It was checked when the configuration was loaded.
+    /// Adds a value for an edit. The value was checked when the configuration was loaded.
     mutating func add(_ value: [UInt8]) -> JsonNode {
         let start = bytes.count
         bytes += value
         return JsonNode(start..<bytes.count)
     }
 
-    /// Counts nodes, so that a text of many small values takes no more memory than that.
+    /// Counts new nodes, so that a text of many small values cannot take unlimited memory.
     mutating func take(_ count: Int) throws(JsonText.Fault) {
         nodesLeft -= count
         guard nodesLeft >= 0 else { throw JsonText.Fault("the JSON text has too many members") }
     }
 }
 
-/// A value of a JSON text: the bytes that it was written with, until an edit goes into it.
+/// A value of a JSON text. It refers to its original bytes until an edit changes it.
 struct JsonNode {
     struct Member {
-        /// As written, with its quotes.
+        /// The name as written, with its quotes.
         var name: Range<Int>
-        /// What the name says.
+        /// The name without quotes and escapes.
         var text: [UInt8]
         var value: JsonNode
     }
@@ -35,11 +35,11 @@ struct JsonNode {
         case object([Member])
     }
 
-    /// Where it is, with all that is in it.
+    /// The range of the value in the source, with everything inside it.
     private(set) var range: Range<Int>
-    /// What is in it; `nil` while nobody asked.
+    /// The members or elements; `nil` until `open` reads them.
     var parts: Parts?
-    /// The bytes in the source are not the value any more.
+    /// Whether the value differs from its bytes in the source.
     var isChanged = false
 
     init(_ range: Range<Int>) { self.range = range }
@@ -52,7 +52,8 @@ struct JsonNode {
 
     // MARK: Looking inside
 
-    /// Takes it apart, if it is an object or an array. Throws if two members have one name: readers could see different things.
+    /// Reads the members or elements, if the value is an object or an array. Throws if two members have the same name, because
+    /// readers would disagree about its value.
     mutating func open(_ source: inout JsonSource) throws(JsonText.Fault) {
         guard parts == nil, let first = source.bytes[range].first, first == 0x7b || first == 0x5b else { return }
         let bytes = source.bytes
@@ -79,7 +80,7 @@ struct JsonNode {
         }
     }
 
-    /// The index in an array that a name means; `count` for `-`. RFC 6901 §4.
+    /// The array index that a name stands for; `count` for `-`. RFC 6901 §4.
     static func index(_ name: [UInt8], count: Int) -> Int? {
         if name == [0x2d] { return count }
         guard (1...9).contains(name.count), name[0] != 0x30 || name.count == 1, name.allSatisfy({ $0 &- 0x30 < 10 })
@@ -89,7 +90,8 @@ struct JsonNode {
 
     // MARK: Edits
 
-    /// Edits each value that the steps lead to; whether one changed. With `creating`, objects that are missing on the way are made.
+    /// Edits each value that the steps lead to, and returns whether one changed. With `creating`, missing objects on the way are
+    /// created.
     mutating func edit(
         _ steps: ArraySlice<JsonPointer.Step>, _ source: inout JsonSource, creating: Bool = false,
         _ body: (inout JsonNode, inout JsonSource) throws(JsonText.Fault) -> Bool
@@ -104,7 +106,7 @@ struct JsonNode {
         var hasChanged = false
         switch parts {
         case .object(var members):
-            // Out of the node while it is changed: nothing is copied then.
+            // The members are moved out of the node during the change, so that they are not copied.
             parts = nil
             defer { parts = .object(members) }
             var isFound = false
@@ -142,7 +144,7 @@ struct JsonNode {
         return Member(name: written.range, text: name, value: value)
     }
 
-    /// A name as JSON. It comes from the configuration, so it is UTF-8.
+    /// A name as a JSON string. The name comes from the configuration, so it is valid UTF-8.
     static func quoted(_ text: [UInt8]) -> [UInt8] {
         var output: [UInt8] = [0x22]
         let digits = Array("0123456789abcdef".utf8)
@@ -156,17 +158,17 @@ struct JsonNode {
         return output + [0x22]
     }
 
-    /// Where a value is put.
+    /// The way in which a value is put into an object or array.
     enum Putting {
-        /// In place of the one that is there, else as a new one.
+        /// The value replaces an existing one, or is added.
         case set
-        /// The same in an object; before the element that is there in an array. RFC 6902 §4.1.
+        /// As `set` in an object; in an array the value is inserted before the element. RFC 6902 §4.1.
         case insert
-        /// Only in place of one that is there.
+        /// The value replaces an existing one; it is not added.
         case replace
     }
 
-    /// Puts a value into this object or array; false if it is neither, or the name means no place in it.
+    /// Puts a value into this object or array. Returns false if it is neither, or the name is not a valid place in it.
     mutating func put(
         _ value: JsonNode, at step: JsonPointer.Step, _ putting: Putting, _ source: inout JsonSource
     ) throws(JsonText.Fault) -> Bool {
@@ -210,7 +212,7 @@ struct JsonNode {
         return true
     }
 
-    /// Takes what the step leads to out of this object or array; the last one, or `nil` if there is none.
+    /// Removes the values that the step leads to from this object or array. Returns the last of them; `nil` if there is none.
     mutating func take(_ step: JsonPointer.Step, _ source: inout JsonSource) throws(JsonText.Fault) -> JsonNode? {
         try open(&source)
         var taken: JsonNode?
@@ -241,7 +243,7 @@ struct JsonNode {
         return taken
     }
 
-    /// The value that the steps lead to, which have no star; `nil` if there is none.
+    /// The value at the end of steps without a star; `nil` if it does not exist.
     mutating func value(_ steps: ArraySlice<JsonPointer.Step>, _ source: inout JsonSource) throws(JsonText.Fault)
         -> JsonNode?
     {
@@ -260,7 +262,7 @@ struct JsonNode {
         }
     }
 
-    /// Gives the member another name, and removes one that has it already; false if there is no such member.
+    /// Renames a member, and removes another member that has the new name. Returns false if the member does not exist.
     mutating func rename(_ name: [UInt8], to other: [UInt8], _ source: inout JsonSource) throws(JsonText.Fault) -> Bool
     {
         try open(&source)
@@ -277,7 +279,8 @@ struct JsonNode {
         return true
     }
 
-    /// Keeps only what the paths lead to; false if nothing had to go. A value that a path does not lead through goes with it.
+    /// Keeps only the values that the paths lead to; returns false if nothing was removed. A value that no path can pass through
+    /// is removed as well.
     mutating func keep(
         _ paths: [ArraySlice<JsonPointer.Step>], _ source: inout JsonSource
     ) throws(JsonText.Fault) -> Bool {
@@ -321,7 +324,7 @@ struct JsonNode {
         return hasChanged
     }
 
-    /// Whether a path ends here, or can lead further.
+    /// Whether a path ends at this value, or can lead into it.
     private mutating func isReached(
         by paths: [ArraySlice<JsonPointer.Step>], _ source: inout JsonSource
     ) throws(JsonText.Fault) -> Bool {
@@ -332,7 +335,7 @@ struct JsonNode {
 
     // MARK: Writing
 
-    /// Appends the value. What no edit went into is written as it was.
+    /// Appends the value. Unchanged values are copied from the source.
     func write(_ source: JsonSource, to output: inout [UInt8], upTo size: Int) throws(EditingFault) {
         guard output.count <= size else { throw .tooLarge(size) }
         guard isChanged, let parts else {

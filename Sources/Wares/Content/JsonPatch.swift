@@ -1,6 +1,6 @@
 import HttpWare
 
-/// A list of operations that are all done, or none. RFC 6902.
+/// A list of operations of which either all are applied, or none. RFC 6902.
 struct JsonPatch: Sendable {
     enum Operation: Sendable {
         case add(JsonPointer, [UInt8])
@@ -13,13 +13,13 @@ struct JsonPatch: Sendable {
 
     var operations: [Operation] = []
 
-    /// Why a patch does not fit a text.
+    /// The reason why a patch cannot be applied.
     private static func fault(_ pointer: JsonPointer, _ problem: String) -> JsonText.Fault {
         JsonText.Fault(
             "the patch cannot be applied: \(pointer.text.isEmpty ? "the whole text" : pointer.text) \(problem)")
     }
 
-    /// Carries the operations out. After a fault the text is to be thrown away.
+    /// Applies the operations. If it throws, the text must be discarded.
     func apply(to root: inout JsonNode, _ source: inout JsonSource) throws(JsonText.Fault) {
         for operation in operations {
             switch operation {
@@ -79,7 +79,7 @@ struct JsonPatch: Sendable {
 
     // MARK: Equality
 
-    /// Whether two values are equal: numbers by their value, texts by their characters, objects without regard to order. RFC 6902 §4.6.
+    /// Whether two values are equal: numbers by value, strings by characters, objects regardless of order. RFC 6902 §4.6.
     static func areEqual(_ one: JsonNode, _ other: JsonNode, _ source: inout JsonSource) throws(JsonText.Fault) -> Bool
     {
         var (one, other) = (one, other)
@@ -113,15 +113,15 @@ struct JsonPatch: Sendable {
     }
 }
 
-/// The exact value of a number, however it is written.
+/// The exact value of a number, regardless of how it is written.
 struct JsonNumber: Equatable {
     private var isNegative = false
-    /// Without zeros at either end; empty for 0.
+    /// The digits without zeros at either end; empty for 0.
     private var digits: [UInt8] = []
     /// The value is 0.DIGITS times ten to this power.
     private var power = 0
 
-    /// Reads a number that was checked; `nil` for a word, and for a power that no reader knows.
+    /// Reads a checked number. Returns `nil` for a word such as `true`, and for an exponent that is too large.
     init?(_ text: ArraySlice<UInt8>) {
         var rest = text
         if rest.first == 0x2d {
@@ -213,6 +213,6 @@ extension JsonPatch {
         }
     }
 
-    /// Copies of copies may nest a text more deeply with each operation.
+    /// The maximum number of operations: each copy of a copy can nest the text more deeply.
     private static let most = 200
 }

@@ -10,12 +10,12 @@ public struct JsonPointer: Sendable, Hashable {
         case all
     }
 
-    /// As it was written.
+    /// The pointer as written.
     public let text: String
     /// The names, without escapes.
     let names: [[UInt8]]
 
-    /// Reads a pointer; `nil` if the text is none. An empty one names the whole text.
+    /// Reads a pointer; `nil` if the text is invalid. The empty pointer refers to the whole text.
     public init?(_ text: String) {
         guard text.isEmpty || text.utf8.first == 0x2f else { return nil }
         var names: [[UInt8]] = []
@@ -40,9 +40,9 @@ public struct JsonPointer: Sendable, Hashable {
         self.names = names
     }
 
-    /// The steps, where `*` stands for each.
+    /// The steps, with `*` for all members or elements.
     var steps: [Step] { names.map { $0 == [0x2a] ? .all : .name($0) } }
-    /// The steps, where `*` is a name like any other. RFC 6902.
+    /// The steps, with `*` as an ordinary name. RFC 6902.
     var literalSteps: [Step] { names.map { .name($0) } }
     var hasStar: Bool { names.contains([0x2a]) }
 }

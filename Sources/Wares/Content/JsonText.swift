@@ -1,8 +1,8 @@
-/// Where the values of a JSON text are. RFC 8259.
+/// Finds the values of a JSON text. RFC 8259.
 ///
-/// `check` reads the whole text once, strictly. What it accepted can then be taken apart, level by level and only where that is needed.
+/// `check` reads the whole text once, strictly. Text that it accepts can then be read level by level, only where needed.
 enum JsonText {
-    /// The text is not JSON, or is not taken.
+    /// The text is not JSON, or exceeds a limit.
     struct Fault: Error, Equatable, CustomStringConvertible {
         let description: String
 
@@ -11,17 +11,17 @@ enum JsonText {
         init(_ problem: String, at offset: Int) { description = "\(problem) at byte \(offset)" }
     }
 
-    /// The deepest nesting that is accepted.
+    /// The maximum nesting that is accepted.
     static let deepest = 64
 
     // MARK: Checking
 
-    /// The place of the one value in the text, which may have white space around it and a byte order mark before it.
+    /// Checks the text and returns the range of its one value. White space may surround it, and a byte order mark may come first.
     static func check(_ bytes: [UInt8]) throws(Fault) -> Range<Int> {
         var at = bytes.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
         at = afterSpace(bytes, at)
         let start = at
-        /// What each open container is closed with.
+        /// The closing byte of each open container.
         var open: [UInt8] = []
         while true {
             // A value begins here.
@@ -45,7 +45,7 @@ enum JsonText {
             case 0x6e: at = try checkWord("null", bytes, at)
             default: at = try checkNumber(bytes, at)
             }
-            // A value has ended: so may what it is in.
+            // A value has ended, and so may its containers.
             var isNext = false
             while !isNext {
                 guard let close = open.last else {
@@ -70,7 +70,7 @@ enum JsonText {
         }
     }
 
-    /// A name and its colon.
+    /// Checks a name and its colon, and returns the offset after them.
     private static func checkName(_ bytes: [UInt8], _ start: Int) throws(Fault) -> Int {
         guard start < bytes.count else { throw Fault("the JSON text is incomplete") }
         guard bytes[start] == 0x22 else { throw Fault("a name is expected", at: start) }
@@ -144,7 +144,7 @@ enum JsonText {
 
     // MARK: Taking apart what was checked
 
-    /// The end of the value that begins there.
+    /// The end of the value that begins at `start`.
     static func end(ofValueAt start: Int, in bytes: [UInt8]) -> Int {
         var at = start
         var depth = 0
@@ -180,7 +180,7 @@ enum JsonText {
         return min(at + 1, bytes.count)
     }
 
-    /// Gives the place of each element of the array, or of each name and value of the object, whose place is given.
+    /// Passes the range of each element of an array, or of each name and value of an object. `range` is that of the container.
     static func forEachPart(
         of range: Range<Int>, in bytes: [UInt8],
         _ body: (_ name: Range<Int>?, _ value: Range<Int>) throws(Fault) -> Void
@@ -195,7 +195,7 @@ enum JsonText {
             if isObject {
                 let end = end(ofStringAt: at, in: bytes)
                 name = at..<end
-                // Behind the colon.
+                // After the colon.
                 at = afterSpace(bytes, afterSpace(bytes, end) + 1)
             }
             let end = end(ofValueAt: at, in: bytes)
@@ -205,7 +205,7 @@ enum JsonText {
         }
     }
 
-    /// The text of a string, whose place includes its quotes, in UTF-8. Half a surrogate pair comes as three bytes.
+    /// The text of a string in UTF-8, without its quotes and escapes. An unpaired surrogate becomes three bytes.
     static func text(of range: Range<Int>, in bytes: [UInt8]) -> [UInt8] {
         let inner = bytes[range].dropFirst().dropLast()
         guard inner.contains(0x5c) else { return Array(inner) }

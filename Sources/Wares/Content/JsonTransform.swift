@@ -1,8 +1,8 @@
 public import HttpWare
 
-/// Edits JSON content: of requests among the middlewares, of responses among the postwares.
+/// Edits JSON content: of requests as a middleware, of responses as a postware.
 ///
-/// What no edit goes into stays as it was, byte for byte: numbers, the order of members, escapes.
+/// Values that no edit changes stay the same byte for byte: numbers, the order of members, escapes.
 public struct JsonTransform: EitherSided, ContentEditor {
     private let edits: JsonEdits
     private let editing: ContentEditing

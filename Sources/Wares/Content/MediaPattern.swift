@@ -3,9 +3,9 @@ public import HttpWare
 /// A pattern for media types: `text/html`, `text/*`, `application/*+json`. RFC 9110 §8.3.1, RFC 6839.
 public struct MediaPattern: Sendable, Hashable {
     private let type: String
-    /// `nil` is any.
+    /// The subtype; `nil` matches any.
     private let subtype: String?
-    /// What any subtype has to end with: `+json`.
+    /// The required end of the subtype, such as `+json`, if any subtype matches.
     private let suffix: String
 
     /// Reads a pattern; `nil` if the text is invalid. Types are case-insensitive.
@@ -20,7 +20,7 @@ public struct MediaPattern: Sendable, Hashable {
             subtype = parts[1]
             suffix = ""
         }
-        // A type is made of tokens (§8.3.1), as a method is.
+        // A type consists of tokens (§8.3.1), like a method.
         guard HttpMethod(subtype ?? "x\(suffix)") != nil, !(subtype ?? suffix).contains("*"), suffix != "+" else {
             return nil
         }
@@ -29,7 +29,7 @@ public struct MediaPattern: Sendable, Hashable {
     /// Whether the pattern matches exactly one type.
     public var isExact: Bool { subtype != nil }
 
-    /// Whether the pattern matches a type, which is in lower case and has no parameters.
+    /// Whether the pattern matches a type, which must be in lower case and without parameters.
     public func matches(_ mediaType: String) -> Bool {
         guard mediaType.hasPrefix(type), let slash = mediaType.firstIndex(of: "/"),
             mediaType[..<slash] == type
@@ -53,12 +53,12 @@ extension MediaPattern: OptionValue {
 }
 
 extension HttpResponse {
-    /// The media type of the content, in lower case and without its parameters; empty where it has none.
+    /// The media type of the content, in lower case and without parameters; empty if the content has none.
     var mediaType: String { fields.mediaType }
 }
 
 extension HttpFields {
-    /// The media type of the content, in lower case and without its parameters; empty where there is none.
+    /// The media type of the content, in lower case and without parameters; empty if there is none.
     var mediaType: String {
         guard let value = self[.contentType] else { return "" }
         let type = value.prefix { $0 != ";" }

@@ -1,7 +1,7 @@
 import HttpWare
 
 extension HttpFields {
-    /// Whether `Cache-Control` forbids to transform the content: `no-transform`, RFC 9111 §5.2.1.6 and §5.2.2.6.
+    /// Whether `Cache-Control` forbids changes of the content: `no-transform`, RFC 9111 §5.2.1.6 and §5.2.2.6.
     var forbidsTransform: Bool {
         values(of: .cacheControl).contains { value in
             value.split(separator: ",").contains { directive in

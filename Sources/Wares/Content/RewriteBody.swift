@@ -6,11 +6,11 @@ public import HttpWare
 public struct RewriteBody: Postware, ContentEditor {
     private let rewriting: BodyRewriting
 
-    /// The media types that are rewritten unless others are given.
+    /// The default media types that are rewritten.
     public static let usualTypes = BodyRewriting.usualTypes
 
-    /// Rewrites content of at most `maxBody` as a whole. With `streams` content of any size is rewritten while it passes; rules with
-    /// patterns are left out then.
+    /// Rewrites complete content of at most `maxBody`. With `streams`, content of any size is rewritten while it passes, without
+    /// the rules that have patterns.
     public init(
         rules: [RewriteRule], types: [MediaPattern] = usualTypes, maxBody: ByteCount = .mebibytes(1),
         streams: Bool = false, onFailure: EditingFailure = .pass
@@ -43,7 +43,7 @@ public struct RewriteBody: Postware, ContentEditor {
             exchange.filterResponseContent(with: filter)
             return .pass
         }
-        // Never collected: they come for as long as the client listens.
+        // Never collected: events do not end while the client listens.
         if response.isEventStream { return .pass }
         do {
             guard let (bytes, coding) = try rewriting.rewrite(response.content, codings: codings, in: exchange) else {

@@ -6,8 +6,8 @@ public import HttpWare
 public struct RewriteRequestBody: Middleware, ContentEditor {
     private let rewriting: BodyRewriting
 
-    /// Rewrites content of at most `maxBody` as a whole. With `streams` content of any size is rewritten while it passes; rules with
-    /// patterns are left out then.
+    /// Rewrites complete content of at most `maxBody`. With `streams`, content of any size is rewritten while it passes, without
+    /// the rules that have patterns.
     public init(
         rules: [RewriteRule], types: [MediaPattern] = RewriteBody.usualTypes, maxBody: ByteCount = .mebibytes(1),
         streams: Bool = false, onFailure: EditingFailure = .pass

@@ -2,7 +2,7 @@ public import HttpWare
 
 /// A replacement of texts in content.
 public struct RewriteRule: Sendable {
-    /// What is replaced.
+    /// The text or pattern to find.
     enum Target: Sendable {
         case text(TextReplacer.Search)
         case pattern(Pattern)
@@ -10,7 +10,7 @@ public struct RewriteRule: Sendable {
 
     let target: Target
     let replacement: [UInt8]
-    /// How often it is done in one message, at most.
+    /// The maximum number of replacements in one message.
     let max: Int
 
     /// Replaces a text, which must not be empty.
@@ -21,18 +21,19 @@ public struct RewriteRule: Sendable {
         self.max = max
     }
 
-    /// Replaces what a pattern matches. In `replace`, `$1` … `$9` are its groups, `$0` is the whole match and `$$` a dollar sign.
+    /// Replaces the matches of a pattern. In `replace`, `$1` … `$9` are its groups, `$0` is the whole match and `$$` a dollar
+    /// sign.
     public init(regex: Pattern, replace: String, max: Int = .max) throws(Pattern.Malformed) {
         target = .pattern(try Pattern(regex.source, [], limits: RewriteRule.limits))
         replacement = Array(replace.utf8)
         self.max = max
     }
 
-    /// What all matches of one rule in one content may cost.
+    /// The limits of all matches of one rule in one content.
     private static let limits = Pattern.Limits(subject: largestBody.bytes, time: .milliseconds(100))
     static let largestBody = ByteCount.mebibytes(16)
 
-    /// The content with what was found replaced, and how often; `nil` if nothing was found.
+    /// The content with all replacements, and their number; `nil` if nothing was found.
     func apply(to content: [UInt8], upTo size: Int) throws -> (bytes: [UInt8], count: Int)? {
         switch target {
         case .text(let search):
@@ -55,7 +56,7 @@ public struct RewriteRule: Sendable {
 }
 
 extension RewriteRule {
-    /// Reads a rule; `nil` with a mistake.
+    /// Reads a rule. If it is invalid, records a mistake and returns `nil`.
     init?(options: inout OptionsReader) {
         var find: String?
         var regex: Pattern?

@@ -1,22 +1,23 @@
 import HttpWare
 
-/// Replaces texts in content while it passes. A content coding is taken off and applied again.
+/// Replaces texts in content while it passes. Coded content is decoded, and encoded again.
 final class RewrittenContent: ContentFilter {
     private var replacers: [TextReplacer]
     private let decoder: ContentDecoder?
     private let editing: ContentEditing
     /// `nil` without a coding, and once the content has ended.
     private var lent: EncoderPool.Lent?
-    /// The coding that the content goes on with.
+    /// The coding with which the content is sent on; `nil` for none.
     let coding: ContentCoding?
     private var received = 0
     private var decoded = 0
     private(set) var holdsBack = false
 
-    /// Text that is compressed more than this, once it is long, is made to keep the gateway busy.
+    /// A larger ratio of decoded to received bytes, in long content, is taken as an attack that would keep the gateway
+    /// busy.
     private static let mostGrowth = 256
     private static let longContent = 1 << 20
-    /// The most that one piece may become.
+    /// The maximum size that one piece can grow to.
     private static let mostAtOnce = 16 << 20
 
     /// `nil` if the content has a coding that cannot be decoded.
@@ -67,7 +68,7 @@ final class RewrittenContent: ContentFilter {
         end()
     }
 
-    /// Each rule sees what those before it made.
+    /// Applies the rules in order; each gets the result of the previous ones.
     private func replace(
         _ input: UnsafeRawBufferPointer, from first: Int, into output: inout [UInt8], upTo most: Int
     ) throws {
@@ -80,7 +81,7 @@ final class RewrittenContent: ContentFilter {
             }
             return
         }
-        // In short steps, so that what a rule makes of each stays small.
+        // In small steps, so that the result of each rule stays small.
         var from = 0
         while from < input.count {
             let step = UnsafeRawBufferPointer(rebasing: input[from..<min(from + 4096, input.count)])

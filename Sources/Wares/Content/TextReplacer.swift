@@ -1,14 +1,15 @@
 import Glibc
 import HttpWare
 
-/// Replaces a text in content that comes in pieces, in time that is linear in the content (Knuth, Morris, Pratt).
+/// Replaces a text in content that arrives in pieces, in linear time (Knuth, Morris, Pratt).
 ///
-/// What it holds back between two pieces is always a beginning of the text, so it keeps only the length.
+/// The bytes held back between two pieces are always a beginning of the text, so only their number is kept.
 struct TextReplacer {
-    /// The text that is looked for, prepared once.
+    /// The text to find, prepared once.
     struct Search: Sendable, Hashable {
         let text: [UInt8]
-        /// For each beginning of the text, the length of its longest end that is a beginning, too, and not all of it.
+        /// For each beginning of the text, the length of its longest proper suffix that is also a beginning of the
+        /// text.
         let borders: [Int32]
 
         /// The text must not be empty.
@@ -29,20 +30,20 @@ struct TextReplacer {
     private let replacement: [UInt8]
     private let most: Int
     private var matched = 0
-    /// How often the text was replaced.
+    /// The number of replacements so far.
     private(set) var count = 0
 
-    /// At most `most` times.
+    /// Replaces the text at most `most` times.
     init(_ search: Search, with replacement: [UInt8], atMost most: Int) {
         self.search = search
         self.replacement = replacement
         self.most = most
     }
 
-    /// The output would be larger than it may.
+    /// The output would exceed the maximum size.
     struct Outgrown: Error {}
 
-    /// Takes a piece, and appends what goes on in its place. Throws when the output is larger than `size` bytes.
+    /// Takes a piece, and appends its replacement. Throws if the output becomes larger than `size` bytes.
     mutating func replace(
         in input: UnsafeRawBufferPointer, into output: inout [UInt8], upTo size: Int
     ) throws(Outgrown) {
@@ -67,7 +68,7 @@ struct TextReplacer {
                 output.append(contentsOf: text[..<(matched - border)])
                 matched = border
             }
-            // The byte may begin the text anew: the search for its first byte goes on here.
+            // The byte may be the first one of the text: the search for that byte continues here.
             guard text[matched] == byte else { continue }
             at += 1
             matched += 1
@@ -81,7 +82,7 @@ struct TextReplacer {
         guard output.count <= size else { throw Outgrown() }
     }
 
-    /// The content has ended: appends what is held back.
+    /// Appends the bytes held back, because the content has ended.
     mutating func finish(into output: inout [UInt8]) {
         output.append(contentsOf: search.text[..<matched])
         matched = 0

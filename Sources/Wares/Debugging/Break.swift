@@ -6,9 +6,9 @@ import Synchronization
 public struct Break: EitherSided {
     /// How long a message is held; then it goes on unchanged.
     public var timeout: Duration
-    /// The most messages that are held at once; others pass.
+    /// The maximum number of messages that are held at once; further ones pass.
     public var max: Int
-    /// The largest content that can be edited.
+    /// The maximum size of content that can be edited.
     public var maxBytes: ByteCount
     private let places = Places()
 
@@ -21,7 +21,7 @@ public struct Break: EitherSided {
     }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        // It would wait, which nobody carries out.
+        // A dry run does not wait, but reports the wait.
         if exchange.isDryRun { return .wait { _, _ in .pass } }
         guard places.take(atMost: max) else {
             exchange.note("not held, \(max) are", asDecision: false)
@@ -89,7 +89,7 @@ public struct Break: EitherSided {
         places.giveBack()
     }
 
-    /// How many are held.
+    /// Counts the messages that are held.
     private final class Places: Sendable {
         private let count = Atomic(0)
 

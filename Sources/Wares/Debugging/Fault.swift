@@ -2,21 +2,21 @@ public import Capturing
 public import HttpWare
 import Synchronization
 
-/// Makes exchanges fail on purpose: with a status, a reset, a truncated response, or a delay.
+/// Makes exchanges fail on purpose: with a status, a reset, a truncated response or a delay.
 public struct Fault: Middleware, Postware {
     /// The status of the response in place of the origin's; `nil` sends the request on.
     public var status: HttpStatus?
-    /// Whether the client's connection, or its stream, is reset in place of a response.
+    /// Whether the client's connection, or its stream, is reset instead of getting a response.
     public var abort: Bool
-    /// The content of the response that passes before it is broken off; `nil` passes all of it.
+    /// The amount of response content that passes before the response is cut off; `nil` for all content.
     public var truncate: ByteCount?
-    /// How long a request waits first.
+    /// The delay of a request.
     public var delay: Duration?
-    /// The share of requests that this happens to.
+    /// The share of requests to which this applies.
     public var ratio: Ratio
     let draws: Draws
 
-    /// The draws of the ratio.
+    /// Whether the ware keeps the draws of the ratio.
     public var holdsState: Bool { ratio.value < 1 }
 
     /// With a seed, the same requests are chosen in every run, counted in the order in which they come.
@@ -64,7 +64,7 @@ public struct Fault: Middleware, Postware {
     /// Whether the fault happens to the exchange.
     private enum Chosen: ExchangeKey { typealias Value = Bool }
 
-    /// Numbers from 0 up to 1, one for each request of all loops.
+    /// Numbers from 0 (inclusive) to 1 (exclusive), one for each request of all loops.
     final class Draws: Sendable {
         private let count: Atomic<UInt64>
         private let start: UInt64
@@ -74,7 +74,7 @@ public struct Fault: Middleware, Postware {
             count = Atomic(0)
         }
 
-        /// SplitMix64.
+        /// The next number, by SplitMix64.
         func next() -> Double {
             let place = count.wrappingAdd(1, ordering: .relaxed).newValue
             var mixed = start &+ place &* 0x9e37_79b9_7f4a_7c15

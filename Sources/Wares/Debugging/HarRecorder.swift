@@ -3,37 +3,37 @@ import Glibc
 import HttpWare
 import Synchronization
 
-/// Writes recorded exchanges to one file: an archive that is whole whenever somebody opens it.
+/// Writes recorded exchanges to one file, which is a complete archive at any moment.
 ///
-/// Loops hand exchanges over, one thread writes them. It collects entries in a file without a name, and puts a copy with the archive's
-/// end in place of the file's former content, at most a second after something came.
+/// Loops hand exchanges over, and one thread writes them. The thread collects entries in an unnamed file. At most about a second
+/// after an exchange was added, it replaces the archive by a copy of that file with the closing text.
 ///
-/// Unchecked: `mutex` and `condition` are made in `init` and made to be shared; what stands under *Behind `mutex`* is guarded by it,
-/// the rest is used on the thread only.
+/// Unchecked: `mutex` and `condition` are made in `init` and can be shared. The properties under *Guarded by `mutex`* are guarded
+/// by it; the others are used only on the thread.
 final class HarRecorder: @unchecked Sendable {
     private let path: String
     private let maxSize: Int
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
 
-    // Behind `mutex`.
+    // Guarded by `mutex`.
     private var queue: [(exchange: CapturedExchange, redaction: CaptureRedaction)] = []
     private var queued = 0
     private var isStarted = false
     private var isOver = false
     private let ended = LoopWait<Bool>()
 
-    /// Memory for exchanges under way and those that are not written yet.
+    /// The memory for exchanges in progress and for exchanges that are not written yet, in bytes.
     private let reserved = Atomic(0)
     private let lost = Atomic(0)
 
-    // On the thread.
+    // Used only on the thread.
     private var writer = HarWriter()
     private var spool: Int32 = -1
     private var size = 0
     private var isFull = false
 
-    /// The most memory for all exchanges of one file.
+    /// The maximum memory for all exchanges of one file, in bytes.
     private static let mostMemory = 64 << 20
     private static let pause: Int = 500
 
@@ -54,10 +54,10 @@ final class HarRecorder: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// How many exchanges are not in the file, because it is full or memory was short.
+    /// The number of exchanges that are missing in the file, because the file is full or memory was short.
     var lostCount: Int { lost.load(ordering: .relaxed) }
 
-    /// Takes memory for a piece of content; false if there is none left.
+    /// Reserves memory for a piece of content. Returns false if the limit is reached.
     func reserve(_ count: Int) -> Bool {
         if reserved.add(count, ordering: .relaxed).newValue <= HarRecorder.mostMemory { return true }
         reserved.subtract(count, ordering: .relaxed)
@@ -66,7 +66,7 @@ final class HarRecorder: @unchecked Sendable {
 
     func giveBack(_ count: Int) { if count > 0 { reserved.subtract(count, ordering: .relaxed) } }
 
-    /// Hands an exchange over, with the memory that is reserved for it. Its content is masked when it is written.
+    /// Hands an exchange over, together with its reserved memory. The exchange is masked when it is written.
     func add(_ exchange: CapturedExchange, _ redaction: CaptureRedaction, reserved count: Int) {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -80,7 +80,7 @@ final class HarRecorder: @unchecked Sendable {
         if queue.count == 1 { pthread_cond_signal(condition) }
     }
 
-    /// Nobody adds any more: what is there is written, and the thread ends.
+    /// Writes the remaining exchanges and ends the thread. No more exchanges can be added.
     func finish() {
         pthread_mutex_lock(mutex)
         isOver = true
@@ -89,7 +89,7 @@ final class HarRecorder: @unchecked Sendable {
         pthread_mutex_unlock(mutex)
     }
 
-    /// The same, and returns when the file has all of it.
+    /// The same, and waits until the file is complete.
     func finishWriting() async {
         finish()
         _ = try? await ended.value()
@@ -122,7 +122,7 @@ final class HarRecorder: @unchecked Sendable {
                 ended.resume(returning: true)
                 return
             }
-            // A little more comes together, well within two seconds.
+            // Waits so that more exchanges are written together, well within two seconds.
             usleep(useconds_t(HarRecorder.pause * 1000))
         }
     }
@@ -149,7 +149,7 @@ final class HarRecorder: @unchecked Sendable {
         if !publish() { fail(0) }
     }
 
-    /// Begins the archive in a file without a name beside the other.
+    /// Begins the archive in an unnamed file in the same folder.
     private func open() -> Bool {
         let name = path + ".\(getpid()).recording"
         spool = Glibc.open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -169,7 +169,7 @@ final class HarRecorder: @unchecked Sendable {
         return true
     }
 
-    /// Puts a whole archive in place of the file.
+    /// Replaces the file by a complete archive.
     private func publish() -> Bool {
         let name = path + ".\(getpid()).new"
         unlink(name)
@@ -215,11 +215,11 @@ final class HarRecorder: @unchecked Sendable {
         hasFailed = true
     }
 
-    /// Once for each kind of trouble.
+    /// Logs a problem, once for each kind.
     private func tell(_ sentence: String) { WareLog.shared.log(.error, "record: \(sentence)") }
 }
 
-// Outside of any isolated context: inside one the thread would check for it at run time and trap.
+// Outside any isolated context: inside one, the thread would check its isolation at run time and trap.
 private func harRecorderThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let argument else { return nil }
     Unmanaged<HarRecorder>.fromOpaque(argument).takeRetainedValue().run()  // retained by start()

@@ -2,19 +2,19 @@ public import Capturing
 public import HttpWare
 import Synchronization
 
-/// The messages that `break` holds in this process, for those who resume, edit or abort them. Safe to use from any thread.
+/// The messages that `break` holds in this process, for resuming, editing or aborting them. Safe to use from any thread.
 public final class HeldMessages: Sendable {
-    /// All of them.
+    /// The held messages of the process.
     public static let shared = HeldMessages()
 
     private let state = Mutex<(last: Int, held: [Int: HeldMessage])>((0, [:]))
 
     init() {}
 
-    /// The messages, those that have been held longest first.
+    /// The messages, with the longest held first.
     public var all: [HeldMessage] { state.withLock { $0.held.values.sorted { $0.id < $1.id } } }
 
-    /// The message with that number; `nil` if it is not held, or not any more.
+    /// The message with that number; `nil` if it is not held.
     public func find(_ id: Int) -> HeldMessage? { state.withLock { $0.held[id] } }
 
     func add(_ make: (Int) -> HeldMessage) -> HeldMessage {
@@ -29,14 +29,14 @@ public final class HeldMessages: Sendable {
     func remove(_ message: HeldMessage) { state.withLock { $0.held[message.id] = nil } }
 }
 
-/// A message that is held, and what is known of it: secrets are masked.
+/// A held message, as it may be shown: secrets are masked.
 public final class HeldMessage: Sendable {
-    /// On which way it is.
+    /// Whether the message is a request or a response.
     public enum Side: String, Sendable { case request, response }
 
     /// How the hold ends.
     enum Outcome: Sendable {
-        /// It goes on, as it is or edited.
+        /// The message continues, with edits if there are any.
         case resume(MessageEdit?)
         case abort
         case late
@@ -48,18 +48,18 @@ public final class HeldMessage: Sendable {
     public let capture: Int?
     public let method: String
     public let url: String
-    /// Of a response.
+    /// The status of a response; `nil` for a request.
     public let status: Int?
     public let since: WallTime
-    /// The fields as they may be shown.
+    /// The fields, with secrets masked.
     public let fields: [CapturedMessage.Field]
-    /// Whether the content is whole, so that other content can take its place.
+    /// Whether the content is complete, so that it can be replaced.
     public let isContentEditable: Bool
     /// The fields that the gateway put tokens into, in lower case.
     let injected: [String]
-    /// A token in the request is for the place that it goes to now.
+    /// Whether the request carries a token for its current target.
     let carriesToken: Bool
-    /// The fields as they are, for those whose values are masked.
+    /// The fields with their true values, for restoring masked values.
     private let originals: [CapturedMessage.Field]
     private let wait = LoopWait<Outcome>()
 
@@ -83,21 +83,21 @@ public final class HeldMessage: Sendable {
         carriesToken = side == .request && exchange.carriesToken
     }
 
-    /// Lets it go on, edited if an edit is given. Throws if the edit is invalid or not allowed. Answers false if it is not held any
-    /// more.
+    /// Continues the message, with the edit if there is one. Throws if the edit is invalid or not allowed. Returns false if the
+    /// message is no longer held.
     public func resume(_ edit: MessageEdit? = nil) throws(MessageEdit.Mistake) -> Bool {
         guard let edit else { return wait.resume(returning: .resume(nil)) }
         return wait.resume(returning: .resume(try edit.checked(for: self)))
     }
 
-    /// Ends its exchange: the client's connection, or its stream, is reset. Answers false if it is not held any more.
+    /// Ends the exchange by resetting the client's connection or stream. Returns false if the message is no longer held.
     public func abort() -> Bool { wait.resume(returning: .abort) }
 
     func outcome(within timeout: Duration) async throws -> Outcome {
         try await wait.value(within: timeout, else: .late)
     }
 
-    /// The values that stand behind fields that were shown masked: a field that comes back as it was shown keeps its value.
+    /// Restores masked values: a field that comes back as it was shown gets its true value.
     func unmasked(_ edited: [CapturedMessage.Field]) -> [CapturedMessage.Field] {
         var used: Set<Int> = []
         return edited.map { field in

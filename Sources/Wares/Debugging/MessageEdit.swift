@@ -1,14 +1,14 @@
 public import Capturing
 import HttpWare
 
-/// What is to become of a message that is held. Parts that are `nil` stay as they are.
+/// An edit of a held message. Parts that are `nil` stay unchanged.
 public struct MessageEdit: Sendable {
     /// Why an edit is refused.
     public struct Mistake: Error, Sendable, Equatable {
         public let sentence: String
-        /// It would touch what no edit may: a token, or where it goes.
+        /// Whether the edit would change a protected part: a token, or the target that the token is for.
         public var isForbidden = false
-        /// The message cannot be edited so.
+        /// Whether the message is in a state that does not allow the edit.
         public var isConflict = false
 
         public init(sentence: String, isForbidden: Bool = false, isConflict: Bool = false) {
@@ -28,7 +28,7 @@ public struct MessageEdit: Sendable {
     /// An edit that changes nothing.
     public init() {}
 
-    /// The edit with the true values of fields that came back masked. Throws if it cannot be made of the message.
+    /// The edit with masked values restored. Throws if the edit cannot be applied to the message.
     func checked(for message: HeldMessage) throws(Mistake) -> MessageEdit {
         var edit = self
         if message.side == .request, status != nil {
@@ -55,7 +55,7 @@ public struct MessageEdit: Sendable {
                     sentence: "the request carries a token for \(current.host ?? "its host"), and may not go elsewhere",
                     isForbidden: true)
             }
-            // A masked parameter keeps its value if the whole is as it was shown.
+            // If the whole URL is as it was shown, it stays unchanged, so that masked parameters keep their values.
             if url == message.url { edit.url = nil }
         }
         if body != nil, !message.isContentEditable {
@@ -79,14 +79,14 @@ public struct MessageEdit: Sendable {
         return edit
     }
 
-    /// A request whose target the text names, seen from a URI.
+    /// A request for the target that the text names, relative to a URI.
     static func request(_ url: String, from base: String) -> HttpRequest? {
         (try? HttpRequest(.get, base))?.resolve(url)
     }
 
     // MARK: Applying
 
-    /// Edits a request. The edit was checked.
+    /// Applies a checked edit to a request.
     func apply(to request: inout HttpRequest) throws {
         if let method, let method = HttpMethod(method) { request.method = method }
         if let url, let target = MessageEdit.request(url, from: String(decoding: request.targetUri(), as: UTF8.self)) {
@@ -105,7 +105,7 @@ public struct MessageEdit: Sendable {
         }
     }
 
-    /// Edits a response. The edit was checked.
+    /// Applies a checked edit to a response.
     func apply(to response: inout HttpResponse) throws {
         if let status, let status = HttpStatus(status) { response.status = status }
         if let fields { try MessageEdit.set(fields, in: &response.fields) }
@@ -125,7 +125,7 @@ public struct MessageEdit: Sendable {
         }
     }
 
-    /// Fields that told of the former content are gone. RFC 9110 §8, RFC 9530.
+    /// Removes the fields that described the former content. RFC 9110 §8, RFC 9530.
     private static func describe(_ body: [UInt8], in fields: inout HttpFields) {
         for name: FieldName in [
             "Content-Encoding", "Content-Range", "Content-Digest", "Repr-Digest", "Digest", "Content-MD5", "ETag",

@@ -4,9 +4,9 @@ import Synchronization
 
 /// Writes exchanges to an archive (HAR 1.2) while they pass.
 public struct Record: Middleware, Postware, ExchangeObserver {
-    /// The file.
+    /// The archive's path.
     public let file: FilePath
-    /// What is masked.
+    /// The masking and the size limits of records.
     private let settings: CaptureSettings
     private let recorder: SharedRecorder
     private var filter: CaptureFilter?
@@ -14,8 +14,8 @@ public struct Record: Middleware, Postware, ExchangeObserver {
     public var failsOpen: Bool { true }
     public var holdsState: Bool { true }
 
-    /// Fields in `redact` are masked, and query parameters that are named like secrets; an empty list masks only what the gateway itself
-    /// put into requests.
+    /// Masks the fields in `redact`, and query parameters with the names of secrets. An empty list masks only values that the
+    /// gateway itself added to requests.
     public init(file: FilePath, maxSize: ByteCount = .mebibytes(64), redact: [FieldName] = Redaction.fields) {
         self.file = file
         var settings = CaptureSettings()
@@ -53,7 +53,7 @@ public struct Record: Middleware, Postware, ExchangeObserver {
         traffic.ended(exchange, filter)
     }
 
-    /// By recorder: a chain may have several.
+    /// The recordings of an exchange by recorder, because a chain can have several.
     private enum Recordings: ExchangeKey { typealias Value = [ObjectIdentifier: RecordedTraffic] }
 }
 
@@ -64,7 +64,7 @@ extension Exchange {
     }
 }
 
-/// One exchange as it is recorded. Used on its loop only.
+/// The recording of one exchange. Used on its loop only.
 private final class RecordedTraffic {
     let request: RecordedContent
     let response: RecordedContent
@@ -103,7 +103,7 @@ private final class RecordedTraffic {
         let type = response.fields[.contentType]?.prefix { $0 != ";" }.lowercased()
         if type == "text/event-stream" {
             captured.kind = .sse
-            // Coded content is written decoded, so its pieces are others.
+            // Coded content is written decoded, so its pieces would have other lengths.
             if !response.fields.contains("Content-Encoding") {
                 self.response.clock = { [unowned exchange] in Int((exchange.now.nanoseconds - head.nanoseconds) / 1000)
                 }
@@ -132,12 +132,12 @@ private final class RecordedTraffic {
     }
 }
 
-/// A copy of content as it passes. Used on its loop only.
+/// Copies content while it passes. Used on its loop only.
 private final class RecordedContent: ContentFilter {
     let keepsLength = true
     private(set) var content = CapturedContent()
     private(set) var progress: [ContentProgress] = []
-    /// Microseconds since the head, if the times of pieces are noted.
+    /// The microseconds since the response's head; `nil` if the times of pieces are not recorded.
     var clock: (() -> Int)?
     private let recorder: HarRecorder
     private let limit: Int
@@ -150,7 +150,7 @@ private final class RecordedContent: ContentFilter {
         self.limit = limit
     }
 
-    /// Another response takes the place of the former.
+    /// Starts again for another response, which replaces the former one.
     func restart() {
         content = CapturedContent()
         progress = []
@@ -183,7 +183,7 @@ private final class RecordedContent: ContentFilter {
     }
 }
 
-/// The recorder of a file, the same for all wares that write there; what is left is written when the last of them goes.
+/// The recorder of a file, shared by all wares that write to it. When the last of them is released, the rest is written.
 final class SharedRecorder: WareFinisher {
     let recorder: HarRecorder
     private let path: String

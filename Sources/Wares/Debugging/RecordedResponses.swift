@@ -2,11 +2,11 @@ import Capturing
 import HttpWare
 import Synchronization
 
-/// The exchanges of an archive, found by their requests. Safe to use from any thread.
+/// The exchanges of an archive, which are found by their requests. Safe to use from any thread.
 ///
-/// A recorded value with a mark in place of a secret equals every value that has the rest in common.
+/// A recorded value with a mark in place of a secret equals every value that is the same apart from the secret.
 final class RecordedResponses: Sendable {
-    /// What is compared.
+    /// The parts of requests that are compared.
     struct Matching: Sendable {
         var method = true
         var url = true
@@ -15,18 +15,18 @@ final class RecordedResponses: Sendable {
         var ignoredParameters: Set<String> = []
     }
 
-    /// A request as it is compared.
+    /// The compared parts of a request.
     struct Question {
         var method: String
-        /// As `http://127.0.0.1:8080`.
+        /// The origin, such as `http://127.0.0.1:8080`.
         var origin: String
         var path: String
         var query: String
-        /// The values of the fields that are compared.
+        /// The values of the compared fields.
         var values: [[String]] = []
-        /// `nil` if it is not whole.
+        /// The content; `nil` if it is not complete.
         var body: [UInt8]?
-        /// Only a response of the same origin will do.
+        /// Whether only a response of the same origin matches.
         var isForward = false
     }
 
@@ -73,7 +73,7 @@ final class RecordedResponses: Sendable {
         "\(request.scheme)://\((request.host ?? "").lowercased()):\(request.port ?? (request.scheme == "https" ? 443 : 80))"
     }
 
-    /// The query without the parameters that are ignored.
+    /// The query without the ignored parameters.
     static func query(_ request: HttpRequest, ignoring names: Set<String>) -> String {
         guard let query = request.query else { return "" }
         if names.isEmpty { return query }
@@ -83,7 +83,7 @@ final class RecordedResponses: Sendable {
         }.joined(separator: "&")
     }
 
-    /// Requests that may equal each other have the same; secrets are masked in it.
+    /// A key that is the same for all requests that may match each other; secrets are masked in it.
     private static func key(_ method: String, _ path: String, _ query: String, _ matching: Matching) -> String {
         (matching.method ? method : "") + " " + (matching.url ? Redaction.target(path + "?" + query) : "")
     }
@@ -125,7 +125,7 @@ final class RecordedResponses: Sendable {
 
     private static let mark = Array(Redaction.mark.utf8)
 
-    /// Whether two values are equal, where a mark in the recorded one stands for any bytes. Each byte is looked at a few times only.
+    /// Whether two values are equal, with a mark in the recorded one standing for any bytes. Takes linear time.
     static func equals(_ recorded: [UInt8], _ asked: [UInt8]) -> Bool {
         if recorded == asked { return true }
         var pieces: [ArraySlice<UInt8>] = []
@@ -151,7 +151,7 @@ final class RecordedResponses: Sendable {
     }
 
     private static func find(_ piece: [UInt8], in bytes: [UInt8], from start: Int) -> Int? {
-        // Knuth, Morris and Pratt: linear whatever the bytes are.
+        // Knuth, Morris and Pratt: linear time for any bytes.
         guard !piece.isEmpty, bytes.count - start >= piece.count else { return nil }
         var falls = [0]
         var length = 0

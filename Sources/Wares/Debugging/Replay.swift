@@ -3,17 +3,17 @@ public import HttpWare
 
 /// Answers requests with the responses of an archive (HAR 1.2).
 public struct Replay: Middleware {
-    /// What a request must have in common with a recorded one.
+    /// A part of a request that must equal that of the recorded one.
     public enum Part: String, Sendable, CaseIterable, OptionWord { case method, url, body }
 
-    /// What becomes of a request that is not in the archive.
+    /// The treatment of a request that is not in the archive.
     public enum Missing: String, Sendable, CaseIterable, OptionWord {
         case forward
         case notFound = "404"
         case fail
     }
 
-    /// Which of several responses to the same request comes.
+    /// The choice among several responses to the same request.
     public enum Order: String, Sendable, CaseIterable, OptionWord { case once, loop, last }
 
     private let responses: RecordedResponses
@@ -98,7 +98,7 @@ public struct Replay: Middleware {
         return question
     }
 
-    /// Fields of one connection, and those that tell of content as it was sent.
+    /// Fields of one connection, and fields that describe the content as it was sent.
     private static let left: Set<String> = [
         "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "te", "trailer", "transfer-encoding",
         "upgrade", "content-length", "alt-svc",
@@ -109,7 +109,7 @@ public struct Replay: Middleware {
         var response = HttpResponse(HttpStatus(recorded.status ?? 200) ?? .ok)
         for field in message.fields {
             let name = field.name.lowercased()
-            // What was masked is not known any more.
+            // Masked values are unknown.
             if left.contains(name) || name.hasPrefix(":") || field.value.hasSuffix(Redaction.mark) { continue }
             if name == "content-encoding", message.content.isDecoded { continue }
             guard let name = FieldName(field.name) else { continue }
@@ -128,12 +128,12 @@ public struct Replay: Middleware {
     }
 }
 
-/// Content that comes in pieces at the times that were recorded.
+/// Content that is sent in pieces at the recorded times.
 ///
 /// Unchecked: used on the loop of its exchange only.
 private final class PlayedContent: ContentSource, @unchecked Sendable {
     private let bytes: [UInt8]
-    /// Microseconds behind the head, and where the piece ends.
+    /// The end of each piece, and its time in microseconds after the head.
     private var pieces: [(time: Int, end: Int)] = []
     private var next = 0
     private var sent = 0
@@ -146,7 +146,7 @@ private final class PlayedContent: ContentSource, @unchecked Sendable {
         for piece in progress where piece.size > pieces.last?.end ?? 0 && piece.size <= bytes.count {
             pieces.append((max(piece.time, pieces.last?.time ?? 0), piece.size))
         }
-        // The end has its time, too.
+        // The end of the content has a time of its own.
         if pieces.last?.end ?? 0 < bytes.count || pieces.last?.time ?? 0 < receive {
             pieces.append((max(receive, pieces.last?.time ?? 0), bytes.count))
         }

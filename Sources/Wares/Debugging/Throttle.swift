@@ -4,18 +4,18 @@ import Synchronization
 
 /// Slows exchanges down to the speed of a poor connection.
 public struct Throttle: Middleware, Postware {
-    /// Bytes in a second towards clients, shared by all exchanges that the entry acts on; `nil`, here and below, leaves the speed.
+    /// The speed towards clients, shared by all exchanges of the entry; `nil`, here and below, does not limit it.
     public let down: ByteRate?
-    /// The same towards origin servers.
+    /// The speed towards origin servers.
     public let up: ByteRate?
-    /// How long each request waits.
+    /// The delay of each request.
     public let latency: Duration
-    /// How much that differs, at most, in both directions.
+    /// The maximum deviation of the delay, in both directions.
     public let jitter: Duration
     private let downPace: RatePace?
     private let upPace: RatePace?
 
-    /// What is left of the speed.
+    /// Whether the ware keeps the state of a speed limit.
     public var holdsState: Bool { down != nil || up != nil }
 
     public init(
@@ -46,15 +46,15 @@ public struct Throttle: Middleware, Postware {
     }
 }
 
-/// Shares a speed among exchanges, first come, first served: each piece has its time behind those that were reserved before.
+/// Shares a speed among exchanges, first come, first served: each piece gets its time after all earlier reservations.
 final class RatePace: ContentPace {
     /// When the next byte may pass, in nanoseconds of the loops' clock. Guarded by a mutex.
     private let next = Mutex<Int64>(.min)
     private let perSecond: Int
-    /// The largest piece.
+    /// The maximum size of a piece, in bytes.
     private let piece: Int
 
-    /// What was not used for so long is not made up for, in nanoseconds.
+    /// The time for which unused speed can be made up for, in nanoseconds.
     private static let memory: Int64 = 50_000_000
 
     init(_ rate: ByteRate) {

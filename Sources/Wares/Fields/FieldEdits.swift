@@ -5,7 +5,7 @@ public import HttpWare
 /// They run in the order rename, remove, set, setIfAbsent, append. Values without placeholders are kept as the bytes
 /// that go over the wire, so that an edit allocates only what the message's own buffers need.
 public struct FieldEdits: Sendable {
-    /// A field and its value: fixed, or made from the exchange.
+    /// A field with its value, which is fixed or made from the exchange.
     enum Value: Sendable {
         case fixed(FieldLine)
         case made(FieldName, Template)
@@ -45,7 +45,7 @@ public struct FieldEdits: Sendable {
 
     private static func lines(_ fields: HttpFields) -> [FieldLine] {
         fields.compactMap { name, value in
-            // The lines of a message are valid ones, so neither can fail.
+            // The lines of a message are valid, so neither can fail.
             guard let name = FieldName(name), let line = try? FieldLine(name, value) else { return nil }
             precondition(!isFraming(name), "a field that frames the message")
             return line
@@ -54,7 +54,7 @@ public struct FieldEdits: Sendable {
 
     // MARK: Acting
 
-    /// Edits the fields of a message. Throws when a placeholder brings a byte that no field value may hold.
+    /// Edits the fields of a message. Throws if a placeholder produces a byte that is invalid in a field.
     @inline(__always)
     func apply(to message: inout some EditedMessage, in exchange: Exchange) throws(InvalidFieldValue) {
         if hasBefore { applyBefore(to: &message) }
@@ -67,7 +67,7 @@ public struct FieldEdits: Sendable {
         for name in remove { message.fields.remove(name) }
     }
 
-    /// Notes which verbs there are, so that no message pays for the others.
+    /// Notes which verbs are used, so that no message pays for the others.
     private mutating func seal() {
         hasBefore = !rename.isEmpty || !remove.isEmpty
         hasSet = !set.isEmpty
@@ -99,10 +99,10 @@ public struct FieldEdits: Sendable {
 
     // MARK: Reading
 
-    /// Whether the field frames the message or concerns one connection only, and so is the gateway's own affair.
+    /// Whether the field frames the message or concerns only one connection, so that only the gateway writes it.
     static func isFraming(_ name: FieldName) -> Bool { name.isGatewayOwned }
 
-    /// Reads the five verbs. `setHost` is given what `set` has for `Host`, where that may be set at all.
+    /// Reads the five verbs. If `Host` may be set, its value in `set` is passed to `setHost`.
     init(options: inout OptionsReader, setHost: ((Template, inout OptionsReader) -> Void)? = nil) {
         var set: OptionMap<FieldName, Template> = [:]
         var setIfAbsent: OptionMap<FieldName, Template> = [:]
@@ -154,14 +154,14 @@ public struct FieldEdits: Sendable {
         seal()
     }
 
-    /// Only `set`, of fields that were read as another option.
+    /// Makes edits with only `set`, whose fields were read as another option.
     init(options: inout OptionsReader, setting map: OptionMap<FieldName, Template>, at key: String) {
         check(map.map(\.key), key, allowsHost: false, &options)
         prepare(map, key, &options)
         seal()
     }
 
-    /// Takes what is to be set: fixed lines as one block, the others as they are.
+    /// Prepares `set`: fixed lines as one block, the others as templates.
     private mutating func prepare(
         _ map: OptionMap<FieldName, Template>, _ key: String, _ options: inout OptionsReader
     ) {
@@ -176,18 +176,18 @@ public struct FieldEdits: Sendable {
         set = FieldBlock(fixed)
     }
 
-    /// The fields that are taken away and not put back.
+    /// The fields that are removed and not added again.
     var takenFields: [FieldName] {
         let given = givenFields
         return (remove + rename.map(\.from)).filter { !given.contains($0) }
     }
 
-    /// The fields that are there afterwards, or may be.
+    /// The fields that are present afterwards, or may be.
     var givenFields: [FieldName] {
         self.set.names + madeSet.map(\.name) + setIfAbsent.map(\.name) + append.map(\.name) + rename.map(\.to)
     }
 
-    /// Whether there is nothing to do.
+    /// Whether the edits change nothing.
     var isEmpty: Bool { !hasBefore && !hasSet && !hasAfter }
 
     private func check(_ names: [FieldName], _ verb: String, allowsHost: Bool, _ options: inout OptionsReader) {
@@ -203,7 +203,8 @@ public struct FieldEdits: Sendable {
         }
     }
 
-    /// A template as a value of this field; `nil`, and a mistake, when its fixed text can be none.
+    /// A template as a value of this field. If its fixed text is invalid in a field, records a mistake and returns
+    /// `nil`.
     static func value(
         _ name: FieldName, _ template: Template, _ key: String, _ options: inout OptionsReader
     ) -> Value? {
@@ -222,10 +223,11 @@ public struct FieldEdits: Sendable {
     }
 }
 
-/// A message whose fields are edited, and what its placeholders are filled from.
+/// A message whose fields are edited, and from which placeholders are filled in.
 protocol EditedMessage {
     var fields: HttpFields { get set }
-    /// Fills a template in, without white space at the ends: that is not part of a field's value (RFC 9110 §5.5).
+    /// Fills in a template, and removes white space at both ends, which does not belong to a field's value (RFC 9110
+    /// §5.5).
     func text(_ template: Template, in exchange: Exchange) -> String
 }
 
@@ -242,7 +244,7 @@ extension HttpResponse: EditedMessage {
 }
 
 extension String {
-    /// Without spaces and tabs at its ends.
+    /// The text without spaces and tabs at both ends.
     fileprivate var withoutOuterSpace: String {
         guard let first = utf8.first, let last = utf8.last else { return self }
         guard first == 0x20 || first == 0x09 || last == 0x20 || last == 0x09 else { return self }

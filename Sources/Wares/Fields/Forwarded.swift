@@ -31,7 +31,7 @@ public struct Forwarded: Middleware {
         return .pass
     }
 
-    /// What a stranger may not claim.
+    /// The fields that only a trusted peer may send.
     private static let claims: [FieldName] = [
         .xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded, "X-Forwarded-Port", "X-Forwarded-Prefix",
         "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Real-IP",
@@ -60,13 +60,13 @@ public struct Forwarded: Middleware {
         try request.fields.set(.forwarded, to: before.isEmpty ? element : "\(before), \(element)")
     }
 
-    /// An address as a node name: IPv6 in brackets, and so in quotes. RFC 7239 §6.
+    /// An address as a node name: IPv6 is written in brackets, and therefore in quotes. RFC 7239 §6.
     private static func node(_ address: IPAddress?) -> String {
         guard let address else { return "unknown" }
         return address.isIPv4 ? "\(address)" : "\"[\(address)]\""
     }
 
-    /// A token as it is, anything else as a quoted string. RFC 7239 §4.
+    /// A token unchanged, any other text as a quoted string. RFC 7239 §4.
     private static func value(_ text: String) -> String {
         if HttpMethod(text) != nil { return text }  // a method is a token too
         var quoted = "\""

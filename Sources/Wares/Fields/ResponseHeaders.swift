@@ -8,7 +8,7 @@ public import HttpWare
 public struct ResponseHeaders: Postware {
     /// The edits, prepared.
     public var edits: FieldEdits
-    /// What replaces parts of values, before the edits.
+    /// The replacements of parts of values, made before the edits.
     public var replacements: [Replacement] = []
     /// The statuses of the responses that are edited; `nil` edits all responses.
     public var statuses: StatusSet?
@@ -28,13 +28,13 @@ public struct ResponseHeaders: Postware {
             statuses: statuses)
     }
 
-    /// A part of a field's values, and what takes its place.
+    /// A part of a field's values, and its replacement.
     public struct Replacement: Sendable {
         /// The field.
         public let name: FieldName
-        /// Its first match in each value is replaced.
+        /// The pattern of the part; its first match in each value is replaced.
         public let pattern: Pattern
-        /// The text in its place; `$1` … `$9` are groups, `$0` is the match, `$$` is a dollar sign.
+        /// The replacement; `$1` … `$9` are groups, `$0` is the match, `$$` is a dollar sign.
         public let replacement: [UInt8]
 
         /// Makes a replacement.

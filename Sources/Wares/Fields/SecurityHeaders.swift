@@ -1,12 +1,13 @@
 public import HttpWare
 
-/// Adds the fields by which browsers protect a site: those that the response has are kept, unless `override` is set.
+/// Adds the fields by which browsers protect a site. Fields that the response has already are kept, unless `override`
+/// is set.
 public struct SecurityHeaders: Postware {
     /// The value of `X-Frame-Options`. RFC 7034.
     public enum Frame: String, OptionWord {
         /// No site may show the page in a frame.
         case deny = "DENY"
-        /// Pages of the same origin may.
+        /// Only pages of the same origin may show the page in a frame.
         case sameOrigin = "SAMEORIGIN"
         /// The field is not added.
         case off
@@ -16,7 +17,7 @@ public struct SecurityHeaders: Postware {
     private var lines: [FieldLine] = []
     /// Fields with placeholders.
     private var made: [(name: FieldName, value: Template)] = []
-    /// Only for clients that use TLS. RFC 6797 §7.2.
+    /// `Strict-Transport-Security`, which is added only for clients that use TLS. RFC 6797 §7.2.
     private var hsts: FieldLine?
     /// Whether fields of the response are replaced.
     public private(set) var override = false

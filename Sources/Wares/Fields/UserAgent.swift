@@ -6,7 +6,7 @@ public struct UserAgent: Middleware {
     public enum Mode: String, OptionWord {
         /// The value is set only if the request has no `User-Agent`.
         case ifAbsent
-        /// The value is added behind that of the client.
+        /// The value is added after that of the client.
         case append
         /// The value replaces that of the client.
         case replace
@@ -18,7 +18,7 @@ public struct UserAgent: Middleware {
     public var mode: Mode
     private var line: FieldLine?
 
-    /// The treatment of the client's `User-Agent`, unless the ware is told otherwise.
+    /// The default treatment of the client's `User-Agent`.
     public static let usualMode = Mode.ifAbsent
 
     /// Throws if the value is invalid in a field.

@@ -26,13 +26,14 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     public let overflow: HttpStatus
 
     private let releaseRate: Rate?
-    /// One for each service where it is about services, one in all else.
+    /// One gate for each service if the reason is `upstreamDown`, else one for all.
     private let queues = Mutex<[ObjectIdentifier?: Gate]>([:])
 
-    /// A queue, and what opens and closes it.
+    /// A queue, and the service whose state opens and closes it.
     private final class Gate: Sendable {
         let queue: HoldQueue
-        /// Of the service whose state does it; a service that a reload made anew is another one. Held, so that no other can be taken for it.
+        /// The reachability of the service that closes the gate. It is retained, so that its address, the key of the queue, is
+        /// never reused by another service.
         private let reachability: ServiceReachability?
         private let watch: ServiceReachability.Watch?
 
@@ -43,7 +44,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         }
     }
 
-    /// The most content of a request that is kept, so that it can be sent again once the origin server is back.
+    /// The maximum content of a request that is kept, so that it can be sent again once the origin server is back.
     private static let mostKept = ByteCount.mebibytes(1)
 
     public var credentialUse: CredentialUse { .holds }
@@ -69,7 +70,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         queues.withLock { queues in
             let key = reachability.map { ObjectIdentifier($0) }
             if let gate = queues[key] { return gate }
-            // Reloads leave services behind that nobody asks for again.
+            // A reload leaves gates of former services behind, which no request uses again.
             if queues.count >= Accumulate.mostIdle { queues = queues.filter { $0.value.queue.count > 0 } }
             let gate = Gate(HoldQueue(limits, releaseRate: releaseRate), reachability)
             queues[key] = gate
@@ -80,7 +81,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     /// The maximum number of empty queues that are kept.
     private static let mostIdle = 64
 
-    /// Where the exchange waits; `nil` where there is nothing to wait for: no service, or a different one each time.
+    /// The gate at which the exchange waits; `nil` if there is nothing to wait for: no service, or a different one each time.
     private func gate(of exchange: Exchange) -> Gate? {
         guard reason == .upstreamDown else { return gate() }
         guard let notes = exchange.serviceNotes, !notes.isPassthrough else { return nil }
@@ -107,12 +108,12 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         TokenHold.size(of: request, kept: reason == .upstreamDown ? Accumulate.mostKept.bytes : 0)
     }
 
-    /// When the request has waited as long as it may: all its waits together have the time limit.
+    /// The deadline of the request's waits: all its waits together have the time limit.
     private func due(_ exchange: Exchange) -> LoopInstant {
         exchange.now + (limits.timeout - (exchange[Held.self]?.time ?? .zero))
     }
 
-    /// Waits until the gate opens and it has its turn; whether that was in time.
+    /// Waits for the gate to open and for the request's turn. Returns whether both came in time.
     private func wait(_ place: HoldQueue.Place, _ gate: Gate, _ exchange: Exchange) async throws -> Bool {
         let began = exchange.now
         let hasOpened = try await gate.queue.wait(place, in: exchange)
@@ -130,7 +131,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         let size = TokenHold.size(of: request, kept: 0)
         let queue = gate().queue
         let turn = queue.expect(bytes: size, due: exchange.now + limits.timeout)
-        // Turns are taken as the refresh lets requests go: their own loops may be late to hear of it.
+        // Turns are assigned when the refresh releases the requests, because their own loops may be late.
         switch credential.takePlace(bytes: size, limits: limits, at: wall, ended: { _ in queue.letGo(turn) }) {
         case .ready:
             queue.leave(turn)
@@ -167,7 +168,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         else { return .pass }
         guard failure.fault.isUnreachable else { return answerToReset(failure, request, exchange) }
         switch gate.queue.takePlace(bytes: size(of: request), due: due(exchange)) {
-        // It came back meanwhile.
+        // The origin server is back already.
         case .open: return .replay(after: Accumulate.pause)
         case .overflow: return .replace(with: refusal("too many requests are held"))
         case .held(let place):
@@ -178,7 +179,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         }
     }
 
-    /// A connection that a server closes as it goes: the request finds out whether anybody is left, once.
+    /// Handles a connection that the server closed: sends the request again once, to find out whether a server is left.
     private func answerToReset(_ failure: GatewayError, _ request: HttpRequest, _ exchange: Exchange) -> Answer {
         guard failure.fault == .connectionTerminated, failure.mayRetry,
             request.method.isIdempotent || failure.isUnprocessed
@@ -190,15 +191,15 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         return .replay(after: Accumulate.pause)
     }
 
-    /// Long enough for a server that goes to be gone.
+    /// Long enough for a server that is stopping to be gone.
     private static let pause = Duration.milliseconds(20)
 
-    /// What is remembered of a request.
+    /// The memory of a request's holds.
     private enum Held: ExchangeKey { typealias Value = Holds }
     private struct Holds {
-        /// How long it was held so far.
+        /// How long the request was held so far.
         var time = Duration.zero
-        /// It was sent again after its connection was closed.
+        /// Whether the request was sent again after its connection was closed.
         var isResent = false
     }
 

@@ -2,18 +2,18 @@ import Credentials
 import HttpWare
 import Synchronization
 
-/// Requests of all loops that wait for a gate to open, in the order of coming. Guarded by a mutex.
+/// Requests of all loops that wait for a gate to open, in the order of arrival. Guarded by a mutex.
 ///
-/// Where they go at a rate, each gets its turn under the mutex when the gate opens, so that no loop is ahead of another.
+/// If they are released at a rate, each gets its turn under the mutex when the gate opens, so that no loop is favoured.
 final class HoldQueue: Sendable {
     /// A request's place.
     final class Place: Sendable {
         fileprivate let number: Int
         let bytes: Int
-        /// When it has waited as long as it may, for its turn too.
+        /// The deadline of the request, which includes the wait for its turn.
         let due: LoopInstant
         fileprivate let clock: any LoopClock
-        /// When it may go; `nil` where that is too late.
+        /// When the request may go; `nil` if that would be too late.
         fileprivate let turn = LoopWait<LoopInstant?>()
 
         fileprivate init(number: Int, bytes: Int, due: LoopInstant) {
@@ -26,15 +26,15 @@ final class HoldQueue: Sendable {
 
     private struct State {
         var isClosed = false
-        /// Those that the gate keeps.
+        /// The places of requests that this gate holds.
         var waiting: [Int: Place] = [:]
-        /// Those that another gate keeps. They have no place here so far.
+        /// The numbers of requests that another gate holds. They take no room here yet.
         var elsewhere: Set<Int> = []
-        /// All that have a place: those that the gate keeps, and those that were let go and wait for their turn.
+        /// The numbers of all requests that take room: held by this gate, or released and waiting for their turn.
         var inside: Set<Int> = []
         var bytes = 0
         var taken = 0
-        /// When the next one may go, where they go at a rate.
+        /// When the next request may go, if requests are released at a rate.
         var nextRelease = LoopInstant(nanoseconds: .min)
     }
 
@@ -50,7 +50,7 @@ final class HoldQueue: Sendable {
     var isClosed: Bool { state.withLock { $0.isClosed } }
     var count: Int { state.withLock { $0.inside.count } }
 
-    /// Closes the gate, or opens it and lets all go. Answers whether that changed anything.
+    /// Closes the gate, or opens it and releases all requests. Returns whether that changed anything.
     @discardableResult
     func setClosed(_ isClosed: Bool) -> Bool {
         let (released, hasChanged) = state.withLock { state -> ([(place: Place, turn: LoopInstant?)], Bool) in
@@ -66,14 +66,14 @@ final class HoldQueue: Sendable {
         return hasChanged
     }
 
-    /// What a request finds at the gate.
+    /// How the gate receives a request.
     enum Entry {
         case open
         case held(Place)
         case overflow
     }
 
-    /// A request comes, and waits until `due` at the longest. To be called on its loop.
+    /// Enters a request, which waits until `due` at most. Must be called on its loop.
     func takePlace(bytes: Int, due: LoopInstant) -> Entry {
         state.withLock { state in
             guard state.isClosed else { return .open }
@@ -86,7 +86,7 @@ final class HoldQueue: Sendable {
         }
     }
 
-    /// A request that another gate keeps, and that waits until `due` at the longest. To be called on its loop.
+    /// Enters a request that another gate holds, and that waits until `due` at most. Must be called on its loop.
     func expect(bytes: Int, due: LoopInstant) -> Place {
         state.withLock { state in
             let place = makePlace(&state, bytes, due)
@@ -95,7 +95,8 @@ final class HoldQueue: Sendable {
         }
     }
 
-    /// The other gate lets the request go: it takes a place, if there is room, and its turn, behind those that came here before.
+    /// Called when the other gate releases the request. It takes room here, if there is any, and its turn after the requests that
+    /// came before it.
     func letGo(_ place: Place) {
         let turn = state.withLock { state -> LoopInstant? in
             guard state.elsewhere.remove(place.number) != nil else { return nil }
@@ -118,7 +119,7 @@ final class HoldQueue: Sendable {
         state.inside.count < limits.max && state.bytes + bytes <= limits.maxBytes.bytes
     }
 
-    /// When the request that goes next may go; `nil` where that is later than it waits, and it takes no turn then.
+    /// When the next request may go. Returns `nil` if that is after the request's deadline; it then takes no turn.
     private func turn(of place: Place, _ state: inout State, _ now: LoopInstant) -> LoopInstant? {
         guard interval > .zero else { return now }
         let turn = max(state.nextRelease, now)
@@ -127,8 +128,8 @@ final class HoldQueue: Sendable {
         return turn
     }
 
-    /// Waits until the gate opens, and then for its turn; whether that was in time. Throws `CancellationError` when the client left. The
-    /// place is free afterwards.
+    /// Waits for the gate to open, and then for the turn. Returns whether both came in time. Throws `CancellationError` if the
+    /// client left. The place is free afterwards.
     func wait(_ place: Place, in exchange: Exchange) async throws -> Bool {
         defer { leave(place) }
         guard let turn = try await place.turn.value(within: place.due - exchange.now, else: nil) else { return false }
@@ -137,7 +138,7 @@ final class HoldQueue: Sendable {
         return true
     }
 
-    /// Gives the place up, if it is not free.
+    /// Frees the place, if it is not free yet.
     func leave(_ place: Place) {
         state.withLock { state in
             state.waiting[place.number] = nil

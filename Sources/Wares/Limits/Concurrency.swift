@@ -36,7 +36,7 @@ public struct Concurrency: Middleware, CountingWare {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         let others = exchange[Held.self]
-        // It was here before, and came again.
+        // The request passed this ware before, and was sent again.
         if others != nil, slots.held(among: others) != nil { return .pass }
         let number = key?.number(request, exchange) ?? 0
         let priority = priority.number(request, exchange)
@@ -44,7 +44,7 @@ public struct Concurrency: Middleware, CountingWare {
         guard case .full = entry, let look = slots.makeLook() else { return makeVerdict(entry, exchange) }
         return .wait { _, exchange in
             try await slots.waitForLook(look, within: queueTimeout)
-            // A request whose client has left takes no slot: its exchange is over, and would not give it back.
+            // If the client has left, no slot is taken: the exchange is over and would never free it.
             try Task.checkCancellation()
             return makeVerdict(
                 slots.takeSlot(of: number, priority: priority, most: max, queue: queue, holding: others), exchange)
@@ -67,7 +67,7 @@ public struct Concurrency: Middleware, CountingWare {
         }
     }
 
-    /// However the exchange ends, its slot is free before the client can know.
+    /// Frees the slot before the client sees the end of the exchange, however the exchange ends.
     private func keep(_ slot: ConcurrencySlots.Slot, _ exchange: Exchange) {
         exchange[Held.self] = slot
         exchange.beforeEnd { slots.leave(slot) }
@@ -82,7 +82,7 @@ public struct Concurrency: Middleware, CountingWare {
         return .abort(with: response)
     }
 
-    /// The slots of the exchange, the last one first.
+    /// The slots of the exchange, as a list with the last one first.
     private enum Held: ExchangeKey { typealias Value = ConcurrencySlots.Slot }
 }
 

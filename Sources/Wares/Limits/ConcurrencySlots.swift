@@ -3,21 +3,21 @@ import Synchronization
 
 /// The requests in progress and the waiting requests, by key, for all loops.
 ///
-/// From any thread: a mutex guards it. A key is kept only while it has requests.
+/// Safe from any thread: a mutex guards it. A key is kept only while it has requests.
 final class ConcurrencySlots: WareCounter {
-    /// A request's place: under way, waiting, or none any more.
+    /// A request's slot: held, waited for, or given up.
     final class Slot: Sendable {
         fileprivate enum Stage: UInt8, AtomicRepresentable { case held, waiting, gone }
 
         let key: UInt64
         let priority: Int
-        /// Another slot that the exchange holds.
+        /// Another slot that the exchange holds, in another table.
         let other: Slot?
-        /// The place of its loop among those of its owner.
+        /// The index of the slot's loop in the owner's `holders`.
         fileprivate let loop: Int
         fileprivate let owner: ObjectIdentifier
         fileprivate let wait = LoopWait<Void>()
-        /// Changed under the mutex of its owner only.
+        /// Changed only under the mutex of the owner.
         fileprivate let stage: Atomic<Stage>
 
         fileprivate init(
@@ -32,7 +32,7 @@ final class ConcurrencySlots: WareCounter {
         }
     }
 
-    /// What a request finds.
+    /// The result of asking for a slot.
     enum Entry {
         case held(Slot)
         case waiting(Slot)
@@ -41,11 +41,11 @@ final class ConcurrencySlots: WareCounter {
 
     private struct Lane {
         var used = 0
-        /// The next one first: by priority, then in the order of coming. Empty unless all slots are used.
+        /// The next request first: by priority, then in the order of arrival. Empty unless all slots are held.
         var waiting: [Slot] = []
     }
 
-    /// A loop, and how many slots its requests hold.
+    /// A loop, and the number of slots that its requests hold.
     private struct Holder {
         let loop: EventLoop?
         var used = 0
@@ -55,11 +55,11 @@ final class ConcurrencySlots: WareCounter {
         var lanes: [UInt64: Lane] = [:]
         var used = 0
         var waiting = 0
-        /// The loops that requests came from: as many as there are in the program.
+        /// The loops that requests came from; at most the number of loops in the program.
         var holders: [Holder] = []
         var looks = 0
 
-        /// The present loop's place among them.
+        /// The index of the current loop in `holders`.
         mutating func holder() -> Int {
             let loop = EventLoop.current
             if let place = holders.firstIndex(where: { $0.loop === loop }) { return place }
@@ -72,7 +72,8 @@ final class ConcurrencySlots: WareCounter {
     private let refused = Atomic(0)
     private let queued = Atomic(0)
 
-    /// A request comes: at most `most` are under way, and `queue` wait. `other` is a slot that its exchange holds already.
+    /// Takes a slot, or a place among at most `queue` waiting requests if `most` slots are held. `other` is a slot that the
+    /// exchange holds already.
     func takeSlot(of key: UInt64, priority: Int, most: Int, queue: Int, holding other: Slot?) -> Entry {
         let owner = ObjectIdentifier(self)
         let entry = state.withLock { state -> Entry in
@@ -86,7 +87,7 @@ final class ConcurrencySlots: WareCounter {
             let waiting = state.lanes[key]?.waiting ?? []
             guard waiting.count < queue else { return .full }
             let slot = Slot(key, priority, other, state.holder(), owner, .waiting)
-            // Behind all of its priority: the first place where a lower one stands.
+            // Finds the place after all requests of the same priority: before the first one of a lower priority.
             var low = 0
             var high = waiting.count
             while low < high {
@@ -101,18 +102,19 @@ final class ConcurrencySlots: WareCounter {
         return entry
     }
 
-    /// A request found no slot, or none in time.
+    /// Counts a request that found no slot, or got none in time.
     func noteRefusal() { refused.add(1, ordering: .relaxed) }
 
     // MARK: Clients that have left
 
-    /// A look at what came to other loops meanwhile.
+    /// The loops that check their sockets for clients that have left.
     struct Look {
         fileprivate let loops: [EventLoop]
     }
 
-    /// A look is worth it: slots are held on other loops, where clients may have left already. A client that closed its connection and
-    /// asks again over another loop would be refused because of itself. Few look at a time, so that a flood is refused at once.
+    /// Prepares a look at other loops that hold slots, because clients may have left there already. Without it, a client that
+    /// closed its connection and asks again over another loop could be refused because of itself. Few looks run at a time, so
+    /// that a flood is refused at once.
     func makeLook() -> Look? {
         let present = EventLoop.current
         return state.withLock { state in
@@ -126,8 +128,8 @@ final class ConcurrencySlots: WareCounter {
 
     private static let mostLooks = 8
 
-    /// Waits until those loops have handled what had come to their sockets before, on the loop of the calling task. Throws when the
-    /// client left.
+    /// Waits until those loops have handled the events that their sockets had before. Waits on the loop of the calling task.
+    /// Throws if the client left.
     func waitForLook(_ look: Look, within patience: Duration) async throws(CancellationError) {
         defer { state.withLock { $0.looks -= 1 } }
         let answers = Answers(left: look.loops.count)
@@ -140,7 +142,7 @@ final class ConcurrencySlots: WareCounter {
         try await answers.all.value(within: patience, else: ())
     }
 
-    /// Counts the loops that have looked.
+    /// Counts the loops that have handled their events.
     private final class Answers: Sendable {
         let all = LoopWait<Void>()
         private let left: Atomic<Int>
@@ -152,7 +154,7 @@ final class ConcurrencySlots: WareCounter {
         }
     }
 
-    /// The slot of this table among those that an exchange holds, if it is still under way.
+    /// The slot of this table among those of an exchange, if it is still held.
     func held(among slots: Slot?) -> Slot? {
         var slot = slots
         while let found = slot {
@@ -164,10 +166,11 @@ final class ConcurrencySlots: WareCounter {
         return nil
     }
 
-    /// Waits for a slot, at most so long, on the loop of the calling task; whether it came. Throws when the client left.
+    /// Waits for a slot for at most `patience`, on the loop of the calling task. Returns whether the slot is held. Throws if the
+    /// client left.
     func wait(for slot: Slot, _ patience: Duration) async throws(CancellationError) -> Bool {
         try await slot.wait.value(within: patience, else: ())
-        // What counts is what it is now: its turn may have come just when its time was over.
+        // The current stage decides, because the slot may have been granted just as the time ran out.
         let isHeld = state.withLock { state in
             if slot.stage.load(ordering: .relaxed) == .waiting { ConcurrencySlots.leaveQueue(slot, &state) }
             return slot.stage.load(ordering: .relaxed) == .held
@@ -175,7 +178,7 @@ final class ConcurrencySlots: WareCounter {
         return isHeld
     }
 
-    /// Gives the slot back, to the next that waits, or gives up waiting. Does nothing when that was done.
+    /// Passes the slot on to the next waiting request, or leaves the queue. Does nothing if the slot was left before.
     func leave(_ slot: Slot) {
         let next = state.withLock { state -> Slot? in
             switch slot.stage.load(ordering: .relaxed) {

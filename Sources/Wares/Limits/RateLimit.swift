@@ -46,10 +46,11 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     public let onError: OnError
 
     private let limit: Gcra
-    /// `nil` where the gateway counts by itself.
+    /// The shared limit of a store; `nil` if the gateway counts by itself.
     private let shared: (any SharedRate)?
     private let table = RateTable()
-    /// The lines that tell the client, the last of them up to the first number that changes where `RateLimit` is one.
+    /// The field lines that inform the client. If `RateLimit` is among them, it is last and ends before the first number that
+    /// changes.
     private let told: FieldBlock
     private let tellsLeft: Bool
     private var tells: Bool { !told.isEmpty }
@@ -59,7 +60,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
     public var holdsState: Bool { true }
     public var counter: any WareCounter { table }
 
-    /// Without a `burst`, the number in `rate` can come at once. With a `store`, requests are counted there, together with those of
+    /// Without a `burst`, the number in `rate` is the burst. With a `store`, requests are counted there, together with those of
     /// all limits of the same name, rate, burst and key.
     public init(
         _ rate: Rate, burst: Int? = nil, key: RequestKey = .ip, mode: Mode = .reject,
@@ -77,7 +78,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         limit = Gcra(rate, burst: burst)
         let seconds = max(1, (limit.tolerance + 999_999_999) / 1_000_000_000)
         var told: [FieldLine] = []
-        // A word and two numbers are a field value.
+        // Cannot throw: a word and two numbers are a valid field value.
         if headers.contains(.policy),
             let line = try? FieldLine("RateLimit-Policy", "\"\(key.word)\";q=\(burst);w=\(seconds)")
         {
@@ -111,7 +112,7 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         table.countRequest(of: key.number(request, exchange), limit, at: exchange.now, patience: patience)
     }
 
-    /// The store does not answer.
+    /// Decides without the store, which does not answer.
     private func doWithout(_ request: borrowing HttpRequest, _ exchange: Exchange) -> Verdict {
         table.noAnswer(isRefused: onError == .refuse)
         exchange.note("the store does not answer")
@@ -173,8 +174,8 @@ public struct RateLimit: Middleware, Postware, CountingWare {
         return .pass
     }
 
-    /// `RateLimit-Policy: "ip";q=100;w=60` and `RateLimit: "ip";r=50;t=30`: lists of items, so that several limits, and the origin
-    /// server's own, can stand beside each other. draft-ietf-httpapi-ratelimit-headers-10 §3 and §4.
+    /// Adds `RateLimit-Policy: "ip";q=100;w=60` and `RateLimit: "ip";r=50;t=30`. Both fields are lists, so that they can
+    /// contain several limits, and the origin server's own. draft-ietf-httpapi-ratelimit-headers-10 §3 and §4.
     private func tell(_ response: inout HttpResponse, _ standing: RateStandings.Standing) {
         guard tellsLeft else { return response.fields.append(told) { _ in } }
         response.fields.append(told) {

@@ -1,10 +1,10 @@
-/// How a request stands with the rate limits of its chain, from their request halves to their response halves.
+/// A request's standing with the rate limits of its chain, kept from their request halves to their response halves.
 struct RateStandings {
-    /// How it stands with one of them.
+    /// The standing with one limit.
     struct Standing {
-        /// So many more requests may come now.
+        /// The number of further requests that may come now.
         let left: Int32
-        /// After so many seconds all of them may.
+        /// The seconds until the whole burst is available.
         let seconds: Int32
 
         init(left: Int, seconds: Int) {
@@ -18,10 +18,11 @@ struct RateStandings {
         var standing = Standing(left: 0, seconds: 0)
     }
 
-    /// Those of a chain that tell; further ones limit all the same. In place, so that to remember them allocates nothing.
+    /// The limits that inform the client: at most four, stored in place so that nothing is allocated. Further limits
+    /// apply, but their standing is not kept.
     private var entries = InlineArray<4, Entry>(repeating: Entry())
 
-    /// That of the limit whose table is this; `nil` sets nothing.
+    /// The standing with the limit that uses this table. Setting `nil` does nothing.
     subscript(table: RateTable) -> Standing? {
         get {
             let limit = ObjectIdentifier(table)

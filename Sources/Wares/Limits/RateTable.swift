@@ -1,16 +1,16 @@
 import HttpWare
 import Synchronization
 
-/// What is kept of each key of a rate limit, for all loops: at most 65,536 keys, 16 bytes each.
+/// The state of the keys of a rate limit, for all loops: at most 65,536 keys, 16 bytes each.
 ///
-/// A key has eight places where it may be. One that has its whole burst again is as good as forgotten, and gives its place to another; if
-/// none has, the one that comes to that first. So many keys cannot make those forgotten that are over their limit most.
+/// A key can be in one of eight places. A new key replaces the key whose whole burst is available first. If that is available
+/// already, nothing is lost. Therefore a flood of keys cannot make the table forget the keys that are furthest over their limit.
 ///
-/// From any thread: each of 64 parts is guarded by a mutex, and made when it is first used.
+/// Safe from any thread: each of 64 parts is guarded by a mutex, and allocated at its first use.
 final class RateTable: WareCounter {
     private struct Place {
         var key: UInt64 = 0
-        /// When the key has its whole burst again, in nanoseconds of the loops' clock.
+        /// When the key's whole burst is available again, in nanoseconds of the loops' clock.
         var full = Int64.min
     }
 
@@ -24,10 +24,10 @@ final class RateTable: WareCounter {
     private let forgotten = Atomic(0)
     private let unanswered = Atomic(0)
 
-    /// The most requests that wait at once.
+    /// The maximum number of requests that wait at the same time.
     static let mostWaiting = 10_000
 
-    /// Decides about a request of that key, and counts it.
+    /// Decides about a request with that key, and counts it.
     func countRequest(of key: UInt64, _ limit: Gcra, at now: LoopInstant, patience: Int64 = 0) -> Gcra.Decision {
         let now = now.nanoseconds
         let decision = parts[Int(key & 63)].withLock { places in
@@ -51,18 +51,18 @@ final class RateTable: WareCounter {
         return decision
     }
 
-    /// Counts a decision, wherever it was made.
+    /// Counts a decision, no matter where it was made.
     func count(_ decision: Gcra.Decision) {
         if case .refused = decision { refused.add(1, ordering: .relaxed) }
     }
 
-    /// The store that counts gave no answer; `isRefused` where the request was refused for that.
+    /// Counts a request for which the store gave no answer; `isRefused` says whether it was refused for that reason.
     func noAnswer(isRefused: Bool) {
         unanswered.add(1, ordering: .relaxed)
         if isRefused { refused.add(1, ordering: .relaxed) }
     }
 
-    /// A request is about to wait; false where too many do.
+    /// Counts a request that is about to wait. Returns false if too many requests wait; the request is then refused.
     func beginWait() -> Bool {
         guard waiting.add(1, ordering: .relaxed).newValue <= RateTable.mostWaiting else {
             endWait()

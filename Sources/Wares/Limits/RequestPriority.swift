@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// The priority of a request among those that wait; higher ones go first.
+/// The priority of a waiting request; higher ones go first.
 public enum RequestPriority: Sendable {
     /// All requests have the same priority.
     case none

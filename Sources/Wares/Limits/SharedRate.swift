@@ -1,15 +1,15 @@
 public import HttpWare
 
-/// A server that gateways share: it counts rate limits for all of them.
+/// A server that counts rate limits for all gateways that share it.
 public protocol RateServer: AnyObject, Sendable {
-    /// A limit there. `name` is what gateways that share it call it; `patience` is the longest wait, in nanoseconds.
+    /// A limit on the server. Gateways share it by `name`; `patience` is the maximum delay, in nanoseconds.
     func rate(_ limit: Gcra, name: String, patience: Int64) -> any SharedRate
 }
 
 /// A rate limit that gateways share.
 public protocol SharedRate: Sendable {
-    /// Whether the server may answer: it did not fail just before.
+    /// Whether the server is expected to answer: false shortly after a failure.
     var mayAnswer: Bool { get }
-    /// Decides about a request of that key, and counts it. `nil` if there is no valid answer in time.
+    /// Decides about a request with that key, and counts it. Returns `nil` if no valid answer arrives in time.
     func countRequest(of key: Digest256) async -> Gcra.Decision?
 }

@@ -2,27 +2,27 @@ import Glibc
 import HttpWare
 import Synchronization
 
-/// Sends log lines to another machine, by UDP or TCP. On the writer's thread, which never waits for it: the name is looked up on another
-/// thread, and the socket does not block.
+/// Sends log lines to another machine, by UDP or TCP. Runs on the writer's thread without blocking it: another thread looks up
+/// the name, and the socket is non-blocking.
 ///
-/// A line is a message of RFC 5424, or stands by itself with a line feed behind it. By UDP each is a datagram (RFC 5426); by TCP a message
-/// of RFC 5424 has its length before it (RFC 6587 §3.4.1).
+/// A line is a message of RFC 5424, or the plain line with a line feed. With UDP each line is a datagram (RFC 5426). With TCP, a
+/// message of RFC 5424 has its length in front (RFC 6587 §3.4.1).
 final class LogConnection {
     /// Whether lines can be sent.
     enum Readiness {
         case isReady
-        /// It is being connected, or will be.
+        /// The connection is being made, or will be made later.
         case waits
-        /// That failed just now.
+        /// The connection just failed.
         case failed(String)
     }
 
-    /// What came of sending.
+    /// The result of sending.
     enum Outcome {
         case all
-        /// The rest has to wait.
+        /// The rest must wait.
         case later
-        /// So many lines are lost.
+        /// Sending failed, and `lost` lines are lost.
         case failed(String, lost: Int)
     }
 
@@ -40,14 +40,15 @@ final class LogConnection {
     private var retryAt: Int64 = .min
     private var failures = 0
     private var began: Int64 = 0
-    /// What is to be sent, message by message; each ends there.
+    /// The messages to be sent, and the offset where each ends.
     private var output: [UInt8] = []
     private var ends: [Int] = []
     private var sent = 0
 
-    /// The longest message by UDP. RFC 5426 §3.2: "a maximum message size of up to 65535 octets minus the UDP and IP headers".
+    /// The maximum length of a message by UDP. RFC 5426 §3.2: "a maximum message size of up to 65535 octets minus the UDP and IP
+    /// headers".
     private static let longestDatagram = 65_000
-    /// How long a connection may take, and the longest pause between two.
+    /// The time limit of making a connection, and the maximum pause between two attempts, in nanoseconds.
     private static let patience: Int64 = 5_000_000_000
     private static let longestPause: Int64 = 30_000_000_000
 
@@ -57,7 +58,7 @@ final class LogConnection {
 
     // MARK: Connecting
 
-    /// Looks for the connection; begins one when it is time.
+    /// Checks the connection, and begins a new one when it is due.
     func prepare(now: Int64) -> Readiness {
         switch state {
         case .open: return .isReady
@@ -100,7 +101,7 @@ final class LogConnection {
         failures = 0
     }
 
-    /// Connects to the next address that there is.
+    /// Connects to the next address.
     private func connectNext(_ now: Int64, after problem: String = "it has no address") -> Readiness {
         closeSocket()
         var problem = problem
@@ -142,13 +143,13 @@ final class LogConnection {
 
     // MARK: Messages
 
-    /// All that was added is sent.
+    /// Whether everything that was added has been sent.
     var isEmpty: Bool { ends.isEmpty }
 
-    /// Adds whole lines, each with its end. Answers how many are too long to be sent.
+    /// Adds whole lines, each with its line end. Returns the number of lines that are too long.
     func add(_ lines: UnsafeRawBufferPointer, at time: WallTime) -> Int {
         var tooLong = 0
-        // Facility daemon, severity info; neither message id nor structured data.
+        // Facility daemon, severity info; no message id, no structured data.
         let head = Array("<30>1 \(LogTime.text(time)) \(LogConnection.hostName) httpware \(getpid()) - - ".utf8)
         for line in lines.split(separator: 0x0a) {
             let message = message(UnsafeRawBufferPointer(rebasing: line), behind: head)
@@ -171,7 +172,7 @@ final class LogConnection {
         }
     }
 
-    /// The name of this machine, as RFC 5424 §6.2.4 has it: visible ASCII, or `-`.
+    /// The name of this machine as RFC 5424 §6.2.4 requires: visible ASCII, or `-`.
     private static let hostName: String = {
         var buffer = [CChar](repeating: 0, count: 256)
         let isNamed = gethostname(&buffer, buffer.count - 1) == 0
@@ -182,7 +183,7 @@ final class LogConnection {
 
     // MARK: Sending
 
-    /// Sends what was added, as much as the socket takes.
+    /// Sends as much as the socket accepts.
     func send(now: Int64) -> Outcome {
         while let end = ends.first {
             let count = output[sent..<(target.isDatagram ? end : output.count)].withUnsafeBytes {
@@ -193,7 +194,7 @@ final class LogConnection {
                 switch code {
                 case EINTR: continue
                 case EAGAIN, ENOBUFS: return .later
-                // Of a datagram before this one: nobody took that.
+                // The error is about an earlier datagram, which no receiver accepted.
                 case ECONNREFUSED where target.isDatagram:
                     pass(to: end)
                     return .failed(SystemError.text(of: code), lost: 1)
@@ -217,7 +218,7 @@ final class LogConnection {
     }
 }
 
-/// A name that is looked up by the system, on a thread of its own kind.
+/// A lookup of a name by the system, on a separate thread.
 private final class Lookup: Sendable {
     private static let queue = OffloadQueue(name: "httpware.log.names", threads: 1, most: 16)
     private let found = Mutex<Result<[SocketAddress], LookupError>?>(nil)
@@ -259,5 +260,5 @@ private final class Lookup: Sendable {
     }
 }
 
-/// Why a name is not known.
+/// Why a name could not be looked up.
 private struct LookupError: Error { let text: String }

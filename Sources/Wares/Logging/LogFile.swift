@@ -2,33 +2,34 @@ import Glibc
 import HttpWare
 import Synchronization
 
-/// The output of one sink, on the writer's thread: it opens, writes without waiting for a reader, and opens again.
+/// The output of one sink, on the writer's thread. It opens the output, writes without blocking, and opens it again.
 final class LogFile {
-    /// What came of writing.
+    /// The result of writing.
     enum Outcome { case all, later }
 
     private(set) var sink: LogSink
-    /// Makes the line that says how many were dropped.
+    /// Makes the line that reports the number of dropped lines.
     private let notice: (Int) -> String
-    /// Tells the people who run the gateway that lines cannot be written.
+    /// Reports to the operator that lines cannot be written.
     private let complain: (_ output: LogOutput, _ message: String) -> Void
 
     private var descriptor: Int32 = -1
     private var isRegular = false
     private var identity: (device: dev_t, inode: ino_t)?
-    /// For an output on another machine.
+    /// The connection, for an output on another machine.
     private let connection: LogConnection?
     private var waiting: [(block: LogBlock, offset: Int)] = []
     private var dropped = 0
-    /// The last line that went out is not whole.
+    /// Whether the last written line is incomplete.
     private var isTorn = false
     private var lastLook: Int64 = .min
-    /// When `write` was called last.
+    /// The time of the last call of `write`.
     private var now: Int64 = 0
-    /// What was told of since lines could be written the last time, and when the last fault was.
+    /// The errors reported since lines were last written successfully, and the time of the last error.
     private var toldFaults: Set<Int32> = []
     private var lastFault: Int64 = 0
-    /// Trouble is over when none came for so long: a disk that is full takes a few bytes now and then.
+    /// The time without errors after which a problem counts as solved, in nanoseconds. It is needed because a full disk
+    /// sometimes accepts a few bytes.
     private static let calm: Int64 = 10_000_000_000
 
     init(
@@ -54,7 +55,7 @@ final class LogFile {
         if descriptor > STDERR_FILENO { close(descriptor) }
     }
 
-    /// Writes what waits, as much as the output takes without blocking.
+    /// Writes waiting lines, as many as the output accepts without blocking.
     func write(now: Int64) -> Outcome {
         self.now = now
         let taken = sink.takeAll()
@@ -63,7 +64,7 @@ final class LogFile {
         if let connection { return write(to: connection) }
         guard !waiting.isEmpty || dropped > 0 else { return .all }
         guard prepare(now: now) else {
-            // Nothing can be written: what waits is lost, and counted.
+            // Nothing can be written: the waiting lines are lost, and counted.
             dropWaiting()
             return .all
         }
@@ -89,7 +90,7 @@ final class LogFile {
         return .all
     }
 
-    /// Sends what waits to another machine. While that cannot be reached, lines wait for a while, up to what the sink holds.
+    /// Sends waiting lines to another machine. If it is unreachable, lines wait for a while, up to the limit of the sink.
     private func write(to connection: LogConnection) -> Outcome {
         guard !waiting.isEmpty || dropped > 0 || !connection.isEmpty else { return .all }
         switch connection.prepare(now: now) {
@@ -125,11 +126,11 @@ final class LogFile {
         return .all
     }
 
-    /// Since when the other machine cannot be reached.
+    /// The time since which the other machine is unreachable; `nil` if it is reachable.
     private var unreachableSince: Int64?
     private static let longestWait: Int64 = 30_000_000_000
 
-    /// Whether lines have waited for the other machine long enough.
+    /// Whether lines have waited too long for the other machine.
     private var isHopeless: Bool {
         let since = unreachableSince ?? now
         unreachableSince = since
@@ -154,10 +155,10 @@ final class LogFile {
         lastLook = .min
     }
 
-    /// Whether the sink has no other owner. To be called only while no new owner can get it.
+    /// Whether the sink has no other owner. Must be called only while no new owner can get it.
     func isUnused() -> Bool { isKnownUniquelyReferenced(&sink) }
 
-    /// Gives up what waits: at the end, when the output does not take it.
+    /// Drops the waiting lines: at the end, if the output does not accept them.
     func dropWaiting() {
         for (block, offset) in waiting { lose(block, from: offset) }
         waiting = []
@@ -172,8 +173,7 @@ final class LogFile {
         identity = (status.st_dev, status.st_ino)
     }
 
-    /// Whether there is something to write to. A file is looked for once a second: one that was renamed or removed is
-    /// made again.
+    /// Whether the output is open. A file is checked once a second: if it was renamed or removed, it is created again.
     private func prepare(now: Int64) -> Bool {
         switch sink.output {
         case .stdout, .stderr: return true
@@ -221,7 +221,7 @@ final class LogFile {
         if case .syslog = sink.output { return sendDatagrams(bytes) }
         var start = 0
         while start < bytes.count {
-            // A pipe that is ready takes this much without waiting; a file takes all.
+            // A pipe that is ready accepts this much without blocking; a file accepts everything.
             let end = isRegular ? bytes.count : min(bytes.count, start + 4096)
             if !isRegular, !isReady() { return .part(start) }
             let count = Glibc.write(descriptor, bytes.baseAddress.map { $0 + start }, end - start)
@@ -256,7 +256,7 @@ final class LogFile {
         return .all
     }
 
-    /// Says how many lines are missing, on a line of its own. Answers what came of it unless it went out.
+    /// Writes a line with the number of dropped lines. Returns `nil` if it was written, else the result.
     private func writeNotice() -> Outcome? {
         let text = (isTorn ? "\n" : "") + notice(dropped) + "\n"
         let block = LogBlock()
@@ -267,7 +267,7 @@ final class LogFile {
             return nil
         case .part(0): return .later
         case .part:
-            // The rest of a short line: rare enough to be left out.
+            // The rest of a short line: too rare to be handled.
             dropped = 0
             isTorn = true
             return .later
@@ -284,7 +284,7 @@ final class LogFile {
         sink.finished(block, bytes: block.count)
     }
 
-    /// One line for each kind of trouble, until it is over.
+    /// Reports an error, once for each kind until the problem is solved.
     private func tell(_ code: Int32) { tell(of: SystemError.text(of: code), code: code) }
 
     private func tell(of problem: String, code: Int32) {
@@ -322,7 +322,7 @@ private enum SyslogSocket {
         return .success(descriptor)
     }
 
-    /// Sends one line, as facility daemon and severity info. Answers 0 or an `errno`.
+    /// Sends one line, with facility daemon and severity info. Returns 0 or an `errno`.
     static func send(_ line: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         var datagram = Array("<30>httpware[\(getpid())]: ".utf8)
         datagram += line.prefix(8192 - datagram.count)

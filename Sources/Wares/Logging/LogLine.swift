@@ -1,17 +1,18 @@
 import HttpWare
 
-/// Memory that log lines are built in: with one shard of a sink, in its queue, or with the writer – never two at once.
+/// Memory in which log lines are built. It belongs to one shard of a sink, to the sink's queue or to the writer, never to
+/// two of them at once.
 ///
-/// Grows to what a line needs, which the limits of heads bound.
+/// It grows to the length of a line, which the limits of heads bound.
 final class LogBlock: @unchecked Sendable {
-    // Unchecked: it is handed on from shard to queue to writer, and used only by the one who has it.
+    // Unchecked: it is passed from shard to queue to writer, and used only by its current owner.
 
     static let size = 64 << 10
 
     fileprivate(set) var base: UnsafeMutableRawPointer
     fileprivate(set) var capacity: Int
     fileprivate(set) var count = 0
-    /// How many lines there are.
+    /// The number of lines.
     var lines = 0
 
     init() {
@@ -27,10 +28,10 @@ final class LogBlock: @unchecked Sendable {
         lines = 0
     }
 
-    /// What has been written.
+    /// The bytes that were written.
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
-    /// Appends one line, line end included.
+    /// Appends one line, including its line end.
     @inline(__always)
     func append(_ write: (inout LogLine) -> Void) {
         var line = LogLine(base: base, count: count, capacity: capacity)
@@ -54,7 +55,7 @@ struct LogLine {
         self.capacity = capacity
     }
 
-    /// Makes room for so many bytes.
+    /// Makes room for `more` bytes.
     @inline(__always)
     private mutating func reserve(_ more: Int) {
         if capacity &- count < more { grow(more) }
@@ -89,7 +90,7 @@ struct LogLine {
         }
     }
 
-    /// Begins a member of the object that is being written, behind a comma unless it is the first one.
+    /// Begins a member of the current object, after a comma unless it is the first member.
     @inline(__always)
     mutating func member(_ key: StaticString) {
         separate()
@@ -101,7 +102,7 @@ struct LogLine {
         raw(key)
     }
 
-    /// Writes a member with a text; nothing without one.
+    /// Writes a member with a text. Writes nothing if the text is `nil`.
     @inline(__always)
     mutating func member(_ key: StaticString, _ value: String?) {
         guard let value else { return }
@@ -129,7 +130,7 @@ struct LogLine {
 
     // MARK: Numbers
 
-    /// A number in decimal digits; negative ones as 0.
+    /// Writes a number in decimal digits; a negative one as 0.
     @inline(__always)
     mutating func number(_ number: Int) {
         reserve(20)
@@ -149,7 +150,7 @@ struct LogLine {
         }
     }
 
-    /// Nanoseconds as milliseconds with three decimals: `1.234`.
+    /// Writes nanoseconds as milliseconds with three decimals: `1.234`.
     @inline(__always)
     mutating func milliseconds(nanoseconds: Int64) {
         let microseconds = Int(max(0, nanoseconds) / 1000)
@@ -158,7 +159,7 @@ struct LogLine {
         digits3(microseconds % 1000)
     }
 
-    /// Three digits.
+    /// Writes three digits.
     @inline(__always)
     mutating func digits3(_ number: Int) {
         byte(UInt8(truncatingIfNeeded: number / 100) &+ 0x30)
@@ -166,11 +167,12 @@ struct LogLine {
         byte(UInt8(truncatingIfNeeded: number % 10) &+ 0x30)
     }
 
-    /// An address as it is written, without quotes around it.
+    /// Writes an address without quotes.
     @inline(__always)
     mutating func address(_ address: IPAddress) {
         guard let bits = address.ipv4Bits else {
-            // No escapes: RFC 5952 has but digits, letters and colons; an index behind `%` is of digits.
+            // No escapes are needed: RFC 5952 uses only digits, letters and colons, and the index after `%` consists of
+            // digits.
             var text = address.description
             text.withUTF8 { bytes in
                 if let start = bytes.baseAddress { raw(start, bytes.count) }
@@ -188,8 +190,8 @@ struct LogLine {
 
     // MARK: Escaped
 
-    /// A JSON string (RFC 8259 §7), quotes included. Control characters, DEL and those of U+0080 … U+009F are escaped, so
-    /// that no line can do anything to a terminal; bytes that are no UTF-8 become U+FFFD.
+    /// Writes a JSON string (RFC 8259 §7), including its quotes. Control characters, DEL and U+0080 … U+009F are escaped,
+    /// so that a line cannot control a terminal. Bytes that are not UTF-8 become U+FFFD.
     @inline(__always)
     mutating func json(_ text: UnsafeBufferPointer<UInt8>) {
         byte(0x22)
@@ -203,7 +205,8 @@ struct LogLine {
         text.withUTF8 { json($0) }
     }
 
-    /// A text between quotes of a line that is not JSON: quotes, backslashes and everything but visible ASCII as `\xHH`.
+    /// Writes a text inside the quotes of a line that is not JSON. Quotes, backslashes and all bytes except visible ASCII
+    /// become `\xHH`.
     mutating func plain(_ text: UnsafeBufferPointer<UInt8>) { escaped(text, .plain) }
 
     mutating func plain(_ text: String) {
@@ -211,7 +214,7 @@ struct LogLine {
         text.withUTF8 { plain($0) }
     }
 
-    /// One word of a line that is not JSON: as `plain`, and spaces as `\x20`.
+    /// Writes one word of a line that is not JSON: as `plain`, with spaces as `\x20`.
     mutating func word(_ text: String) {
         for part in text.utf8.split(separator: 0x20, omittingEmptySubsequences: false).enumerated() {
             if part.offset > 0 { raw("\\x20") }
@@ -244,7 +247,7 @@ struct LogLine {
         count &+= length
     }
 
-    /// Whether all eight bytes are visible ASCII or spaces, and neither quotes nor backslashes.
+    /// Whether all eight bytes are visible ASCII or spaces, without quotes and backslashes.
     @inline(__always)
     private static func isClean(_ word: UInt64) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
@@ -258,7 +261,7 @@ struct LogLine {
         return found & high == 0
     }
 
-    /// The same byte by byte; `index` bytes were copied already and are not counted yet.
+    /// The same byte by byte. The first `start` bytes were copied already, but not counted.
     @inline(never)
     private mutating func escapedSlowly(
         _ source: UnsafeRawPointer, _ start: Int, _ length: Int, _ escapes: Escapes
@@ -297,7 +300,8 @@ struct LogLine {
         for digit in [byte >> 4, byte & 15] { self.byte(digit < 10 ? digit + 0x30 : digit + 0x57) }
     }
 
-    /// How many bytes the well-formed UTF-8 sequence at the beginning has; 0 if there is none. Unicode 16 §3.9, table 3-7.
+    /// The length in bytes of the well-formed UTF-8 sequence at the beginning; 0 if it is malformed. Unicode 16 §3.9,
+    /// table 3-7.
     private static func sequenceLength(_ bytes: UnsafeRawBufferPointer) -> Int {
         let first = bytes[0]
         let length: Int

@@ -3,14 +3,14 @@ import Synchronization
 
 /// The buffer of log lines until the writer's thread takes them: one for each output of the process.
 ///
-/// A line is built in the shard of its loop, under a lock that only the writer also takes, for the moment in which it
-/// takes a shard's block. The queue of full blocks is bounded: when the output is slower than the lines, lines are dropped
-/// and counted, and no loop waits.
+/// A line is built in the shard of its loop, under a lock. Only the writer also takes that lock, for the moment in which
+/// it takes the shard's block. The queue of full blocks is bounded: if the output is slower than the lines, lines are
+/// dropped and counted, and no loop waits.
 public final class LogSink: Sendable {
     /// The place where lines are written.
     public let output: LogOutput
 
-    /// How many bytes may wait: about a second of lines at the highest rates.
+    /// The maximum number of bytes that wait: about a second of lines at the highest rates.
     static let queueLimit = 16 << 20
 
     private struct Shard {
@@ -30,7 +30,7 @@ public final class LogSink: Sendable {
         var dropped = 0
     }
 
-    /// Lines that were not written, since the beginning.
+    /// The number of lines that were not written, since the start.
     let droppedLines = Atomic(0)
     private let shards: [ShardBox]
     private let queue = Mutex(Queue())
@@ -46,7 +46,7 @@ public final class LogSink: Sendable {
 
     // MARK: Writing lines
 
-    /// Builds one line, line end included. `owner` tells the loops apart: each has its own shard.
+    /// Builds one line, including its line end. Each loop has its own shard, which `owner` selects.
     @inline(__always)
     func append(_ owner: ObjectIdentifier, _ write: (inout LogLine, inout LogTime) -> Void) {
         let isFirst = shard(of: owner).state.withLock { shard in
@@ -86,7 +86,7 @@ public final class LogSink: Sendable {
             }
             index = (index &+ 1) & 31
         }
-        return shards[index]  // shared with another: slower, not wrong
+        return shards[index]  // shared with another loop: slower, but correct
     }
 
     @inline(never)
@@ -113,7 +113,7 @@ public final class LogSink: Sendable {
 
     // MARK: For the writer
 
-    /// Takes all that waits, and how many lines were dropped since the last time.
+    /// Takes all waiting blocks, and the number of lines dropped since the last call.
     func takeAll() -> (blocks: [LogBlock], dropped: Int) {
         for box in shards where box.owner.load(ordering: .relaxed) != 0 {
             box.state.withLock { shard in
@@ -134,7 +134,7 @@ public final class LogSink: Sendable {
         }
     }
 
-    /// The block's lines are written, or lost: others may wait in their place.
+    /// Called when the block's lines were written or lost, so that other lines can wait in their place.
     func finished(_ block: LogBlock, bytes: Int) {
         queue.withLock { $0.bytes -= bytes }
         giveBack(block)

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// A wall clock time as text, made anew only when the second changes.
+/// A wall clock time as text, which is made again only when the second changes.
 struct LogTime {
     private var second = Int64.min
     /// `2026-11-21T02:38:25`
@@ -18,13 +18,13 @@ struct LogTime {
         line.byte(0x5a)
     }
 
-    /// Appends `21/Nov/2026:02:38:25 +0000`, as the combined format has it.
+    /// Appends `21/Nov/2026:02:38:25 +0000`, for the combined format.
     mutating func writeCombined(_ time: WallTime, to line: inout LogLine) {
         if time.seconds != second { make(time.seconds) }
         line.raw(combined)
     }
 
-    /// The same as a text.
+    /// The time as text: `2026-11-21T02:38:25.123Z`.
     static func text(_ time: WallTime) -> String {
         var made = LogTime()
         made.make(time.seconds)

@@ -2,12 +2,12 @@ import Glibc
 public import HttpWare
 import Synchronization
 
-/// The one thread that writes log lines to their outputs, so that no loop ever waits for a disk or a reader.
+/// The one thread that writes log lines to their outputs, so that no loop waits for a disk or a reader.
 ///
-/// It sleeps while there is nothing; else it writes every 100 ms, or sooner when 64 KiB are together.
+/// It sleeps while there are no lines. Otherwise it writes every 100 ms, or as soon as a block of 64 KiB is full.
 public final class LogWriter: @unchecked Sendable {
-    // Unchecked: `mutex` and `condition` are made in `init`, never moved or freed, and made to be shared; everything else is
-    // atomic, behind `mutex`, or used on the writer's thread only, as said below.
+    // Unchecked: `mutex` and `condition` are made in `init`, never moved or freed, and can be shared. All else is atomic,
+    // guarded by `mutex`, or used only on the writer's thread, as noted below.
 
     /// The writer of this process. Its thread starts with the first sink.
     public static let shared = LogWriter()
@@ -19,14 +19,14 @@ public final class LogWriter: @unchecked Sendable {
     private let hasLines = Atomic(false)
     private let hasFullBlock = Atomic(false)
 
-    // Behind `mutex`.
+    // Guarded by `mutex`.
     private var files: [LogFile] = []
     private var isStarted = false
     private var wantsReopen = false
     private var flushesWanted = 0
     private var flushesDone = 0
 
-    /// Nobody writes to these any more. On the writer's thread only.
+    /// Outputs without a sink, which are written to the end and closed. Used only on the writer's thread.
     private var closing: [LogFile] = []
 
     init() {
@@ -61,9 +61,9 @@ public final class LogWriter: @unchecked Sendable {
         }
     }
 
-    /// Waits until everything that was logged so far is written, or the time is over: for the end of the process.
+    /// Waits until all lines logged so far are written, or the time is up. Used at the end of the process.
     ///
-    /// Blocks: not on a loop. Answers whether all was written.
+    /// Blocks, so it must not be called on a loop. Returns whether all lines were written.
     @discardableResult
     public func flush(timeout: Duration = .seconds(5)) -> Bool {
         locked {
@@ -81,14 +81,14 @@ public final class LogWriter: @unchecked Sendable {
 
     // MARK: For sinks
 
-    /// There are lines where there were none.
+    /// Called when there are lines again.
     @inline(__always)
     func noteLines() {
         if hasLines.load(ordering: .relaxed) { return }
         if !hasLines.exchange(true, ordering: .sequentiallyConsistent) { wake() }
     }
 
-    /// A block is full.
+    /// Called when a block is full.
     func noteFullBlock() {
         if !hasFullBlock.exchange(true, ordering: .sequentiallyConsistent) { wake() }
     }
@@ -121,11 +121,11 @@ public final class LogWriter: @unchecked Sendable {
             let late = files.filter { file in
                 if case .later = file.write(now: LogWriter.now()) { true } else { false }
             }
-            // What came between the last writing and the last release is written in one more round.
+            // Lines that arrived between the last write and the release of the sink are written in one more round.
             let unused = takeUnused()
             closing = closing.filter { file in late.contains { $0 === file } } + unused
             isLeft = !late.isEmpty || !unused.isEmpty
-            // A flush is done when nothing is left; one that waits for a slow reader ends by its own time.
+            // A flush is complete when nothing is left. A flush that waits for a slow reader ends by its own timeout.
             if let flush, !isLeft {
                 locked {
                     flushesDone = max(flushesDone, flush)
@@ -144,7 +144,7 @@ public final class LogWriter: @unchecked Sendable {
         }
     }
 
-    /// Waits for lines, and then a little for more. Answers which flush is wanted, if any.
+    /// Waits for lines, and then briefly for more. Returns the number of the requested flush, if any.
     private func waitForWork(isLeft: Bool) -> Int? {
         locked {
             while !isLeft, !hasLines.load(ordering: .sequentiallyConsistent),
@@ -175,7 +175,7 @@ public final class LogWriter: @unchecked Sendable {
     }
 }
 
-// Outside of any isolated context: inside one the thread would check for it at run time and trap.
+// Outside any isolated context: inside one, the thread would check its isolation at run time and trap.
 private func logWriterThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let argument else { return nil }
     let writer = Unmanaged<LogWriter>.fromOpaque(argument).takeRetainedValue()  // retained by start()

@@ -33,17 +33,17 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
     public var always: [Always] = [.errors, .slow]
     /// Request fields that are added to a line.
     public var fields: [FieldName] = [] { didSet { prepareFields() } }
-    /// The members of a JSON line in their order; empty for the usual ones.
+    /// The members of a JSON line, in order; empty for the default members.
     public var members: [LogMember] = [] { didSet { prepareFields() } }
     /// Whether a line contains what each ware did.
     public var wares = false
     /// Request fields whose values are hidden.
     public var redact = Redaction.fields { didSet { prepareFields() } }
 
-    /// Each name with its key as JSON.
+    /// The field names, each with its key as JSON.
     private var preparedFields: [(name: FieldName, key: [UInt8], isRedacted: Bool)] = []
     private var preparedMembers: [(member: LogMember, key: [UInt8])] = []
-    /// Of the template's segments: those whose values are not shown.
+    /// The indices of template segments whose values are hidden.
     private var hiddenSegments: Set<Int> = []
     private var sink: LogSink
 
@@ -51,10 +51,10 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
     public var observesWares: Bool { wares || members.contains(.item(.wares)) }
     public var counter: any WareCounter { sink }
 
-    /// The most members that can be chosen.
+    /// The maximum number of members.
     private static let mostMembers = 64
 
-    /// The place where lines are written, unless the ware is told otherwise.
+    /// The default output of the lines.
     public static let usualOutput = LogOutput.stdout
 
     /// Writes JSON to this output.
@@ -63,7 +63,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
         sink = LogWriter.shared.sink(for: output, notice: AccessLog.jsonNotice)
     }
 
-    /// The line is written when the exchange has ended.
+    /// Passes every response; the line is written when the exchange has ended.
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
 
     public func ended(_ exchange: Exchange) {
@@ -87,7 +87,8 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
             return true
         }
         if always.contains(.slow), exchange.loggedNanoseconds >= 1_000_000_000 { return true }
-        // A share of exchanges that nobody can choose: the mixed bits of the start's nanoseconds.
+        // Chooses a share of the exchanges that no client can influence, by the mixed bits of the start time in
+        // nanoseconds.
         var bits = UInt64(bitPattern: exchange.record.started) &+ 0x9e37_79b9_7f4a_7c15
         bits = (bits ^ (bits >> 30)) &* 0xbf58_476d_1ce4_e5b9
         bits = (bits ^ (bits >> 27)) &* 0x94d0_49bb_1331_11eb
@@ -129,7 +130,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
         }
     }
 
-    // Of the item alone: a log line passes here 21 times.
+    // Takes the item only, not the member, because every log line calls this 21 times.
     private static func write(
         _ item: LogMember.Item, _ request: HttpRequest, _ exchange: Exchange, _ line: inout LogLine,
         _ time: inout LogTime
@@ -258,7 +259,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
 }
 
 extension Exchange {
-    /// The status of the response, 499 when the client left before it had one.
+    /// The status of the response; 499 if the client left before the response had a status.
     var loggedStatus: Int { end == .clientLeft ? 499 : finalStatus?.code ?? 0 }
 
     var loggedNanoseconds: Int64 {
@@ -267,7 +268,7 @@ extension Exchange {
 }
 
 extension HttpRequest {
-    /// Gives the target as it was received, without credentials; `-` where it could not be read.
+    /// Passes the target as received, without credentials; `-` if it could not be read.
     @inline(__always)
     func withShownTarget(_ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         withReceivedTarget { target in
@@ -284,7 +285,7 @@ extension HttpRequest {
 }
 
 extension HttpVersion? {
-    /// As it stands in a start line; `-` where that could not be read.
+    /// The version as written in a start line; `-` if it could not be read.
     var logged: StaticString {
         switch self {
         case nil: "-"

@@ -2,8 +2,8 @@ public import HttpWare
 
 /// Replaces the content of error responses with a page in JSON, HTML or text; the status is kept.
 ///
-/// The page is `body`, a `file` that is read when the configuration is loaded, or, without either, a page made from the
-/// status: `negotiate` chooses problem+json (RFC 9457), HTML or plain text by the request's `Accept` (RFC 9110
+/// The page is `body`, or a `file` that is read when the configuration is loaded. Without either, it is made from the
+/// status. Then `negotiate` chooses problem+json (RFC 9457), HTML or plain text by the request's `Accept` (RFC 9110
 /// §12.5.1), and adds that field to `Vary`. Fields that do not describe the content are kept.
 public struct ErrorPage: Postware {
     /// The format of the page.
@@ -15,7 +15,7 @@ public struct ErrorPage: Postware {
     public var statuses: StatusSet
     /// The format of the page.
     public var format: Format
-    /// A fixed page and its media type, in place of one that is made from the status.
+    /// A fixed page and its media type, in place of a page that is made from the status.
     public var fixed: (content: [UInt8], type: FieldLine)?
     /// The page with placeholders; used in place of the fixed content.
     public var filled: FilledContent?
@@ -52,7 +52,7 @@ public struct ErrorPage: Postware {
         return .pass
     }
 
-    /// The fields that describe the content that goes. RFC 9110 §8, §14; RFC 9530.
+    /// The fields that describe the content that is replaced. RFC 9110 §8, §14; RFC 9530.
     private static let representation: [FieldName] = [
         .contentType, .contentEncoding, .contentLength, .contentRange, .contentLocation, .contentDisposition, .etag,
         .lastModified, .acceptRanges, .trailer, "Content-Language", "Content-MD5", "Content-Digest", "Repr-Digest",
@@ -73,7 +73,7 @@ public struct ErrorPage: Postware {
         }
     }
 
-    /// Made of the status alone: nothing that came from outside is in it.
+    /// Makes a page from the status alone, so that it contains nothing that a peer sent.
     private static func page(_ status: HttpStatus, _ format: Format) -> String {
         let title = status.reasonPhrase.isEmpty ? "Status" : status.reasonPhrase
         return switch format {
@@ -94,7 +94,7 @@ public struct ErrorPage: Postware {
 
     // MARK: Negotiation
 
-    /// The best of JSON, HTML and text, by what the client accepted as it sent it; JSON if nothing else is better.
+    /// Chooses the best of JSON, HTML and text by the `Accept` that the client sent; JSON if no other is better.
     static func negotiated(_ request: HttpRequest) -> Format {
         guard let accepted = AcceptedMedia(request) else { return .json }
         let candidates: [(Format, Double)] = [

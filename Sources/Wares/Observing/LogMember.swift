@@ -2,12 +2,12 @@ public import HttpWare
 
 /// A member of a JSON line of the access log.
 public enum LogMember: Sendable, Hashable {
-    /// What an exchange always has, or may have.
+    /// A property of an exchange.
     public enum Item: String, Sendable, CaseIterable {
         case time, client, method, target, host, `protocol`, status, bytes, unfilteredBytes, duration, principal
         case upstream, route, service, responder, userAgent, referer, id, traceId, fault, end, wares
 
-        /// Those of a line, unless others are chosen.
+        /// The default members of a line.
         static let usual = allCases.filter { $0 != .wares }
     }
 
@@ -35,7 +35,7 @@ extension LogMember: OptionValue {
         }
     }
 
-    /// `status`, `trace.id`, `response.header.X-Cache`.
+    /// Reads `status`, `trace.id` or `response.header.X-Cache`, for example.
     public init(optionText: String) throws(OptionMistake) {
         if let found = LogMember.words.first(where: { $0.name == optionText }) {
             self = found.member

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// A log line with placeholders: those of any template, and those whose values are known only when the exchange has ended.
+/// A log line with placeholders: the usual ones, and some whose values are known only when the exchange has ended.
 public struct LogTemplate: Sendable {
     enum Item: String, CaseIterable, Sendable {
         case time, target, `protocol`, status, bytes, unfilteredBytes, duration, upstream, route, service, responder,
@@ -17,8 +17,8 @@ public struct LogTemplate: Sendable {
     /// The text of the template.
     public let source: String
 
-    /// Appends the line without its end. What has no value is `-`; what comes from outside is escaped.
-    /// Of the segments in `hiding` only a mark is shown.
+    /// Appends the line without its line end. A missing value is `-`, and values from outside are escaped. Segments in
+    /// `hiding` appear only as a mark.
     func write(_ exchange: Exchange, _ line: inout LogLine, _ time: inout LogTime, hiding: Set<Int> = []) {
         guard let request = exchange.request else { return }
         for (index, segment) in segments.enumerated() {
@@ -36,7 +36,7 @@ public struct LogTemplate: Sendable {
         }
     }
 
-    /// The segments that show a credential: one of these fields, or a query parameter that is named like one.
+    /// The segments that show a credential: one of these fields, or a query parameter with the name of a credential.
     func hiddenSegments(_ fields: [FieldName]) -> Set<Int> {
         Set(
             segments.indices.filter { index in

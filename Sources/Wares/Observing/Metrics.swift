@@ -2,8 +2,8 @@ public import HttpWare
 
 /// Adds detailed metrics: request durations by method and status class, and the decisions and times of each ware.
 ///
-/// The ware only marks the exchange. Each loop counts by itself when the exchange ends, without a lock, and is asked
-/// when the metrics are read.
+/// The ware only marks the exchange. When the exchange ends, its loop counts it without a lock. The loops are asked for
+/// their counts when the metrics are read.
 public struct Metrics: Postware, WareObserver, ExchangeObserver {
     /// Whether the decisions and times of each ware are counted.
     public var wares: Bool

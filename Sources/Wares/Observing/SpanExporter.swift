@@ -2,20 +2,21 @@ import Credentials
 import HttpWare
 import Synchronization
 
-/// Sends spans to a collector: OTLP over HTTP, as JSON, by calls of the gateway's own.
+/// Sends spans to a collector as JSON (OTLP over HTTP), by side calls of the gateway.
 ///
-/// Spans wait for at most a second, and go 512 at a time, one call after the other. What waits is bounded in number and bytes; beyond it
-/// they are dropped and counted, and so are those of a call that failed three times. Requests never wait for it.
+/// Spans wait for at most about a second, and are sent 512 at a time, one call after the other. The waiting spans are limited in
+/// number and bytes. Spans above the limits are dropped and counted, and so are the spans of a call that failed three times.
+/// Requests never wait for it.
 ///
-/// From any loop: guarded by a mutex.
+/// Safe from any loop: guarded by a mutex.
 final class SpanExporter: Sendable {
     private struct State {
         var waiting: [String] = []
         var bytes = 0
         var isRunning = false
-        /// Nothing waits for company any more.
+        /// Whether the ware is finishing, so that spans are sent at once.
         var isEnding = false
-        /// Resumed when nothing is left.
+        /// The continuations that are resumed when no spans are left.
         var whenDone: [UnsafeContinuation<Void, Never>] = []
         var exported = 0
         var dropped = 0
@@ -27,26 +28,26 @@ final class SpanExporter: Sendable {
         }
     }
 
-    /// The most that wait.
+    /// The maximum number and size of waiting spans.
     static let most = 2048
     static let mostBytes = 4 << 20
-    /// The most that one call carries.
+    /// The maximum number of spans in one call.
     static let batch = 512
     private static let attempts = 3
-    /// The longest pause before the next call, even if the collector asks for a longer one.
+    /// The maximum pause before the next call, even if the collector asks for a longer one.
     private static let longestPause = Duration.seconds(30)
     private static let step = Duration.milliseconds(100)
     private static let steps = 10
 
     private let endpoint: String
     private let fields: HttpFields
-    /// What stands before the spans of a call.
+    /// The JSON text before the spans of a call.
     private let head: String
     private let limits: CallLimits
     private let client: any HttpClient
     private let state = Mutex(State())
 
-    /// `service` is what the collector calls this gateway, `fields` go with each call. A call takes no longer than `timeout`.
+    /// `service` is the service name of all spans, and each call carries `fields`. A call takes at most `timeout`.
     init(_ endpoint: HttpUrl, service: String, fields: HttpFields, timeout: Duration, client: any HttpClient) {
         self.endpoint = endpoint.text
         var fields = fields
@@ -59,7 +60,7 @@ final class SpanExporter: Sendable {
         head = #"{"resourceSpans":[{"resource":\#(resource),"scopeSpans":[{"scope":{"name":"httpware"},"spans":["#
     }
 
-    /// Adds a span, and sees to it that it is sent. On a loop.
+    /// Adds a span, and starts sending unless that is in progress. Must be called on a loop.
     func add(_ span: String) {
         let isFirst = state.withLock { state -> Bool in
             guard state.waiting.count < SpanExporter.most, state.bytes + span.utf8.count <= SpanExporter.mostBytes
@@ -126,7 +127,7 @@ final class SpanExporter: Sendable {
             state.withLock { $0.failures += 1 }
             guard attempt < SpanExporter.attempts - 1 else { break }
             try? await loop.sleep(for: .seconds(1 << attempt))
-            // The end does not wait for what a collector asks for.
+            // If the ware is finishing, the pause that the collector asked for is cut short.
             let due = loop.now + asked - .seconds(1 << attempt)
             while loop.now < due, !state.withLock({ $0.isEnding }) { try? await loop.sleep(for: SpanExporter.step) }
         }
@@ -134,14 +135,14 @@ final class SpanExporter: Sendable {
     }
 
     private enum Outcome {
-        /// So many of the spans.
+        /// The number of spans that the collector accepted.
         case taken(Int)
         case refused
-        /// It may be tried again, after that pause if the collector asks for one.
+        /// The call can be repeated, after this pause if the collector asked for one.
         case failed(Duration?)
     }
 
-    /// OTLP/HTTP: 429, 502, 503 and 504 may be tried again, and what had no response.
+    /// Makes one call. After 429, 502, 503 and 504, or without a response, it can be repeated (OTLP/HTTP).
     private func call(_ spans: [String], _ loop: EventLoop) async -> Outcome {
         let content = HttpContent.text(head + spans.joined(separator: ",") + "]}]}]}")
         guard let request = try? HttpRequest(.post, endpoint, fields: fields, content: content) else { return .refused }
@@ -153,8 +154,8 @@ final class SpanExporter: Sendable {
         return .failed(RetryAfter.pause(response, at: loop.wallNow()))
     }
 
-    /// How many spans a collector that took the call did not take: `partialSuccess.rejectedSpans`, a number or, as protobuf writes it in
-    /// JSON, a text.
+    /// The number of spans that the collector rejected although it accepted the call: `partialSuccess.rejectedSpans`. It is a
+    /// number or, as protobuf writes it in JSON, a string.
     private static func rejected(_ content: [UInt8]) -> Int {
         guard let rejected = (try? JsonValue(content))?["partialSuccess"]?["rejectedSpans"] else { return 0 }
         return switch rejected {

@@ -47,7 +47,7 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
     // MARK: Times
 
     private static func line(_ exchange: Exchange, _ slow: Duration?) -> String {
-        // Without the query, which may hold credentials.
+        // The query is left out, because it may contain credentials.
         let target = exchange.request.map { "\($0.receivedMethod) \($0.path.quotedForErrors)" } ?? ""
         var parts = ["\(target) took \(text(exchange.loggedNanoseconds)) ms"]
         if let slow { parts[0] += ", more than \(slow.optionText)" }
@@ -63,21 +63,21 @@ public struct TimeLog: Postware, WareObserver, ExchangeObserver {
         return parts.joined(separator: ", ")
     }
 
-    /// Which attempt the phase belongs to, where there were several, and what ended it: `attempt 1, responseTimeout`.
+    /// The attempt of the phase, if there were several, and the fault that ended it: `attempt 1, responseTimeout`.
     private static func words(_ phase: ExchangeRecord.Phase, of phases: [ExchangeRecord.Phase]) -> String {
         let isOfSeveral = phases.contains { $0.attempt > 1 }
         return [isOfSeveral ? "attempt \(phase.attempt)" : nil, phase.fault?.logged].compactMap(\.self)
             .joined(separator: ", ")
     }
 
-    /// Milliseconds with three decimals.
+    /// The time in milliseconds with three decimals.
     private static func text(_ nanoseconds: Int64) -> String {
         let microseconds = max(0, nanoseconds) / 1000
         let rest = String(microseconds % 1000)
         return "\(microseconds / 1000).\(String(repeating: "0", count: 3 - rest.utf8.count))\(rest)"
     }
 
-    /// The label with everything that no token may hold replaced: a metric's name is a token.
+    /// The label as a token, with `_` in place of invalid characters, because the name of a metric is a token.
     private static func token(_ label: String) -> String {
         String(String.UnicodeScalarView(label.unicodeScalars.map { HttpMethod(String($0)) == nil ? "_" : $0 }))
     }

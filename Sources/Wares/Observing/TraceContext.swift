@@ -1,20 +1,21 @@
 import HttpWare
 
-/// Where a request stands in its trace: what `traceparent` says. W3C Trace Context level 2, §3.2.
+/// The position of a request in its trace: the content of `traceparent`. W3C Trace Context level 2, §3.2.
 struct TraceContext: Sendable, Equatable {
     /// The trace's 16 bytes; not all zero.
     var traceHigh: UInt64
     var traceLow: UInt64
-    /// Who sends the request; not zero.
+    /// The span that sends the request; not zero.
     var parent: UInt64
     var isSampled: Bool
-    /// The lower seven bytes of the trace's id are random (§3.2.2.5.2, level 2).
+    /// Whether the lower seven bytes of the trace's id are random (§3.2.2.5.2, level 2).
     var isRandom: Bool
 
-    /// The bytes of version 00: `00-` trace `-` parent `-` flags.
+    /// The length of version 00 in bytes: `00-` trace `-` parent `-` flags.
     static let count = 55
 
-    /// A trace that begins here. It is sampled with a chance of `ratio`, which all who use its random bytes decide the same.
+    /// Makes a new trace, which is sampled with probability `ratio`. Every party that decides by the random bytes decides the
+    /// same.
     static func makeRoot(sampled ratio: Double) -> TraceContext {
         var random = SystemRandomNumberGenerator()
         let low = random.next()
@@ -23,7 +24,7 @@ struct TraceContext: Sendable, Equatable {
             isSampled: Double(low & 0x00ff_ffff_ffff_ffff) < ratio * 0x1p56, isRandom: true)
     }
 
-    /// The same trace, with this span for its next one's parent.
+    /// The same trace with a new span as the parent of the next request.
     func goingOn() -> TraceContext {
         var next = self
         next.parent = TraceContext.newParent()
@@ -34,7 +35,7 @@ struct TraceContext: Sendable, Equatable {
 
     // MARK: Text
 
-    /// As version 00 spells it; unknown flags are cleared (§3.2.2.5).
+    /// The value in version 00; unknown flags are cleared (§3.2.2.5).
     var text: String {
         "00-\(traceId)-\(TraceContext.hex(parent))-0\((isSampled ? 1 : 0) + (isRandom ? 2 : 0))"
     }
@@ -42,13 +43,13 @@ struct TraceContext: Sendable, Equatable {
     /// The trace's id in 32 digits.
     var traceId: String { TraceId(high: traceHigh, low: traceLow).description }
 
-    /// Sixteen digits in lower case.
+    /// The number as 16 hexadecimal digits in lower case.
     static func hex(_ number: UInt64) -> String { TraceId.hex(number) }
 }
 
 extension TraceContext {
-    /// Reads the value of `traceparent`; `nil` where it is invalid, and the trace begins anew (§3.2.2, §3.3). A version above 00 may
-    /// have more behind it, and is read as far as this one goes; `ff` is none.
+    /// Reads the value of `traceparent`. Returns `nil` if it is invalid; a new trace then begins (§3.2.2, §3.3). A version above
+    /// 00 may be longer, and is read as far as version 00 goes; `ff` is invalid.
     init?(_ value: UnsafeRawBufferPointer) {
         guard value.count >= TraceContext.count, value[2] == 0x2d, value[35] == 0x2d, value[52] == 0x2d,
             let version = TraceContext.number(value[0..<2]), version != 0xff,
@@ -61,7 +62,7 @@ extension TraceContext {
             traceHigh: high, traceLow: low, parent: parent, isSampled: flags & 1 != 0, isRandom: flags & 2 != 0)
     }
 
-    /// `HEXDIGLC`: digits in lower case only.
+    /// Reads `HEXDIGLC`: hexadecimal digits in lower case only.
     private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
         var number: UInt64 = 0
         for digit in digits {

@@ -1,16 +1,16 @@
 import HttpWare
 
-/// What one exchange was in its trace. OpenTelemetry, semantic conventions of HTTP server spans.
+/// The span of one exchange in its trace. OpenTelemetry, semantic conventions of HTTP server spans.
 struct TraceSpan {
     /// The trace, with this span's own id.
     let context: TraceContext
-    /// Who sent the request; `nil` where the trace begins here.
+    /// The span that sent the request; `nil` if the trace begins here.
     let parent: UInt64?
-    /// `tracestate` as it was received; empty for none.
+    /// The `tracestate` that was received; empty if the request had none.
     let state: String
 
-    /// As OTLP has it (opentelemetry.proto.trace.v1.Span, JSON: ids in hexadecimal digits, 64-bit numbers as texts). Of the target
-    /// without the query, which may hold credentials.
+    /// The span in OTLP (opentelemetry.proto.trace.v1.Span; JSON with ids as hexadecimal digits and 64-bit numbers as strings).
+    /// The target is given without its query, which may contain credentials.
     func json(_ request: HttpRequest, in exchange: Exchange) -> Json {
         let method = TraceSpan.methods.contains(request.receivedMethod.name) ? request.receivedMethod.name : "_OTHER"
         let began = exchange.record.startedAt.sinceEpoch
@@ -41,7 +41,7 @@ struct TraceSpan {
                 .list(
                     attributes.compactMap { key, value in value.map { .object([("key", .text(key)), ("value", $0)]) } })
             ),
-            // STATUS_CODE_ERROR; what a client did wrong is no error of the server.
+            // STATUS_CODE_ERROR. A client's mistake is not an error of the server.
             ("status", isError ? .object([("code", 2)]) : nil),
         ])
     }
@@ -49,7 +49,7 @@ struct TraceSpan {
     private func text(_ value: String) -> Json { .object([("stringValue", .text(value))]) }
     private func number(_ value: Int) -> Json { .object([("intValue", .text("\(value)"))]) }
 
-    /// What the conventions know; others have no name of their own.
+    /// The methods that the conventions define; all others are reported as `_OTHER`.
     private static let methods: Set<String> = [
         "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
     ]

@@ -18,17 +18,17 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare, Finishing
 
     /// The standards whose fields are passed on.
     public let propagators: Set<Propagator>
-    /// The share of new traces that are sampled; for others, the sender of the trace has decided.
+    /// The share of new traces that are sampled. For a received trace, its sender has decided.
     public let ratio: Ratio
-    /// `nil` without an export.
+    /// The exporter of spans; `nil` without an export.
     private let exporter: SpanExporter?
     private let counts: any WareCounter
 
-    /// The share of new traces that are sampled, unless the ware is told otherwise.
+    /// The default share of new traces that are sampled.
     public static let usualRatio: Ratio = 1.0
-    /// The service name of spans, unless the ware is told otherwise.
+    /// The default service name of spans.
     public static let usualService = "httpware"
-    /// The maximum duration of a call to the collector, unless the ware is told otherwise.
+    /// The default maximum duration of a call to the collector.
     public static let usualTimeout = Duration.seconds(10)
 
     public var failsOpen: Bool { true }
@@ -74,7 +74,7 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare, Finishing
             request.fields.remove(.traceparent)
             request.fields.remove(.tracestate)
         } else {
-            // Without `traceparent` of the same trace `tracestate` means nothing: §3.3.1.
+            // `tracestate` has no meaning without the `traceparent` of the same trace: §3.3.1.
             if span.state.isEmpty { request.fields.remove(.tracestate) }
             try request.fields.set(.traceparent, to: span.context.text)
         }
@@ -86,14 +86,14 @@ public struct Traceparent: Middleware, ExchangeObserver, CountingWare, Finishing
         return .pass
     }
 
-    /// Goes on with the trace of the request, or begins one.
+    /// Continues the trace of the request, or begins a new one.
     private func beginSpan(_ request: borrowing HttpRequest) -> TraceSpan {
         guard case .one(let read) = request.fields.withOnlyValue(of: .traceparent, { TraceContext($0) }),
             let received = read
         else { return TraceSpan(context: .makeRoot(sampled: ratio.value), parent: nil, state: "") }
         let lines = request.fields.values(of: .tracestate)
         let state = TraceFields.isValidState(lines) ? lines.joined(separator: ",") : ""
-        // Who tells nobody is no link of the chain: the origin server's parent is then the client.
+        // Without an export, the gateway is not a span of the trace: the origin server's parent is then the client's span.
         let context = exporter == nil ? received : received.goingOn()
         return TraceSpan(context: context, parent: received.parent, state: state)
     }

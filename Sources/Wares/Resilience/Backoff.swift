@@ -1,18 +1,18 @@
 import HttpWare
 import Synchronization
 
-/// How long to wait before each try: a random part of a time that doubles, so that requests that failed together do not come back
+/// The pause before each attempt: a random part of a time that doubles, so that requests that failed together are not repeated
 /// together (*full jitter*).
 ///
-/// From any thread, without a lock: the generator (SplitMix64) is one word that only ever has a constant added. The same seed gives the
-/// same pauses.
+/// Safe from any thread, without a lock: the state of the generator (SplitMix64) is one integer, to which only a constant is
+/// added. The same seed gives the same pauses.
 final class Backoff: Sendable {
     private let state: Atomic<UInt64>
 
     init(seed: UInt64) { state = Atomic(seed) }
 
-    /// The pause before a try, 1 being the first that is made again: from nothing to `range.lower`, doubled for each further one, at most
-    /// `range.upper`.
+    /// The pause before an attempt; `number` 1 is the first repetition. It lies between zero and `range.lower`, which doubles
+    /// with each further repetition up to `range.upper`.
     func pause(before number: Int, in range: DurationRange) -> Duration {
         let lower = UInt64(max(0, range.lower.nanoseconds))
         let upper = UInt64(max(0, range.upper.nanoseconds))

@@ -33,18 +33,18 @@ public final class Circuit: ServiceNote {
     @inline(__always)
     var isClosed: Bool { !isAside.load(ordering: .relaxed) }
 
-    /// A request comes while the circuit is not closed, or was not a moment ago.
+    /// Admits a request while the circuit is not closed, or was not closed a moment ago.
     func admitRequest(probes: Int, at now: LoopInstant) -> CircuitState.Entry {
         let entry = state.withLock { $0.admitRequest(probes: probes, at: now) }
         if case .refused = entry { refused.add(1, ordering: .relaxed) }
         return entry
     }
 
-    /// A request of a closed circuit has ended well.
+    /// Counts a request that passed the closed circuit and succeeded.
     @inline(__always)
     func passed(at now: LoopInstant) { counts.add(all: true, marked: false, at: now) }
 
-    /// A request of a closed circuit has failed. Answers what opened the circuit, if that did.
+    /// Counts a request that passed the closed circuit and failed. If this opens the circuit, returns the counts that opened it.
     func failed(_ rules: CircuitBreaker, at now: LoopInstant) -> SecondCounts.Sum? {
         counts.add(all: true, marked: true, at: now)
         let sum = counts.sum(last: rules.windowSeconds, at: now)
@@ -55,13 +55,13 @@ public final class Circuit: ServiceNote {
         return sum
     }
 
-    /// A probe has ended.
+    /// Ends a probe.
     func ended(_ probe: Int, hasFailed: Bool, _ rules: CircuitBreaker, at now: LoopInstant) -> CircuitState.Change? {
         let change = state.withLock { state in
             let change = state.ended(
                 probe, hasFailed: hasFailed, probes: rules.halfOpen, reopensUntil: now + rules.openFor)
             if change == .closed {
-                // What was before says nothing of how it is now.
+                // Earlier results say nothing about the current state.
                 counts.clear()
                 isAside.store(false, ordering: .relaxed)
             }
@@ -75,7 +75,7 @@ public final class Circuit: ServiceNote {
 
     private func noteOpened() {
         opened.add(1, ordering: .relaxed)
-        // Closed again meanwhile, it stays so: whether it is aside follows from the state.
+        // If the circuit has closed again meanwhile, `isAside` stays false, because it is derived from the state.
         state.withLock { isAside.store($0.phase != .closed, ordering: .relaxed) }
     }
 

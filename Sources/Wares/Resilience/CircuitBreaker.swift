@@ -18,14 +18,14 @@ public struct CircuitBreaker: Middleware, Postware {
     public var failures: FailureSet
     /// The status of refusals.
     public var status: HttpStatus
-    /// What has a circuit.
+    /// Whether each service or each endpoint has its own circuit.
     public var per = Scope.service
-    /// The time to a response from which on it counts as a failure; `nil`: no time does.
+    /// The response time from which a response counts as a failure; `nil` for no limit.
     public var slow: Duration?
-    /// What becomes of a request that is refused.
+    /// How a refused request is answered.
     public var fallback = Fallback.none
 
-    /// What a circuit belongs to.
+    /// The owner of a circuit.
     public enum Scope: String, OptionWord {
         /// The service.
         case service
@@ -33,7 +33,7 @@ public struct CircuitBreaker: Middleware, Postware {
         case endpoint
     }
 
-    /// What answers in place of a service whose circuit is open.
+    /// The source of responses while the circuit is open.
     public enum Fallback: Sendable, Equatable {
         /// Nothing.
         case none
@@ -58,7 +58,7 @@ public struct CircuitBreaker: Middleware, Postware {
         self.status = status
     }
 
-    /// Made once, for all exchanges.
+    /// Made once, and shared by all exchanges.
     private var watch: EndpointWatch?
 
     var windowSeconds: Int { (window.milliseconds + 999) / 1000 }
@@ -72,7 +72,7 @@ public struct CircuitBreaker: Middleware, Postware {
             ? .pass : enterCircuit(exchange)
     }
 
-    /// In a function of its own, so that requests of a closed circuit do not pay for it.
+    /// A function of its own, so that requests of a closed circuit do not pay for it.
     @inline(never)
     private func enterCircuit(_ exchange: Exchange) -> Verdict {
         guard exchange[Diverted.self] != true, let circuit = exchange.serviceNotes?.note(Circuit.self) else {
@@ -83,7 +83,7 @@ public struct CircuitBreaker: Middleware, Postware {
         case .probes(let probe):
             exchange.note("probes whether \(exchange.service ?? "") has recovered")
             exchange[Probe.self] = probe
-            // A client that leaves takes its probe along, and another request may be one.
+            // If the client leaves, its probe is given up, so that another request can be the probe.
             exchange.onEnd { _ in circuit.gaveUp(probe) }
             return .pass
         case .refused(let pause): return refuse(for: pause, exchange)
@@ -138,7 +138,7 @@ public struct CircuitBreaker: Middleware, Postware {
             var hasFailed = failures.judge(response.status, exchange)
         else { return .pass }
         if let slow, !hasFailed, let start = exchange[Start.self], exchange.now - start >= slow { hasFailed = true }
-        // The origins that a forward proxy's clients ask for have no circuit together.
+        // The origin servers that a forward proxy's clients choose do not share a circuit.
         exchange.withServiceNote(Circuit.self, ofPassthrough: false) { circuit in
             if !circuit.isClosed || hasFailed {
                 judge(circuit, hasFailed, exchange)
@@ -164,7 +164,7 @@ public struct CircuitBreaker: Middleware, Postware {
         }
     }
 
-    /// An endpoint answered, or failed.
+    /// Counts an attempt at an endpoint.
     fileprivate func ended(_ endpoint: String, _ outcome: EndpointOutcome, _ time: Duration, _ exchange: Exchange) {
         var hasFailed: Bool
         switch outcome {
@@ -189,16 +189,16 @@ public struct CircuitBreaker: Middleware, Postware {
 
     /// When the request passed the ware.
     private enum Start: ExchangeKey { typealias Value = LoopInstant }
-    /// Whether the request goes to another service, which has a circuit of its own or none.
+    /// Whether the request goes to the fallback service, which has its own circuit or none.
     private enum Diverted: ExchangeKey { typealias Value = Bool }
-    /// The probe of an endpoint that the exchange is.
+    /// The endpoint that the exchange probes, and the number of the probe.
     private enum EndpointProbe: ExchangeKey {
         struct Value {
             let name: String
             let number: Int
         }
     }
-    /// The number of the probe that the exchange is.
+    /// The number of the exchange's probe.
     private enum Probe: ExchangeKey { typealias Value = Int }
 }
 
@@ -291,7 +291,7 @@ extension CircuitBreaker: ConfigurableWare {
     }
 }
 
-/// Tells the ware what came of attempts.
+/// Passes the outcomes of attempts to the ware.
 private final class EndpointWatch: EndpointWatcher {
     private let ware: CircuitBreaker
 

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// When a circuit lets requests through: closed, open for a while, then half-open, which lets a few find out how it is.
+/// The state of a circuit: closed, open for a while, then half-open, when a few requests test the service.
 struct CircuitState {
     enum Phase: Equatable {
         case closed
@@ -8,24 +8,24 @@ struct CircuitState {
         case halfOpen
     }
 
-    /// What becomes of a request.
+    /// How a request is treated.
     enum Entry: Equatable {
         case passes
-        /// It finds out whether the service is well again; told apart by the number.
+        /// The request tests whether the service has recovered; the number identifies the probe.
         case probes(Int)
         case refused(for: Duration)
     }
 
-    /// What the end of a request changed.
+    /// A change of state that the end of a probe caused.
     enum Change { case opened, closed }
 
     private(set) var phase = Phase.closed
-    /// The probes that are under way.
+    /// The probes in progress.
     private var outstanding: Set<Int> = []
     private var passed = 0
     private var lastProbe = 0
 
-    /// A request comes. At most `probes` may be under way, or have passed, while half-open.
+    /// Admits a request. While half-open, at most `probes` requests are in progress or have succeeded.
     mutating func admitRequest(probes: Int, at now: LoopInstant) -> Entry {
         if case .open(let until) = phase {
             guard now >= until else { return .refused(for: until - now) }
@@ -40,15 +40,15 @@ struct CircuitState {
         return .probes(lastProbe)
     }
 
-    /// Too much failed. Answers whether that is new.
+    /// Opens the circuit after too many failures. Returns false if it was not closed.
     mutating func trip(until end: LoopInstant) -> Bool {
         guard phase == .closed else { return false }
         phase = .open(until: end)
         return true
     }
 
-    /// A probe has ended: the first that fails opens the circuit again, the last that passes closes it. One of an earlier time changes
-    /// nothing.
+    /// Ends a probe. The first failed probe opens the circuit again; the last of `probes` successful ones closes it. A probe of
+    /// an earlier half-open state changes nothing.
     mutating func ended(_ probe: Int, hasFailed: Bool, probes: Int, reopensUntil end: LoopInstant) -> Change? {
         guard phase == .halfOpen, outstanding.remove(probe) != nil else { return nil }
         if hasFailed {
@@ -61,6 +61,6 @@ struct CircuitState {
         return .closed
     }
 
-    /// A probe came to nothing: another may take its place.
+    /// Ends a probe that has no outcome, so that another request can take its place.
     mutating func gaveUp(_ probe: Int) { outstanding.remove(probe) }
 }

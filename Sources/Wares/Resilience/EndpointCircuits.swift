@@ -3,13 +3,13 @@ import Synchronization
 
 /// The circuits of a service's endpoints. All loops and all entries of `circuitBreaker` share them.
 ///
-/// Safe to use from any thread: a lock guards the table; while all circuits are closed, requests read one atomic.
+/// Safe to use from any thread: a lock guards the table. While all circuits are closed, requests read only one atomic.
 final class EndpointCircuits: ServiceNote {
     private let circuits = ThreadLock<[String: Circuit]>([:])
     /// Whether a circuit may be open.
     private let isAside = Atomic(false)
 
-    /// Endpoints beyond that, by changes of addresses, are forgotten if their circuits are closed.
+    /// If addresses change and there are more endpoints than this, endpoints with a closed circuit are forgotten.
     private static let most = 256
 
     init() {}
@@ -29,19 +29,19 @@ final class EndpointCircuits: ServiceNote {
         }
     }
 
-    /// What a request may do.
+    /// How a request is treated.
     enum Entry {
         case passes
-        /// It goes to this endpoint first, to find out whether that is well again.
+        /// The request goes to this endpoint first, to test whether the endpoint has recovered.
         case probes(String, Circuit, Int, avoiding: [String])
         case avoids([String])
-        /// No endpoint may be asked.
+        /// The circuits of all endpoints are open.
         case refused(for: Duration)
     }
 
-    /// A request comes for these endpoints.
+    /// Admits a request that may go to these endpoints.
     func admit(_ endpoints: [String], probes: Int, at now: LoopInstant) -> Entry {
-        // In this order: one that opens meanwhile is seen here, or says so afterwards.
+        // The order matters: a circuit that opens meanwhile is either found here, or sets `isAside` afterwards.
         isAside.store(false, ordering: .sequentiallyConsistent)
         let known = circuits.withLock { circuits in circuits.filter { !$0.value.isClosed } }
         if !known.isEmpty { isAside.store(true, ordering: .sequentiallyConsistent) }
@@ -69,6 +69,6 @@ final class EndpointCircuits: ServiceNote {
         return .avoids(avoided)
     }
 
-    /// A circuit has opened.
+    /// Notes that a circuit has opened.
     func noteOpened() { isAside.store(true, ordering: .sequentiallyConsistent) }
 }

@@ -2,8 +2,8 @@ public import HttpWare
 
 /// The outcomes of an attempt that count as failures of a service: statuses, and kinds of faults.
 ///
-/// A status matches a response of the origin server, and a fault that the client is told of with that status. Responses
-/// of a cache or of another ware, and faults of the client, are not failures of the service.
+/// A status matches a response of the origin server, and a fault that is reported to the client with that status.
+/// Responses of a cache or another ware, and faults of the client, are not failures of the service.
 public struct FailureSet: Sendable, Hashable {
     /// A kind of fault.
     public enum Kind: String, OptionWord {
@@ -25,10 +25,10 @@ public struct FailureSet: Sendable, Hashable {
         self.statuses = statuses
     }
 
-    /// The statuses that a response may have that stands for a failure: faults are told of with a status of the 5xx class.
+    /// The statuses of all responses that may be failures: faults are reported with a status of the 5xx class.
     var responseStatuses: StatusSet { kinds.isEmpty ? statuses : StatusSet(union: [statuses, StatusSet([500...599])]) }
 
-    /// Whether the response at hand stands for a failure of the service; `nil` where it tells nothing of the service.
+    /// Whether the response at hand is a failure of the service; `nil` if it says nothing about the service.
     @inline(__always)
     func judge(_ status: HttpStatus, _ exchange: Exchange) -> Bool? {
         if case .upstream = exchange.responder { return statuses.contains(status.code) }
@@ -36,7 +36,7 @@ public struct FailureSet: Sendable, Hashable {
         return judge(failure, status)
     }
 
-    /// Whether such an error is a failure of the service; `nil` if it tells nothing of the service.
+    /// Whether the error is a failure of the service; `nil` if it says nothing about the service.
     func judge(_ failure: GatewayError, _ status: HttpStatus) -> Bool? {
         guard failure.side == .upstream else { return nil }
         let isMember: Bool

@@ -6,9 +6,10 @@ public struct Hedge: Middleware, Postware, CountingWare {
     public let after: HedgeDelay
     /// The methods whose requests may reach two endpoints.
     public let methods: [HttpMethod]
-    /// The most further endpoints that are asked for one response.
+    /// The maximum number of further endpoints that are asked for one response.
     public let max: Int
-    /// The share of a service's requests of the last ten seconds for which others are asked; the first one always may be.
+    /// The maximum share of a service's requests of the last ten seconds for which other endpoints are asked. The first
+    /// request can always be hedged.
     public let budget: Ratio
     private let keeping: HedgeKeeping
 
@@ -38,7 +39,7 @@ public struct Hedge: Middleware, Postware, CountingWare {
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard let hedging = exchange.hedging, hedging.keeper === keeping else { return .pass }
-        // A server in trouble is quick to say so.
+        // Only responses without a server error count, because a failing server answers quickly.
         if exchange.responder == .upstream, let time = hedging.responseTime, response.status.code < 500 {
             keeping.add(time, exchange)
         }

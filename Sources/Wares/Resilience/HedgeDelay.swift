@@ -1,10 +1,10 @@
 public import HttpWare
 
-/// When a request has waited long enough for another endpoint to be asked: a duration, or a percentile of the recent response times.
+/// How long a request waits until another endpoint is asked: a duration, or a percentile of the recent response times.
 public enum HedgeDelay: Sendable, Equatable {
-    /// So long.
+    /// A fixed duration.
     case fixed(Duration)
-    /// As long as this percentage of the recent responses took, from 50 to 99.
+    /// The time within which this percentage of recent responses arrived, from 50 to 99.
     case percentile(Int)
 }
 

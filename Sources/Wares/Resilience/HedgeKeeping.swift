@@ -1,9 +1,10 @@
 import HttpWare
 import Synchronization
 
-/// What all loops know of an entry of `hedge`: recent response times, and counts of the attempts.
+/// The state of an entry of `hedge` that all loops share: recent response times, and counts of the attempts.
 ///
-/// Safe to use from any thread: the counts are atomics, the times are spread over locks, of which each loop mostly has one to itself.
+/// Safe to use from any thread: the counts are atomics. The times are spread over several locks, so that most loops have a lock
+/// of their own.
 final class HedgeKeeping: HedgeKeeper, WareCounter {
     private let budget: Ratio
     private let times: ThreadLocks<ResponseTimes>?
@@ -12,7 +13,7 @@ final class HedgeKeeping: HedgeKeeper, WareCounter {
     private let failed = Atomic(0)
     private let denied = Atomic(0)
 
-    /// How many loops have times of their own at most.
+    /// The maximum number of loops with times of their own.
     private static let places = 16
 
     init(_ after: HedgeDelay, _ budget: Ratio) {
@@ -26,12 +27,12 @@ final class HedgeKeeping: HedgeKeeper, WareCounter {
 
     // MARK: Times
 
-    /// How long most responses took on the loop of this exchange; `nil` while that is not known.
+    /// The time within which most responses arrived on the loop of this exchange; `nil` until enough responses are known.
     func late(_ exchange: Exchange) -> Duration? {
         times?.withLock(of: HedgeKeeping.place(exchange)) { $0.late }
     }
 
-    /// A response took so long.
+    /// Adds a response time.
     func add(_ time: Duration, _ exchange: Exchange) {
         times?.withLock(of: HedgeKeeping.place(exchange)) { $0.add(time) }
     }
@@ -73,16 +74,16 @@ final class HedgeKeeping: HedgeKeeper, WareCounter {
 
 /// The share of a service's recent requests for which another endpoint was asked. One budget for all loops and all entries of `hedge`.
 ///
-/// Safe to use from any thread, without a lock. Loops that ask at the very same time can exceed the budget by one attempt each.
+/// Safe to use from any thread, without a lock. Loops that ask at the same time can each exceed the budget by one attempt.
 final class HedgeBudget: ServiceNote {
     private let hedges = SecondCounts()
 
-    /// How far back requests count, in seconds.
+    /// The period in which requests count, in seconds.
     private static let window = 10
 
     init() {}
 
-    /// Whether one more may be asked, which is then counted. The first one in ten seconds always may.
+    /// Whether one more attempt is allowed; it is then counted. The first attempt in ten seconds is always allowed.
     func take(_ budget: Ratio, of requests: SecondCounts, at now: LoopInstant) -> Bool {
         guard budget.value > 0 else { return false }
         let all = requests.sum(last: HedgeBudget.window, at: now).all

@@ -1,14 +1,14 @@
 import HttpWare
 import Synchronization
 
-/// Counts requests with a key, by what became of them. From any thread.
+/// Counts requests with a key, by their result. Safe from any thread.
 final class IdempotencyCounts: WareCounter {
     enum Result: Int, CaseIterable {
-        /// Its response was stored, or a marker for it.
+        /// The request's response, or a marker for it, was stored.
         case stored
-        /// It got a stored response.
+        /// The request was answered with a stored response.
         case replayed
-        /// Another request has the key, or had it and its response is not known.
+        /// Another request is using the key, or used it and its response is not known.
         case conflict
         /// The key was used for another request.
         case mismatch

@@ -12,9 +12,9 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
 
     /// The field with the key.
     public var header: FieldName = "Idempotency-Key"
-    /// The methods whose requests are concerned.
+    /// The methods of requests that can have a key.
     public var methods: [HttpMethod] = [.post, .patch]
-    /// Whether such a request without a key is refused.
+    /// Whether a request with such a method is refused if it has no key.
     public var required = false
     var rules = Rules()
     private let place: Place
@@ -28,14 +28,14 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
     public var holdsState: Bool { true }
     public var counter: any WareCounter { counts }
 
-    /// Responses are kept in the store: in its server, if gateways share one.
+    /// Keeps responses in `store`, or in `server` if gateways share one.
     public init(store: any CacheStore, server: (any IdempotencyServer)? = nil) {
         place = server.map { .shared($0) } ?? .local(.of(store))
     }
 
-    /// The longest key, in bytes.
+    /// The maximum length of a key, in bytes.
     private static let longest = 255
-    /// How long a store may take to open, and the pause between two looks at it.
+    /// How long to wait for a store to open, and the pause between two checks.
     private static let patience = Duration.seconds(2)
     private static let pause = Duration.milliseconds(10)
 
@@ -52,7 +52,7 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
     }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        // A request that is sent again has its key.
+        // A request that is sent again holds its key already.
         guard concerns(request), exchange[Turn.self] == nil else { return .pass }
         let values = request.fields.values(of: header)
         guard let value = values.first else {
@@ -105,7 +105,8 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
         }
     }
 
-    /// The key with its place and with who asks: one client's keys are none of another's.
+    /// The key together with the target's authority and the client's identity, so that clients cannot use each other's
+    /// keys.
     private static func key(_ value: String, _ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256 {
         let share = exchange.isShare ? exchange.service ?? "" : ""
         let place = Digest256(of: [
@@ -115,7 +116,7 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
         return identity.withBytes { place.followed(by: $0, kind: 1) }
     }
 
-    /// A digest of what the request asks to be done.
+    /// A digest of what the request asks for: its method, target, content type and content.
     private static func digest(of request: borrowing HttpRequest) -> Digest256 {
         var digest = Digest256(of: [request.method.name, request.fields[.contentType] ?? ""])
         digest = request.targetUri(asSent: true).withUnsafeBytes { digest.followed(by: $0, kind: 1) }
@@ -146,7 +147,7 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
             return .wait { _, exchange in
                 let found = await idempotency.store.load(LocalIdempotency.key(key))
                 guard !turn.isOver else { return .pass }
-                // Something is there that cannot be read: whether the request was carried out is not known.
+                // A response is stored but cannot be read, so it is not known whether the request was processed.
                 guard let stored = found.first else {
                     turn.fail(in: exchange)
                     return self.refuseForStore(exchange)
@@ -189,7 +190,7 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
             guard let record = IdempotencyRecord(bytes) else { return refuseForStore(exchange) }
             return answer(StoredResponse(record.head, content: .bytes(record.content)), content, exchange)
         case nil:
-            // It may have been taken, and the answer was late.
+            // The key may have been taken, with the answer arriving too late.
             lease.free()
             return refuseForStore(exchange)
         }
@@ -252,7 +253,7 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
             turn.begin(response, in: exchange)
         } else {
             turn.fail(in: exchange)
-            // If the request is sent again from further out, it needs its key again.
+            // If a ware further out sends the request again, the request has to take its key again.
             exchange[Turn.self] = nil
         }
         return .pass
@@ -298,7 +299,7 @@ extension IdempotencyKey: ConfigurableWare {
     public init(options: inout OptionsReader) {
         var store: NamedStore?
         options.readStore("store", into: &store, doc: "store of the responses: memory, or the name of one")
-        // Without a configuration there is no store to be found: that is an error already.
+        // Without a configuration, no store can be found. That is reported as an error already.
         let found = store ?? NamedStore(.builtin)
         self.init(store: found.store, server: found.server as? any IdempotencyServer)
         options.read("header", into: &header, doc: "request field with the key")

@@ -1,9 +1,9 @@
 import HttpCaching
 import HttpWare
 
-/// A request that has a key, from when it may go upstream until its response is known. Used on its loop only.
+/// A request that holds a key, from the moment it may go upstream until its response is known. Used on its loop only.
 final class IdempotencyTurn: ResponseSharer {
-    /// Where the key is taken.
+    /// Where the key is held.
     enum Place {
         case local(LocalIdempotency, Digest256)
         case shared(SharedLease)
@@ -17,7 +17,7 @@ final class IdempotencyTurn: ResponseSharer {
     private var head: StoredHead?
     private var taken: [UInt8] = []
     private(set) var isOver = false
-    /// More content came than is stored.
+    /// Whether the content is larger than may be stored.
     private var hasOutgrown = false
 
     init(
@@ -33,14 +33,15 @@ final class IdempotencyTurn: ResponseSharer {
 
     // MARK: The client
 
-    /// What is done must not be done again, so that it is carried out without its client. What that costs is what may be stored.
+    /// Whether the exchange continues without its client. It does, because the request must not be processed twice, unless the
+    /// response is too large to be stored.
     var outlivesClient: Bool { !isOver && !hasOutgrown || other?.outlivesClient == true }
 
     func exchangeEnded() { other?.exchangeEnded() }
 
     // MARK: The response
 
-    /// The origin server has answered.
+    /// Handles the head of the origin server's response.
     func begin(_ response: borrowing HttpResponse, in exchange: Exchange) {
         let head = IdempotencyTurn.head(response.status, response.fields, content, rules.ttl, at: exchange.wallNow)
         let length = response.content.bytes?.count ?? response.content.length ?? 0
@@ -66,17 +67,17 @@ final class IdempotencyTurn: ResponseSharer {
             mode: .private, tags: [content.hex] + (isMarker ? [marker] : []))
     }
 
-    /// The tag of what stands for a response that was too large.
+    /// The tag of a marker, which is stored in place of a response that is too large.
     static let marker = "large"
 
-    /// A piece of the content came.
+    /// Takes a piece of the content.
     func append(_ bytes: UnsafeRawBufferPointer, in exchange: Exchange) {
         guard !isOver, let head else { return }
         guard bytes.count <= rules.maxBody.bytes - taken.count else { return outgrow(head, in: exchange) }
         taken.append(contentsOf: bytes)
     }
 
-    /// All content came.
+    /// Handles the end of the content.
     func finish(in exchange: Exchange) {
         if !isOver, let head { finish(head, taken, in: exchange) }
     }
@@ -106,7 +107,8 @@ final class IdempotencyTurn: ResponseSharer {
 
     // MARK: Without a response
 
-    /// There is no response of the origin server. If nothing was sent, the key is free; else it stays taken for a while.
+    /// Ends a turn that has no response from the origin server. If nothing was sent, the key is free; else it stays taken for
+    /// `lock`.
     func fail(in exchange: Exchange) {
         guard !isOver else { return }
         isOver = true
@@ -125,10 +127,10 @@ final class IdempotencyTurn: ResponseSharer {
     }
 }
 
-/// Copies content of a response that is stored.
+/// Copies the content of a response that is going to be stored.
 private final class IdempotencyFilter: ContentFilter {
     private let turn: IdempotencyTurn
-    /// Not counted: the exchange holds its filters.
+    /// Not retained, because the exchange owns its filters.
     private unowned let exchange: Exchange
 
     init(_ turn: IdempotencyTurn, _ exchange: Exchange) {

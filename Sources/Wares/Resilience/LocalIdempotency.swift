@@ -1,29 +1,29 @@
 import HttpCaching
 import HttpWare
 
-/// The keys that requests of this process have, beside a store of responses. All entries of the ware that name one store share it, over
-/// reloads, too. From any thread.
+/// The keys that requests of this process hold, in addition to the responses in a store. All entries of the ware that use the
+/// same store share it, also across reloads. Safe from any thread.
 final class LocalIdempotency: Sendable {
     let store: any CacheStore
 
     private struct Run {
         let content: Digest256
-        /// Until when the key is taken; `nil` while the request is under way.
+        /// When the key becomes free; `nil` while the request is in progress.
         var until: LoopInstant?
-        /// What it was answered, until the store has it.
+        /// The response, until the store has it.
         var response: StoredResponse?
     }
 
     private struct State {
         var runs: [Digest256: Run] = [:]
-        /// Bytes of responses that the store does not have yet.
+        /// The size of the responses that the store does not have yet, in bytes.
         var bytes = 0
         var sweptAt = LoopInstant(nanoseconds: .min)
     }
 
     private let state = ThreadLock(State())
 
-    /// What may be done with a key.
+    /// The result of a claim to a key.
     enum Claim {
         case taken
         case held(Digest256, for: Duration?)
@@ -32,9 +32,9 @@ final class LocalIdempotency: Sendable {
         case full
     }
 
-    /// The most keys that are taken at the same time.
+    /// The maximum number of keys that are taken at the same time.
     static let most = 10_000
-    /// The most bytes of responses that wait for their store, and how long they wait.
+    /// The maximum size of the responses that wait for their store, in bytes, and the maximum wait.
     private static let mostBytes = 64 << 20
     private static let patience = Duration.seconds(10)
 
@@ -46,7 +46,7 @@ final class LocalIdempotency: Sendable {
 
     private static let known = ThreadLock<[ObjectIdentifier: Weak]>([:])
 
-    /// That of a store.
+    /// The keys of a store.
     static func of(_ store: any CacheStore) -> LocalIdempotency {
         known.withLock { known in
             known = known.filter { $0.value.idempotency != nil }
@@ -57,7 +57,7 @@ final class LocalIdempotency: Sendable {
         }
     }
 
-    /// Takes the key for a request with that digest, unless it is taken.
+    /// Takes the key for a request with that digest, unless another request holds it.
     func claim(_ key: Digest256, _ content: Digest256, at now: LoopInstant) -> Claim {
         state.withLock { state in
             sweep(&state, now)
@@ -80,7 +80,7 @@ final class LocalIdempotency: Sendable {
         state.bytes -= run.response?.size ?? 0
     }
 
-    /// Forgets, once a second, what is over.
+    /// Removes expired keys, at most once a second.
     private func sweep(_ state: inout State, _ now: LoopInstant) {
         guard state.sweptAt.nanoseconds == .min || now - state.sweptAt >= .seconds(1) else { return }
         state.sweptAt = now
@@ -89,13 +89,13 @@ final class LocalIdempotency: Sendable {
         }
     }
 
-    /// Gives the key back.
+    /// Frees the key.
     func free(_ key: Digest256) { state.withLock { forget(key, &$0) } }
 
-    /// Leaves the key taken until then.
+    /// Keeps the key taken until that time.
     func leave(_ key: Digest256, until: LoopInstant) { state.withLock { $0.runs[key]?.until = until } }
 
-    /// Stores the response. The key is free as soon as the store has it.
+    /// Stores the response. The key is freed as soon as the store has the response.
     func finish(_ key: Digest256, with response: StoredResponse, at now: LoopInstant) {
         let stored = LocalIdempotency.key(key)
         if let writer = store.write(under: stored, length: response.content.count) {
@@ -119,6 +119,6 @@ final class LocalIdempotency: Sendable {
 
     private static let largestPiece = 256 << 10
 
-    /// The key of a stored response. It shows nothing of the request.
+    /// The key of a stored response. It reveals nothing about the request.
     static func key(_ key: Digest256) -> CacheKey { CacheKey(Array("idempotency \(key.hex)".utf8)) }
 }

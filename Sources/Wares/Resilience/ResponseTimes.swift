@@ -1,10 +1,10 @@
 import HttpWare
 
-/// How long responses took lately, in steps of an eighth of a power of two: which time most of them do not exceed.
+/// Recent response times, in steps of an eighth of a power of two, and the time that most of them do not exceed.
 ///
-/// It holds a few hundred counts and never grows. After 1,024 times all counts are halved, so that older times count for less and less.
+/// It holds a few hundred counts and never grows. After 1,024 times all counts are halved, so that older times lose weight.
 struct ResponseTimes {
-    /// By the number of the step: times of less than 8 µs, then eight steps for each power of two.
+    /// Counts by step: one step for each microsecond below 8 µs, then eight steps for each power of two.
     private var counts = [UInt16](repeating: 0, count: ResponseTimes.steps)
     private var total = 0
     private var added = 0
@@ -12,16 +12,16 @@ struct ResponseTimes {
     /// The time that this percentage of the responses did not exceed; `nil` until there are enough of them.
     private(set) var late: Duration?
 
-    /// Times over two minutes count as such.
+    /// The longest time that is told apart, in microseconds: about two minutes. Longer ones count as this.
     private static let longest = UInt64(1) << 27 - 1
     private static let steps = 25 * 8 + 8
     private static let most = 1024
-    /// With fewer of them no time is late.
+    /// The number of times from which on `late` is known.
     static let least = 20
-    /// How many times are added until it is looked again.
+    /// The number of times that are added before `late` is computed again.
     private static let pause = 16
 
-    /// Looks for the time that `percent` of a hundred responses do not exceed.
+    /// Computes the time that `percent` of 100 responses do not exceed.
     init(percent: Int) { self.percent = percent }
 
     /// Adds the time of a response.
@@ -43,7 +43,7 @@ struct ResponseTimes {
 
     private mutating func look() {
         added = 0
-        // Rounded up: of twenty times the nineteenth.
+        // Rounded up: the 19th of 20 times.
         var left = (total * percent + 99) / 100
         for step in counts.indices {
             left -= Int(counts[step])
@@ -59,7 +59,7 @@ struct ResponseTimes {
         return (power - 2) * 8 + Int(time >> UInt64(power - 3) & 7)
     }
 
-    /// The time in microseconds with which the next step begins.
+    /// The time in microseconds at which the next step begins.
     private static func end(of step: Int) -> UInt64 {
         let next = step + 1
         guard next >= 8 else { return UInt64(next) }

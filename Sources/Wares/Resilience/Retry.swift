@@ -49,11 +49,11 @@ public struct Retry: Middleware, Postware {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         let replays = exchange.record.replays
         if let tries = exchange[Tries.self] {
-            // Not one of ours: a request that was held, say, begins anew.
+            // The exchange was replayed by another ware, such as one that holds requests: the count starts again.
             if tries.replays != replays { exchange[Tries.self] = TryCount(replays: replays) }
         } else {
             exchange[Tries.self] = TryCount(replays: replays)
-            // Known from the first request on, to those who ask what was sent again.
+            // Makes the budget exist from the first request on, so that reports show it.
             exchange.withServiceNote(RetryBudget.self) { _ in }
         }
         if let perTry { exchange.timeouts.perTry = perTry }
@@ -75,7 +75,7 @@ public struct Retry: Middleware, Postware {
         }
         guard let request = exchange.request else { return .pass }
         let method = request.method
-        // What was not sent, or not looked at, cannot have been processed.
+        // A request that was not sent, or not looked at, cannot have been processed.
         let isUntouched = exchange.failure.map { $0.fault.isBeforeRequest || $0.isUnprocessed } ?? false
         guard isUntouched || methods.contains(method) else {
             exchange.note("not retried: \(method) is not safe to repeat")
@@ -120,11 +120,11 @@ public struct Retry: Middleware, Postware {
         }
     }
 
-    /// How often the entries sent the request inward, all together: a second one does not multiply what the first one asks for.
+    /// The number of attempts, shared by all entries of `retry` in a chain, so that two entries do not multiply their attempts.
     private enum Tries: ExchangeKey { typealias Value = TryCount }
     private struct TryCount {
         var count = 1
-        /// How many replays the exchange has then.
+        /// The number of replays that the exchange has at that count.
         let replays: Int
     }
 }

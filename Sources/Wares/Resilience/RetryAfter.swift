@@ -3,7 +3,7 @@ import HttpWare
 
 /// The field `Retry-After`, read and written. RFC 9110 §10.2.3.
 enum RetryAfter {
-    /// How long a response asks to wait; `nil` where it does not, or not understandably.
+    /// How long a response asks to wait; `nil` if it does not ask, or the value is invalid.
     static func pause(_ response: borrowing HttpResponse, at now: WallTime) -> Duration? {
         guard let text = response.fields[.retryAfter] else { return nil }
         if let seconds = DeltaSeconds.read(text) { return .seconds(seconds) }
@@ -11,6 +11,6 @@ enum RetryAfter {
         return max(.zero, time - now)
     }
 
-    /// A pause as it is told: whole seconds, rounded up, at least one.
+    /// A pause in whole seconds, as written in the field: rounded up, at least 1.
     static func seconds(_ pause: Duration) -> Int { max(1, (pause.milliseconds + 999) / 1000) }
 }

@@ -1,10 +1,10 @@
 public import HttpWare
 import Synchronization
 
-/// The share of a service's recent requests that were sent again, so that a service in trouble does not get twice the load. One budget
-/// for all loops and all entries of `retry`.
+/// The share of a service's recent requests that were sent again. The budget prevents a service in trouble from getting twice the
+/// load. One budget for all loops and all entries of `retry`.
 ///
-/// Safe to use from any thread, without a lock. Loops that ask at the very same time can exceed the budget by one request each.
+/// Safe to use from any thread, without a lock. Loops that ask at the same time can each exceed the budget by one request.
 public final class RetryBudget: ServiceNote {
     /// The counts so far, for people.
     public struct Report: Sendable, Equatable {
@@ -18,14 +18,14 @@ public final class RetryBudget: ServiceNote {
     private let retries = Atomic(0)
     private let denied = Atomic(0)
 
-    /// How far back requests count, in seconds.
+    /// The period in which requests count, in seconds.
     private static let window = 10
-    /// The number of requests in that time that can always be sent again, because a share of few requests is zero.
+    /// The number of requests in that period that can always be sent again, because a share of few requests is zero.
     static let reserve = 10
 
     public init() {}
 
-    /// Whether one more of a service's requests may be sent again, which is then counted.
+    /// Whether one more request can be sent again; it is then counted.
     func takeRetry(_ budget: Ratio, of requests: SecondCounts, at now: LoopInstant) -> Bool {
         let all = requests.sum(last: RetryBudget.window, at: now).all
         let retried = sentAgain.sum(last: RetryBudget.window, at: now).all

@@ -1,36 +1,37 @@
 import HttpCaching
 public import HttpWare
 
-/// What is known of a key when a request with it comes.
+/// The answer to a request's claim to a key.
 public enum IdempotencyClaim: Sendable {
-    /// Nothing: the request has the key now, and may go upstream.
+    /// The key was free. The request holds it now, and may go upstream.
     case taken
-    /// A request with this digest has the key, for at most so long; `nil` if it is under way here.
+    /// A request with this digest holds the key, for at most the given time; `nil` if that request is in progress in this
+    /// gateway.
     case held(Digest256, for: Duration?)
-    /// A request with this digest was answered. The bytes are those of a record; empty if the response was too large to be stored.
+    /// A request with this digest was answered. The bytes are its record; empty if the response was too large to be stored.
     case answered(Digest256, [UInt8])
 }
 
-/// A server that gateways share: it keeps idempotency keys for all of them.
+/// A server that keeps idempotency keys for all gateways that share it.
 public protocol IdempotencyServer: AnyObject, Sendable {
-    /// Takes the key for a request with this digest, or answers what is known of it; `nil` if there is no valid answer in time. `lease`
-    /// is how long the key stays taken unless that is renewed.
+    /// Takes the key for a request with this digest, or returns what is known about the key. Returns `nil` if no valid answer
+    /// arrives in time. The key stays taken for `lease` unless that is renewed.
     func claim(_ claim: SharedClaim, for lease: Duration) async -> IdempotencyClaim?
-    /// Holds the key for so long from now on. Answers false if another one has it.
+    /// Holds the key for `lease` from now on. Returns false if another request holds it.
     func renew(_ claim: SharedClaim, for lease: Duration) async -> Bool
-    /// Keeps the record of the response for so long in place of the claim. Answers whether that was done.
+    /// Replaces the claim by the record of the response, which is kept for `ttl`. Returns whether that succeeded.
     func finish(_ claim: SharedClaim, with record: [UInt8], for ttl: Duration) async -> Bool
-    /// Gives the key back.
+    /// Frees the key.
     func free(_ claim: SharedClaim) async
 }
 
 /// A request's claim to a key.
 public struct SharedClaim: Sendable {
-    /// The key, with who asks.
+    /// The key, which includes the client's identity.
     public let key: Digest256
-    /// What the request says.
+    /// The digest of the request.
     public let content: Digest256
-    /// Tells the claim from others to the same key.
+    /// Distinguishes the claim from other claims to the same key.
     public let mark: UInt64
 
     /// Makes a claim that differs from all others.
@@ -41,7 +42,7 @@ public struct SharedClaim: Sendable {
     }
 }
 
-/// A response as gateways share it: its head, then its content.
+/// A response as gateways share it: its head, followed by its content.
 struct IdempotencyRecord {
     let head: StoredHead
     let content: [UInt8]
@@ -69,14 +70,14 @@ struct IdempotencyRecord {
     }
 }
 
-/// A claim to a key that gateways share, from when it is granted until the response is known. From any thread.
+/// A claim to a shared key, from the moment it is granted until the response is known. Safe from any thread.
 final class SharedLease: Sendable {
     private let server: any IdempotencyServer
     private let claim: SharedClaim
     private let lease: Duration
     private let renewal = ThreadLock<Task<Void, Never>?>(nil)
 
-    /// How often a record is sent that the server did not take, and the pause between two times.
+    /// The maximum number of times that a record is sent until the server accepts it, and the pause between them.
     private static let tries = 5
     private static let pause = Duration.milliseconds(500)
 
@@ -98,7 +99,7 @@ final class SharedLease: Sendable {
 
     private func end() { renewal.withLock { $0.take() }?.cancel() }
 
-    /// The response is known.
+    /// Sends the record of the response to the server.
     func finish(with record: [UInt8], for ttl: Duration) {
         end()
         Task.detached { [server, claim] in
@@ -109,13 +110,14 @@ final class SharedLease: Sendable {
         }
     }
 
-    /// Nothing was done.
+    /// Frees the key, because the request was not processed.
     func free() {
         end()
         Task.detached { [server, claim] in await server.free(claim) }
     }
 
-    /// What was done is not known: the key stays taken until the lease ends.
+    /// Ends the claim without a response. It is not known whether the request was processed, so the key stays taken until the
+    /// lease ends.
     func leave() {
         end()
         Task.detached { [server, claim, lease] in _ = await server.renew(claim, for: lease) }

@@ -2,7 +2,7 @@ public import HttpWare
 
 /// Sets time limits for connecting, responding, idle time and the whole exchange, in place of the service's limits.
 public struct Timeout: Middleware {
-    /// The limit until a connection is made; `nil`, here and below, leaves the service's limit.
+    /// The limit until a connection is made; `nil`, here and below, leaves the service's limit in force.
     public var connect: Duration?
     /// The limit from the end of the request to the response's header section.
     public var response: Duration?
@@ -10,7 +10,7 @@ public struct Timeout: Middleware {
     public var idle: Duration?
     /// The limit from the request's header section to the end of the response.
     public var total: Duration?
-    /// The status if the response has not begun in time; `nil` leaves that of another entry, or 504.
+    /// The status if the response has not begun in time; `nil` leaves that of another entry, or 504, in force.
     public var status: HttpStatus?
 
     public init(

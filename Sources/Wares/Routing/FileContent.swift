@@ -3,10 +3,10 @@ import HttpWare
 
 /// A file's bytes as content, read when the configuration is loaded.
 enum FileContent {
-    /// The largest file that is held in memory.
+    /// The maximum size of a file that is held in memory.
     static let limit = ByteCount.mebibytes(16)
 
-    /// The file's bytes; `nil`, and a mistake, when it cannot be read or is too large.
+    /// The file's bytes. If the file cannot be read or is too large, records a mistake and returns `nil`.
     static func read(_ path: String, _ key: String, _ options: inout OptionsReader) -> [UInt8]? {
         guard !options.isDescribing else { return nil }
         let content = load(path, key, limit, &options)
@@ -14,7 +14,7 @@ enum FileContent {
         return content
     }
 
-    /// The same for a larger file. Of what was read only a digest is noted.
+    /// The same for a larger file, of which only a digest is noted.
     static func read(_ path: String, _ key: String, upTo most: Int, _ options: inout OptionsReader) -> [UInt8]? {
         guard !options.isDescribing else { return nil }
         let content = load(path, key, .bytes(most), &options)
@@ -50,7 +50,7 @@ enum FileContent {
         }
     }
 
-    /// The media type that a file's name tells; `nil` for one that is not known here.
+    /// The media type for the extension of a file's name; `nil` if the extension is unknown.
     static func mediaType(ofName path: String) -> StaticString? {
         let name = path.split(separator: "/").last ?? ""
         guard let dot = name.lastIndex(of: ".") else { return nil }

@@ -2,11 +2,11 @@ public import HttpWare
 
 /// Sends copies of requests to another service, and discards or compares the responses.
 ///
-/// The exchange never waits for its copy, and never fails with it.
+/// The exchange never waits for its copy, and never fails because of it.
 public struct Mirror: Middleware, Postware, CountingWare {
-    /// What is compared.
+    /// The rules for comparing responses.
     public struct Comparing: Sendable {
-        /// Fields that may differ, besides those that always do.
+        /// Fields that may differ, in addition to the ones that always differ.
         public var fields: [FieldName]
         /// Places in JSON content that may differ.
         public var pointers: [JsonPointer]
@@ -21,13 +21,13 @@ public struct Mirror: Middleware, Postware, CountingWare {
     public let service: String
     /// The share of the requests that are copied.
     public let ratio: Ratio
-    /// The most content of a request that is copied, and of a response that is compared.
+    /// The maximum content of a request that is copied, and of a response that is compared.
     public let maxBody: ByteCount
-    /// The most copies that are under way at the same time.
+    /// The maximum number of concurrent copies.
     public let maxInFlight: Int
-    /// What is compared; `nil` if responses to copies are discarded.
+    /// The rules for comparing responses; `nil` if responses to copies are discarded.
     public let compare: Comparing?
-    /// The field that marks a copy; `nil` if none does.
+    /// The field that marks a copy; `nil` for no mark.
     public let header: FieldName?
     private let counts: MirrorCounts
 
@@ -49,15 +49,15 @@ public struct Mirror: Middleware, Postware, CountingWare {
         counts = MirrorCounts(most: maxInFlight)
     }
 
-    /// A copy that takes longer is given up.
+    /// The time limit of a copy.
     private static let longest = Duration.seconds(60)
 
-    /// What is known of a request's copy while its exchange goes on.
+    /// The state of the request's copy during the exchange.
     private enum Turn: ExchangeKey {
         enum Value {
-            /// It is sent when the content is whole.
+            /// The copy is sent when the content is complete.
             case waits(HttpRequest)
-            /// It is under way.
+            /// The copy was sent.
             case began(MirrorComparison?)
             case over
         }
@@ -93,7 +93,7 @@ public struct Mirror: Middleware, Postware, CountingWare {
             return .over
         }
         var copy = request
-        // An id is made of characters that a field may have.
+        // Cannot throw: the characters of an id are valid in a field.
         if let header { try? copy.fields.set(header, to: exchange.id) }
         let comparison = compare.map { MirrorComparison($0, upTo: maxBody.bytes, counts) }
         let receiver = MirrorCopy(counts, comparison, upTo: maxBody.bytes)

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// Compares the response of an exchange with that to its copy, when both are whole. Used on their loop.
+/// Compares the response of an exchange with the response to its copy, once both are complete. Used on their loop.
 final class MirrorComparison {
     private struct Side {
         var status: HttpStatus
@@ -19,7 +19,7 @@ final class MirrorComparison {
     /// Adds to the record of the exchange.
     var tell: ((String) -> Void)?
 
-    /// The most differences that are named.
+    /// The maximum number of differences in a note.
     private static let mostNamed = 8
 
     init(_ rules: Mirror.Comparing, upTo limit: Int, _ counts: MirrorCounts) {
@@ -28,7 +28,7 @@ final class MirrorComparison {
         self.counts = counts
     }
 
-    /// There is nothing to compare any more.
+    /// Ends the comparison without a result.
     func giveUp() {
         isOver = true
         (own, copy, tell) = (nil, nil, nil)
@@ -94,7 +94,7 @@ final class MirrorComparison {
         return found
     }
 
-    /// Fields that differ from response to response.
+    /// Fields that are expected to differ between two responses.
     private static let free: Set<FieldName> = [.date, .age, .via, .contentLength, "Server-Timing"]
 
     private func contentDifferences(_ own: Side, _ copy: Side) -> [String] {
@@ -112,7 +112,7 @@ final class MirrorComparison {
         }
     }
 
-    /// The content without its codings; `nil` if they cannot be taken off, or hide too much.
+    /// The content without its codings; `nil` if it cannot be decoded, or is too large when decoded.
     private func plain(_ side: Side) -> [UInt8]? {
         guard let decoder = ContentDecoder(side.fields.values(of: .contentEncoding)) else { return nil }
         if decoder.isIdentity { return side.content }

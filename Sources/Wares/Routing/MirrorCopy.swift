@@ -1,7 +1,7 @@
 import HttpWare
 import Synchronization
 
-/// Takes the response to a copy. Used on the loop of its exchange.
+/// Receives the response to a copy. Used on the loop of its exchange.
 final class MirrorCopy: BackgroundReceiver {
     private let counts: MirrorCounts
     private let comparison: MirrorComparison?
@@ -9,7 +9,7 @@ final class MirrorCopy: BackgroundReceiver {
     private var received = 0
     private var isFailed = false
     private var isOver = false
-    /// To give it up.
+    /// The call, so that it can be cancelled.
     var call: (any HttpCall)?
 
     init(_ counts: MirrorCounts, _ comparison: MirrorComparison?, upTo limit: Int) {
@@ -18,7 +18,7 @@ final class MirrorCopy: BackgroundReceiver {
         self.limit = limit
     }
 
-    // A copy that never began, or that the gateway dropped when it stopped.
+    // For a copy that never began, or that the gateway dropped when it stopped.
     deinit { if !isOver { counts.giveBack() } }
 
     func responseStarted(_ response: HttpResponse, in exchange: Exchange) {
@@ -32,7 +32,7 @@ final class MirrorCopy: BackgroundReceiver {
             comparison?.copyContent(bytes)
             return
         }
-        // Nobody wants the rest.
+        // The rest is not needed.
         comparison?.giveUp()
         end(isFailed ? .failed : .answered)
         call?.cancel()
@@ -67,14 +67,14 @@ final class MirrorTap: ContentFilter {
     }
 }
 
-/// Counts copies, and bounds how many are under way. From any thread.
+/// Counts copies, and limits the number of concurrent ones. Safe from any thread.
 final class MirrorCounts: WareCounter {
     enum Result: Int, CaseIterable {
         /// The service answered.
         case answered
-        /// It did not, or broke off.
+        /// The service did not answer, or its response was cut off.
         case failed
-        /// Too many copies were under way.
+        /// Too many copies were in progress.
         case dropped
         /// The request cannot be copied.
         case skipped
@@ -90,7 +90,7 @@ final class MirrorCounts: WareCounter {
 
     init(most: Int) { self.most = most }
 
-    /// Whether one more copy may be sent.
+    /// Takes a place for one more copy; false if there are too many.
     func take() -> Bool {
         if inFlight.add(1, ordering: .relaxed).newValue <= most { return true }
         inFlight.subtract(1, ordering: .relaxed)

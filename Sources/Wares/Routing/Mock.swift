@@ -27,10 +27,10 @@ public struct Mock: Middleware {
     public let replies: [Reply]
     private let turn = Turn()
 
-    /// The place in the sequence.
+    /// Whether the ware remembers its position in the sequence.
     public var holdsState: Bool { replies.count > 1 }
 
-    /// Answers with these in turn; the last one repeats.
+    /// Answers with these responses in turn; the last one repeats.
     public init(_ first: Reply, _ others: Reply...) { replies = [first] + others }
 
     /// Answers with this content: `Mock(json: #"{"id":1}"#)`. Text has the type `text/plain`.
@@ -68,7 +68,7 @@ public struct Mock: Middleware {
         return .abort(with: HttpResponse(reply.status, fields: draft.fields, content: .bytes(content)))
     }
 
-    /// The fields of a response while `exchange.request` is still with the middlewares.
+    /// A response that is being made: its fields get their values from the request.
     private struct Draft: EditedMessage {
         let request: HttpRequest
         var fields: HttpFields
@@ -76,11 +76,11 @@ public struct Mock: Middleware {
         func text(_ template: Template, in exchange: Exchange) -> String { request.text(template, in: exchange) }
     }
 
-    /// Whose turn it is, for all loops together.
+    /// The position in the sequence, shared by all loops.
     private final class Turn: Sendable {
         private let count = Atomic(0)
 
-        /// 0, 1, 2 … and then the last for ever.
+        /// The next index: 0, 1, 2 …, and from then on always the last one.
         func next(below limit: Int) -> Int {
             while true {
                 let now = count.load(ordering: .relaxed)
@@ -93,7 +93,7 @@ public struct Mock: Middleware {
 
 extension Mock: AccessRule {
     public static var isAccessControl: Bool { false }
-    /// True if every response is 401 or 403: then the ware is there to refuse clients.
+    /// True if every response is 401 or 403: the purpose of the ware is then to refuse clients.
     public var restrictsAccess: Bool { replies.allSatisfy { [401, 403].contains($0.status.code) } }
 }
 

@@ -4,11 +4,11 @@ public import HttpWare
 ///
 /// A query is a list of `name=value` pairs, separated by `&`. Names are compared decoded, so that each spelling of a name matches.
 public struct QueryEdits: Sendable {
-    /// Parameters that get another name.
+    /// The parameters to rename.
     public var rename: [(from: String, to: String)]
-    /// Parameters that are removed.
+    /// The parameters to remove.
     public var remove: [String]
-    /// Parameters that get this value, in place of all of their name.
+    /// The parameters to set: the value replaces all parameters of that name.
     public var set: [(name: String, value: Template)]
 
     public init(
@@ -21,7 +21,7 @@ public struct QueryEdits: Sendable {
 
     var isEmpty: Bool { rename.isEmpty && remove.isEmpty && set.isEmpty }
 
-    /// Edits the request's query. Throws when a placeholder brings what no query value may hold.
+    /// Edits the request's query. Throws if a placeholder produces a value that is invalid in a query.
     func apply(to request: inout HttpRequest, in exchange: Exchange) throws(GatewayError) {
         guard !isEmpty else { return }
         let before = request.query

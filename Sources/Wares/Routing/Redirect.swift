@@ -63,7 +63,7 @@ public struct Redirect: Middleware {
         {
             return scheme.map { $0.rawValue + target[end...] } ?? target
         }
-        // Browsers take a backslash for a slash, and two slashes for the beginning of a host.
+        // Browsers treat a backslash as a slash, and two slashes as the beginning of a host.
         let path = "/" + target.drop { $0 == "/" || $0 == "\\" }
         if scheme == nil, port == nil { return path }
         guard let host = request.host else { return nil }
@@ -118,16 +118,16 @@ extension Redirect: ConfigurableWare {
 }
 
 extension Template {
-    /// Whether it begins with a scheme.
+    /// Whether the template begins with a scheme.
     fileprivate var isAbsolute: Bool { source.hasPrefix("http://") || source.hasPrefix("https://") }
 
-    /// Why a request could choose the host that the client is sent to; `nil` if it cannot.
+    /// Why a request could choose the target host; `nil` if it cannot.
     var redirectProblem: String? {
         if !isAbsolute {
             return source.hasPrefix("/") || source.hasPrefix("{request.path}")
                 ? nil : "is neither a URI nor a path; begin with https://, http:// or /"
         }
-        // The authority: all up to the first slash, question mark or number sign behind the scheme.
+        // The authority ends at the first slash, question mark or number sign after the scheme.
         var authority = ""
         for (index, segment) in segments.enumerated() {
             switch segment {

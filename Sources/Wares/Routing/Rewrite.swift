@@ -24,7 +24,7 @@ public struct Rewrite: Middleware {
 
     public var changesAuthority: Bool { host != nil }
 
-    /// Leaves unchanged what is not given: `Rewrite(strip: "/api", add: "/v2")`.
+    /// Parts that are not given stay unchanged: `Rewrite(strip: "/api", add: "/v2")`.
     public init(
         strip: String? = nil, add: String? = nil, replacement: (regex: Pattern, to: String)? = nil,
         query: QueryEdits = QueryEdits(), host: Template? = nil, method: HttpMethod? = nil
@@ -66,8 +66,8 @@ public struct Rewrite: Middleware {
         if path != before { try request.setPath(Rewrite.withoutHost(path, instead: before)) }
     }
 
-    /// A path that did not begin with two slashes does not begin with them afterwards: `//host` names a host where a server
-    /// resolves it, or redirects to it. Browsers take a backslash for a slash.
+    /// Prevents a path from beginning with two slashes, unless it began with them before. A server could take `//host` for
+    /// a host when it resolves the path or redirects to it. Browsers treat a backslash as a slash.
     private static func withoutHost(_ path: String, instead before: String) -> String {
         func beginsWithHost(_ path: String) -> Bool { path.hasPrefix("//") || path.hasPrefix("/\\") }
         guard beginsWithHost(path), !beginsWithHost(before) else { return path }
@@ -154,7 +154,7 @@ extension Rewrite: ConfigurableWare {
         if let regex, let to { replacement = (regex, to) }
     }
 
-    /// The prefix without a slash at its end; `nil`, and a mistake, when it is no normal path.
+    /// The prefix without a trailing slash. If it is not a path in normal form, records a mistake and returns `nil`.
     static func prefix(_ text: String?, _ key: String, _ options: inout OptionsReader) -> String? {
         guard let text else { return nil }
         guard let request = try? HttpRequest(.get, text), text.hasPrefix("/"), request.path == text,

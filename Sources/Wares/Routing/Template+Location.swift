@@ -1,8 +1,8 @@
 import HttpWare
 
 extension Template {
-    /// Where it leads to, as a URI reference with a fixed host: values are percent-encoded, those of the target keep the encoding
-    /// that they have. `nil` where no such reference comes of it. For templates without a `redirectProblem`.
+    /// The target as a URI reference with a fixed host. Values are percent-encoded; values from the request target keep their
+    /// encoding. `nil` if the result is not such a reference. For templates without a `redirectProblem`.
     func location(_ request: HttpRequest, in exchange: Exchange) -> String? {
         var location: [UInt8] = []
         var isQuery = false
@@ -11,7 +11,7 @@ extension Template {
             case .text(let bytes):
                 location += bytes
                 isQuery = isQuery || bytes.contains(UInt8(ascii: "?"))
-            // A host was read as one already.
+            // The host was checked when the request was read.
             case .placeholder(.requestHost): location += (request.host ?? "").utf8
             case .placeholder(let placeholder):
                 let value = placeholder.value(request, in: exchange)
@@ -20,7 +20,7 @@ extension Template {
         }
         let text = String(decoding: location, as: UTF8.self)
         if source.hasPrefix("http://") || source.hasPrefix("https://") { return text }
-        // Browsers take a backslash for a slash, and two slashes for the beginning of a host.
+        // Browsers treat a backslash as a slash, and two slashes as the beginning of a host.
         return text.hasPrefix("/") ? "/" + text.drop { $0 == "/" || $0 == "\\" } : nil
     }
 
@@ -28,7 +28,7 @@ extension Template {
         _ value: String, of placeholder: Placeholder, isQuery: Bool, to location: inout [UInt8]
     ) {
         var isEncoded = false
-        // What separates parameters; a space is a plus there, where a query says so.
+        // Characters that stay unchanged in a path. In a query they separate parameters, and a plus means a space.
         var kept: [UInt8] = isQuery ? [] : Array("&;+".utf8)
         switch placeholder {
         case .requestPath, .path: isEncoded = true
@@ -51,7 +51,7 @@ extension Template {
         }
     }
 
-    /// What may stand in the path and in the query of a URI, and separates nothing. RFC 3986 §3.3, §3.4.
+    /// Whether the byte is allowed in the path and in the query of a URI, and is not a separator. RFC 3986 §3.3, §3.4.
     private static func isPlain(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true

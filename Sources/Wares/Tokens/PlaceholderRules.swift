@@ -2,7 +2,7 @@ import Credentials
 public import HttpWare
 import Synchronization
 
-/// How `tokenInject` puts a token in place of its placeholder.
+/// How `tokenInject` replaces the placeholder of a token by the token.
 public struct PlaceholderRules: Sendable {
     /// A place in requests where placeholders are replaced.
     public enum Place: String, OptionWord {
@@ -11,9 +11,9 @@ public struct PlaceholderRules: Sendable {
 
     /// Where placeholders are replaced.
     public let places: PlaceholderSwap.Places
-    /// Whether the token becomes the placeholder again in responses.
+    /// Whether the token is replaced by the placeholder again in responses.
     public internal(set) var scrubs = false
-    /// Where a line is written for each exchange in which the token is used.
+    /// The output of one line for each exchange that uses the token.
     var audit: LogSink?
     private let searches = TokenSearches()
 
@@ -42,11 +42,11 @@ public struct PlaceholderRules: Sendable {
             })
     }
 
-    /// Lets a request with the placeholder have the token; one without it passes as it is.
+    /// Replaces the placeholder by the token. A request without the placeholder passes unchanged.
     func handle(_ request: inout HttpRequest, in exchange: Exchange, _ credential: Credential?) -> Verdict {
         guard let credential, let issued = credential.issued else { return .pass }
         if exchange[WantsCredentials.self] == false || request.method == .connect { return .pass }
-        // The response to TRACE is the request: the client would have the token. RFC 9110 §9.3.8.
+        // The response to TRACE contains the request, so that the client would get the token. RFC 9110 §9.3.8.
         guard request.method != .trace, exchange.holdsPlaceholder(issued.placeholder, request, in: places) else {
             exchange.forgetSwap(of: issued.placeholder)
             return .pass
@@ -84,7 +84,7 @@ public struct PlaceholderRules: Sendable {
         return .pass
     }
 
-    /// The response must be one that can be searched: whole, and in a coding that can be decoded.
+    /// Asks for a response that can be searched: the whole, in a coding that can be decoded.
     private static func askForWhole(_ request: inout HttpRequest) {
         request.fields.remove(.range as FieldName)
         request.fields.remove(.ifRange as FieldName)
@@ -95,12 +95,12 @@ public struct PlaceholderRules: Sendable {
             let name = String(member.prefix { $0 != ";" }).trimmed.lowercased()
             return name == "identity" || name == "x-gzip" || ContentDecoder.names.contains(name)
         }
-        // What remains of valid members is valid.
+        // Cannot throw: members of a valid list make a valid list.
         try? request.fields.set(.acceptEncoding, to: known.isEmpty ? "identity" : known.joined(separator: ", "))
     }
 }
 
-/// What is made once for each token: the last one's. Guarded by a mutex.
+/// The search for the last token, made once for each token. Guarded by a mutex.
 private final class TokenSearches: Sendable {
     private let last = Mutex<(number: Int, search: TokenSearch?)?>(nil)
 

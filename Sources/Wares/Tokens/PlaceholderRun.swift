@@ -2,18 +2,19 @@ public import Credentials
 public import HttpWare
 import Synchronization
 
-/// One run of a program that has placeholders in place of tokens.
+/// One run of a program that gets placeholders instead of tokens.
 public final class PlaceholderRun: PlaceholderWatch {
-    /// As audit lines name it.
+    /// The identifier of the run in audit lines.
     public let id: String
     /// The environment variables of the program, with their placeholders.
     public let variables: [String: String]
     private let credentials: [TokenPlaceholder: String]
-    /// Where the lines of each credential are written, by its name.
+    /// The audit output of each credential, by its name.
     private let audits: [String: LogSink]
     private let reports = Mutex<(@Sendable (String) -> Void)?>(nil)
 
-    /// Makes a placeholder for each credential that has a variable, and lets the wares of these chains know it.
+    /// Makes a placeholder for each credential that has a variable, and finds the audit outputs in the wares of these
+    /// chains.
     public init(_ credentials: [Credential], chains: [WareChain]) {
         var random = SystemRandomNumberGenerator()
         let number = String(random.next() as UInt64, radix: 16)
@@ -38,7 +39,7 @@ public final class PlaceholderRun: PlaceholderWatch {
         self.audits = audits
     }
 
-    /// Reports go there that have no audit line.
+    /// Sets the receiver of refusals for which there is no audit output.
     public func report(to log: @escaping @Sendable (String) -> Void) { reports.withLock { $0 = log } }
 
     public func credential(of placeholder: TokenPlaceholder) -> String? { credentials[placeholder] }

@@ -1,8 +1,9 @@
 import HttpWare
 
-/// Writes what became of a credential in an exchange: one line of JSON for each, at its end. Never the token.
+/// Writes how each credential was used in an exchange: one line of JSON for each credential when the exchange ends. The
+/// line never contains the token.
 enum TokenAudit {
-    /// What is to be written of an exchange: one entry for each credential.
+    /// The lines to be written for an exchange: one entry for each credential.
     private enum Notes: ExchangeKey {
         typealias Value = [Entry]
     }
@@ -12,13 +13,13 @@ enum TokenAudit {
         let run: String
         let placeholder: TokenPlaceholder
         let sink: LogSink?
-        /// Why the request was refused; `nil` if it was not.
+        /// Why the request was refused; `nil` if it was not refused.
         var refusal: String?
-        /// Takes the line if there is no sink, and the request was refused.
+        /// Receives the line of a refused request if there is no sink.
         var log: (@Sendable (String) -> Void)?
     }
 
-    /// The exchange may carry the token.
+    /// Notes that the exchange may carry the token.
     static func watch(
         _ placeholder: TokenPlaceholder, of credential: String, _ run: String, _ sink: LogSink?, _ exchange: Exchange
     ) {
@@ -27,7 +28,7 @@ enum TokenAudit {
             exchange)
     }
 
-    /// The request was refused.
+    /// Notes that the request was refused.
     static func refuse(
         _ placeholder: TokenPlaceholder, of credential: String, _ run: String, _ sink: LogSink?, _ reason: String,
         _ exchange: Exchange, log: @escaping @Sendable (String) -> Void

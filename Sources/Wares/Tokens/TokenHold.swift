@@ -1,15 +1,16 @@
 import Credentials
 import HttpWare
 
-/// Holds requests that wait for a credential's token, and refuses those for which there is none.
+/// Holds requests that wait for a credential's token, and refuses requests for which there is no token.
 enum TokenHold {
-    /// Lets a request wait for a token, then goes on with `done`; refuses it at once where there is nothing to wait for, or no
-    /// room. `kept` is how much of its content may come meanwhile, beside what a connection takes anyway.
+    /// Holds a request until the credential has a token, then calls `done`. Refuses the request at once if no token is on its
+    /// way, or too many requests wait. `kept` is how many bytes of its content may arrive meanwhile, in addition to the buffer
+    /// of a connection.
     static func holdRequest(
         _ credential: Credential, _ limits: HoldLimits, kept: Int, _ request: HttpRequest, _ exchange: Exchange,
         at wall: WallTime, done: @escaping (inout HttpRequest, Exchange) -> Verdict
     ) -> Verdict {
-        // A dry run begins no refresh: the request would wait for the token.
+        // A dry run starts no refresh, because the request would wait for the token.
         if exchange.isDryRun { return .wait { request, exchange in done(&request, exchange) } }
         let bytes = size(of: request, kept: kept)
         switch credential.takePlace(bytes: bytes, limits: limits, at: wall) {
@@ -34,19 +35,19 @@ enum TokenHold {
         }
     }
 
-    /// What waits of a request: its head, and content as far as it is taken while it waits.
+    /// The size of a waiting request in bytes: its head, and the content that is read while it waits.
     static func size(of request: HttpRequest, kept: Int) -> Int {
         let content = request.content.isEmpty ? 0 : min(request.content.length ?? .max, 65536 + kept)
         return request.headSize + content
     }
 
-    /// *held 212ms behind refresh 7*.
+    /// The note of a wait: *held 212ms behind refresh 7*.
     static func words(_ place: HoldPlace, _ exchange: Exchange) -> String {
         "held \(place.held(until: exchange.now).milliseconds)ms behind refresh \(place.refresh)"
     }
 
-    /// 503 with `Retry-After` (RFC 9110 §15.6.4): the reason, without any credential. `nil` stands for a wait that was too long.
-    /// A client that owns the credential gets 401 if only a new login helps.
+    /// Makes a 503 with `Retry-After` (RFC 9110 §15.6.4) and the reason, without any credential. A `failure` of `nil` means that
+    /// the wait was too long. A client that owns the credential gets 401 if only a new login helps.
     static func refusal(_ credential: Credential, _ failure: CredentialFailure?, _ exchange: Exchange) -> HttpResponse {
         let reason = failure?.reason ?? "no token was received in time"
         if let failure, CredentialProblem.note(credential, failure, in: exchange), failure.endsLogin {
@@ -60,6 +61,6 @@ enum TokenHold {
         return response
     }
 
-    /// RFC 9110 §15.5.2: a 401 has a challenge.
+    /// A 401 must have a challenge. RFC 9110 §15.5.2.
     private static let challenge = FieldLine(literal: .wwwAuthenticate, "Bearer error=\"invalid_token\"")
 }

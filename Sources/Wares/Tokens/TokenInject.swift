@@ -17,15 +17,15 @@ public struct TokenInject: Middleware, CredentialUser {
     public let overwrite: Bool
     /// How placeholders of the token are replaced; `nil` if the token is added to each request.
     public let placeholders: PlaceholderRules?
-    /// The line of a token that never changes.
+    /// The field line of a fixed token; `nil` with a credential.
     private let standing: FieldLine?
     private let made = LastLine()
 
-    /// The field that carries the token, unless the ware is told otherwise.
+    /// The default field that carries the token.
     public static let usualHeader = FieldName.authorization
-    /// The scheme before the token, unless the ware is told otherwise.
+    /// The default scheme before the token.
     public static let usualScheme = "Bearer"
-    /// Whether a field from the client is replaced, unless the ware is told otherwise.
+    /// Whether a field from the client is replaced by default.
     public static let usualOverwrite = false
 
     public var credentialUse: CredentialUse { .injects }
@@ -86,19 +86,19 @@ public struct TokenInject: Middleware, CredentialUser {
         return lookClosely(&request, exchange, wall)
     }
 
-    /// The response to TRACE is the request: the client would have the token. RFC 9110 §9.3.8.
+    /// The response to TRACE contains the request, so that the client would get the token. RFC 9110 §9.3.8.
     @inline(never)
     private func leaveTrace(_ exchange: Exchange) -> Verdict {
         exchange.note("no token in TRACE", asDecision: false)
         return .pass
     }
 
-    /// In a function of its own, so that requests with a fresh token do not pay for its stack.
+    /// A function of its own, so that requests with a fresh token do not pay for its stack frame.
     @inline(never)
     private func lookClosely(_ request: inout HttpRequest, _ exchange: Exchange, _ wall: WallTime) -> Verdict {
         guard let credential else { return .pass }
         if let token = credential.current(wall) { return inject(token, of: credential, into: &request, exchange) }
-        // A dry run has no token, and shows where it would stand.
+        // A dry run has no token. The placeholder shows where the token would be.
         if exchange.isDryRun, let line = try? TokenInject.line(header, scheme, Secret("<token of \(credential.name)>"))
         {
             request.fields.set(line)
@@ -132,12 +132,12 @@ public struct TokenInject: Middleware, CredentialUser {
     }
 }
 
-/// The field line of the last token: made once for each, for all loops. Guarded by a mutex.
+/// The field line of the last token: made once for each token, and shared by all loops. Guarded by a mutex.
 private final class LastLine: Sendable {
     private let last = Mutex<(number: Int, line: FieldLine)?>(nil)
 
-    /// Sets the line of the token of this number; false where another was made last, or another loop is at it just now, for
-    /// which nobody waits. Under the lock, where the line need not be retained.
+    /// Sets the field line of the token with this number. Returns false if another token's line is stored, or if another
+    /// loop holds the lock: no loop waits for it. Runs under the lock, so that the line need not be retained.
     func set(_ number: Int, in fields: inout HttpFields) -> Bool {
         last.withLockIfAvailable { last in
             guard last?.number == number else { return false }
@@ -146,7 +146,7 @@ private final class LastLine: Sendable {
         } ?? false
     }
 
-    /// A newer one stays.
+    /// Stores a line, unless that of a newer token is stored.
     func keep(_ line: FieldLine, of number: Int) {
         last.withLock { last in if last.map({ $0.number < number }) ?? true { last = (number, line) } }
     }

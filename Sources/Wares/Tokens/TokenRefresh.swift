@@ -7,7 +7,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     public enum Challenge: String, OptionWord {
         /// `error="invalid_token"` (RFC 6750 §3.1), or no challenge at all.
         case invalidToken = "invalid_token"
-        /// The status is enough.
+        /// No challenge is needed: the status is enough.
         case any
     }
 
@@ -58,7 +58,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         return credential?.freshNumber(at: wall) != nil ? .pass : lookClosely(request, exchange, wall)
     }
 
-    /// In a function of its own, so that requests with a fresh token do not pay for its stack.
+    /// A function of its own, so that requests with a fresh token do not pay for its stack frame.
     @inline(never)
     private func lookClosely(_ request: HttpRequest, _ exchange: Exchange, _ wall: WallTime) -> Verdict {
         guard let credential else { return .pass }
@@ -79,7 +79,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         }
         var refusals = exchange[Refusals.self] ?? Refusals.Value()
         guard !refusals.hadRefresh, refusals.count < 2 else {
-            // A token that was asked for because of this request is refused, too: it is not about its age.
+            // The token that was obtained for this request is rejected as well, so its age is not the reason.
             exchange.note("not replayed: the new token was rejected as well")
             return .pass
         }
@@ -91,7 +91,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         }
         refusals.count += 1
         let status = response.status.code
-        // Rule 3: another request may have had it renewed already.
+        // The token may have been renewed for another request already.
         if let present = credential.current(wall) {
             guard present.number != carried else { return giveUp(credential, failure, exchange) }
             exchange[Refusals.self] = refusals
@@ -123,8 +123,8 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         }
     }
 
-    /// There is no new token to send the request with; `nil` where none came in time. A failure that may pass says nothing of the
-    /// client, who would take a 401 for the end of its own session.
+    /// Answers without a new token; a `failure` of `nil` means that none came in time. After a temporary failure the client gets
+    /// 503, because it could take a 401 for the end of its own session.
     private func giveUp(_ credential: Credential, _ failure: CredentialFailure?, _ exchange: Exchange) -> Answer {
         exchange.note("not replayed: \(failure?.reason ?? "no token was received in time")")
         guard onFailure == .unavailable, failure?.mayPass ?? true else {
@@ -134,17 +134,18 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         return .replace(with: TokenHold.refusal(credential, failure, exchange))
     }
 
-    /// *Expired* is not *forbidden*: `error="invalid_token"` (RFC 6750 §3.1), or no challenge at all.
+    /// Whether the response rejects the token: it has the challenge `error="invalid_token"` (RFC 6750 §3.1), or no challenge at
+    /// all. Other challenges mean *forbidden*, not *expired*.
     private func isAboutToken(_ response: HttpResponse) -> Bool {
         if requireChallenge == .any || !response.fields.contains(.wwwAuthenticate) { return true }
         return response.fields.listMembers(of: .wwwAuthenticate).contains(where: BearerChallenge.isInvalidToken)
     }
 
-    /// What was refused in this exchange.
+    /// The rejections in this exchange.
     private enum Refusals: ExchangeKey {
         struct Value {
             var count = 0
-            /// A token was asked for because of it.
+            /// Whether a refresh was started because of a rejection.
             var hadRefresh = false
         }
     }

@@ -21,7 +21,7 @@ public struct Unauthorized: Postware, CredentialUser {
         case clear(Credential)
     }
 
-    /// A 401 response, as the closure gets it.
+    /// A 401 response, as it is passed to the closure.
     public struct Event: Sendable {
         /// The status of the response.
         public let status: HttpStatus
@@ -31,7 +31,7 @@ public struct Unauthorized: Postware, CredentialUser {
         public let path: String
         /// The origin server's challenges, as in `WWW-Authenticate`.
         public let challenges: [String]
-        /// Why there is no token any more, where a login has ended; `nil` where the origin server alone says 401.
+        /// Why there is no token any more, if a login has ended; `nil` if only the origin server answered 401.
         public let reason: String?
     }
 
@@ -91,7 +91,7 @@ public struct Unauthorized: Postware, CredentialUser {
     private func replace(_ response: HttpResponse, with content: HttpContent, type: FieldLine) -> Answer {
         var other = HttpResponse(response.status, content: content)
         for challenge in response.fields.values(of: .wwwAuthenticate) {
-            // It came in a field line, so it can go out in one. RFC 9110 §15.5.2: a 401 has a challenge.
+            // A value that was received in a field line is valid in one. A 401 must have a challenge. RFC 9110 §15.5.2.
             try? other.fields.append(.wwwAuthenticate, challenge)
         }
         other.fields.append(type)

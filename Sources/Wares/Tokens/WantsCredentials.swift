@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Whether a request wants credentials, as the code that made it says: the token wares do not act on a request that does not.
+/// Whether a request wants credentials, as set by the code that made the request. If it is false, the token wares do nothing.
 public enum WantsCredentials: ExchangeKey {
     public typealias Value = Bool
 }

@@ -1,13 +1,14 @@
-/// A table of items up to a number of bytes, found by a hash, and evicted by S3-FIFO. Small: about sixty bytes for each item, beside the item itself.
+/// A table of items that are found by a hash, with a limit in bytes and eviction by S3-FIFO. It needs about sixty bytes for each
+/// item, in addition to the item.
 ///
 /// S3-FIFO: a new item waits in a small queue, a tenth of the room. An item that was used there more than once moves to the
 /// main queue, and so does an item that comes back soon after its eviction. Items that are read once never crowd out items
 /// that are read often.
 ///
-/// Slots lie in one array and name each other by their places: the chain of those whose hashes share a bucket, the two queues,
-/// and the free ones. Inlinable, so that a store in another module has a table made for what it keeps.
+/// All slots are in one array, and refer to each other by their index: the chain of a bucket, the two queues, and the list of
+/// free slots. Inlinable, so that a store in another module gets a specialised table.
 @frozen public struct FifoTable<Item> {
-    /// Where something lies, until it is taken away.
+    /// The index of a slot, valid until its item is removed.
     public typealias Place = Int32
 
     @inlinable static var none: Place { -1 }
@@ -18,12 +19,12 @@
         @usableFromInline var hash: UInt64
         /// Bytes, as counted against the limit.
         @usableFromInline var size: Int
-        /// The next of the bucket, or the next that is free.
+        /// The next slot of the bucket, or the next free slot.
         @usableFromInline var next: Place
         /// The neighbours in the queue.
         @usableFromInline var older: Place
         @usableFromInline var newer: Place
-        /// Uses since it came into its queue, at most 3.
+        /// The number of uses since it entered its queue, at most 3.
         @usableFromInline var uses: UInt8
         @usableFromInline var isMain: Bool
 
@@ -52,16 +53,16 @@
 
     @usableFromInline var most: Int
     @usableFromInline var items = 0
-    /// Items that went to make room.
+    /// The number of items that were removed to make room.
     @usableFromInline var gone = 0
     @usableFromInline var slots: [Slot] = []
     @usableFromInline var free = none
-    /// The first slot of each bucket; as many as a power of two.
+    /// The first slot of each bucket; the number of buckets is a power of two.
     @usableFromInline var buckets: [Place] = Array(repeating: none, count: 16)
     @usableFromInline var small = Queue()
     @usableFromInline var main = Queue()
-    /// Parts of the hashes that were evicted from the small queue not long ago, each at the place of its bucket: as many as
-    /// there are buckets, so that one lasts about as long as an item.
+    /// Parts of the hashes that were recently evicted from the small queue, each at the index of its bucket. There are as many as
+    /// buckets, so that each lasts about as long as an item.
     @usableFromInline var ghosts: [UInt32] = []
 
     @inlinable public init(limit: Int) { most = limit }
@@ -73,7 +74,7 @@
 
     // MARK: Reading
 
-    /// The first item with that hash that `isPicked` picks; items with one hash have the order of `insert`.
+    /// The first item with that hash that `isPicked` accepts. Items with the same hash have the order of `insert`.
     @inline(__always)
     @inlinable public func first(_ hash: UInt64, where isPicked: (Item) -> Bool) -> Place? {
         var place = buckets[Int(truncatingIfNeeded: hash) & (buckets.count &- 1)]
@@ -95,8 +96,8 @@
         if slots[Int(place)].uses < 3 { slots[Int(place)].uses &+= 1 }
     }
 
-    /// Gives the items in the next places, at most `most`, and moves `place` behind them. An item that is kept meanwhile
-    /// stays in its place. Answers false when there are no more places.
+    /// Passes the items of the next `most` slots to `body`, and moves `place` after them. Items that stay in the table keep their
+    /// slots between the calls. Returns false if there are no more slots.
     @inlinable public func visit(from place: inout Int, most: Int, _ body: (Item) -> Void) -> Bool {
         guard place < slots.count else { return false }
         let end = min(slots.count, place + most)
@@ -107,7 +108,7 @@
         return true
     }
 
-    /// Those of that hash, in their order.
+    /// Passes the items with that hash to `body`, in their order.
     @inlinable public func forEach(of hash: UInt64, _ body: (Place, Item) -> Void) {
         var place = buckets[Int(truncatingIfNeeded: hash) & (buckets.count - 1)]
         while place >= 0 {
@@ -150,7 +151,7 @@
         return own
     }
 
-    /// Puts another item in the place of one.
+    /// Replaces the item in a slot.
     @inlinable public mutating func replace(_ place: Place, with item: Item, size: Int) {
         let index = Int(place)
         let difference = size - slots[index].size
@@ -180,10 +181,10 @@
         return item
     }
 
-    /// Changes what all together may take; `evict` makes it hold.
+    /// Changes the limit in bytes; `evict` then enforces it.
     @inlinable public mutating func setLimit(_ limit: Int) { most = limit }
 
-    /// Takes one away that has to go, `nil` when the limit holds.
+    /// Removes and returns an item; `nil` if the limit is met.
     @inlinable public mutating func evict() -> Item? {
         while bytes > limit {
             if small.bytes > limit / 10 || main.oldest < 0 {
@@ -223,7 +224,7 @@
             slots[Int(place)] = slot
             return place
         }
-        // By a quarter, not to the double: unused buckets take memory as well.
+        // Grows by a quarter, not to the double, because unused slots take memory, too.
         if slots.count == slots.capacity { slots.reserveCapacity(max(16, slots.count + slots.count / 4)) }
         slots.append(slot)
         return Place(truncatingIfNeeded: slots.count - 1)
@@ -232,7 +233,7 @@
     @inlinable mutating func grow() {
         let half = buckets.count
         var next = Array(repeating: FifoTable.none, count: half * 2)
-        // Each chain becomes two, by one more bit of the hash; the order of those of one hash stays.
+        // Splits each chain in two by one more bit of the hash. Items with the same hash keep their order.
         for bucket in buckets.indices {
             var place = buckets[bucket]
             var last = (lower: FifoTable.none, upper: FifoTable.none)
@@ -280,7 +281,7 @@
 
     // MARK: Ghosts
 
-    /// 0 means that there is no ghost, so no hash has it.
+    /// The mark of a hash. It is never 0, which means that there is no ghost.
     @inlinable func mark(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash >> 32) | 1 }
 
     @inlinable mutating func haunt(_ hash: UInt64) {

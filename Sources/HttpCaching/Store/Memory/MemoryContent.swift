@@ -1,10 +1,10 @@
 import HttpWare
 
-/// Content that lies in pages of its own, from where the kernel sends it.
+/// Content in separate pages, which the kernel sends directly.
 final class MemoryContent: StoredContentReader {
     private let memory: PageMemory
 
-    /// The content of memory that is written no more.
+    /// Content in memory that is complete and no longer written.
     init(_ memory: PageMemory) { self.memory = memory }
 
     var count: Int { memory.count }
@@ -13,7 +13,7 @@ final class MemoryContent: StoredContentReader {
 
     func source(of part: Range<Int>) -> any ContentSource { Source(memory, part) }
 
-    /// Unchecked: `left` is touched on the loop of the exchange only.
+    /// Unchecked: `left` is used only on the loop of the exchange.
     private final class Source: ContentSource, @unchecked Sendable {
         private let memory: PageMemory
         private var left: Range<Int>

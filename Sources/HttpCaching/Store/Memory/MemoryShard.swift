@@ -1,8 +1,8 @@
-/// A part of a memory store: its responses, and which of them goes when there is no room.
+/// A part of a memory store, with its own table of responses and its own evictions.
 struct MemoryShard {
     private struct Item {
         let response: StoredResponse
-        /// The key's bytes, for a response that does not hold them itself.
+        /// The key's bytes, if the response does not hold them.
         let key: [UInt8]?
 
         /// The bytes that count against the limit.
@@ -12,17 +12,17 @@ struct MemoryShard {
         func isUnder(_ other: CacheKey) -> Bool { key.map { $0 == other.bytes } ?? response.isUnder(other) }
     }
 
-    /// The most responses under one key: the oldest gives way.
+    /// The maximum number of responses under one key. A new one replaces the oldest.
     static let mostVariants = 128
 
     private var table: FifoTable<Item>
 
-    /// How much was kept when memory was taken ahead the last time.
+    /// The size of the table when memory was last taken in advance, in bytes.
     private var provided = 0
 
     init(limit: Int) { table = FifoTable(limit: limit) }
 
-    /// Whether the store has grown so much that the next responses will need memory from the system.
+    /// Whether the table has grown so far that the next responses will need memory from the system.
     mutating func takesMoreMemory() -> Bool {
         guard table.bytes > provided + HeapRoom.size / 2 else { return false }
         provided = table.bytes
@@ -58,7 +58,7 @@ struct MemoryShard {
         table.first(hash(key)) { $0.response === response }
     }
 
-    /// All under the key, the most recent first.
+    /// All responses under the key, the most recent first.
     func all(_ key: CacheKey) -> [StoredResponse] {
         var found: [StoredResponse] = []
         table.forEach(of: hash(key)) { _, item in
@@ -67,7 +67,7 @@ struct MemoryShard {
         return found
     }
 
-    /// The responses in the next places, at most `most`, and the keys of responses that do not hold their own; `nil` at the end.
+    /// The responses in the next `most` slots, each with its key unless the response holds it; `nil` at the end.
     func next(_ place: inout Int, most: Int) -> [(key: [UInt8]?, response: StoredResponse)]? {
         var batch: [(key: [UInt8]?, response: StoredResponse)] = []
         guard table.visit(from: &place, most: most, { batch.append(($0.key, $0.response)) }) else { return nil }
@@ -76,7 +76,7 @@ struct MemoryShard {
 
     // MARK: Changing
 
-    /// Answers whether there was room.
+    /// Stores a response. Returns whether there was room.
     mutating func store(_ response: StoredResponse, under key: CacheKey) -> Bool {
         let item = Item(response: response, key: response.isUnder(key) ? nil : Array(key.bytes[...]))
         guard item.size <= table.limit else { return false }
@@ -88,7 +88,7 @@ struct MemoryShard {
             if item.isUnder(key) { variants.append(place) }
         }
         for place in variants.dropFirst(MemoryShard.mostVariants - 1) { table.remove(place) }
-        // The most recent is asked first. RFC 9111 §4.1.
+        // The most recent response is used first. RFC 9111 §4.1.
         let own = table.insert(item, hash: hash(key), size: item.size) { $0.response.date <= response.date }
         makeRoom()
         guard let own else { return false }
@@ -102,7 +102,7 @@ struct MemoryShard {
         makeRoom()
     }
 
-    /// Answers whether it was there.
+    /// Removes a response. Returns whether it was stored.
     mutating func remove(_ response: StoredResponse, under key: CacheKey) -> Bool {
         guard let place = place(of: response, key) else { return false }
         table.remove(place)

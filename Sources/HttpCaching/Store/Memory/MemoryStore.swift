@@ -1,11 +1,11 @@
 public import HttpWare
 
-/// Stored responses in memory, up to a number of bytes, evicted by S3-FIFO.
+/// Stored responses in memory, with a limit in bytes and eviction by S3-FIFO.
 ///
-/// Keys are distributed over shards. Each has a separate lock, which is held for a look-up or a change only.
+/// Keys are distributed over shards. Each shard has its own lock, which is held only for a look-up or a change.
 public final class MemoryStore: CacheStore {
     private let shards: ThreadLocks<MemoryShard>
-    /// The most bytes that one response may take: what a shard has room for.
+    /// The maximum size of one response, in bytes: the room of one shard.
     let largest: Int
 
     /// `limit` is the maximum size of all responses together, by `StoredResponse.size`.
@@ -49,7 +49,7 @@ public final class MemoryStore: CacheStore {
         var count = 0
         scan { key, response in
             guard isSelected(key, response.head) else { return true }
-            // One that was updated since is another one now.
+            // If the response was updated meanwhile, another object has taken its place.
             let others = shards.withLock(of: key.spread) { $0.remove(response, under: key) ? nil : $0.all(key) }
             if others == nil { count += 1 }
             for other in others ?? [] where isSelected(key, other.head) {
@@ -71,8 +71,8 @@ public final class MemoryStore: CacheStore {
         return items
     }
 
-    /// Gives every response that is there all the while, until `body` answers false. No lock is held while it works, and
-    /// none for longer than it takes to find some of them.
+    /// Passes each response that stays in the store during the scan to `body`, until that returns false. No lock is held
+    /// while `body` runs, and each lock only while it takes a batch.
     private func scan(_ body: (CacheKey, StoredResponse) -> Bool) {
         for shard in 0..<shards.count {
             var place = 0

@@ -1,14 +1,14 @@
 import HttpWare
 
-/// A response on its way into memory: its pieces, put together when all are there. A large one goes to pages of its own, from
-/// where the kernel sends it.
+/// A response that is being written into memory. Its pieces are joined when it is complete. Large content goes to separate
+/// pages, which the kernel sends directly.
 final class MemoryWriter: StoreWriter {
     private let store: MemoryStore
     private let key: CacheKey
     private var content: [UInt8] = []
     /// The length of the content, if it is known.
     private var length = 0
-    /// Where it is instead, if it is large.
+    /// The pages of the content, if it is large.
     private var pages: PageMemory?
     private var count = 0
     private var isGivenUp = false
@@ -38,7 +38,7 @@ final class MemoryWriter: StoreWriter {
             return pages.append(content) && pages.append(piece)
         }
         if content.isEmpty {
-            // Often it is all in one piece, and stays where that is.
+            // Often the content is one piece, which is stored without a copy.
             content = piece
             if length > piece.count { content.reserveCapacity(length) }
         } else {
