@@ -147,7 +147,7 @@ public final class Balancer: Sendable {
         }
     }
 
-    /// The number of ejections that is counted at most: it already gives the longest time, and more would only take longer to be forgotten.
+    /// The maximum number of ejections that are counted: it already gives the longest time. More would only take longer to expire.
     private static func mostTimes(_ ejection: Balancing.Ejection) -> Int {
         let base = max(1, ejection.base.nanoseconds)
         let (whole, rest) = max(0, ejection.longest.nanoseconds).quotientAndRemainder(dividingBy: base)

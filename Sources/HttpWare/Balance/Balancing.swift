@@ -60,6 +60,6 @@ public struct Balancing: Sendable {
     /// *Consistent Hashing with Bounded Loads*.
     static let boundNumerator = 5
     static let boundDenominator = 4
-    /// The maximum number of addresses used of one name.
+    /// The maximum number of addresses that are used for one name.
     static let mostAddresses = 32
 }

@@ -35,7 +35,7 @@ final class EndpointMember: Sendable {
     /// The last failure; `nil` without one.
     var lastFailure: EndpointFailure? { last.withLock { $0 } }
 
-    /// Records the failure of a request or a check; of all loops, the latest is kept.
+    /// Records the failure of a request or a check; the latest failure of all loops is kept.
     func noteFailure(_ what: String, at now: LoopInstant) {
         last.withLock { if $0.map({ $0.time <= now }) ?? true { $0 = EndpointFailure(what: what, time: now) } }
     }

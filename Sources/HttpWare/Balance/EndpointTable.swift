@@ -23,7 +23,7 @@ final class EndpointTable: Sendable {
     let open: [Place]
     /// The indices in `open` for one round, each as often as its weight.
     let turns: [UInt16]
-    /// Whether no endpoint is available: they get requests nevertheless.
+    /// Whether no endpoint is available: then those in `open` get requests nevertheless.
     let isForlorn: Bool
     /// The end of the earliest ejection, in nanoseconds of the loops' clock; `Int64.max` without one.
     let nextReturn: Int64

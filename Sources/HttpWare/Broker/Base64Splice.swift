@@ -48,8 +48,7 @@ struct Base64Splice {
         self.isUrl = isUrl
     }
 
-    /// Replaces `count` whole digits by the bytes. Of the next digit, the first
-    /// `dropping` bits are dropped.
+    /// Replaces `count` whole digits by the bytes. The first `dropping` bits of the next digit are dropped, too.
     mutating func replace(digits count: Int, by bytes: [UInt8], dropping: Int, into output: inout [UInt8]) {
         digitsIn += count
         for byte in bytes { push(byte, 8, &output) }

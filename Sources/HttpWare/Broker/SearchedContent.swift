@@ -101,7 +101,7 @@ final class SearchedContent: ContentFilter {
         try joined.withUnsafeBytes { try search(whole: $0, gone: gone, into: &output) }
     }
 
-    /// Searches bytes of which the first `gone` were already forwarded.
+    /// Searches bytes; the first `gone` of them were already forwarded.
     private func search(whole bytes: UnsafeRawBufferPointer, gone: Int, into output: inout [UInt8]) throws {
         var from = 0
         // Forwarded bytes are not appended again.

@@ -1,8 +1,8 @@
 /// Replaces a token by a placeholder in a stream of bytes, in linear time and wherever the stream is cut.
 ///
 /// The token is found as plain text, percent-encoded (RFC 3986 §2.1), and escaped in JSON (RFC 8259 §7). It is also found in base64,
-/// at each of its three alignments. In base64 the rest of the run is shifted, so that it decodes to the text with the placeholder. Bytes that may be the
-/// beginning of the token are held back until the next ones decide.
+/// at each of its three alignments. In base64 the rest of the run is shifted, so that it decodes to the text with the placeholder.
+/// Bytes that may be the beginning of the token are held back until the next ones decide.
 struct TokenScrubber {
     /// The number of finds.
     private(set) var finds = 0
@@ -14,8 +14,8 @@ struct TokenScrubber {
     private var literal: SequenceMatcher
     private var percent: SequenceMatcher
     private var json: SequenceMatcher
-    /// Matchers in percent-encoded text, then in JSON-escaped text; each by the number of bytes before the token in its
-    /// group of three.
+    /// The matchers for percent-encoded text, then those for JSON-escaped text. Each list is ordered by the number of bytes before the
+    /// token in its group of three.
     private var base64: [SequenceMatcher]
 
     /// Bytes of the stream from `base` on.

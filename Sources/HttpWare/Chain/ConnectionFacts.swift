@@ -4,7 +4,7 @@ import Synchronization
 final class ConnectionFacts: Sendable {
     /// The other end of the connection; never an IPv4-mapped address.
     let peer: SocketAddress?
-    /// Our end of the connection; never an IPv4-mapped address.
+    /// The gateway's end of the connection; never an IPv4-mapped address.
     let local: SocketAddress?
     /// Whether the connection is encrypted.
     let isSecure: Bool

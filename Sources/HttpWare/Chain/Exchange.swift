@@ -31,7 +31,7 @@ public final class Exchange {
     public var peer: SocketAddress? { connection.peer }
     /// Whether the listener is bound to a loopback address or a Unix socket, so that only this host can reach it.
     public internal(set) var isBoundToLoopback = false
-    /// Our end of the connection.
+    /// The gateway's end of the connection.
     public var local: SocketAddress? { connection.local }
     /// The facts of the client's connection.
     private(set) var connection = ConnectionFacts.none
@@ -346,7 +346,7 @@ public final class Exchange {
     }
 }
 
-/// Shares an exchange's response with others than its client. Called on the loop of the exchange.
+/// Shares an exchange's response with the clients of other exchanges. Called on the loop of the exchange.
 public protocol ResponseSharer: AnyObject {
     /// Whether the response continues without the client: read when the client leaves, or takes the content slowly. An implementation
     /// that returns true must bound the cost.

@@ -16,7 +16,7 @@ public protocol MessageShower: Ware {}
 
 /// A ware that decorates every response: also one to a request that ended at a ware before it, or failed there.
 public protocol ResponseDecorator: Middleware {
-    /// Called where the ware was not asked about the request, before the response goes to the wares that were. On the exchange's loop.
+    /// Called if the request did not reach the ware, before the response goes to the wares that it reached. On the exchange's loop.
     func decorate(_ response: inout HttpResponse, to request: HttpRequest, in exchange: Exchange)
 }
 
@@ -24,7 +24,7 @@ public protocol ResponseDecorator: Middleware {
 
 /// A ware that refuses requests for the sake of security: whether it runs must not depend on how a server reads a path.
 public protocol AccessRule: Ware {
-    /// Whether all wares of this type are there to refuse clients: then a route that drops one draws a warning.
+    /// Whether all wares of this type exist to refuse clients: then a route that drops one causes a warning.
     static var isAccessControl: Bool { get }
     /// Whether this ware refuses requests, as configured.
     var restrictsAccess: Bool { get }
@@ -55,7 +55,7 @@ extension AuthenticatingWare {
 
 // MARK: Requests
 
-/// A ware that tells requests apart by keys.
+/// A ware that groups requests by keys.
 public protocol KeyedWare: Ware {
     /// The parts of its keys.
     var keys: [RequestKey] { get }
@@ -116,7 +116,7 @@ public protocol ExchangeObserver: Ware {
 /// A ware that reads what each ware did from the exchange's record. This is recorded only if a chain has such a ware, or if
 /// another observer needs it.
 public protocol WareObserver: Ware {
-    /// Whether it reads that, as configured. Read once, when the chain is made.
+    /// Whether it reads these actions, as configured. Read once, when the chain is made.
     var observesWares: Bool { get }
 }
 
@@ -146,7 +146,7 @@ public struct WareNumber: Sendable, Equatable {
     public let help: String
     /// The current value.
     public let value: Int
-    /// Tells apart the numbers of one metric; `nil` if there is one.
+    /// Distinguishes the numbers of one metric; `nil` if there is only one number.
     public let label: Label?
 
     /// A label beside the ware's own: `result="sent"`.

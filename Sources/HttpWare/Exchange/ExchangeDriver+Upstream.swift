@@ -431,7 +431,7 @@ extension ExchangeDriver: ConnectionWaiter {
         guard phase == .connecting, let service = plan.service else { return }
         call.endpointsTried += 1
         exchange.record.connectFailed(error.fault, failed: loop.now.nanoseconds)
-        // A full pool is a lack on our side; it says nothing about the endpoint.
+        // A full pool is a limit of the gateway; it says nothing about the endpoint.
         endpointFailed(error, isItsFault: error.fault != .connectionLimitReached)
         if exchange.steering != nil { tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked) }
         settleHedge(.failed)

@@ -1,6 +1,6 @@
 /// The start of a tunnel that the gateway intercepts: the client's first bytes decide how it is handled.
 ///
-/// If the client is silent at first, the protocol may be one in which the host speaks first. Then the two are connected. If the host
+/// If the client is silent at first, the protocol may be one in which the host speaks first. Then the gateway connects both. If the host
 /// speaks before the client, the tunnel passes unread.
 final class TunnelOpening: SocketConnection, DownstreamConnection {
     private let tunnel: InterceptedTunnel
@@ -120,7 +120,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         passUnread(host: nil)
     }
 
-    /// The connection to the host failed before the client sent anything: nothing is decided by that.
+    /// The connection to the host failed before the client sent anything. That does not decide how the tunnel is handled.
     func couldNotListen(_ unread: UnreadTunnel) {
         guard self.unread === unread else { return }
         giveUpListening()

@@ -27,9 +27,9 @@ public struct RequestMatch: Sendable, Hashable {
     public var schemes: [UriScheme] = []
     /// Conditions on the response, on postwares only.
     public var response = ResponseMatch()
-    /// Conditions none of which may match.
+    /// If one of these conditions matches, this match fails.
     public var not: [RequestMatch] = []
-    /// Conditions one of which must match; if empty, there is no such condition.
+    /// At least one of these conditions must match, if there are any.
     public var any: [RequestMatch] = []
 
     /// The maximum nesting of `not` and `any`.

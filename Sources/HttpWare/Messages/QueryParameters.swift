@@ -13,7 +13,7 @@ public struct QueryParameters: Sendable {
         self.range = range
     }
 
-    /// The ranges of the name and the value of the first parameter at or after `place`, which moves behind the parameter.
+    /// The ranges of the name and the value of the first parameter at or after `place`, which moves past the parameter.
     func next(from place: inout Int) -> (name: Range<Int>, value: Range<Int>)? {
         while place < range.upperBound {
             let start = place

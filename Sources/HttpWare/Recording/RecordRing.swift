@@ -112,7 +112,7 @@ public final class RecordRing: Sendable {
         return found
     }
 
-    /// The exchange with that number, or with that id of its own; `nil` if it is not stored, or not any more.
+    /// The exchange with that number, or with that id of its own; `nil` if it is not stored, or no longer.
     public func find(_ id: String) -> RecordedExchange? {
         let number = UInt64(id)
         return state.withLock { state in

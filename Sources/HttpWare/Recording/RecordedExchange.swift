@@ -35,8 +35,8 @@ public struct RecordedExchange: Sendable {
     /// The approximate memory use in bytes.
     public var bytes: Int { MemoryLayout<RecordedExchange>.stride + record.trail.bytes + (tunnel?.bytes ?? 0) }
 
-    /// Takes the values of an ended exchange. Its record is swapped with the one stored here, whose memory
-    /// is thereby reused; so nothing is copied or allocated.
+    /// Takes the values of an ended exchange. Its record is swapped with the one stored here, so that memory is reused, and nothing is
+    /// copied or allocated.
     mutating func takeExchange(_ exchange: Exchange, isHeld: Bool, endpoint: Endpoint?, number: UInt64) {
         let received = exchange.heldRequest.target.received.range.prefix(RecordedExchange.mostTarget)
         let named = exchange.heldRequest.target.receivedNames.host.range.prefix(RecordedExchange.mostTarget)

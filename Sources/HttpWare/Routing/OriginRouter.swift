@@ -1,6 +1,7 @@
 /// The plans of a client in process: one for its service's origin, and one for requests to other origins.
 ///
-/// Requests to other origins must skip the wares of the own origin, for instance wares that add its credentials. RFC 9110 §4.3.1.
+/// Requests to other origins must skip the wares of the service's origin, for instance wares that add its credentials.
+/// RFC 9110 §4.3.1.
 public struct OriginRouter: ExchangeRouter {
     private let host: [UInt8]
     private let port: UInt16

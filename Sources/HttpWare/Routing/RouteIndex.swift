@@ -1,6 +1,6 @@
 /// Finds the routes whose host and path match a request, without testing each route.
 ///
-/// Each host that a route names has a trie of path segments. So has each suffix after a wildcard, and there is one trie for the
+/// Each host that a route names has a trie of path segments. Each suffix after a wildcard has one, too, and there is one for the
 /// routes of any host. Hosts and segments are found in one hash table, by their bytes and their parent node. A place in
 /// a trie proves that the path of its routes matches. It also proves the host, if the pattern has no port. A candidate lists the
 /// conditions that are not proven.

@@ -281,8 +281,8 @@ public final class CertificateAuthority: @unchecked Sendable {
     }
 
     /// Makes an authority and writes it to a folder, which is created for its owner only. An existing authority is kept unless
-    /// `isReplacing`; an incomplete one is replaced. With domains, such as `example.com`, it can sign only for them and the names below them.
-    /// Throws if a file cannot be written.
+    /// `isReplacing`; an incomplete one is replaced. With domains, such as `example.com`, it can sign only for them and the names below
+    /// them. Throws if a file cannot be written.
     public static func make(
         in folder: String, name: String, only domains: [String] = [], isReplacing: Bool = false
     ) throws(TlsFault) {

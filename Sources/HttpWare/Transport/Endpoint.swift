@@ -163,7 +163,7 @@ public final class Endpoint: Sendable {
         key.deniesPrivate && address.isPrivate || key.deniesMetadata && address.isMetadata
     }
 
-    /// Whether it stands for one of its name's addresses.
+    /// Whether it is one of its name's addresses.
     var isFixed: Bool { !key.addresses.isEmpty }
     /// Whether its name has to be resolved.
     var isNamed: Bool { addresses.isEmpty }

@@ -778,7 +778,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         case .awaitingHead: close()
         case .length, .chunked:
             if receiver == nil { return close() }
-            // While we have paused reading, silence is our own doing; but a client that does not read either is gone.
+            // While the gateway has paused reading, silence is expected; but a client that does not read either is gone.
             if isPaused, !isBlocked { return progressed() }
             if isBlocked { return leave() }
             if responsePhase == .none {

@@ -157,7 +157,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
     // MARK: Endings
 
     override func receivedEnd() {
-        // RFC 9113 knows no half-closed connection: a client that ended its side does not wait for an answer.
+        // HTTP/2 has no half-closed connections (RFC 9113): a client that ended its side does not wait for an answer.
         close()
     }
 

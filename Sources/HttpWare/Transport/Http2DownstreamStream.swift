@@ -234,7 +234,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
             return leave()
         }
         guard !hasEndedInput else { return }
-        // While we have paused the input, silence is our own doing.
+        // While the gateway has paused the input, silence is expected.
         if isInputPaused { return progressed() }
         if hasHead || handler == nil {
             session.cancel(self)

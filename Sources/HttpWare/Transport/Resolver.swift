@@ -40,7 +40,7 @@ public final class Resolver {
     /// How long callers wait for a name that has expired addresses: the client response timer of RFC 8767 §5.
     static let stalePatience = Duration.milliseconds(500)
 
-    /// The maximum number of addresses used of a name.
+    /// The maximum number of addresses that are used for one name.
     static let maxAddresses = 64
 
     /// Receives the addresses, at least one, or the error; on the loop's thread.
