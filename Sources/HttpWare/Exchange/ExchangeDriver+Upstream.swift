@@ -121,7 +121,7 @@ extension ExchangeDriver: ConnectionWaiter {
     private func choose(_ service: UpstreamService) throws(GatewayError) -> Endpoint {
         if !service.isPassthrough {
             guard !service.endpoints.isEmpty else {
-                throw GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no call.endpoint")
+                throw GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no endpoint")
             }
             guard let balancer = service.balancer else { return service.endpoints[0] }
             return try choose(balancer, service)
