@@ -88,6 +88,12 @@ extension ExchangeDriver: BackgroundStarter {
         call.stream?.resume()
         return true
     }
+
+    /// Ends an exchange that continued without its client, as soon as nothing needs the rest of its response: the origin server may
+    /// never end it.
+    fileprivate func endIfUnwanted() {
+        if outward.hasClientLeft, exchange.sharer?.outlivesClient != true { clientLeft() }
+    }
 }
 
 /// Replaces the client's connection. It keeps the driver alive until the exchange has ended.
@@ -108,7 +114,11 @@ private final class BackgroundSink: ResponseSink {
         receiver?.responseStarted(response, in: exchange)
     }
 
-    func sendContent(_ bytes: UnsafeRawBufferPointer) { receiver?.responseContent(bytes) }
+    func sendContent(_ bytes: UnsafeRawBufferPointer) {
+        receiver?.responseContent(bytes)
+        driver?.endIfUnwanted()
+    }
+
     func sendEnd(_ trailers: HttpFields?) { end(isWhole: true) }
     func cutOff() { end(isWhole: false) }
 

@@ -154,6 +154,28 @@ import Testing
         #expect(notes.all == ["shared no more"])
     }
 
+    @Test func `an exchange without its client ends once nothing needs the rest of its response`() async throws {
+        let sharing = Sharing(outlivesClient: true, notes)
+        let stage = try DriverStage([
+            OnRequest { _, exchange in
+                exchange.sharer = sharing
+                return .pass
+            }
+        ])
+        await stage.begin()
+        await stage.step { stage in
+            stage.stream.respond(extent: .unknown)
+            stage.driver.clientLeft()
+            stage.stream.send("a")
+            #expect(!stage.stream.isCancelled)
+            sharing.outlivesClient = false
+            stage.stream.send("b")
+            #expect(stage.stream.isCancelled)
+        }
+        #expect(notes.all == ["shared no more"])
+        await stage.step { #expect($0.server.backgroundCount == 0) }
+    }
+
     @Test func `a slow client does not slow what others wait for`() async throws {
         for outlives in [true, false] {
             let stage = try DriverStage([
@@ -174,7 +196,7 @@ import Testing
 }
 
 private final class Sharing: ResponseSharer {
-    let outlivesClient: Bool
+    var outlivesClient: Bool
     private let notes: Notes?
 
     init(outlivesClient: Bool, _ notes: Notes? = nil) {

@@ -154,6 +154,26 @@ def _(t: Trial) -> None:
     expect_same("asked", (asked, len(origin.requests)), (1, 1))
 
 
+@case("idempotencyKey: an endless response is cut once its client has left", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t)
+    cut = threading.Event()
+
+    def endless(connection: OriginConnection) -> None:
+        connection.serve()
+        connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(20_000):  # a gigabyte at most
+            if not connection.send(b"c000\r\n" + b"y" * 0xc000 + b"\r\n"):
+                return cut.set()
+
+    t.origin(endless)
+    client = gateway.send("/once/e", "POST", "Idempotency-Key: k1", content=b"order")
+    check(client.read_until(b"yyyy"), "no response")
+    client.close()
+    check(cut.wait(5), "the gateway reads on")
+    expect_status(gateway.order("/once/e", "k1"), 409)
+
+
 @case("idempotencyKey: what is on disk is known after a restart", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
