@@ -316,6 +316,7 @@ def _(p: Page) -> None:
         p.send("GET", path)
     p.go(f"#/requests/{p.capture_of('/items')}?tab=response")
     p.until("document.querySelector('.json')")
+    p.until("document.querySelectorAll('.json > details[open] > details').length > 99", "a long list is open")
     p.js("document.querySelectorAll('.json details').forEach(e => { e.open = true; })")
     p.until("document.querySelector('.json').innerText.includes('9007199254740993')", "no digit is lost")
     p.until("[...document.querySelectorAll('.json button')].some(e => e.innerText.includes('more'))", "long lists come in parts")
@@ -570,12 +571,12 @@ def _(p: Page) -> None:
     expect(p.js("return document.title") != "broken", "compare ran a script")
 
 
-@trial("360 px without sideways scrolling, in every view")
+@trial("from 360 px on no sideways scrolling, in every view and in the list")
 def _(p: Page) -> None:
     p.send("GET", "/items")
     identifier = p.capture_of("/items")
     try:
-        for width in (360, 768, 1920):
+        for width in (360, 768, 1024, 1280, 1600, 1920):
             p.size(width, 740)
             for hash in [f"#/{view}" for view in VIEWS] + [f"#/requests/{identifier}?tab={tab}" for tab in ("headers", "response", "timing", "connection")] + [f"#/compare?a={identifier}&b={identifier}"]:
                 p.go(hash)
@@ -583,6 +584,8 @@ def _(p: Page) -> None:
                 time.sleep(0.1)
                 over = p.js("return Math.max(document.documentElement.scrollWidth, document.querySelector('main').scrollWidth) - innerWidth")
                 expect(over <= 0, hash, "at", width, "is wider by", over)
+                over = p.js("const list = document.querySelector('.list .body'); return list ? list.scrollWidth - list.clientWidth : 0")
+                expect(over <= 0, "the list of", hash, "at", width, "is wider by", over)
     finally:
         p.size(1280, 800)
 
