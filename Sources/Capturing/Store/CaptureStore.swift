@@ -246,7 +246,7 @@ public final class CaptureStore: Sendable {
                         exchange.secrets, response: values, responseContent: content)
                 }
             }
-            if !redaction.showsAll { exchange.messages = exchange.messages.map(ContentMask.masked) }
+            exchange.messages = exchange.messages.map { redaction.masked($0, keepsOriginal: true) }
             put(exchange)
             return exchange.id
         }
@@ -385,12 +385,16 @@ extension CapturedExchange {
         bytes += request.memory + (response?.memory ?? 0)
         if let sentRequest { bytes += sentRequest.memory(beside: request) }
         if let receivedResponse { bytes += receivedResponse.memory(beside: response) }
-        for message in messages { bytes += 96 + message.data.count }
+        for message in messages { bytes += message.memory }
         if let secrets { bytes += secrets.memory }
         bytes += tls.memory(for: id)
         if let record { bytes += record.memory }
         return bytes
     }
+}
+
+extension CapturedPiece {
+    var memory: Int { 128 + data.count + (original?.count ?? 0) }
 }
 
 extension CapturedMessage {
