@@ -54,18 +54,6 @@ enum CaptureRecord {
         row.list(message.values(of: "content-type")) { $0.text($1) }
     }
 
-    /// What filters can decide by without the whole row. The bytes are those of the row.
-    static func facts(_ bytes: UnsafeRawBufferPointer) throws(DamagedRecord) -> CaptureFilter.Facts {
-        var row = RecordReader(bytes)
-        let id = try row.number()
-        let duration = Int64(try row.number())
-        let size = try row.number()
-        let status = try row.flag() ? try row.number() : nil
-        let url = try row.piece()
-        return CaptureFilter.Facts(
-            id: id, url: url, method: try row.piece(), status: status, size: size, duration: duration)
-    }
-
     /// The exchange without fields but `Content-Type`, content and messages.
     static func readRow(
         _ bytes: UnsafeRawBufferPointer, _ pool: inout TextPool

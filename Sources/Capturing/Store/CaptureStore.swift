@@ -279,12 +279,14 @@ public final class CaptureStore: Sendable {
                 return some
             }
             guard let last = some.last else { return (found, nil) }
-            for box in some where isWanted(box) {
+            for (place, box) in some.enumerated() {
+                // Content may take long, so that the clock is looked at each time.
+                if let deadline, place > 0, .now >= deadline { return (found, box.exchange.id + 1) }
+                guard isWanted(box) else { continue }
                 if found.count == limit { return (found, found.last?.exchange.id ?? before) }
                 found.append(box)
             }
             before = last.exchange.id
-            if let deadline, .now >= deadline { return (found, before) }
         }
     }
 
