@@ -483,7 +483,8 @@ public final class CaptureFolder: CaptureArchive {
         except: (Int) -> Bool
     ) -> CapturePage {
         let (segments, marks) = segments(before: id)
-        var search = CaptureSearch(segments, in: path, before: id) { filter?.differs($0) ?? false }
+        let filter = filter.map(RowFilter.init)
+        var search = CaptureSearch(segments, in: path, before: id, filter)
         var found: [CapturedExchange] = []
         while let newest = search.newest {
             if let deadline, newest + 1 < id, .now >= deadline { return CapturePage(found, next: newest + 1) }
@@ -497,19 +498,16 @@ public final class CaptureFolder: CaptureArchive {
         return CapturePage(found, next: nil)
     }
 
-    /// The row at a place if it matches.
-    private func row(
-        at place: Int, _ reader: SegmentReader, _ marks: CaptureMarks, _ filter: CaptureFilter?
-    ) -> CapturedExchange? {
-        guard let (read, frame) = reader.row(at: place) else { return nil }
-        return matching(read, frame, reader, marks, filter)
-    }
-
     public func ids(before id: Int, filter: CaptureFilter?) -> [Int] {
+        let filter = filter.map(RowFilter.init)
         var ids: Set<Int> = []
         let (segments, marks) = segments(before: id)
         for segment in segments {
-            scan(segment, marks, filter, wanting: { $0 < id && !ids.contains($0) }) { ids.insert($0.id) }
+            guard let reader = SegmentReader(segment, in: path) else { continue }
+            for (number, place) in reader.places(filter, wanting: { $0 < id && !ids.contains($0) }).reversed()
+            where row(at: place, reader, marks, filter) != nil {
+                ids.insert(number)
+            }
         }
         return Array(ids)
     }
@@ -521,30 +519,20 @@ public final class CaptureFolder: CaptureArchive {
         }
     }
 
-    /// Gives the rows of a segment that match.
-    private func scan(
-        _ segment: Segment, _ marks: CaptureMarks, _ filter: CaptureFilter?, wanting isWanted: (Int) -> Bool,
-        _ body: (CapturedExchange) -> Void
-    ) {
-        guard let reader = SegmentReader(segment, in: path) else { return }
-        reader.forEach(wanting: { isWanted($0.id) && !(filter?.differs($0) ?? false) }) { row, frame, _ in
-            if let row = matching(row, frame, reader, marks, filter) { body(row) }
-        }
-    }
-
-    /// A row as users marked it, if it matches; what it does not say is read.
-    private func matching(
-        _ row: CapturedExchange, _ frame: Segment.Frame, _ reader: SegmentReader, _ marks: CaptureMarks,
-        _ filter: CaptureFilter?
+    /// The row at a place, as users marked it, if it matches; what it does not say is read.
+    private func row(
+        at place: Int, _ reader: SegmentReader, _ marks: CaptureMarks, _ filter: RowFilter?
     ) -> CapturedExchange? {
-        var row = row
+        guard let (read, frame, isMatch) = reader.row(at: place, filter) else { return nil }
+        var row = read
         if !marks.isEmpty { apply(marks[row.id], to: &row) }
-        switch filter?.outcome(ofRow: row) {
+        if isMatch == true { return row }
+        switch filter?.filter.outcome(ofRow: row) {
         case nil, .matches: return row
         case .differs, .limitReached: return nil
         case .undecided:
             var whole = row
-            return reader.fill(&whole, frame) && filter?.matches(whole) ?? true ? row : nil
+            return reader.fill(&whole, frame) && filter?.filter.matches(whole) ?? true ? row : nil
         }
     }
 }

@@ -43,26 +43,15 @@ enum CaptureRecord {
                 $0.text($1.ware)
                 $0.text($1.decision)
             }
+            row.number(summary.attempts)
         }
         return row.bytes
     }
 
-    /// What a row says of a message.
+    /// The facts of a message in a row.
     private static func facts(_ message: CapturedMessage, _ row: inout RecordWriter) {
         row.number(message.content.size)
         row.list(message.values(of: "content-type")) { $0.text($1) }
-    }
-
-    /// What filters can decide by without the whole row. The bytes are those of the row.
-    static func facts(_ bytes: UnsafeRawBufferPointer) throws(DamagedRecord) -> CaptureFilter.Facts {
-        var row = RecordReader(bytes)
-        let id = try row.number()
-        let duration = Int64(try row.number())
-        let size = try row.number()
-        let status = try row.flag() ? try row.number() : nil
-        let url = try row.piece()
-        return CaptureFilter.Facts(
-            id: id, url: url, method: try row.piece(), status: status, size: size, duration: duration)
     }
 
     /// The exchange without fields but `Content-Type`, content and messages.
@@ -120,7 +109,7 @@ enum CaptureRecord {
         return message
     }
 
-    private static func readSummary(
+    static func readSummary(
         _ row: inout RecordReader, _ pool: inout TextPool
     ) throws(DamagedRecord) -> ReportSummary {
         let responder = try row.text(&pool)
@@ -131,6 +120,8 @@ enum CaptureRecord {
         for _ in 0..<(try row.count()) {
             summary.wares.append(.init(ware: try row.text(&pool), decision: try row.text(&pool)))
         }
+        // Rows of earlier versions end here.
+        if !row.isAtEnd { summary.attempts = try row.number() }
         return summary
     }
 
@@ -145,7 +136,7 @@ enum CaptureRecord {
         rest.list(capture.messages) { rest, piece in
             rest.flag(piece.direction == .send)
             switch piece.form {
-            case .webSocket(let opcode): rest.number(Int(opcode))
+            case .webSocket(let opcode): rest.number(Int(opcode & 0x0f) | (piece.isMasked ? masked : 0))
             case .event(let type, let id):
                 rest.number(-1)
                 rest.optional(type)
@@ -169,7 +160,10 @@ enum CaptureRecord {
         return rest.bytes
     }
 
-    /// What is the same on the other side of the chain is written once.
+    /// Added to the opcode of a message in which values were masked. RFC 6455 §5.2: an opcode has four bits.
+    private static let masked = 0x10
+
+    /// Parts that are the same on the other side of the chain are written once.
     private static func message(_ message: CapturedMessage, _ other: CapturedMessage?, _ rest: inout RecordWriter) {
         fields(message.fields, other?.fields, &rest)
         fields(message.trailers, other?.trailers, &rest)
@@ -196,7 +190,7 @@ enum CaptureRecord {
         }
     }
 
-    /// Fills in what its row does not have.
+    /// Fills in the parts that its row does not have.
     static func readRest(_ bytes: UnsafeRawBufferPointer, into capture: inout CapturedExchange) throws(DamagedRecord) {
         var rest = RecordReader(bytes)
         let request = try readMessage(&rest, nil)
@@ -263,21 +257,25 @@ enum CaptureRecord {
     private static func readPiece(_ rest: inout RecordReader) throws(DamagedRecord) -> CapturedPiece {
         let direction: CapturedPiece.Direction = try rest.flag() ? .send : .receive
         let form: CapturedPiece.Form
+        var isMasked = false
         switch try rest.number() {
         case -2: form = .grpc
         case -1:
             let type = try rest.optional { (rest) throws(DamagedRecord) in try rest.text() }
             form = .event(type: type, id: try rest.optional { (rest) throws(DamagedRecord) in try rest.text() })
         case let opcode:
-            guard let opcode = UInt8(exactly: opcode) else { throw DamagedRecord() }
-            form = .webSocket(opcode: opcode)
+            guard let bits = UInt8(exactly: opcode) else { throw DamagedRecord() }
+            isMasked = opcode & masked != 0
+            form = .webSocket(opcode: bits & 0x0f)
         }
         let seconds = Int64(try rest.number())
         let nanoseconds = try rest.number()
         guard (0..<1_000_000_000).contains(nanoseconds) else { throw DamagedRecord() }
         let data = try rest.data()
-        return CapturedPiece(
+        var piece = CapturedPiece(
             direction, form, time: WallTime(seconds: seconds, nanoseconds: Int32(nanoseconds)), data: data,
             size: max(data.count, try rest.number()))
+        piece.isMasked = isMasked
+        return piece
     }
 }

@@ -10,19 +10,17 @@ struct CaptureSearch {
 
     private let folder: String
     private let before: Int
-    private let isOut: (CaptureFilter.Facts) -> Bool
+    private let filter: RowFilter?
     /// By rising highest numbers.
     private var closed: [Segment]
     private var opened: [Opened] = []
 
-    /// `segments` by falling highest numbers. Rows whose facts are `out` are passed over.
-    init(
-        _ segments: [Segment], in folder: String, before: Int, out: @escaping (CaptureFilter.Facts) -> Bool
-    ) {
+    /// `segments` by falling highest numbers. Rows that differ for sure are passed over.
+    init(_ segments: [Segment], in folder: String, before: Int, _ filter: RowFilter?) {
         closed = segments.reversed()
         self.folder = folder
         self.before = before
-        isOut = out
+        self.filter = filter
     }
 
     /// No capture that is left has a higher number; `nil` at the end.
@@ -42,7 +40,7 @@ struct CaptureSearch {
         if let segment = closed.last, min(segment.highest, before - 1) >= id {
             closed.removeLast()
             guard let reader = SegmentReader(segment, in: folder) else { return nil }
-            let rows = reader.places { $0.id < before && !isOut($0) }
+            let rows = reader.places(filter) { $0 < before }
             if !rows.isEmpty { opened.append(Opened(reader: reader, rows: rows)) }
             return nil
         }

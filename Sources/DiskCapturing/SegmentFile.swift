@@ -92,7 +92,7 @@ struct Segment: Sendable {
         return head
     }
 
-    /// What a head says.
+    /// The content of a head.
     enum Head {
         case foreign
         /// The segment was not completed: its rows say what is in it.

@@ -12,6 +12,9 @@ final class SegmentReader {
     private let rows: [UInt8]
     private var data: OpenFile?
     private var pool = TextPool()
+    /// A part of the data that was read last, and where it begins.
+    private var window: (start: Int, bytes: [UInt8]) = (0, [])
+    private static let mostWindow = 256 << 10
 
     /// `nil` if its files are gone.
     init?(_ segment: Segment, in folder: String, readsRows: Bool = true) {
@@ -22,9 +25,8 @@ final class SegmentReader {
         rows = readsRows ? file.read(at: 0, count: segment.rowBytes) : []
     }
 
-    /// Gives the rows that are wanted by their facts and intact, the last one first, with their frames and bytes.
+    /// Gives the rows that are intact, the last one first, with their frames and bytes.
     func forEach(
-        wanting isWanted: (CaptureFilter.Facts) -> Bool = { _ in true },
         _ body: (CapturedExchange, Segment.Frame, UnsafeRawBufferPointer) -> Void
     ) {
         rows.withUnsafeBytes { rows in
@@ -33,26 +35,25 @@ final class SegmentReader {
                 guard let frame = Segment.Frame(bytes) else { continue }
                 let row = UnsafeRawBufferPointer(
                     rebasing: bytes[Segment.Frame.bytes..<Segment.Frame.bytes + frame.rowLength])
-                guard let facts = try? CaptureRecord.facts(row), isWanted(facts), frame.isIntact(bytes),
-                    let exchange = try? CaptureRecord.readRow(row, &pool)
+                guard frame.isIntact(bytes), let exchange = try? CaptureRecord.readRow(row, &pool)
                 else { continue }
                 body(exchange, frame, row)
             }
         }
     }
 
-    /// The numbers and places of the rows that are wanted by their facts, damaged ones too, by rising numbers.
-    func places(wanting isWanted: (CaptureFilter.Facts) -> Bool) -> [(id: Int, place: Int)] {
+    /// The numbers and places of the rows with wanted numbers that may match, damaged ones too, by rising numbers.
+    func places(_ filter: RowFilter?, wanting isWanted: (Int) -> Bool) -> [(id: Int, place: Int)] {
         rows.withUnsafeBytes { rows in
             var places: [(id: Int, place: Int)] = []
             var isSorted = true
             for place in Segment.places(rows) {
                 let bytes = UnsafeRawBufferPointer(rebasing: rows[place...])
-                guard let frame = Segment.Frame(bytes),
-                    let facts = try? CaptureRecord.facts(
-                        UnsafeRawBufferPointer(
-                            rebasing: bytes[Segment.Frame.bytes..<Segment.Frame.bytes + frame.rowLength])),
-                    isWanted(facts)
+                guard let frame = Segment.Frame(bytes) else { continue }
+                let row = UnsafeRawBufferPointer(
+                    rebasing: bytes[Segment.Frame.bytes..<Segment.Frame.bytes + frame.rowLength])
+                guard let facts = try? CaptureRecord.facts(row), isWanted(facts.id),
+                    filter?.answer(facts, row, &pool) != false
                 else { continue }
                 if let last = places.last, last.id >= facts.id { isSorted = false }
                 places.append((facts.id, place))
@@ -62,14 +63,21 @@ final class SegmentReader {
         }
     }
 
-    /// The row at that place, with its frame; `nil` if it is damaged.
-    func row(at place: Int) -> (exchange: CapturedExchange, frame: Segment.Frame)? {
+    /// The row at that place, with its frame, and whether it matches as far as the record tells; `nil` if it does not, or is damaged.
+    func row(
+        at place: Int, _ filter: RowFilter?
+    ) -> (exchange: CapturedExchange, frame: Segment.Frame, isMatch: Bool?)? {
         rows.withUnsafeBytes { rows in
             let bytes = UnsafeRawBufferPointer(rebasing: rows[place...])
             guard let frame = Segment.Frame(bytes), frame.isIntact(bytes) else { return nil }
             let row = UnsafeRawBufferPointer(
                 rebasing: bytes[Segment.Frame.bytes..<Segment.Frame.bytes + frame.rowLength])
-            return (try? CaptureRecord.readRow(row, &pool)).map { ($0, frame) }
+            var isMatch: Bool?
+            if let filter, filter.needsParts {
+                isMatch = withData(frame) { $0.flatMap { filter.answer(row: row, rest: $0, &pool) } }
+                if isMatch == false { return nil }
+            }
+            return (try? CaptureRecord.readRow(row, &pool)).map { ($0, frame, isMatch) }
         }
     }
 
@@ -92,12 +100,28 @@ final class SegmentReader {
         return data.read(at: frame.dataOffset, count: frame.dataLength)
     }
 
+    /// The rest of a capture while it is looked at; `nil` if it is damaged. Searches go backwards, so more is read ahead of it.
+    private func withData<Result>(_ frame: Segment.Frame, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
+        let (start, end) = (frame.dataOffset, frame.dataOffset + frame.dataLength)
+        if start < window.start || end > window.start + window.bytes.count {
+            let isNear = end <= window.start + window.bytes.count && window.start - end < SegmentReader.mostWindow / 4
+            let first = isNear ? max(0, min(start, end - SegmentReader.mostWindow)) : start
+            if data == nil { data = try? OpenFile(segment.data(in: folder)) }
+            guard let data, end <= segment.dataBytes else { return body(nil) }
+            window = (first, data.read(at: first, count: end - first))
+        }
+        return window.bytes.withUnsafeBytes { bytes in
+            guard end - window.start <= bytes.count else { return body(nil) }
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[start - window.start..<end - window.start])
+            return body(Checksum.of(RawSpan(_unsafeBytes: rest)) == frame.dataChecksum ? rest : nil)
+        }
+    }
+
     /// Fills in what the row does not have; false if it is damaged.
     func fill(_ capture: inout CapturedExchange, _ frame: Segment.Frame) -> Bool {
-        let bytes = data(frame)
-        guard bytes.count == frame.dataLength, Checksum.of(bytes) == frame.dataChecksum else { return false }
-        return bytes.withUnsafeBytes { bytes in
+        withData(frame) { bytes in
             do throws(DamagedRecord) {
+                guard let bytes else { return false }
                 try CaptureRecord.readRest(bytes, into: &capture)
                 return true
             } catch {

@@ -50,11 +50,12 @@ listeners:
 services: {{ origin: {{ baseUrl: "https://localhost:{origin}" }} }}
 routes: [{{ listener: web, service: origin }}, {{ service: passthrough }}]
 log: {{ level: error }}
+{more}
 """
 
 
 class Bench:
-    def __init__(self, options: argparse.Namespace):
+    def __init__(self, options: argparse.Namespace, more: str = ""):
         self.options = options
         self.place = Workplace("intercept")
         cpus = sorted(os.sched_getaffinity(0))
@@ -70,7 +71,7 @@ class Bench:
         self.ca = files / "ca"
         subprocess.run([options.binary, "ca", "init", "--dir", str(self.ca)], check=True, capture_output=True)
         self.reverse, self.read, self.opaque = free_port(), free_port(), free_port()
-        text = HTTPWARE.format(reverse=self.reverse, read=self.read, opaque=self.opaque, origin=self.origin, cert=cert, key=key, ca=self.ca)
+        text = HTTPWARE.format(reverse=self.reverse, read=self.read, opaque=self.opaque, origin=self.origin, cert=cert, key=key, ca=self.ca, more=more)
         self.ours = self.place.gateway(options.binary, text, [self.reverse, self.read, self.opaque], 1, preexec=self.own,
                                        environment={"SSL_CERT_FILE": str(keys / "ca.pem")})
         self.peers: dict[str, tuple[Process, int]] = {

@@ -244,6 +244,78 @@ import Testing
         #expect(try ids(folder, text) == (1...100).reversed().filter { filter.matches(CaptureFolderTests.capture($0)) })
     }
 
+    /// Filters that the first facts decide, that a row decides, that its record decides, and that need the whole of it.
+    private static let terms = [
+        "~u /7$", "~m post", "~c 200", "~dur >50ms", "~size >1KiB", "~t json", "~tq json", "~ts css", "~q", "~s", "~e",
+        "~a", "~src :17$", "~src 10.0.0.", "~dst backend", "~route user", "~service long", "~gql two", "~replayq",
+        "~replays", "~replay", "~did miss", "~did mock:passed", "~did passed", "~did 'held a while'", "~did mocked",
+        "~ware mock", "~ws", "~grpc", "~hq field-1", "~hq ^x-id:", "~hs 'cookie: b'", "~h grpc-status", "~h X-ID",
+        "~bq 'content 7'", "~bs zipped", "~b ^zipped$", "~b 'word [0-9]'", "~bq word", "~bs word", "~marked",
+        "~comment look", "~meta users", "~id 5",
+    ]
+
+    /// Captures that differ in all that filters ask for.
+    private static func varied(_ id: Int) throws -> CapturedExchange {
+        var capture = capture(id, 2000)
+        capture.duration = Int64(id) * 1_000_000
+        capture.client = id % 3 == 0 ? nil : "10.0.0.\(id % 5):\(id)"
+        capture.server = id % 4 == 0 ? "backend:80" : nil
+        capture.fault = id % 11 == 0 ? "connectionRefused" : nil
+        capture.kind = CapturedExchange.Kind.allCases[id % 4]
+        capture.messages = [
+            CapturedPiece(
+                id % 2 == 0 ? .send : .receive, .webSocket(opcode: 1), time: WallTime(seconds: 1),
+                data: Array("word \(id % 10)".utf8), size: 6),
+            CapturedPiece(.receive, .event(type: "a", id: "1"), time: WallTime(seconds: 1), data: [0x77], size: 1),
+        ]
+        if id % 7 == 0 {
+            capture.response = nil
+            capture.receivedResponse = nil
+            if id % 2 == 0 { capture.status = nil }
+        } else if id % 5 == 0 {
+            capture.response?.fields = [.init("CONTENT-Encoding", "deflate"), .init("Content-Type", "text/css")]
+            // A stored block of "zipped". RFC 1951 §3.2.4, RFC 1950.
+            capture.response?.content.kept =
+                [0x78, 0x01, 0x01, 6, 0, 0xf9, 0xff] + Array("zipped".utf8) + [0x09, 0x2d, 0x02, 0x8d]
+            capture.response?.content.isDecoded = id % 2 == 0
+            capture.receivedResponse = capture.response
+        }
+        if id % 6 == 0 {
+            capture.summary = ReportSummary(
+                responder: "mock", cache: nil, isReplayed: true, end: "cutOff",
+                wares: [
+                    .init(ware: "accumulate", decision: "held a while"), .init(ware: "mock", decision: "aborted"),
+                ])
+        }
+        if id % 13 == 0 { capture.summary = nil }
+        return capture
+    }
+
+    @Test func `each operator decides in files as it does in memory, alone and joined`() throws {
+        let folder = folder()
+        for id in 1...60 { folder.put(try CaptureFolderTests.varied(id)) }
+        folder.flush()
+        _ = (folder.mark(20, pinned: true, comment: nil), folder.mark(21, pinned: nil, comment: "look"))
+        let all = try (1...60).reversed().map { id in
+            var capture = try CaptureFolderTests.varied(id)
+            if id == 20 { capture.isPinned = true }
+            if id == 21 { capture.comment = "look" }
+            return capture
+        }
+        var found = 0
+        for term in CaptureFolderTests.terms {
+            for text in [term, "!\(term)", "\(term) & ~hs cookie", "\(term) | ~did passed"] {
+                let filter = try CaptureFilter(text)
+                let expected = all.filter { filter.matches($0) }.map(\.id)
+                #expect(try ids(folder, text) == expected, "\(text)")
+                #expect(folder.ids(before: .max, filter: filter).sorted(by: >) == expected, "\(text)")
+                if text == term, !expected.isEmpty, expected.count < all.count { found += 1 }
+            }
+        }
+        // Terms that match all or nothing would show little.
+        #expect(found > 30)
+    }
+
     @Test func `clearing erases the bytes, and leaves what is pinned or does not match`() throws {
         let folder = folder()
         for id in 1...100 { folder.put(CaptureFolderTests.capture(id)) }

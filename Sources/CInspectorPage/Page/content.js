@@ -193,7 +193,7 @@ function jsonNode(key, value, levels) {
   let built = false;
   const build = () => { if (!built && node.open) { built = true; more(node, value.items, 0, levels - 1); } };
   node.addEventListener("toggle", build);
-  if (levels > 0 && count <= 100) { node.open = true; build(); }
+  if (key === null || levels > 0 && count <= 100) { node.open = true; build(); }
   return node;
 }
 

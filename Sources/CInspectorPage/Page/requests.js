@@ -17,7 +17,7 @@ const allColumns = [
   { key: "method", title: "Method", width: "70px", text: row => row.method, className: row => "method m-" + row.method },
   { key: "status", title: "Status", width: "58px", text: row => row.status ? String(row.status) : row.state === "open" ? "…" : row.fault ? "fault" : "–", className: row => "status " + statusClass(row) },
   { key: "host", title: "Host", width: "minmax(90px,1fr)", hasTitle: true, text: row => (row.parts ??= cut(row.url))[0] },
-  { key: "path", title: "Path", width: "minmax(140px,3fr)", hasTitle: true, text: row => (row.pinned ? "★ " : "") + (row.operation ? row.operation + "  " : "") + (row.parts ??= cut(row.url))[1] },
+  { key: "path", title: "Path", width: "minmax(90px,3fr)", hasTitle: true, text: row => (row.pinned ? "★ " : "") + (row.operation ? row.operation + "  " : "") + (row.parts ??= cut(row.url))[1] },
   { key: "type", title: "Type", width: "minmax(60px,92px)", hasTitle: true, text: row => kinds[row.kind] || shortType(row.contentType) || "", className: () => "quiet" },
   { key: "did", title: "Wares", width: "minmax(60px,130px)", hasTitle: true, text: row => row.fault ?? (row.replayOf ? "replay " : "") + (row.rules?.length ? "rule " : "") + (row.did ?? []).join(" "), className: row => row.fault ? "fault" : "did" },
   { key: "route", title: "Route", width: "minmax(60px,96px)", hasTitle: true, text: row => row.route ?? "", className: () => "quiet" },
@@ -28,8 +28,9 @@ const allColumns = [
   { key: "size", title: "Size", width: "76px", isNumber: true, text: row => bytes(row.responseSize) },
   { key: "duration", title: "Duration", width: "80px", isNumber: true, text: row => duration(row.duration), className: row => row.duration > 1000 ? "number slow" : "number" },
 ];
-/** What is left of the columns beside a request, where there is little room. */
-const narrow = new Set(["method", "status", "host", "path", "size", "duration"]);
+/** The columns that leave where there is little room, the first one first; and what those that stretch want of it. */
+const leaving = ["service", "route", "version", "client", "comment", "type", "id", "did", "size", "time", "host"], wants = { host: 110, path: 220 };
+const want = columns => columns.reduce((sum, column) => sum + 12 + (wants[column.key] ?? parseInt(column.width.replace("minmax(", ""))), 30);
 const usual = ["time", "method", "status", "host", "path", "type", "did", "route", "size", "duration"];
 const shortType = type => (type ?? "").split(";")[0].replace(/^(application|text|image)\//, "").replace(/^x-/, "").replace("javascript", "js").replace("octet-stream", "binary");
 
@@ -68,10 +69,9 @@ export function requests(main, start) {
 
   function addColumns() {
     const chosen = new Set(choices.read("columns", usual));
-    const isNarrow = list.element.clientWidth < 760;
-    const shown = allColumns.filter(column => chosen.has(column.key));
-    const few = shown.filter(column => narrow.has(column.key));
-    list.setColumns(isNarrow && few.length ? few.filter(column => list.element.clientWidth > 500 || (column.key !== "host" && column.key !== "size")) : shown);
+    let shown = allColumns.filter(column => chosen.has(column.key));
+    for (const key of leaving) if (shown.length > 1 && want(shown) > list.element.clientWidth) shown = shown.filter(column => column.key !== key);
+    list.setColumns(shown);
   }
 
   function pickColumns() {

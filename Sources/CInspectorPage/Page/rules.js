@@ -2,11 +2,13 @@
 import { make, button, table, toast, dialog, field, empty, duration, clock } from "./dom.js";
 import { get, post, remove } from "./api.js";
 
+const edit = { rules: [{ find: "old", replace: "new" }] };
 /** What options a ware takes, as a beginning. */
 const examples = {
   fault: { status: 503, ratio: "50%" }, throttle: { preset: "3g" }, break: { on: "request" }, mock: { status: 200, body: "made by a rule\n" },
   rewrite: { path: { strip: "/v1" } }, requestHeaders: { set: { "X-Rule": "yes" } }, responseHeaders: { set: { "X-Rule": "yes" } },
   timeout: { total: "2s" }, redirect: { to: "/elsewhere", status: 302 }, errorPage: { body: "Sorry." }, record: { file: "session" }, replay: { file: "session" },
+  rewriteBody: edit, rewriteRequestBody: edit, jsonTransform: { on: "response", set: { "/name": "new" } },
 };
 
 export function rules(main, start) {

@@ -78,34 +78,19 @@ public struct CaptureFilter: Sendable {
         }
     }
 
-    /// What is at hand of an exchange without making one: for filters over many rows.
-    public struct Facts {
-        public var id: Int
-        public var url: UnsafeRawBufferPointer
-        public var method: UnsafeRawBufferPointer
-        public var status: Int?
-        /// The bytes of both contents.
-        public var size: Int
-        /// In nanoseconds.
-        public var duration: Int64
+    /// Whether an operator asks for more of a row than its first facts, and whether for what wares did.
+    public var needsDetails: Bool { root.contains { FilterFacts.need($0) == .details } || needsSummary }
+    public var needsSummary: Bool { root.contains { FilterFacts.need($0) == .summary } }
+    /// Whether an operator asks for fields or content.
+    public var needsParts: Bool { root.contains { FilterFacts.need($0) == .parts } }
 
-        public init(
-            id: Int, url: UnsafeRawBufferPointer, method: UnsafeRawBufferPointer, status: Int?, size: Int,
-            duration: Int64
-        ) {
-            self.id = id
-            self.url = url
-            self.method = method
-            self.status = status
-            self.size = size
-            self.duration = duration
-        }
-    }
+    /// Whether the exchange matches, as far as the facts tell; `nil` if they do not.
+    public func answer(_ facts: Facts) -> Bool? { FilterFacts(facts).answer(root) }
 
     /// Whether the exchange differs for sure.
-    public func differs(_ facts: Facts) -> Bool { FilterFacts(facts).answer(root) == false }
+    public func differs(_ facts: Facts) -> Bool { answer(facts) == false }
 
-    /// What an evaluation came to.
+    /// The result of an evaluation.
     public enum Outcome: Sendable, Equatable {
         case matches, differs
         /// It depends on a later phase.

@@ -12,7 +12,6 @@ struct FilterEvaluation {
     private var requestContent: [UInt8]?
     private var responseContent: [UInt8]?
     private var summary: ReportSummary?
-    private var decisions: [String]?
     /// Only the row of the exchange is there: fields other than `Content-Type`, content and messages are not.
     private let isRow: Bool
     private var deadline: ContinuousClock.Instant?
@@ -20,7 +19,7 @@ struct FilterEvaluation {
     private(set) var reachedLimit = false
 
     /// The most time for matching content in one evaluation.
-    private static let longestTime = Duration.milliseconds(250)
+    static let longestTime = Duration.milliseconds(250)
 
     init(_ box: CapturedBox, _ phase: CapturePhase?, isRow: Bool = false) {
         self.isRow = isRow
@@ -74,19 +73,19 @@ struct FilterEvaluation {
         case .method(let pattern): return try pattern.isFound(in: box.exchange.method)
         case .status(let status): return box.exchange.status == status
         case .fields(let side, let pattern):
-            for message in messages(side) where try pattern.isFound(in: message.lines) { return true }
-            return false
+            if side != .response, try pattern.isFound(in: box.exchange.request.lines) { return true }
+            guard side != .request, let response = box.exchange.response else { return false }
+            return try pattern.isFound(in: response.lines)
         case .content(let side, let pattern): return try isInContent(pattern, side)
         case .contentType(let side, let pattern):
-            for message in messages(side) {
-                for value in message.values(of: "content-type") where try pattern.isFound(in: value) { return true }
-            }
-            return false
+            if side != .response, try box.exchange.request.hasType(pattern) { return true }
+            guard side != .request, let response = box.exchange.response else { return false }
+            return try response.hasType(pattern)
         case .hasNoResponse: return box.exchange.response == nil && box.exchange.status == nil
         case .hasResponse: return box.exchange.response != nil || box.exchange.status != nil
         case .hasFault: return box.exchange.fault != nil
         case .isAsset: return isAsset
-        case .source(let pattern): return try box.exchange.client.map(pattern.isFound) ?? false
+        case .source(let pattern): return try box.exchange.isClient(pattern)
         case .destination(let pattern): return try box.exchange.server.map(pattern.isFound) ?? false
         case .comment(let pattern): return try pattern.isFound(in: box.exchange.comment)
         case .isMarked: return box.exchange.isPinned
@@ -104,8 +103,9 @@ struct FilterEvaluation {
             }
             return false
         case .decision(let pattern):
-            for decision in allDecisions() where try pattern.isFound(in: decision) { return true }
-            return false
+            guard let summary = facts() else { return false }
+            var search = DecisionSearch(pattern)
+            return try search.isFound(in: summary)
         case .duration(let comparison, let nanoseconds): return comparison.holds(box.exchange.duration, nanoseconds)
         case .size(let comparison, let bytes): return comparison.holds(box.exchange.contentSize, bytes)
         case .id(let id): return box.exchange.id == id
@@ -116,14 +116,6 @@ struct FilterEvaluation {
     }
 
     // MARK: What is asked
-
-    private func messages(_ side: FilterTest.Side) -> [CapturedMessage] {
-        switch side {
-        case .request: [box.exchange.request]
-        case .response: [box.exchange.response].compactMap(\.self)
-        case .either: [box.exchange.request] + [box.exchange.response].compactMap(\.self)
-        }
-    }
 
     private mutating func isInContent(
         _ pattern: FilterPattern, _ side: FilterTest.Side
@@ -179,29 +171,40 @@ struct FilterEvaluation {
         if summary == nil { summary = box.exchange.summaryOfRecord }
         return summary
     }
-
-    /// What the wares decided in words, also with the ware's name, and the words for the exchange as a whole.
-    private mutating func allDecisions() -> [String] {
-        if let decisions { return decisions }
-        var words: [String] = []
-        if let report = facts() {
-            for ware in report.wares {
-                // A decision of its own may be a phrase: its first word counts too.
-                let first = ware.decision.prefix { $0 != " " }
-                for word in [ware.decision, String(first)] { words += [word, "\(ware.ware):\(word)"] }
-                if ware.ware == "mock", ware.decision == "aborted" { words.append("mocked") }
-            }
-            if report.responder == "mock" { words.append("mocked") }
-            if let cache = report.cache { words.append(cache) }
-            if report.isReplayed { words += ["retried", "replayed"] }
-            words.append(report.end)
-        }
-        decisions = words
-        return words
-    }
 }
 
 extension CapturedMessage {
     /// `name: value` on a line each.
     fileprivate var lines: [UInt8] { trailers.isEmpty ? fields.text : fields.text + trailers.text }
+
+    fileprivate func hasType(_ pattern: FilterPattern) throws(Pattern.LimitReached) -> Bool {
+        var next = 0
+        while let value = fields.nextValue(of: "content-type", from: &next) {
+            if try pattern.isFound(in: value) { return true }
+        }
+        return false
+    }
+}
+
+extension CapturedExchange {
+    fileprivate func isClient(_ pattern: FilterPattern) throws(Pattern.LimitReached) -> Bool {
+        guard case .ip(let address, let port)? = peer, let bits = address.ipv4Bits else {
+            return try client.map(pattern.isFound) ?? false
+        }
+        // A text is not made of each.
+        var text: [UInt8] = []
+        text.reserveCapacity(24)
+        func add(_ number: Int) {
+            if number >= 10 { add(number / 10) }
+            text.append(0x30 + UInt8(number % 10))
+        }
+        add(Int(bits >> 24))
+        for shift in [16, 8, 0] as [UInt32] {
+            text.append(0x2e)
+            add(Int(bits >> shift & 0xff))
+        }
+        text.append(0x3a)
+        add(Int(port))
+        return try pattern.isFound(in: text)
+    }
 }

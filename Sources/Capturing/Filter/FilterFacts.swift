@@ -1,10 +1,97 @@
 import HttpWare
 
-/// Evaluates what can be decided by a few facts; the rest has no answer.
+extension CaptureFilter {
+    /// Parts of an exchange where they are in memory, so that none is made of it: for filters over many rows.
+    public struct Facts {
+        public typealias Bytes = UnsafeRawBufferPointer
+
+        public var id: Int
+        public var url: Bytes
+        public var method: Bytes
+        public var status: Int?
+        /// The bytes of both contents.
+        public var size: Int
+        /// In nanoseconds.
+        public var duration: Int64
+        /// `nil` as long as the filter has not asked for them.
+        public var details: Details?
+        public var parts: Parts?
+
+        public init(
+            id: Int, url: Bytes, method: Bytes, status: Int?, size: Int, duration: Int64
+        ) {
+            self.id = id
+            self.url = url
+            self.method = method
+            self.status = status
+            self.size = size
+            self.duration = duration
+        }
+    }
+
+    /// The rest of a row, without the parts that users can change.
+    public struct Details {
+        public var kind = CapturedExchange.Kind.http
+        public var route: Facts.Bytes?
+        public var service: Facts.Bytes?
+        public var client: Facts.Bytes?
+        public var server: Facts.Bytes?
+        public var hasFault = false
+        public var isRepeated = false
+        public var operations: [Facts.Bytes] = []
+        /// The values of `Content-Type`; of the response `nil` if there is none.
+        public var requestTypes: [Facts.Bytes] = []
+        public var responseTypes: [Facts.Bytes]?
+        public var summary: ReportSummary?
+
+        public init() {}
+    }
+
+    /// Fields and contents.
+    public struct Parts {
+        public var request = Message()
+        public var response: Message?
+        /// Messages of a WebSocket.
+        public var messages: [(direction: CapturedPiece.Direction, data: Facts.Bytes)] = []
+
+        /// A message with its fields as filters search them.
+        public struct Message {
+            public var lines: [UInt8] = []
+            public var content = Facts.Bytes(start: nil, count: 0)
+            /// The content has a coding, so that it must be decoded first.
+            public var isCoded = false
+
+            public init() {}
+        }
+
+        public init() {}
+    }
+}
+
+/// Evaluates the operators that facts decide; the others have no answer.
 struct FilterFacts {
     private let facts: CaptureFilter.Facts
+    /// For matches in content.
+    private let deadline: ContinuousClock.Instant?
 
-    init(_ facts: CaptureFilter.Facts) { self.facts = facts }
+    init(_ facts: CaptureFilter.Facts) {
+        self.facts = facts
+        deadline = facts.parts == nil ? nil : .now + FilterEvaluation.longestTime
+    }
+
+    /// What decides an operator.
+    enum Need { case firstFacts, details, summary, parts, wholeRow }
+
+    static func need(_ test: FilterTest) -> Need {
+        switch test {
+        case .always, .url, .domain, .method, .status, .duration, .size, .id: .firstFacts
+        case .decision, .isReplay(.response), .isReplay(.either): .summary
+        case .fields, .content: .parts
+        // Seldom asked for, or changed by users.
+        case .isAsset, .comment, .isMarked, .marker, .meta, .ware: .wholeRow
+        default: .details
+        }
+    }
 
     func answer(_ node: FilterNode) -> Bool? {
         switch node {
@@ -37,7 +124,70 @@ struct FilterFacts {
         case .duration(let comparison, let nanoseconds): comparison.holds(facts.duration, nanoseconds)
         case .size(let comparison, let bytes): comparison.holds(facts.size, bytes)
         case .id(let id): facts.id == id
-        default: nil
+        case .fields, .content: facts.parts.flatMap { answer(test, $0) }
+        default: facts.details.flatMap { answer(test, $0) }
+        }
+    }
+
+    private func answer(_ test: FilterTest, _ details: CaptureFilter.Details) -> Bool? {
+        func isFound(_ pattern: FilterPattern, _ bytes: CaptureFilter.Facts.Bytes?) -> Bool? {
+            bytes.map { try? pattern.isFound(in: $0) } ?? false
+        }
+        func isFound(_ pattern: FilterPattern, among all: [CaptureFilter.Facts.Bytes]) -> Bool? {
+            for bytes in all {
+                guard let found = try? pattern.isFound(in: bytes) else { return nil }
+                if found { return true }
+            }
+            return false
+        }
+        switch test {
+        case .contentType(.request, let pattern): return isFound(pattern, among: details.requestTypes)
+        case .contentType(.response, let pattern): return isFound(pattern, among: details.responseTypes ?? [])
+        case .contentType(.either, let pattern):
+            return isFound(pattern, among: details.requestTypes + (details.responseTypes ?? []))
+        case .hasNoResponse: return details.responseTypes == nil && facts.status == nil
+        case .hasResponse: return details.responseTypes != nil || facts.status != nil
+        case .hasFault: return details.hasFault
+        case .source(let pattern): return isFound(pattern, details.client)
+        case .destination(let pattern): return isFound(pattern, details.server)
+        case .kind(let kind): return details.kind == kind
+        case .isReplay(.request): return details.isRepeated
+        case .isReplay(.response): return details.summary?.responder == "replay"
+        case .isReplay(.either): return details.isRepeated || details.summary?.responder == "replay"
+        case .route(let pattern): return isFound(pattern, details.route)
+        case .service(let pattern): return isFound(pattern, details.service)
+        case .operation(let pattern): return isFound(pattern, among: details.operations)
+        case .decision(let pattern):
+            guard let summary = details.summary else { return false }
+            var search = DecisionSearch(pattern)
+            return try? search.isFound(in: summary)
+        default: return nil
+        }
+    }
+
+    private func answer(_ test: FilterTest, _ parts: CaptureFilter.Parts) -> Bool? {
+        switch test {
+        case .fields(let side, let pattern):
+            if side != .response {
+                guard let found = try? pattern.isFound(in: parts.request.lines) else { return nil }
+                if found { return true }
+            }
+            guard side != .request, let response = parts.response else { return false }
+            return try? pattern.isFound(in: response.lines)
+        case .content(let side, let pattern):
+            if let deadline, .now > deadline { return nil }
+            for message in [side == .response ? nil : parts.request, side == .request ? nil : parts.response] {
+                guard let message else { continue }
+                guard !message.isCoded, let found = try? pattern.isFound(in: message.content) else { return nil }
+                if found { return true }
+            }
+            for (direction, data) in parts.messages
+            where side == .either || (side == .request) == (direction == .send) {
+                guard let found = try? pattern.isFound(in: data) else { return nil }
+                if found { return true }
+            }
+            return false
+        default: return nil
         }
     }
 }

@@ -2,7 +2,7 @@
 public struct FilterFault: Error, Sendable, Equatable, CustomStringConvertible {
     /// Where it is: the number of the character, from 1.
     public let column: Int
-    /// What is wrong and how to fix it, as one sentence without a full stop.
+    /// The fault and the fix, as one sentence without a full stop.
     public let sentence: String
 
     /// Makes a fault.

@@ -71,7 +71,7 @@ public struct FilterGate: EntryGate {
     }
 }
 
-/// What a filter looks at.
+/// The part of an exchange that a filter looks at.
 struct FilterParts: OptionSet {
     let rawValue: Int
 

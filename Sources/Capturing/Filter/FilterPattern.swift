@@ -5,8 +5,7 @@ struct FilterPattern: Sendable {
     /// As it was written.
     var source: String { pattern.source }
     private let pattern: Pattern
-    /// In lower case.
-    private let literal: [UInt8]?
+    private let literal: LiteralSearch?
     private let isWhole: Bool
 
     init(_ source: String, _ style: Pattern.Style, limits: Pattern.Limits) throws(Pattern.Malformed) {
@@ -17,11 +16,12 @@ struct FilterPattern: Sendable {
             default: " -_/:=%&@,;'\"<>~!".utf8.contains(byte)
             }
         }
-        literal = isPlain && style.contains(.ignoresCase) ? source.utf8.map(FilterPattern.lower) : nil
+        literal = isPlain && style.contains(.ignoresCase) ? LiteralSearch(source) : nil
         isWhole = style.contains(.whole)
     }
 
-    private static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
+    /// Whether a whole text with this byte, which is no letter, may match.
+    func mayMatch(with byte: UInt8) -> Bool { literal?.contains(byte) ?? true }
 
     func isFound(in text: String) throws(Pattern.LimitReached) -> Bool {
         try isFound(inPartOf: text) { $0 }
@@ -34,6 +34,10 @@ struct FilterPattern: Sendable {
         let found = text.utf8.withContiguousStorageIfAvailable { result(in: part(UnsafeRawBufferPointer($0))) }
         if let found { return try found.get() }
         return try Array(text.utf8).withUnsafeBytes { result(in: part($0)) }.get()
+    }
+
+    func isFound(in bytes: ArraySlice<UInt8>) throws(Pattern.LimitReached) -> Bool {
+        try bytes.withUnsafeBytes { result(in: $0) }.get()
     }
 
     func isFound(in bytes: [UInt8]) throws(Pattern.LimitReached) -> Bool {
@@ -50,19 +54,8 @@ struct FilterPattern: Sendable {
 
     func isFound(in bytes: UnsafeRawBufferPointer) throws(Pattern.LimitReached) -> Bool {
         guard let literal else { return try pattern.matches(bytes) }
-        return literal.withUnsafeBufferPointer { FilterPattern.contains($0, bytes, isWhole) }
-    }
-
-    private static func contains(
-        _ literal: UnsafeBufferPointer<UInt8>, _ bytes: UnsafeRawBufferPointer, _ isWhole: Bool
-    ) -> Bool {
-        guard literal.count <= bytes.count, !isWhole || literal.count == bytes.count else { return false }
-        guard let first = literal.first else { return true }
-        for start in 0...(bytes.count - literal.count) where lower(bytes[start]) == first {
-            var place = 1
-            while place < literal.count, lower(bytes[start + place]) == literal[place] { place += 1 }
-            if place == literal.count { return true }
-        }
-        return false
+        if isWhole { return literal.isSame(as: bytes) }
+        if let isFound = literal.isFound(in: bytes) { return isFound }
+        return try pattern.matches(bytes)
     }
 }

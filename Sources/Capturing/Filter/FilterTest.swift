@@ -82,4 +82,13 @@ indirect enum FilterNode: Sendable {
     case not(FilterNode)
     /// With the number of the operator's character, from 1.
     case test(FilterTest, column: Int)
+
+    /// Whether a test in the tree is such a one.
+    func contains(_ isWanted: (FilterTest) -> Bool) -> Bool {
+        switch self {
+        case .all(let nodes), .any(let nodes): nodes.contains { $0.contains(isWanted) }
+        case .not(let node): node.contains(isWanted)
+        case .test(let test, _): isWanted(test)
+        }
+    }
 }

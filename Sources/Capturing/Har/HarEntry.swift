@@ -156,9 +156,9 @@ struct HarEntry {
         let microseconds = String(max(0, piece.time.nanoseconds) / 1000)
         let time =
             "\(piece.time.seconds).\(String(repeating: "0", count: max(0, 6 - microseconds.utf8.count)))\(microseconds)"
-        return .object([
+        return .object(given: [
             ("type", .text(piece.direction.rawValue)), ("time", .digits(time)), ("opcode", .number(Int(opcode))),
-            ("data", .text(data)),
+            ("data", .text(data)), ("_masked", piece.isMasked ? .bool(true) : nil),
         ])
     }
 

@@ -255,12 +255,14 @@ struct HarImport {
         exchange.kind = .websocket
         for message in messages ?? [] {
             guard let data = message["data"]?.text else { continue }
-            let opcode = message["opcode"]?.whole.flatMap { UInt8(exactly: $0) } ?? 1
+            // Four bits. RFC 6455 §5.2.
+            let opcode = message["opcode"]?.whole.flatMap { (0...15).contains($0) ? UInt8($0) : nil } ?? 1
             let bytes = (opcode == 2 ? HarText.base64(data) : nil) ?? Array(data.utf8)
-            exchange.messages.append(
-                CapturedPiece(
-                    message["type"]?.text == "send" ? .send : .receive, .webSocket(opcode: opcode),
-                    time: HarTime.epoch(message["time"]?.number) ?? exchange.started, data: bytes, size: bytes.count))
+            var piece = CapturedPiece(
+                message["type"]?.text == "send" ? .send : .receive, .webSocket(opcode: opcode),
+                time: HarTime.epoch(message["time"]?.number) ?? exchange.started, data: bytes, size: bytes.count)
+            piece.isMasked = message["_masked"]?.flag ?? false
+            exchange.messages.append(piece)
         }
     }
 }

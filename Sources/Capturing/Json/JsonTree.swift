@@ -25,6 +25,12 @@ public indirect enum JsonTree: Sendable, Equatable {
         return nil
     }
 
+    /// A truth value.
+    public var flag: Bool? {
+        if case .bool(let flag) = self { return flag }
+        return nil
+    }
+
     /// A finite number, also one that was written as a string.
     public var number: Double? {
         switch self {

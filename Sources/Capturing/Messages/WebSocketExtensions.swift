@@ -1,4 +1,4 @@
-/// What a handshake agreed on about compression: `Sec-WebSocket-Extensions` of its response. RFC 7692 §7.1.
+/// The compression that a handshake agreed on: `Sec-WebSocket-Extensions` of its response. RFC 7692 §7.1.
 public struct WebSocketExtensions: Sendable, Equatable {
     /// `permessage-deflate` is in use.
     public var isDeflated = false

@@ -47,9 +47,9 @@ public struct CapturedExchange: Sendable {
     public var messages: [CapturedPiece] = []
     /// Names of GraphQL operations.
     public var operations: [String] = []
-    /// What went wrong, as its record names it.
+    /// The fault of the exchange, as its record names it.
     public var fault: String?
-    /// What each ware did; `nil` while the exchange runs.
+    /// The record with each ware's decision; `nil` while the exchange runs.
     var record: CapturedRecord?
     /// The same in texts, which are made at each call.
     public var report: ExchangeReport? {
@@ -70,7 +70,7 @@ public struct CapturedExchange: Sendable {
     public var comment = ""
     /// The capture that this one repeats.
     public var replayOf: Int?
-    /// What was masked, in memory only: it is not part of what is shown, archived or written to a disk.
+    /// The values before they were masked, in memory only: they are never shown, archived or written to a disk.
     public internal(set) var secrets: CapturedSecrets?
     /// The numbers of the rules that acted on it.
     public var rules: [Int] = []
@@ -115,9 +115,9 @@ public struct CapturedMessage: Sendable, Equatable {
     static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
 }
 
-/// Content as it went over the wire: the beginning, and what is known of the whole.
+/// Content as it went over the wire: its beginning, and the size and digest of the whole.
 public struct CapturedContent: Sendable, Equatable {
-    /// What is kept of it.
+    /// The kept beginning of the content.
     public var kept: [UInt8] = []
     /// The number of bytes so far.
     public var size = 0
@@ -155,10 +155,14 @@ public struct CapturedPiece: Sendable, Equatable {
     public var direction: Direction
     public var form: Form
     public var time: WallTime
-    /// What is kept of its content.
+    /// The kept beginning of its content.
     public var data: [UInt8]
     /// The number of bytes.
     public var size: Int
+    /// Values in the data were masked.
+    public var isMasked = false
+    /// The data before values were masked, in memory only: it is never shown, archived or written to a disk.
+    var original: [UInt8]?
 
     public init(_ direction: Direction, _ form: Form, time: WallTime, data: [UInt8], size: Int) {
         self.direction = direction

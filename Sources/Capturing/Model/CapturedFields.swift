@@ -90,6 +90,14 @@ public struct CapturedFields: Sendable {
         }
     }
 
+    /// The value of the next line with that name, which is in lower case, from a place on, which becomes the one behind it.
+    func nextValue(of name: StaticString, from next: inout Int) -> ArraySlice<UInt8>? {
+        let wanted = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+        guard next < lines.count, let found = place(of: wanted, from: next) else { return nil }
+        next = found + 1
+        return text[valueRange(found)]
+    }
+
     /// Whether the media type of `Content-Type`, in lower case, is this one, or begins so. RFC 9110 §8.3.1.
     func hasMediaType(_ type: StaticString, isPrefix: Bool = false) -> Bool {
         withFirstValue(of: "content-type") { value in

@@ -1,7 +1,7 @@
 public import HttpWare
 
-/// What was masked in an exchange, as the client sent and got it: for repeating the request, and for archives that are asked for with
-/// secrets. It is in memory only, beside its capture.
+/// The values that were masked in an exchange, as the client sent and got them: for repeating the request, and for archives that are asked for with
+/// secrets. They are in memory only, beside their capture.
 public final class CapturedSecrets: Sendable {
     /// The value of a field line.
     struct Value: Sendable, Equatable {
@@ -68,11 +68,18 @@ extension CapturedExchange {
         }
         if let content = secrets?.requestContent { copy.request.content = content }
         if let content = secrets?.responseContent { copy.response?.content = content }
+        for place in copy.messages.indices {
+            guard let original = copy.messages[place].original else { continue }
+            copy.messages[place].data = original
+            copy.messages[place].isMasked = false
+        }
         let contents = [copy.request.content, copy.response?.content].compactMap(\.self)
         var missing = contents.count { $0.maskedFrom != nil } + copy.url.components(of: Redaction.mark) - 1
         for field in copy.request.fields + (copy.response?.fields ?? []) where CapturedExchange.isMasked(field.value) {
             missing += 1
         }
+        // Events are part of the content.
+        for case .webSocket in copy.messages.lazy.filter(\.isMasked).map(\.form) { missing += 1 }
         return (copy, missing)
     }
 }

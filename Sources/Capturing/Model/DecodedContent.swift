@@ -15,12 +15,13 @@ public struct DecodedContent: Sendable, Equatable {
     /// Decodes the content of a message by its `Content-Encoding` (RFC 9110 §8.4), up to `limit` bytes.
     public init(_ message: CapturedMessage, limit: Int = longest) {
         let content = message.content
-        let codings = content.isDecoded ? [] : message.values(of: "content-encoding")
-        guard let decoder = ContentDecoder(codings) else {
+        let isCoded = !content.isDecoded && message.fields.withFirstValue(of: "content-encoding") { _ in true } ?? false
+        let decoder = isCoded ? ContentDecoder(message.values(of: "content-encoding")) : nil
+        if isCoded, decoder == nil {
             self.init(bytes: Array(content.kept.prefix(limit)), isWhole: false, fault: "the content coding is unknown")
             return
         }
-        if decoder.isIdentity {
+        guard let decoder, !decoder.isIdentity else {
             self.init(bytes: content.kept, isWhole: content.isWhole)
             if bytes.count > limit {
                 bytes.removeLast(bytes.count - limit)

@@ -1,14 +1,16 @@
 public import HttpWare
 
-/// What filters ask of a record: who answered, and what each ware decided.
+/// The part of a record that filters ask for: the responder, and each ware's decision.
 public struct ReportSummary: Sendable, Equatable {
     public var responder: String
-    /// What a cache did with the request.
+    /// The result of the cache, if one saw the request.
     public var cache: String?
     /// Whether the request was sent inward again.
     public var isReplayed: Bool
     /// How the exchange ended.
     public var end: String
+    /// How many connections upstream were used.
+    public var attempts = 1
     /// The wares with their decisions, in the order in which they were asked.
     public var wares: [Decision]
 
@@ -37,6 +39,7 @@ public struct ReportSummary: Sendable, Equatable {
             responder: recorded.responderName, cache: recorded.cacheName, isReplayed: recorded.record.replays > 0,
             end: recorded.endName,
             wares: recorded.record.decisions.map { Decision(ware: $0.ware, decision: $0.decision) })
+        attempts = recorded.record.attempts
     }
 
     /// The same of one in texts.
@@ -44,6 +47,7 @@ public struct ReportSummary: Sendable, Equatable {
         self.init(
             responder: report.responder, cache: report.cache, isReplayed: report.replays > 0, end: report.end,
             wares: report.wares.map { Decision(ware: $0.ware, decision: $0.decision) })
+        attempts = report.attempts
     }
 }
 

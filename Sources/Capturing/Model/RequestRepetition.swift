@@ -2,7 +2,7 @@ import HttpWare
 
 /// A captured request as it is sent again, edited or not: with what was masked in it, where that is known and goes to the same place.
 public struct RequestRepetition: Sendable, Equatable {
-    /// What is to be different; `nil` is as captured.
+    /// The changes to the request; a member that is `nil` is as captured.
     public struct Edits: Sendable, Equatable {
         public var method: String?
         public var url: String?

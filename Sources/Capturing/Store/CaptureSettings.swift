@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// What is captured, and how much of it is kept.
+/// The settings of captures: which exchanges, and how much of each is kept.
 public struct CaptureSettings: Sendable, Equatable {
     /// The most bytes of memory for all captures together.
     public var memory = ByteCount.mebibytes(64)

@@ -246,7 +246,7 @@ public final class CaptureStore: Sendable {
                         exchange.secrets, response: values, responseContent: content)
                 }
             }
-            if !redaction.showsAll { exchange.messages = exchange.messages.map(ContentMask.masked) }
+            exchange.messages = exchange.messages.map { redaction.masked($0, keepsOriginal: true) }
             put(exchange)
             return exchange.id
         }
@@ -279,12 +279,14 @@ public final class CaptureStore: Sendable {
                 return some
             }
             guard let last = some.last else { return (found, nil) }
-            for box in some where isWanted(box) {
+            for (place, box) in some.enumerated() {
+                // Content may take long, so that the clock is looked at each time.
+                if let deadline, place > 0, .now >= deadline { return (found, box.exchange.id + 1) }
+                guard isWanted(box) else { continue }
                 if found.count == limit { return (found, found.last?.exchange.id ?? before) }
                 found.append(box)
             }
             before = last.exchange.id
-            if let deadline, .now >= deadline { return (found, before) }
         }
     }
 
@@ -385,12 +387,16 @@ extension CapturedExchange {
         bytes += request.memory + (response?.memory ?? 0)
         if let sentRequest { bytes += sentRequest.memory(beside: request) }
         if let receivedResponse { bytes += receivedResponse.memory(beside: response) }
-        for message in messages { bytes += 96 + message.data.count }
+        for message in messages { bytes += message.memory }
         if let secrets { bytes += secrets.memory }
         bytes += tls.memory(for: id)
         if let record { bytes += record.memory }
         return bytes
     }
+}
+
+extension CapturedPiece {
+    var memory: Int { 128 + data.count + (original?.count ?? 0) }
 }
 
 extension CapturedMessage {

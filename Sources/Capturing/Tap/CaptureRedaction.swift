@@ -1,13 +1,13 @@
 public import HttpWare
 
-/// Masks what must not be kept, before anything of it is.
+/// Masks the values of credentials before anything is kept.
 public struct CaptureRedaction: Sendable {
     private let redacted: FieldNames
-    /// What the gateway itself put into the request.
+    /// The fields that the gateway itself put into the request.
     private var injected = FieldNames([])
     let showsAll: Bool
 
-    /// What is masked by settings; of an exchange, also what the gateway put into its request.
+    /// The rules of the settings; with an exchange, also for the fields that the gateway put into its request.
     public init(_ settings: CaptureSettings, _ exchange: Exchange? = nil) {
         redacted = FieldNames(settings.redacted)
         showsAll = settings.showsAll

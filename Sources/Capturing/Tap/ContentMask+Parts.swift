@@ -42,7 +42,7 @@ extension ContentMask {
         return end
     }
 
-    /// What is to be masked in a part with its header section.
+    /// The values to mask in a part with its header section.
     private static func partMarks(in bytes: [UInt8], from start: Int, to end: Int, _ depth: Int) -> [Mark] {
         var content = start
         var isSecret = false

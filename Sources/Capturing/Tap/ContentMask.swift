@@ -3,14 +3,14 @@ import HttpWare
 /// Masks the values of members that are named like credentials in content, whole or cut off anywhere, in linear time: of forms and their
 /// parts, of JSON, and of JSON in events.
 enum ContentMask {
-    /// What a content can be.
+    /// The forms of content in which values are masked.
     enum Form: Equatable {
         case form, json, events
         /// Parts between lines with this boundary. RFC 2046 §5.1.
         case parts(boundary: [UInt8])
     }
 
-    /// What stands in place of a value.
+    /// A place where a mark replaces a value.
     struct Mark {
         var range: Range<Int>
         /// The value is one of JSON.
@@ -72,21 +72,19 @@ enum ContentMask {
         return output + bytes[copied...]
     }
 
-    /// A message of a WebSocket or an event with marks in its JSON. Messages of gRPC stay as they are.
-    static func masked(_ piece: CapturedPiece) -> CapturedPiece {
+    /// The data of a message of a WebSocket or of an event with marks in its JSON; `nil` if there is nothing to mask. Messages of gRPC
+    /// stay as they are.
+    static func maskedData(_ piece: CapturedPiece) -> [UInt8]? {
         switch piece.form {
         case .webSocket(opcode: 1), .event: break
         // Some programs send JSON as binary messages.
         case .webSocket(opcode: 2) where piece.data.first == 0x7b || piece.data.first == 0x5b: break
-        default: return piece
+        default: return nil
         }
-        guard let data = masked(piece.data, .json) else { return piece }
-        var piece = piece
-        piece.data = data
-        return piece
+        return masked(piece.data, .json)
     }
 
-    /// What is to be masked, in the order of its places.
+    /// The values to mask, in the order of their places.
     static func marks(in bytes: [UInt8], _ form: Form, depth: Int = 0) -> [Mark] {
         switch form {
         case .form: return formMarks(in: bytes)
@@ -190,6 +188,16 @@ private struct JsonMarks {
 }
 
 extension CaptureRedaction {
+    /// A message inside an exchange. Of an event the exchange's content is the original.
+    func masked(_ piece: CapturedPiece, keepsOriginal: Bool) -> CapturedPiece {
+        guard !showsAll, !piece.isMasked, let data = ContentMask.maskedData(piece) else { return piece }
+        var masked = piece
+        masked.isMasked = true
+        masked.data = data
+        if keepsOriginal, case .webSocket = piece.form { masked.original = piece.data }
+        return masked
+    }
+
     /// Masks members of a message's content that are named like credentials. Content in a coding is decoded for it, where there are some.
     /// Returns the content as it was; `nil` if nothing was masked.
     func maskContent(_ message: inout CapturedMessage, limit: Int) -> CapturedContent? {

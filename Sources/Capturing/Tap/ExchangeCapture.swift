@@ -15,7 +15,7 @@ final class ExchangeCapture: ExchangeTap {
     private var receivedMessages: MessageReader?
     /// Memory that the store has set aside for the copies.
     private var reserved = 0
-    /// What is left of it.
+    /// The part of it that is not used yet.
     private var left = 0
     private var startedAt: Int64 = 0
     private var hasChanged = true
@@ -212,8 +212,11 @@ final class ExchangeCapture: ExchangeTap {
 
     private func readMessages(_ bytes: UnsafeRawBufferPointer, _ reader: inout MessageReader?) {
         guard reader != nil, captured != nil else { return }
-        for piece in reader?.read(bytes, at: captures.loop.wallNow()) ?? [] where take(128 + piece.data.count) {
-            captured?.messages.append(captures.redaction.showsAll ? piece : ContentMask.masked(piece))
+        for piece in reader?.read(bytes, at: captures.loop.wallNow()) ?? [] {
+            // What an origin server says behind a credential of ours may contain it.
+            let keepsOriginal = !hasInjected || piece.direction == .send
+            let masked = captures.redaction.masked(piece, keepsOriginal: keepsOriginal)
+            if take(masked.memory) { captured?.messages.append(masked) }
         }
     }
 

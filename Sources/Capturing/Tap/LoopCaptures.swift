@@ -5,7 +5,7 @@ public final class LoopCaptures: ExchangeTapSource {
     /// Where they are kept.
     public let store: CaptureStore
     let loop: EventLoop
-    /// What is masked by the settings.
+    /// The rules of the settings for masking.
     let redaction: CaptureRedaction
     /// The most bytes of a content.
     let mostContent: Int

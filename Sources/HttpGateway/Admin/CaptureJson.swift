@@ -31,7 +31,7 @@ enum CaptureJson {
 
     /// The actions of wares and caches in a few words, except for passing the message on.
     private static func done(_ capture: CapturedExchange) -> [String] {
-        guard let report = capture.report else { return [] }
+        guard let report = capture.summaryOfRecord else { return [] }
         var words = report.cache.map { [$0] } ?? []
         for ware in report.wares where ware.decision != "passed" && ware.decision != "skipped" {
             let word = "\(ware.ware): \(ware.decision)"
@@ -45,7 +45,6 @@ enum CaptureJson {
     static func detail(_ capture: CapturedExchange) -> Json {
         .object(
             rowMembers(capture) + [
-                ("version", .text(capture.version)),
                 (
                     "request",
                     .object([

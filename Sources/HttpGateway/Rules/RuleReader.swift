@@ -21,8 +21,9 @@ struct RuleReader {
 
     /// The wares that a rule can have: none that authenticates, restricts access, sets a principal or injects a token.
     static let wares: [any ConfigurableWare.Type] = [
-        Break.self, ErrorPage.self, Fault.self, Mock.self, Record.self, Redirect.self, Replay.self, RequestHeaders.self,
-        ResponseHeaders.self, Rewrite.self, Throttle.self, Timeout.self,
+        Break.self, ErrorPage.self, Fault.self, JsonTransform.self, Mock.self, Record.self, Redirect.self, Replay.self,
+        RequestHeaders.self, ResponseHeaders.self, Rewrite.self, RewriteBody.self, RewriteRequestBody.self,
+        Throttle.self, Timeout.self,
     ]
     /// The wares whose file is in the folder.
     private static let filed = ["record", "replay"]

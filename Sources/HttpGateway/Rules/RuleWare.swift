@@ -4,7 +4,7 @@ import HttpWare
 ///
 /// It protects tokens: if a request carries a token, a rule cannot change its authority, and cannot add, remove or read the field
 /// with the token.
-struct RuleMiddleware: Middleware {
+struct RuleMiddleware: Middleware, ContentEditor {
     let rule: Rule
     let ware: any Middleware
 
@@ -12,6 +12,10 @@ struct RuleMiddleware: Middleware {
     var failsOpen: Bool { ware.failsOpen }
     var bindsAuthority: Bool { ware.bindsAuthority }
     var changesAuthority: Bool { ware.changesAuthority }
+
+    func contentLimit(of request: HttpRequest, in exchange: Exchange) -> Int? {
+        (ware as? any ContentEditor)?.contentLimit(of: request, in: exchange)
+    }
 
     func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         guard rule.takes(exchange) else { return .pass }
@@ -59,13 +63,17 @@ struct RuleBothSides: Middleware, Postware, ExchangeObserver, MessageShower {
 }
 
 /// A rule's ware that acts on responses.
-struct RulePostware: Postware, MessageShower {
+struct RulePostware: Postware, ContentEditor, MessageShower {
     let rule: Rule
     let ware: any Postware
 
     var contentNeed: ContentNeed { ware.contentNeed }
     var failsOpen: Bool { ware.failsOpen }
     var responseStatuses: StatusSet { ware.responseStatuses }
+
+    func contentLimit(of response: HttpResponse, in exchange: Exchange) -> Int? {
+        (ware as? any ContentEditor)?.contentLimit(of: response, in: exchange)
+    }
 
     func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
         guard rule.takes(exchange) else { return .pass }

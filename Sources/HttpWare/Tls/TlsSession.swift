@@ -170,9 +170,13 @@ public final class TlsSession {
 
     private func makeFacts() -> TlsFacts {
         let cipher = SSL_get_current_cipher(pointer)
-        let certificate =
-            SSL_is_server(pointer) == 1 ? SSL_get_certificate(pointer) : SSL_get0_peer_certificate(pointer)
-        let client = context.asksForClientCertificate ? SSL_get0_peer_certificate(pointer) : nil
+        let (own, peer) = (SSL_get_certificate(pointer), SSL_get0_peer_certificate(pointer))
+        let isServer = SSL_is_server(pointer) == 1
+        // A client that signed something has shown its certificate.
+        var algorithm: Int32 = 0
+        let hasShown =
+            isServer ? context.asksForClientCertificate : SSL_get_signature_type_nid(pointer, &algorithm) == 1
+        let (certificate, client) = isServer ? (own, hasShown ? peer : nil) : (peer, hasShown ? own : nil)
         return TlsFacts(
             version: version,
             cipher: (SSL_CIPHER_standard_name(cipher) ?? SSL_CIPHER_get_name(cipher)).map { String(cString: $0) } ?? "",

@@ -62,6 +62,21 @@ import Testing
         #expect(store.list(before: 1, limit: 10).captures.isEmpty)
     }
 
+    @Test func `a search that is out of time ends behind one capture, and goes on there`() throws {
+        let store = store(8 << 20)
+        for id in 1...600 { store.put(capture(id * 2, id % 3)) }
+        let filter = try CaptureFilter("~bq a & ~size =2B")
+        var (found, pages, before) = ([Int](), 0, Int?.none)
+        repeat {
+            let page = store.list(before: before, limit: 100, filter: filter, until: .now - .seconds(1))
+            if let next = page.next { try #require(next < before ?? .max) }
+            found += page.captures.map(\.id)
+            (before, pages) = (page.next, pages + 1)
+        } while before != nil
+        #expect(pages > 500)
+        #expect(found == store.list(limit: 1000, filter: filter).captures.map(\.id) && found.count == 200)
+    }
+
     @Test func `what a user wrote on a capture outlives its next state`() {
         let store = store(1 << 20)
         store.put(capture(1))

@@ -13,12 +13,27 @@ extension Fuzzing {
             _ = try? wire.withUnsafeBytes { try CaptureRecord.facts($0) }
             guard let again = readRow(CaptureRecord.row(row)) else { fatalError("our row is refused") }
             require(again.url == row.url && again.status == row.status && again.rules == row.rules, "another row")
+            var pool = TextPool()
+            let isSame = wire.withUnsafeBytes { bytes in
+                guard let details = try? CaptureRecord.details(bytes, &pool, withSummary: true) else { return false }
+                return details.kind == row.kind && details.summary == row.summary
+                    && details.operations.count == row.operations.count && details.hasFault == (row.fault != nil)
+            }
+            require(isSame, "the row's details are others")
         case 1:
             guard let whole = readRest(wire) else { return }
             guard let again = readRest(CaptureRecord.rest(whole)) else { fatalError("our record is refused") }
             require(
                 again.request == whole.request && again.messages == whole.messages && again.tls == whole.tls,
                 "another record")
+            let isSame = wire.withUnsafeBytes { bytes in
+                guard let parts = try? CaptureRecord.parts(bytes) else { return false }
+                let fields = whole.request.fields.text + whole.request.trailers.text
+                return parts.request.lines == fields
+                    && parts.request.content.elementsEqual(whole.request.content.kept)
+                    && (parts.response == nil) == (whole.response == nil)
+            }
+            require(isSame, "the record's parts are others")
         case 2:
             let end = Segment.forEachRow(wire) { frame, row, place in
                 require(frame.rowLength == row.count && place < wire.count, "a row beyond its file")

@@ -43,6 +43,17 @@ import Testing
         #expect(try await pending.response().status == .ok)
     }
 
+    @Test func `jitter makes requests wait more or less than the latency, and no more than it says`() async throws {
+        let exchange = try TestExchange([Throttle(latency: .milliseconds(300), jitter: .milliseconds(100)), Mock()])
+        for _ in 0..<40 { _ = await exchange.start(.get("/")) }
+        await exchange.advance(by: .milliseconds(199))
+        #expect(exchange.outcomes.isEmpty)
+        await exchange.advance(by: .milliseconds(101))
+        #expect((1..<40).contains(exchange.outcomes.count))
+        await exchange.advance(by: .milliseconds(100))
+        #expect(exchange.outcomes.count == 40)
+    }
+
     @Test func `exchanges share a speed, first come, first served`() {
         let pace = RatePace(ByteRate(.bytes(1000)))
         let now = LoopInstant(nanoseconds: 1_000_000_000)

@@ -7,13 +7,16 @@ import os
 import subprocess
 from pathlib import Path
 
-from Rig.origins import answering
+from Rig.origins import OriginConnection, answering
 from suite import Skip, Trial, case, check, connect, eventually, expect_same, expect_status
 
+from .broker import frame, read_frame
 from .captures import SECRET, Captured
 from .command import NO, own_home
 from .intercept import OK
 from .local_proxy import inspecting
+from .refused_requests import head
+from .upgrade import SWITCH, WEBSOCKET
 
 
 def folder(t: Trial) -> Path:
@@ -33,19 +36,22 @@ def size(path: Path) -> int:
 @case("capture.disk: what was captured is there after a restart; secrets are not, and such a request is not sent again", nginx=NO)
 def _(t: Trial) -> None:
     path = folder(t)
-    first = Captured(t, answering(OK), capture=f'{{ disk: {{ path: "{path}" }} }}')
+    first = Captured(t, answering(OK), capture=f'{{ disk: {{ path: "{path}" }} }}', middlewares="httpCache, { mock: { body: made }, if: { path: /none } }")
     first.ask(b"Authorization: Bearer " + SECRET.encode(), target=b"/one?token=" + SECRET.encode())
     first.ask(b"X-Two: 2", target=b"/two", method=b"POST", content=b"sent")
     check(eventually(lambda: len(first.rows()) == 2 and all(row["state"] == "ended" for row in first.rows()), 3), first.rows())
     one, two = (next(row["id"] for row in first.rows() if name in row["url"]) for name in ("/one", "/two"))
     first.call(f"/v1/captures/{one}/pin", "POST", {"pinned": True}, 204)
     first.call(f"/v1/captures/{two}/comment", "POST", {"comment": "look"}, 204)
+    did = [row["did"] for row in first.rows()]
+    check(all(did), did)
     first.process.stop()
     expect_same("modes", {oct(entry.stat().st_mode & 0o777) for entry in path.iterdir()} | {oct(path.stat().st_mode & 0o777)}, {"0o600", "0o700"})
     check(all(SECRET.encode() not in file.read_bytes() for file in path.iterdir()), "a secret is on the disk")
     second = Captured(t, answering(OK), capture=f'{{ disk: {{ path: "{path}" }} }}')
     rows = second.rows()
     expect_same("rows", [(row["id"], row["pinned"], row["comment"], row["status"]) for row in rows], [(two, False, "look", 200), (one, True, "", 200)])
+    expect_same("did", [row["did"] for row in rows], did)
     detail = json.loads(second.call(f"/v1/captures/{two}"))
     expect_same("record", (detail["record"]["status"], detail["requestSize"]), (200, 4))
     expect_same("content", second.call(f"/v1/captures/{two}/request/content"), b"sent")
@@ -59,6 +65,60 @@ def _(t: Trial) -> None:
     check(eventually(lambda: all(row["state"] == "ended" for row in second.rows()), 3), second.rows())
     expect_same("cleared", json.loads(second.call("/v1/captures", "DELETE")), {"deleted": 2})
     expect_same("left", [row["id"] for row in second.rows()], [one])
+
+
+@case("captures: an archive with secrets has what memory knows, counts the rest, and nothing that the gateway put in", nginx=NO)
+def _(t: Trial) -> None:
+    own = "t0ken-of-the-gateway"
+    named = json.dumps({"password": SECRET, "user": "anna"}).encode()
+
+    def script(connection: OriginConnection) -> None:
+        while request := connection.serve():
+            if request.target == "/socket":
+                connection.send(SWITCH + frame(named))
+                return
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(named) + named)
+
+    disk = f'{{ disk: {{ path: "{folder(t)}" }} }}'
+    inject = f"{{ tokenInject: {{ credential: own }}, if: {{ path: /own }} }}"
+    more = f"credentials: {{ own: {{ grant: static, value: {own} }} }}"
+    gateway = Captured(t, script, capture=disk, middlewares=inject, more=more)
+    gateway.ask(b"Authorization: Bearer " + SECRET.encode(), b"Content-Type: application/json", target=b"/one?token=" + SECRET.encode(), method=b"POST", content=named)
+    gateway.ask(target=b"/own")
+    expect_same("injected", t.main.requests[-1].get("Authorization"), f"Bearer {own}")
+    socket = connect(("127.0.0.1", gateway.port), 10)
+    t.clients.append(socket)
+    socket.send(head(*WEBSOCKET, start=b"GET /socket HTTP/1.1"))
+    expect_status(socket.read_response(), 101)
+    expect_same("message", read_frame(socket)[1], named)
+    socket.send(frame(named, mask=b"abcd"))
+    socket.close()
+    check(eventually(lambda: len(gateway.rows()) == 3 and all(row["state"] == "ended" for row in gateway.rows()), 3), gateway.rows())
+
+    def archive(gateway: Captured, query: str) -> tuple[str, dict]:
+        text = gateway.call(f"/v1/har{query}").decode()
+        return text, json.loads(text)["log"]
+
+    text, log = archive(gateway, "")
+    check(SECRET not in text and own not in text and "_httpware" not in log, text)
+    text, log = archive(gateway, "?secrets=true")
+    check(own not in text, text)
+    one, two, three = (next(entry for entry in log["entries"] if name in entry["request"]["url"]) for name in ("/one", "/own", "/socket"))
+    check(one["request"]["url"].endswith(f"?token={SECRET}") and SECRET in json.dumps(one["request"]["headers"]), one)
+    expect_same("contents", (one["request"]["postData"]["text"], one["response"]["content"]["text"]), (named.decode(), named.decode()))
+    expect_same("messages", [(each["type"], each["data"]) for each in three["_webSocketMessages"]], [("receive", named.decode()), ("send", named.decode())])
+    # What came behind a credential of the gateway's may contain it: that content is kept nowhere.
+    check(SECRET not in json.dumps(two), two)
+    expect_same("missing", log["_httpware"]["missingSecrets"], 1)
+    gateway.process.stop()
+    again = Captured(t, script, capture=disk, middlewares=inject, more=more)
+    text, log = archive(again, "?secrets=true")
+    check(SECRET not in text and own not in text, text)
+    # The URL, a field and two contents; a content; two messages.
+    expect_same("missing after a restart", log["_httpware"]["missingSecrets"], 7)
+    shown = again.call("/v1/har").decode()
+    expect_same("imported", json.loads(again.call("/v1/har", "POST", json.loads(shown)))["imported"], 3)
+    expect_same("missing in the import", archive(again, "?secrets=true")[1]["_httpware"]["missingSecrets"], 14)
 
 
 @case("capture.disk: the files stay within their bound while requests come", nginx=NO)

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import re
+import ssl
 import threading
 import time
 import urllib.error
@@ -13,6 +14,7 @@ import urllib.parse
 import urllib.request
 
 from gateways import OwnGateway
+from Rig.certificates import certificates
 from Rig.origins import OriginConnection, Script, answering
 from Rig.processes import Process, free_port
 from Rig.wire import Message, Wire
@@ -21,13 +23,16 @@ from suite import Trial, case, check, connect, eventually, expect_same, expect_s
 from .broker import frame, read_frame
 from .command import NO
 from .refused_requests import head
+from .tls import secure
 from .upgrade import SWITCH, WEBSOCKET
 
 SECRET = "s3cret-token-xyz"
 
 
 class Captured:
-    def __init__(self, t: Trial, script: Script, *, capture: str = "{}", middlewares: str = "", postwares: str = ""):
+    def __init__(self, t: Trial, script: Script, *, capture: str = "{}", middlewares: str = "", postwares: str = "",
+                 service: str = 'baseUrl: "http://127.0.0.1:PORT"', more: str = "",
+                 arguments: tuple[str, ...] = ()):
         self.t = t
         t.origin(script)
         self.port, self.admin = free_port(), free_port()
@@ -35,11 +40,12 @@ class Captured:
         file.write_text(f"""version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{self.port}", chain: all }} }}
 admin: {{ bind: "127.0.0.1:{self.admin}", capture: {capture} }}
-services: {{ origin: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}
+services: {{ origin: {{ {service.replace("PORT", str(t.main.port))} }} }}
 chains: {{ all: {{ middlewares: [{middlewares}], postwares: [{postwares}] }} }}
 routes: [{{ service: origin }}]
+{more}
 """)
-        self.process: Process = t.setup.place.command([t.setup.binary, "run", "-c", str(file), "--workers", "1"], [self.port, self.admin])
+        self.process: Process = t.setup.place.command([t.setup.binary, "run", "-c", str(file), "--workers", "1", *arguments], [self.port, self.admin])
         t.at_end(self.process.stop)
 
     def ask(self, *lines: bytes, target: bytes = b"/", method: bytes = b"GET", content: bytes = b"") -> Message:
@@ -168,6 +174,24 @@ def _(t: Trial) -> None:
     check(all(SECRET.encode() not in file.read_bytes() for file in folder.iterdir()), "a secret is on the disk")
 
 
+@case("captures: the certificate that the gateway shows to an origin server, if that asks for one", nginx=NO)
+def _(t: Trial) -> None:
+    made = certificates()
+    for asks in (False, True):
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = made.server()
+            context.maximum_version = version
+            if asks:
+                context.verify_mode = ssl.CERT_REQUIRED
+                context.load_verify_locations(made / "ca.pem")
+            tls = f'ca: "{made / "ca.pem"}", cert: "{made / "anna.pem"}", key: "{made / "anna.key"}"'
+            gateway = Captured(t, secure(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), context=context), service=f'baseUrl: "https://localhost:PORT", tls: {{ {tls} }}')
+            expect_status(gateway.ask(), 200)
+            server = gateway.last()["tls"]["server"]
+            shown = hashlib.sha256(ssl.PEM_cert_to_DER_cert((made / "anna.pem").read_text())).hexdigest() if asks else None
+            expect_same(f"{version.name}, asks: {asks}", (server.get("clientCertificate") or {}).get("sha256"), shown)
+
+
 @case("captures: content beyond its limit is a size and a digest, and memory stays within its bound", nginx=NO)
 def _(t: Trial) -> None:
     content = bytes(range(256)) * 1024
@@ -283,3 +307,18 @@ def _(t: Trial) -> None:
     check(eventually(lambda: len(json.loads(gateway.call(path))["messages"]) == 2, 3), gateway.call(path))
     messages = json.loads(gateway.call(path))["messages"]
     expect_same("messages", [(message["type"], message["opcode"], message["data"]) for message in messages], [("send", 1, "hi"), ("receive", 1, "hello")])
+
+
+@case("run --ui-dir: the page comes from the folder, as the files are at each request", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("page")
+    (folder / "index.html").write_text("<!doctype html>first")
+    gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), arguments=("--ui-dir", str(folder)))
+    expect_same("first", gateway.call("/"), b"<!doctype html>first")
+    (folder / "index.html").write_text("<!doctype html>second")
+    expect_same("second", gateway.call("/"), b"<!doctype html>second")
+    gateway.call("/main.js", code=404)
+    # No more than the files that the page has.
+    (folder / "other.js").write_text("x")
+    gateway.call("/other.js", code=404)
+    gateway.call("/../httpware.yaml", code=400)

@@ -218,6 +218,35 @@ def _(t: Trial) -> None:
     expect_same("sent", t.main.requests[-1].get("Authorization"), f"Bearer {SECRET}")
 
 
+@case("rules: the content of requests and of responses is edited, on the side that is asked for", nginx=NO)
+def _(t: Trial) -> None:
+    document = b'{"user": {"name": "anna", "secret": 1}, "price": 1.50}'
+
+    def script(connection: OriginConnection) -> None:
+        while request := connection.serve():
+            kind, content = (b"application/json", document) if request.target == "/json" else (b"text/plain", b"before, and before")
+            # In pieces, so that it must be collected.
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s" % (kind, len(content), content[:7]))
+            connection.send(content[7:])
+
+    gateway = Ruled(t, script)
+    edit = gateway.add("jsonTransform", {"on": "response", "remove": ["/user/secret"], "set": {"/seen": True, "/none": None}}, filter="~u /json")
+    gateway.add("rewriteBody", {"rules": [{"find": "before", "replace": "behind", "max": 1}]}, filter="~u /text & ~c 200")
+    gateway.add("rewriteRequestBody", {"rules": [{"regex": "a+", "replace": "b"}]}, filter="~m POST & ~u /text")
+    answer = gateway.ask("/json", b"Content-Type: application/json", method="POST", content=document)
+    expect_same("sent", t.main.requests[-1].body, document)
+    expect_same("answer", json.loads(answer.body), {"user": {"name": "anna"}, "price": 1.5, "seen": True, "none": None})
+    check(b"1.50" in answer.body and int(answer.get("Content-Length")) == len(answer.body), answer.raw)
+    answer = gateway.ask("/text", b"Content-Type: text/plain", method="POST", content=b"caab")
+    expect_same("both", (t.main.requests[-1].body, answer.body), (b"cbb", b"behind, and before"))
+    expect_same("hits", [rule["hits"] for rule in gateway.rules()], [1, 1, 1])
+    expect_same("another", gateway.ask("/other").body, b"before, and before")
+    saved = gateway.command("rule", "save", str(edit["id"]), code=1)
+    check("column 1" in saved, saved)
+    check("find" in gateway.add("rewriteBody", {"rules": [{"replace": "x"}]}, 400)["detail"])
+    gateway.add("rewriteBody", {"rules": [{"find": "a", "replace": "b"}]}, 400, filter="~dur >1s")
+
+
 @case("rules: access wares decide first", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t, middlewares='{ ipRule: { allow: ["192.0.2.1"] } }')

@@ -54,6 +54,34 @@ routes: [{{ service: passthrough }}]
         client.send(head(start=f"CONNECT {target} HTTP/1.1".encode(), host=f"Host: {target}\r\n".encode()))
         return client, client.read_response("CONNECT")
 
+    def secured(self, client: Wire) -> Wire:
+        """TLS with `a.test` in a tunnel."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(str(self.ca))
+        inner = Wire(context.wrap_socket(client.sock, server_hostname="a.test"), 10)
+        self.t.clients.append(inner)
+        return inner
+
+    def expect_absolute_form(self) -> None:
+        """Requests without TLS go to the proxy in absolute form, with its credentials, on one connection."""
+        for path in ("/x?y=z", "/"):
+            expect_same("body", self.ask(f"http://a.test{path}").body, b"ok")
+            request = self.t.main.requests[-1]
+            expect_same("upstream", (request.target, request.get("Host"), request.get("Proxy-Authorization")),
+                        (f"http://a.test{path}", "a.test", RIGHT))
+        expect_same("connections", len(self.t.main.used), 1)
+
+    def mail_tunnel(self) -> Wire:
+        """A tunnel to a mail server; `expect_mail_tunnel` looks at how it was asked for."""
+        client, response = self.tunnel("mail.test:25")
+        expect_status(response, 200)
+        return client
+
+    def expect_mail_tunnel(self) -> None:
+        request = self.t.main.requests[-1]
+        expect_same("CONNECT", (request.start, request.get("Host"), request.get("Proxy-Authorization")),
+                    (b"CONNECT mail.test:25 HTTP/1.1", "mail.test:25", RIGHT))
+
     def ask(self, url: str):
         client = self.client()
         authority = url.split("/")[2]
@@ -79,13 +107,7 @@ def proxying(answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n", the
 
 @case("upstreamProxy: a request without TLS goes to the proxy in absolute form, with its credentials", nginx=NO)
 def _(t: Trial) -> None:
-    chained = Chained(t, answering(OK))
-    for path in ("/x?y=z", "/"):
-        expect_same("body", chained.ask(f"http://a.test{path}").body, b"ok")
-        request = t.main.requests[-1]
-        expect_same("upstream", (request.target, request.get("Host"), request.get("Proxy-Authorization")),
-                    (f"http://a.test{path}", "a.test", RIGHT))
-    expect_same("connections", len(t.main.used), 1)
+    Chained(t, answering(OK)).expect_absolute_form()
 
 
 @case("upstreamProxy: a tunnel is a tunnel of the proxy's, and not a byte is lost", nginx=NO)
@@ -99,14 +121,11 @@ def _(t: Trial) -> None:
             if answer.startswith(b"HTTP/1.0 200\r"):
                 answer = answer.replace(b"200\r", b"200 OK\r")
             chained = Chained(t, proxying(answer, mail, bytewise))
-            client, response = chained.tunnel("mail.test:25")
-            expect_status(response, 200)
+            client = chained.mail_tunnel()
             expect_same("greeting", client.read_until(b"\r\n"), b"220 mail\r\n")
             client.send(b"EHLO")
             expect_same("answer", client.read_exactly(8), b"250 EHLO")
-            request = t.main.requests[-1]
-            expect_same("CONNECT", (request.start, request.get("Host"), request.get("Proxy-Authorization")),
-                        (b"CONNECT mail.test:25 HTTP/1.1", "mail.test:25", RIGHT))
+            chained.expect_mail_tunnel()
 
 
 @case("upstreamProxy: TLS inside a tunnel of the proxy's is verified by the host", nginx=NO)
@@ -115,10 +134,7 @@ def _(t: Trial) -> None:
     client, response = chained.tunnel()
     expect_status(response, 200)
     check(not t.main.requests, "the proxy was asked before the client has")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(str(chained.ca))
-    inner = Wire(context.wrap_socket(client.sock, server_hostname="a.test"), 10)
-    t.clients.append(inner)
+    inner = chained.secured(client)
     for _ in range(2):
         inner.send(head(host=b"Host: a.test\r\n"))
         expect_status(inner.read_response(), 200)
@@ -234,10 +250,7 @@ def _(t: Trial) -> None:
     chained = Chained(t, proxying(then=secure(answering(OK))), intercept='intercept: { hosts: ["*"], ca: ca }', deny="true")
     client, response = chained.tunnel("93.184.216.34:443")
     expect_status(response, 200)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(str(chained.ca))
-    inner = Wire(context.wrap_socket(client.sock, server_hostname="a.test"), 10)
-    t.clients.append(inner)
+    inner = chained.secured(client)
     inner.send(head(host=b"Host: a.test\r\n"))
     expect_status(inner.read_response(), 200)
     expect_same("CONNECT", t.main.requests[0].start, b"CONNECT 93.184.216.34:443 HTTP/1.1")
@@ -284,13 +297,7 @@ def exchange_much(client: Wire, count: int) -> None:
 
 @case("upstreamProxy: by TLS, a request without TLS goes to the proxy in absolute form, with its credentials", nginx=NO)
 def _(t: Trial) -> None:
-    chained = Chained(t, secure(answering(OK)), proxy=tls_url(t), environment=strange())
-    for path in ("/x?y=z", "/"):
-        expect_same("body", chained.ask(f"http://a.test{path}").body, b"ok")
-        request = t.main.requests[-1]
-        expect_same("upstream", (request.target, request.get("Host"), request.get("Proxy-Authorization")),
-                    (f"http://a.test{path}", "a.test", RIGHT))
-    expect_same("connections", len(t.main.used), 1)
+    Chained(t, secure(answering(OK)), proxy=tls_url(t), environment=strange()).expect_absolute_form()
 
 
 @case("upstreamProxy: by TLS, a tunnel loses no byte, wherever its records are cut", nginx=NO)
@@ -302,13 +309,10 @@ def _(t: Trial) -> None:
     for bytewise in (False, True):
         for answer in (b"HTTP/1.1 200 OK\r\n\r\n220 more\r\n", b"HTTP/1.1 102 Wait\r\n\r\nHTTP/1.1 200 OK\r\n\r\n220 more\r\n"):
             chained = Chained(t, secure(proxying(answer, greeting, bytewise)), proxy=tls_url(t), environment=strange())
-            client, response = chained.tunnel("mail.test:25")
-            expect_status(response, 200)
+            client = chained.mail_tunnel()
             expect_same("greeting", client.read_exactly(20), b"220 more\r\n220 mail\r\n")
             exchange_much(client, 4 << 20)
-            request = t.main.requests[-1]
-            expect_same("CONNECT", (request.start, request.get("Host"), request.get("Proxy-Authorization")),
-                        (b"CONNECT mail.test:25 HTTP/1.1", "mail.test:25", RIGHT))
+            chained.expect_mail_tunnel()
 
 
 @case("upstreamProxy: by TLS, TLS with a host is inside TLS with the proxy, and each verifies its own", nginx=NO)
@@ -321,10 +325,7 @@ def _(t: Trial) -> None:
                           intercept='intercept: { hosts: ["*"], ca: ca }')
         client, response = chained.tunnel()
         expect_status(response, 200)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(str(chained.ca))
-        inner = Wire(context.wrap_socket(client.sock, server_hostname="a.test"), 10)
-        t.clients.append(inner)
+        inner = chained.secured(client)
         for _ in range(2 if status == 200 else 1):
             inner.send(head(host=b"Host: a.test\r\n"))
             response = inner.read_response()

@@ -1,0 +1,67 @@
+import HttpWare
+
+/// Looks for a decision in what wares did: in their words, alone and behind the ware's name, and in the words for the exchange as a whole.
+struct DecisionSearch {
+    private let pattern: FilterPattern
+    /// `ware:decision` may match.
+    private let looksForNames: Bool
+    private var named: [UInt8] = []
+
+    init(_ pattern: FilterPattern) {
+        self.pattern = pattern
+        looksForNames = pattern.mayMatch(with: 0x3a)
+    }
+
+    /// What a ware decided.
+    mutating func isFound(
+        ware: UnsafeRawBufferPointer, decision: UnsafeRawBufferPointer
+    ) throws(Pattern.LimitReached) -> Bool {
+        // A decision of its own may be a phrase: its first word counts too.
+        let first = UnsafeRawBufferPointer(rebasing: decision[..<(decision.firstIndex(of: 0x20) ?? decision.count)])
+        for word in first.count < decision.count ? [decision, first] : [decision] {
+            if try pattern.isFound(in: word) { return true }
+            guard looksForNames else { continue }
+            named.removeAll(keepingCapacity: true)
+            named += ware
+            named.append(0x3a)
+            named += word
+            if try pattern.isFound(in: named) { return true }
+        }
+        guard ware.elementsEqual("mock".utf8), decision.elementsEqual("aborted".utf8) else { return false }
+        return try pattern.isFound(in: "mocked")
+    }
+
+    /// What became of the exchange.
+    func isFound(
+        responder: String, cache: String?, isReplayed: Bool, end: String
+    ) throws(Pattern.LimitReached) -> Bool {
+        if responder == "mock", try pattern.isFound(in: "mocked") { return true }
+        if let cache, try pattern.isFound(in: cache) { return true }
+        if isReplayed {
+            if try pattern.isFound(in: "retried") { return true }
+            if try pattern.isFound(in: "replayed") { return true }
+        }
+        return try pattern.isFound(in: end)
+    }
+
+    /// What a record says.
+    mutating func isFound(in summary: ReportSummary) throws(Pattern.LimitReached) -> Bool {
+        for step in summary.wares {
+            var (ware, decision) = (step.ware, step.decision)
+            let found = ware.withUTF8 { ware in
+                decision.withUTF8 { decision -> Result<Bool, Pattern.LimitReached> in
+                    do throws(Pattern.LimitReached) {
+                        return .success(
+                            try isFound(
+                                ware: UnsafeRawBufferPointer(ware), decision: UnsafeRawBufferPointer(decision)))
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+            if try found.get() { return true }
+        }
+        return try isFound(
+            responder: summary.responder, cache: summary.cache, isReplayed: summary.isReplayed, end: summary.end)
+    }
+}
