@@ -58,7 +58,7 @@ extension OptionsReader {
     }
 
     /// The path as it is opened, which is noted: the same words in another place may mean another file.
-    mutating func joined(_ path: String, writtenIn file: String) -> String {
+    public mutating func joined(_ path: String, writtenIn file: String) -> String {
         let joined = FilePath.joined(path, writtenIn: file)
         paths.append(joined)
         return joined

@@ -29,15 +29,25 @@ final class RedisRefreshLock: RefreshLock {
     /// What a lease has beside the time of a call.
     private static let margin = Duration.seconds(5)
 
-    /// `time` is how long a lease lasts without being extended; by default what the definition's calls need.
-    init(
+    /// The lock of a credential. `time` is how long a lease lasts without being extended; by default what the definition's calls need.
+    convenience init(
         _ client: RedisClient, _ definition: CredentialDefinition, lease time: Duration? = nil,
         isUnwritten: @escaping @Sendable () -> Bool = { false }
     ) {
+        self.init(
+            client, named: definition.sharedName, lease: time ?? definition.timeout + RedisRefreshLock.margin,
+            isUnwritten: isUnwritten)
+    }
+
+    /// The lock of this name.
+    init(
+        _ client: RedisClient, named name: String, lease time: Duration,
+        isUnwritten: @escaping @Sendable () -> Bool = { false }
+    ) {
         self.client = client
-        self.time = time ?? definition.timeout + RedisRefreshLock.margin
+        self.time = time
         self.isUnwritten = isUnwritten
-        key = RedisArgument(client.definition.tagged("l:", definition.sharedName))
+        key = RedisArgument(client.definition.tagged("l:", name))
     }
 
     var pause: Duration { .milliseconds(50) }
