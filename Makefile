@@ -41,6 +41,7 @@ clients: build
 
 acme: build
 	python3 Tests/Clients/acme.py --binary $(BINARY)
+	python3 Tests/Clients/sigv4.py --binary $(BINARY)
 
 load: build
 	python3 Tests/Load/run.py --binary $(BINARY)
@@ -48,6 +49,7 @@ load: build
 	python3 Tests/Load/cache.py --binary $(BINARY)
 	python3 Tests/Load/redis.py --binary $(BINARY)
 	python3 Tests/Load/redis_failover.py --binary $(BINARY)
+	python3 Tests/Load/redis_scale.py --binary $(BINARY)
 
 # Faults of origin servers, clients, machine and names: needs root, nftables and gcc; the last one takes 30 minutes.
 faults: build

@@ -15,6 +15,8 @@ public struct AcmeFailure: Error, Sendable, Equatable, CustomStringConvertible {
         case endless
         /// Something on this side: a file, or memory.
         case local
+        /// The store that gateways share cannot be reached, or has what cannot be opened.
+        case unkept
     }
 
     /// What sort of failure it is.
