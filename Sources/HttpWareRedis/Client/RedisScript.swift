@@ -24,8 +24,7 @@ extension RedisClient {
         }
     }
 
-    /// Runs a script that writes, and says whether so many replicas have what it wrote as the definition asks for; like `run` and
-    /// `write`.
+    /// Runs a script that writes, like `run`. Like `write`, it also returns whether at least `minReplicas` replicas have the written values.
     func write(
         _ script: RedisScript, keys: [RedisArgument], _ arguments: [RedisArgument],
         within patience: Duration? = nil

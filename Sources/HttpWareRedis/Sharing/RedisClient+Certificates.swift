@@ -2,10 +2,10 @@ public import Acme
 public import Credentials
 import HttpWare
 
-/// What listeners' certificates keep in Redis, for all gateways that name the same store. A value counts when as many replicas have it as
-/// `minReplicas` asks for, as far as that can be known: one that only the master has is kept all the same.
+/// The shared state of listeners' certificates in Redis, for all gateways that name the same store. Writes wait until `minReplicas`
+/// replicas have the value, if that can be confirmed. A value that only the master has is kept nevertheless.
 extension RedisClient: AcmeServer {
-    /// No request waits for what certificates need.
+    /// The minimum time limit of a command. No request waits for these commands.
     private static let patience = Duration.seconds(2)
 
     private func place(_ name: String) -> RedisArgument { RedisArgument(definition.tagged("a:", name)) }

@@ -1,8 +1,8 @@
 public import HttpWare
 import Synchronization
 
-/// A client that sends nothing. It records the requests and answers as the test says. A call without an answer waits until there is
-/// one; beside rules for methods and paths, it fails when the call's time is over, and names the rules.
+/// A client that sends nothing. It records the requests, and answers them as the test says. A call without an answer waits for one. If
+/// there are rules for methods and paths, it fails at the call's time limit, and the error names the rules.
 ///
 /// Usable from any thread: its state is guarded by a mutex.
 public final class ScriptedClient: HttpClient {
