@@ -155,10 +155,9 @@ import Testing
     }
 
     @Test func `an exchange without its client ends once nothing needs the rest of its response`() async throws {
-        let sharing = Sharing(outlivesClient: true, notes)
         let stage = try DriverStage([
-            OnRequest { _, exchange in
-                exchange.sharer = sharing
+            OnRequest { [notes] _, exchange in
+                exchange.sharer = Sharing(outlivesClient: true, notes)
                 return .pass
             }
         ])
@@ -168,7 +167,7 @@ import Testing
             stage.driver.clientLeft()
             stage.stream.send("a")
             #expect(!stage.stream.isCancelled)
-            sharing.outlivesClient = false
+            (stage.driver.exchange.sharer as? Sharing)?.outlivesClient = false
             stage.stream.send("b")
             #expect(stage.stream.isCancelled)
         }
