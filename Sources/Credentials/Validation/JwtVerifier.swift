@@ -28,6 +28,8 @@ public struct JwtVerifier: Sendable {
     /// What a token says that was accepted.
     public struct Accepted: Sendable {
         public let claims: [JsonValue.Member]
+        /// The algorithm that it is signed with.
+        public let algorithm: VerifyingKey.Algorithm
         /// When it stops being valid, the skew included: seconds since 1970.
         public let until: Int64
         /// The first claim that does not hold what is asked for; `nil` when all do.
@@ -62,7 +64,7 @@ public struct JwtVerifier: Sendable {
         guard let claims = json.members else { throw .invalid("the token's claims are not an object") }
         let until = try check(json, at: now)
         let lacking = requirements.first { !Self.holds(json[$0.claim], $0.values) }?.claim
-        return Accepted(claims: claims, until: until, lacking: lacking)
+        return Accepted(claims: claims, algorithm: parts.algorithm, until: until, lacking: lacking)
     }
 
     /// The issuer that a token names, which is not to be believed yet: to find the keys that it is checked with.
