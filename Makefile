@@ -37,6 +37,8 @@ wire: build
 clients: build
 	python3 Tests/Clients/run.py --binary $(BINARY)
 	python3 Tests/Clients/glewlwyd.py --binary $(BINARY)
+	python3 Tests/Clients/oidc_login.py --binary $(BINARY)
+	python3 Tests/Clients/login_browser.py --binary $(BINARY)
 	$(MAKE) --no-print-directory acme
 
 acme: build
