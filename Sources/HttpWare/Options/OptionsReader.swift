@@ -34,6 +34,9 @@ public struct OptionsReader: Sendable {
     /// The captures that placeholders need from the route's path.
     public internal(set) var neededCaptures: [NeededCapture] = []
 
+    /// The maximum number of options that an error about an unknown option lists.
+    private static let mostListed = 6
+
     /// The objects that were referred to by name, in order.
     public internal(set) var references: [NamedReference] = []
 
@@ -242,10 +245,12 @@ public struct OptionsReader: Sendable {
             let other = otherWords[entry.key.lowercased()]
             var near = other ?? nearest(to: entry.key, among: known)
             var hint = other.map { "; here it is \"\($0)\"" } ?? didYouMean(entry.key, among: known)
-            // The only unknown option stands for the only one that is missing.
+            // One mistake, if the only unknown option stands for the only one that is missing.
             if near == nil, unknown.count == 1, missing.count == 1, missing[0].keys.count == 1 {
                 near = missing[0].keys[0]
-                hint = "; write \(missing[0].keys[0])"
+                hint = "; \(missing[0].keys[0]) is missing"
+            } else if near == nil, (1...OptionsReader.mostListed).contains(known.count) {
+                hint = "; write \(known.joinedByOr)"
             }
             if let near { meant.insert(near) }
             let key = entry.key.unicodeScalars.count > 80 ? String(entry.key.prefix(80)) + "…" : entry.key

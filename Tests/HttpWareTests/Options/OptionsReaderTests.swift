@@ -73,7 +73,7 @@ import Testing
                 "ware.set.a b: \"a b\" is not a field name; write a token such as X-Request-Id",
                 "ware.wanted.Accept: \"(\" is not a regular expression; missing closing parenthesis at character 2",
                 "ware.path: \"x\" is not a map of options; write key: value, such as strip: …",
-                "ware.sequence[0].stat: unknown option",
+                "ware.sequence[0].stat: unknown option; write status",
                 "ware.kex: unknown option; did you mean \"key\"?",
             ])
         #expect(
@@ -95,7 +95,7 @@ import Testing
 
     @Test(
         arguments: [
-            (["maximum": "1B"], ["ware.maximum: unknown option; write max"]),
+            (["maximum": "1B"], ["ware.maximum: unknown option; max is missing"]),
             (["mas": "1B"], ["ware.mas: unknown option; did you mean \"max\"?"]),
             (
                 ["maximum": "1B", "least": "1B"],
@@ -105,7 +105,7 @@ import Testing
                 ]
             ),
         ] as [(ConfigNode, [String])])
-    func `the only unknown option is taken for the only missing one`(node: ConfigNode, errors: [String]) {
+    func `one unknown option and one that is missing are one error`(node: ConfigNode, errors: [String]) {
         #expect(read(node).1 == errors)
     }
 
