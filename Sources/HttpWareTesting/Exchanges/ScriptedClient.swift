@@ -1,8 +1,10 @@
 public import HttpWare
 import Synchronization
 
-/// A client for side calls that sends nothing. It records the requests and answers as the test says. A call without an
-/// answer waits until there is one. Usable from any thread: its state is guarded by a mutex.
+/// A client that sends nothing. It records the requests and answers as the test says. A call without an answer waits until there is
+/// one; beside rules for methods and paths, it fails when the call's time is over, and names the rules.
+///
+/// Usable from any thread: its state is guarded by a mutex.
 public final class ScriptedClient: HttpClient {
     private struct State {
         var requests: [HttpRequest] = []
@@ -16,6 +18,16 @@ public final class ScriptedClient: HttpClient {
         let method: HttpMethod
         let path: String
         let answer: @Sendable (HttpRequest) -> Result<HttpResponse, GatewayError>
+
+        func isMeant(_ request: HttpRequest) -> Bool {
+            guard method == request.method else { return false }
+            return path == request.path || path == ScriptedClient.target(request)
+        }
+    }
+
+    /// The path with its query.
+    private static func target(_ request: HttpRequest) -> String {
+        request.path + (request.query.map { "?" + $0 } ?? "")
     }
 
     private let state = Mutex(State())
@@ -39,8 +51,8 @@ public final class ScriptedClient: HttpClient {
         waiting?.answerCall(result)
     }
 
-    /// Answers all requests with that method and path, in any order. The last rule for a path is used. Requests without a
-    /// rule are answered in order, by `answerCall`.
+    /// Answers all requests with that method and path, in any order. A path with a query is for requests with exactly that query. The
+    /// last rule that fits is used. Requests without a rule are answered in order, by `answerCall`.
     public func answer(
         _ method: HttpMethod, _ path: String,
         by answer: @escaping @Sendable (HttpRequest) -> Result<HttpResponse, GatewayError>
@@ -76,8 +88,8 @@ public final class ScriptedClient: HttpClient {
         completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) -> any HttpCall {
         let waiting = Waiting(completion)
-        let rule = state.withLock { state in
-            state.rules.first { $0.method == request.method && $0.path == request.path }
+        let (rule, known) = state.withLock { state in
+            (state.rules.first { $0.isMeant(request) }, state.rules.map { "\($0.method) \($0.path)" })
         }
         let ruled = rule?.answer(request)
         let ready = state.withLock { state -> Result<HttpResponse, GatewayError>? in
@@ -87,7 +99,16 @@ public final class ScriptedClient: HttpClient {
             state.waiting.append(waiting)
             return nil
         }
-        if let ready { completion(ready) }
+        if let ready {
+            completion(ready)
+        } else if !known.isEmpty {
+            let missing = "\(request.method) \(ScriptedClient.target(request))"
+            waiting.fail(
+                after: limits.timeout,
+                GatewayError(
+                    .upstream, .responseTimeout,
+                    "the script has no answer for \(missing); it has rules for \(known.joined(separator: ", "))"))
+        }
         return waiting
     }
 
@@ -98,6 +119,7 @@ public final class ScriptedClient: HttpClient {
         private let loop = EventLoop.current
         private var completion: ((Result<HttpResponse, GatewayError>) -> Void)?
         private let cancelled = Mutex(false)
+        private var timer: LoopTimer?
 
         init(_ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void) { self.completion = completion }
 
@@ -106,12 +128,24 @@ public final class ScriptedClient: HttpClient {
         func cancel() {
             cancelled.withLock { $0 = true }
             completion = nil
+            timer?.cancel()
+            timer = nil
+        }
+
+        /// Ends the call if it is not answered in time. On the call's loop.
+        func fail(after time: Duration, _ error: GatewayError) {
+            timer = loop?.schedule(after: time) {
+                let completion = self.completion.take()
+                self.cancel()
+                completion?(.failure(error))
+            }
         }
 
         func answerCall(_ result: Result<HttpResponse, GatewayError>) {
             loop?.execute {
-                self.completion?(result)
-                self.completion = nil
+                self.timer?.cancel()
+                self.timer = nil
+                self.completion.take()?(result)
             }
         }
     }

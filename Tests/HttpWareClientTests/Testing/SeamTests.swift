@@ -58,6 +58,20 @@ import Testing
         #expect(error?.isOffline == true)
     }
 
+    @Test func `a rule may name a query, and a request without a rule fails in time and says so`() async throws {
+        let client = ScriptedClient()
+        client.answer(.get, "/todos", json: "[]")
+        client.answer(.get, "/todos?page=2", json: #"[{"id":1,"title":"two","isDone":false}]"#)
+        var service = "https://api.example.com".service
+        service.timeouts.response = .milliseconds(100)
+        let manager = HttpManager(service: service, client: client)
+        #expect(try await manager.send(ListTodos(page: 2)).map(\.title) == ["two"])
+        #expect(try await manager.send(ListTodos(page: 1)).isEmpty)
+        let error = await #expect(throws: HttpError.self) { try await manager.send(GetTodo(id: 3)) }
+        #expect(error?.isTimeout == true)
+        #expect(error?.reason.contains("GET /todos/3") == true && error?.reason.contains("GET /todos?page=2") == true)
+    }
+
     private struct Echo: AsyncHttpClient {
         func respond(to request: HttpRequest) async throws -> HttpResponse {
             if request.path == "/slow" { try await Task.sleep(for: .seconds(600)) }
