@@ -8,17 +8,32 @@ public import HttpWare
 /// let manager = HttpManager(service: api, middlewares: [Cookies(jar)])
 /// ```
 ///
+/// Responses that a private cache stores for the user of one jar are not for that of another: see `account`.
+///
 /// At most 50 cookies of a domain and 3,000 in all are kept; those that were not used for longest go first. There is no list of public
 /// suffixes: a server may set a cookie for any domain of its own with two labels or more.
 ///
 /// Usable from any thread: its state is guarded by a lock.
 public final class CookieJar: Sendable {
+    /// Whose cookies these are.
+    struct Account: Sendable {
+        let name: String
+        let principal: Principal
+
+        init(_ name: String?) {
+            var random = SystemRandomNumberGenerator()
+            self.name = name ?? "random-" + String(random.next(), radix: 16) + String(random.next(), radix: 16)
+            principal = Principal(method: "account", name: self.name)
+        }
+    }
+
     private struct Entry {
         var cookie: Cookie
         var used: UInt64
     }
 
     private struct State {
+        var account: Account
         var entries: [Entry] = []
         /// Counts the uses, to order them.
         var uses: UInt64 = 0
@@ -27,17 +42,18 @@ public final class CookieJar: Sendable {
     private static let mostOfDomain = 50
     private static let most = 3000
 
-    private let state = ThreadLock(State())
+    private let state: ThreadLock<State>
     private let clock: @Sendable () -> Date
 
-    /// A jar with the cookies of an earlier one.
-    public convenience init(_ cookies: [Cookie] = []) {
-        self.init(cookies) { Date() }
+    /// A jar with the cookies of an earlier one, and its account: without that, the jar makes up another one.
+    public convenience init(_ cookies: [Cookie] = [], account: String? = nil) {
+        self.init(cookies, account: account) { Date() }
     }
 
     /// One with a clock of the caller's.
-    init(_ cookies: [Cookie] = [], clock: @escaping @Sendable () -> Date) {
+    init(_ cookies: [Cookie] = [], account: String? = nil, clock: @escaping @Sendable () -> Date) {
         self.clock = clock
+        state = ThreadLock(State(account: Account(account)))
         for cookie in cookies { set(cookie) }
     }
 
@@ -47,25 +63,41 @@ public final class CookieJar: Sendable {
         return state.withLock { state in state.entries.map(\.cookie).filter { !$0.isOver(now) } }
     }
 
+    /// Whose cookies these are: a name that is given, else a random one. Another random one after `removeAll`. Keep it with the
+    /// cookies if responses are stored on disk.
+    public var account: String { owner.name }
+
+    var owner: Account { state.withLock { $0.account } }
+
     /// Puts a cookie in place of the one with its name, domain and path.
     public func set(_ cookie: Cookie) {
         let now = clock()
         state.withLock { CookieJar.put(cookie, into: &$0, now) }
     }
 
-    /// Forgets all cookies: for logging out.
-    public func removeAll() { state.withLock { $0.entries = [] } }
+    /// Forgets all cookies: for logging out. Responses that are stored for their user are not found any more, and what responses
+    /// that are still to come set is ignored.
+    public func removeAll() {
+        state.withLock { state in
+            state.entries = []
+            state.account = Account(nil)
+        }
+    }
 
     /// Forgets those that say they end with the session.
     public func endSession() { state.withLock { $0.entries.removeAll { $0.cookie.expires == nil } } }
 
     /// Takes a value of `Set-Cookie` from the response to a request. What the origin server may not set is ignored.
-    public func take(_ line: String, from request: HttpRequest) {
+    public func take(_ line: String, from request: HttpRequest) { take(line, from: request, of: nil) }
+
+    /// The same, but ignored if the cookies are not that account's any more.
+    func take(_ line: String, from request: HttpRequest, of account: String?) {
         let now = clock()
         guard let place = CookiePlace(request), let read = SetCookie(line, now: now),
             let cookie = read.cookie(from: place, now: now)
         else { return }
         state.withLock { state in
+            guard account == nil || account == state.account.name else { return }
             // What is written in the clear does not take the place of what goes over TLS only. RFC 6265bis §5.7, step 18.
             let isGuarded =
                 !cookie.isSecure && !place.isSecure

@@ -18,6 +18,8 @@ struct ManagerCore: Sendable {
     let proxy: UpstreamProxy?
     /// The credentials of the chain.
     let credentials: [Credential]
+    /// The cookies of the chain.
+    let jars: [CookieJar]
     /// What stands for the tokens of the chain that never change.
     let fixedPrincipals: [Principal]
 
@@ -30,6 +32,7 @@ struct ManagerCore: Sendable {
             credentials.append(credential)
         }
         self.credentials = credentials
+        jars = written.entries.middlewares.compactMap { ($0.ware as? Cookies)?.jar }
         fixedPrincipals = users.compactMap(\.fixedIdentity).map {
             Principal(method: "account", name: "", identity: $0)
         }

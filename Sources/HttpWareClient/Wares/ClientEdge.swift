@@ -63,7 +63,7 @@ struct ClientEdge: Middleware, Postware {
 
 /// Another account logged in while the request waited, so it was not sent.
 public struct AccountChanged: Error, Sendable, CustomStringConvertible {
-    /// The name of the credential.
+    /// The name of the credential; `of the cookies` for a jar.
     public let credential: String
 
     public init(credential: String) { self.credential = credential }

@@ -120,6 +120,71 @@ import Testing
         #expect(origin.requests.isEmpty)
     }
 
+    /// Answers with the cookie that came, to be stored for long.
+    private static func cookieOrigin() throws -> LocalOrigin {
+        try LocalOrigin { request in
+            var response = HttpResponse.json(#"{"id":1,"title":"\#(request.fields[.cookie] ?? "-")","isDone":false}"#)
+            try response.fields.set(.cacheControl, to: "max-age=1000")
+            return response
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `what was stored for the cookies of one user is not for those of another`(isOutside: Bool) async throws {
+        let origin = try AccountTests.cookieOrigin()
+        let cache = HttpCache(store: .memory(), mode: .private)
+        func manager(_ jar: CookieJar) throws -> HttpManager {
+            HttpManager(
+                service: try .local(origin.port),
+                middlewares: isOutside ? [cache, Cookies(jar)] : [Cookies(jar), cache])
+        }
+        func cookie(_ user: String) -> Cookie {
+            Cookie(name: "user", value: user, domain: "127.0.0.1", isSecure: false)
+        }
+        let jar = CookieJar([cookie("ada")], account: "ada")
+        let app = try manager(jar)
+        #expect(try await app.send(GetTodo(id: 1)).title == "user=ada")
+        #expect(try await app.response(of: GetTodo(id: 1)).responder == .cache)
+        jar.removeAll()
+        jar.set(cookie("bob"))
+        #expect(try await app.send(GetTodo(id: 1)).title == "user=bob")
+        #expect(try await manager(CookieJar([cookie("eve")])).send(GetTodo(id: 1)).title == "user=eve")
+        // The next start of the first user's program.
+        let again = try await manager(CookieJar([cookie("ada")], account: "ada")).response(of: GetTodo(id: 1))
+        #expect(again.responder == .cache && again.model.title == "user=ada")
+        #expect(origin.requests.count == 3)
+    }
+
+    @Test func `a request that waited is not sent with the cookies of another user`() async throws {
+        struct Switch: Middleware {
+            let jar: CookieJar
+            func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+                jar.removeAll()
+                return .pass
+            }
+        }
+        let origin = try AccountTests.cookieOrigin()
+        let jar = CookieJar()
+        let manager = HttpManager(
+            service: try .local(origin.port), middlewares: [Switch(jar: jar), Cookies(jar)], loops: ClientLoops())
+        let error = await #expect(throws: HttpError.self) { try await manager.send(GetTodo(id: 1)) }
+        #expect(error?.underlying is AccountChanged)
+        #expect(origin.requests.isEmpty)
+    }
+
+    @Test func `a response that comes after logging out sets no cookies`() async throws {
+        let jar = CookieJar()
+        let origin = try LocalOrigin { request in
+            if request.method == .delete { jar.removeAll() }
+            return HttpResponse(.noContent, fields: ["Set-Cookie": "session=old"])
+        }
+        let manager = HttpManager(service: try .local(origin.port), middlewares: [Cookies(jar)])
+        try await manager.send(DeleteTodo(id: 1))
+        #expect(jar.cookies.isEmpty)
+        try await manager.send(Request<NoContent>(.get, "/"))
+        #expect(jar.cookies.map(\.value) == ["old"])
+    }
+
     @Test func `NotModified keeps the users of a program apart`() async throws {
         let answered = Mutex<[String]>([])
         let origin = try LocalOrigin { request in
