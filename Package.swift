@@ -109,11 +109,14 @@ let package = Package(
         .library(name: "HttpWareTesting", targets: ["HttpWareTesting"]),
     ],
     traits: [
-        .default(enabledTraits: ["Gateway", "Publishers"]),
+        .default(enabledTraits: ["Gateway", "Publishers", "HttpTypes"]),
         .trait(
             name: "Gateway",
             description: "The gateway, its command, and configuration files: swift-argument-parser and Yams."),
         .trait(name: "Publishers", description: "The product HttpWareCombine where there is no Combine: OpenCombine."),
+        .trait(
+            name: "HttpTypes",
+            description: "The client's conversions to HTTPRequest, HTTPResponse and HTTPFields: swift-http-types."),
     ],
     dependencies: [
         // Reads the command line, prints its help: our own would be one more parser to trust.
@@ -199,7 +202,7 @@ let package = Package(
             dependencies: [
                 "HttpWare", "Capturing", "HttpCaching", "Credentials", "Wares",
                 .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HttpTypes"])),
             ],
             swiftSettings: settings + dataPath),
         .target(
@@ -292,7 +295,7 @@ let package = Package(
                 "Wares",
                 "HttpWare",
                 "HttpWareTesting",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HttpTypes"])),
                 .product(name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["Publishers"])),
             ],
             swiftSettings: settings),

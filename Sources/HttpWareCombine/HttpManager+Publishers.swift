@@ -2,8 +2,12 @@ public import HttpWareClient
 
 #if canImport(Combine)
     public import Combine
-#else
+#elseif Publishers
     public import OpenCombine
+#else
+    #error(
+        "publishers need the trait Publishers of the package httpware: it is on by default, and traits: [] turns it off"
+    )
 #endif
 
 extension HttpManager {

@@ -33,6 +33,48 @@ import Testing
         #expect(!manifest.contains("unsafeFlags"))
     }
 
+    @Test func `an app without traits fetches only what the client needs`() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "httpware-package-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        _ = try PackageTests.manifest(in: folder.appending(path: "httpware"))
+        let app = folder.appending(path: "app")
+        try FileManager.default.createDirectory(at: app, withIntermediateDirectories: true)
+        try #"""
+        // swift-tools-version: 6.2
+        import PackageDescription
+        let package = Package(
+            name: "app", platforms: [.macOS(.v26)], dependencies: [.package(path: "../httpware", traits: [])],
+            targets: [
+                .executableTarget(
+                    name: "app", dependencies: [.product(name: "HttpWareClient", package: "httpware")], path: ".")
+            ])
+        """#.write(to: app.appending(path: "Package.swift"), atomically: true, encoding: .utf8)
+        try "print(1)".write(to: app.appending(path: "main.swift"), atomically: true, encoding: .utf8)
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["swift", "package", "--package-path", app.path, "resolve"]
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        let fetched = try FileManager.default.contentsOfDirectory(atPath: app.appending(path: ".build/checkouts").path)
+        #expect(fetched.sorted() == ["swift-collections", "swift-http-structured-headers"])
+    }
+
+    @Test func `the article names the C libraries that an app needs`() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let manifest = try String(contentsOf: root.appending(path: "Package.swift"), encoding: .utf8)
+        let article = try String(
+            contentsOf: root.appending(path: "Sources/HttpWareClient/HttpWareClient.docc/HttpWareClient.md"),
+            encoding: .utf8)
+        let packages = manifest.matches(of: /\.apt\(\["([^"]+)"\]\)/).map { String($0.1) }
+        #expect(packages.count == 10)
+        for package in packages where !["liblmdb-dev", "libhiredis-dev"].contains(package) {
+            #expect(article.contains(" \(package) "), "\(package)")
+        }
+    }
+
     @Test func `a clone has them, for the gateway's release builds`() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "httpware-package-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }

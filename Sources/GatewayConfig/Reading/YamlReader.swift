@@ -1,5 +1,12 @@
-internal import CYaml
 import HttpWare
+
+#if Gateway
+    internal import CYaml
+#else
+    #error(
+        "configuration files need the trait Gateway of the package httpware: it is on by default, and traits: [] turns it off"
+    )
+#endif
 
 /// Reads one YAML 1.2 document into a tree of texts, lists and maps with their places.
 ///

@@ -20,6 +20,26 @@ private enum Connections {
         for try await page in manager.pages(of: ListNotes()) { show(page.model) }
     }
 
+    static func options(_ manager: HttpManager) async throws {
+        struct GetNote: Route {
+            typealias Response = Note
+            var id: Int
+            var path: RoutePath { "/notes/\(id)" }
+        }
+        _ =
+            try await manager.send(GetNote(id: 7), .timeout(.seconds(5)), .field("Prefer", "return=minimal"))
+    }
+
+    static func first() async throws {
+        struct ListTodos: Route {
+            typealias Response = [Todo]
+            var path: RoutePath { "/todos" }
+        }
+        let manager = HttpManager(service: ServiceDefinition(baseURL: "https://todo.example.com"))
+        let todos = try await manager.send(ListTodos())
+        print(todos.count)
+    }
+
     static func unix() -> ServiceDefinition {
         let docker = ServiceDefinition(baseURL: "http://localhost/v1.45", unixSocket: "/run/docker.sock")
         return docker
