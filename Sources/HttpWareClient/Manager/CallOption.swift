@@ -6,7 +6,11 @@ public import HttpWare
 /// let todo = try await manager.send(GetTodo(id: 7), .timeout(.seconds(5)), .tag("list"))
 /// ```
 public struct CallOption: Sendable {
+    /// Encodes the body of the route, which is content when the other options are applied.
+    private(set) var encoder: (any ModelEncoder)?
     let apply: @Sendable (inout CallChoices) -> Void
+
+    init(apply: @escaping @Sendable (inout CallChoices) -> Void) { self.apply = apply }
 
     /// The maximum duration of the whole exchange, redirects and waits included.
     public static func timeout(_ duration: Duration) -> CallOption {
@@ -21,6 +25,13 @@ public struct CallOption: Sendable {
 
     /// A field, in place of one of that name; `nil` leaves it out.
     public static func field(_ name: String, _ value: String?) -> CallOption { CallOption { $0.headers[name] = value } }
+
+    /// The encoder of the route's body, in place of the route's. A `Request` has its content already, and needs none.
+    public static func encoder(_ encoder: any ModelEncoder) -> CallOption {
+        var option = CallOption { _ in }
+        option.encoder = encoder
+        return option
+    }
 
     /// The decoder of the response.
     public static func decoder(_ decoder: any ModelDecoder) -> CallOption { CallOption { $0.decoder = decoder } }

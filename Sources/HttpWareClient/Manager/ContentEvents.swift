@@ -24,20 +24,29 @@ public struct ContentEvents: AsyncSequence, Sendable {
 
     init(_ bytes: ResponseContent) { lines = ContentLines(bytes, ends: .any) }
 
-    public func makeAsyncIterator() -> Iterator { Iterator(lines: lines.makeAsyncIterator(), limit: limit) }
+    public func makeAsyncIterator() -> Iterator { makeAsyncIterator(after: "") }
+
+    /// The events that follow the one with that id.
+    func makeAsyncIterator(after id: String) -> Iterator {
+        Iterator(lines: lines.makeAsyncIterator(), limit: limit, parser: ServerEventParser(after: id))
+    }
 
     public struct Iterator: AsyncIteratorProtocol {
         private var lines: ContentLines.Iterator
-        private var parser = ServerEventParser()
+        private var parser: ServerEventParser
         private let limit: ByteCount
 
-        init(lines: ContentLines.Iterator, limit: ByteCount) {
+        init(lines: ContentLines.Iterator, limit: ByteCount, parser: ServerEventParser) {
             self.lines = lines
             self.limit = limit
+            self.parser = parser
         }
 
         /// How long the server wants a client to wait before it connects again; `nil` if the server did not say.
         public var retry: Duration? { parser.retry }
+
+        /// The last id from the server: that of the last event, or of a block without data that came after it.
+        public var lastEventId: String { parser.lastId }
 
         /// The next event; `nil` at the end. By the standard, an unfinished event at the end is dropped. Throws as the
         /// content does, and if a line or an event is too long.
@@ -54,10 +63,18 @@ public struct ContentEvents: AsyncSequence, Sendable {
 /// Puts events together from lines. WHATWG HTML §9.2.6.
 struct ServerEventParser {
     private(set) var retry: Duration?
+    /// The id of the last block that ended; one that is cut off does not count.
+    private(set) var lastId: String
     private var type = ""
     private var data: String?
-    private var id = ""
+    private var id: String
     private var isFirst = true
+
+    /// For a stream that goes on behind an event with that id.
+    init(after id: String = "") {
+        self.id = id
+        lastId = id
+    }
 
     /// How many bytes of data are held for the event that is under way.
     var size: Int { data?.utf8.count ?? 0 }
@@ -88,6 +105,7 @@ struct ServerEventParser {
     }
 
     private mutating func dispatch() -> ServerEvent? {
+        lastId = id
         defer {
             type = ""
             data = nil

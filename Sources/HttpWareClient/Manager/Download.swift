@@ -21,9 +21,10 @@ extension HttpManager {
     /// call.
     @discardableResult
     public func download<R: Route>(
-        _ route: R, to path: String, attempts: Int = 3, progress: (@Sendable (TransferProgress) -> Void)? = nil
+        _ route: R, _ options: CallOption..., to path: String, attempts: Int = 3,
+        progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> Download {
-        try await download(try request(route), to: path, attempts: attempts, progress: progress)
+        try await download(try request(route, options), to: path, attempts: attempts, progress: progress)
     }
 
     /// Downloads the request's response into a file.

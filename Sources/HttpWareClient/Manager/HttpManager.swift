@@ -95,7 +95,7 @@ public final class HttpManager: Sendable {
     public func send<R: Route>(
         _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> R.Response {
-        try await response(of: try request(route).with(options), progress: progress).model
+        try await response(of: try request(route, options), progress: progress).model
     }
 
     /// The same for a route whose response has no value.
@@ -109,13 +109,22 @@ public final class HttpManager: Sendable {
     public func send<R: Route>(
         _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> NoContent where R.Response == NoContent {
-        try await response(of: try request(route).with(options), progress: progress).model
+        try await response(of: try request(route, options), progress: progress).model
     }
 
     /// Sends the request, and returns its response.
     public func send<Response>(
         _ request: Request<Response>, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> Response {
+        try await response(of: request.with(options), progress: progress).model
+    }
+
+    /// The same for a request whose response has no value.
+    @discardableResult
+    public func send(
+        _ request: Request<NoContent>, _ options: CallOption...,
+        progress: (@Sendable (TransferProgress) -> Void)? = nil
+    ) async throws -> NoContent {
         try await response(of: request.with(options), progress: progress).model
     }
 
@@ -131,13 +140,15 @@ public final class HttpManager: Sendable {
     public func response<R: Route>(
         of route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> ModelResponse<R.Response> {
-        try await response(of: try request(route).with(options), progress: progress)
+        try await response(of: try request(route, options), progress: progress)
     }
 
     /// Sends the request, and returns the response with its decoded value.
     public func response<Response>(
-        of request: Request<Response>, progress: (@Sendable (TransferProgress) -> Void)? = nil
+        of request: Request<Response>, _ options: CallOption...,
+        progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> ModelResponse<Response> {
+        let request = request.with(options)
         let message = try make(request)
         let (answer, sent, _) = try await exchange(
             message, request.content, request, limit: service.responseLimit.bytes, progress)
@@ -162,28 +173,38 @@ public final class HttpManager: Sendable {
 
     /// Sends the route, and returns when the response's head has arrived; its content is read on demand. If the status
     /// is not a success, throws with the content in the error.
-    public func stream<R: Route>(_ route: R, _ options: CallOption...) async throws -> StreamedResponse {
-        try await stream(try request(route).with(options))
+    public func stream<R: Route>(
+        _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
+    ) async throws -> StreamedResponse {
+        try await stream(try request(route, options), progress: progress)
     }
 
     /// Sends the request, and returns when the response's head has arrived.
     public func stream<Response>(
-        _ request: Request<Response>, progress: (@Sendable (TransferProgress) -> Void)? = nil
+        _ request: Request<Response>, _ options: CallOption...,
+        progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> StreamedResponse {
+        let request = request.with(options)
         let message = try make(request)
         let (answer, sent, call) = try await exchange(message, request.content, request, limit: nil, progress)
         return StreamedResponse(
             answer.response, responder: answer.responder, content: call,
             failure: StreamFailure(route: request.name, request: sent, response: answer.response),
-            decoder: service.decoder)
+            decoder: request.decoder ?? service.decoder)
     }
 
     // MARK: Inside
 
-    /// The request that a route stands for. Throws an `HttpError` that says why there is none.
-    func request<R: Route>(_ route: R) throws -> Request<R.Response> {
+    /// The request that a route stands for, as a call wants it. Throws an `HttpError` that says why there is none.
+    func request<R: Route>(_ route: R, _ options: [CallOption] = []) throws -> Request<R.Response> {
         do {
-            return try route.makeRequest(in: service)
+            guard let encoder = options.last(where: { $0.encoder != nil })?.encoder else {
+                return try route.makeRequest(in: service).with(options)
+            }
+            var service = service
+            service.encoder = encoder
+            service.callEncoder = encoder
+            return try route.makeRequest(in: service).with(options)
         } catch let error as HttpError {
             throw error.about("\(R.self)")
         } catch {
@@ -208,11 +229,15 @@ public final class HttpManager: Sendable {
         var content = content
         let about = ClientRequest(route: request.name, tags: request.tags, authentication: request.authentication)
         var redirects = 0
+        // Redirects count in the time for the whole.
+        var timeouts = request.timeouts
+        let total = timeouts.total ?? service.timeouts.total
+        let began = ContinuousClock.now
         while true {
             let order = ClientCall.Order(
                 request: message, content: content,
                 decodesContent: message.fields[.acceptEncoding] == DecodedContent.accepted,
-                about: about, timeouts: request.timeouts, limit: limit,
+                about: about, timeouts: timeouts, limit: limit,
                 progress: progress)
             var (answer, call) = try await perform(order)
             do throws(HttpError) {
@@ -224,6 +249,15 @@ public final class HttpManager: Sendable {
                             .upstream, .redirect, .checking, "the request was redirected more than \(redirects) times")
                     }
                     redirects += 1
+                    if let total {
+                        let left = total - (ContinuousClock.now - began)
+                        guard left > .zero else {
+                            throw HttpError(
+                                GatewayError(.upstream, .responseTimeout, "the request took longer than \(total)"),
+                                .checking)
+                        }
+                        timeouts.total = left
+                    }
                     call.abandon()
                     (message, content) = next
                     continue

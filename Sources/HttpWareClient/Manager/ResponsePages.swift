@@ -46,21 +46,21 @@ public struct ResponsePages<Model: Decodable & Sendable>: AsyncSequence, Sendabl
 extension HttpManager {
     /// The pages of a route. `next` makes the route for the page that follows a response; `nil` ends.
     public func pages<R: Route>(
-        of route: R, next: @escaping @Sendable (ModelResponse<R.Response>) throws -> R?
+        of route: R, _ options: CallOption..., next: @escaping @Sendable (ModelResponse<R.Response>) throws -> R?
     ) -> ResponsePages<R.Response> {
         ResponsePages(manager: self) {
-            try self.request(route)
+            try self.request(route, options)
         } following: { page in
-            try next(page).map { try self.request($0) }
+            try next(page).map { try self.request($0, options) }
         }
     }
 
     /// The pages of a route, of which each names the next one in `Link` with `rel="next"`. RFC 8288.
     ///
     /// Throws if the next page is at another origin, where the request's credentials are not meant to go.
-    public func pages<R: Route>(of route: R) -> ResponsePages<R.Response> {
+    public func pages<R: Route>(of route: R, _ options: CallOption...) -> ResponsePages<R.Response> {
         ResponsePages(manager: self) {
-            try self.request(route)
+            try self.request(route, options)
         } following: { page in
             guard let target = page.links["next"] else { return nil }
             guard let message = page.request.resolve(target), message.host != nil else {
@@ -75,7 +75,7 @@ extension HttpManager {
                     "the next page, \(target.debugDescription), is at another origin; pages(of:next:) can go there"
                 ).about("\(R.self)", page.request, page.response, page.responder)
             }
-            var request = try self.request(route)
+            var request = try self.request(route, options)
             request.path = RoutePath(encoded: String(decoding: message.targetUri(), as: UTF8.self))
             request.query = [:]
             return request

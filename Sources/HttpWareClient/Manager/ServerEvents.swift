@@ -12,6 +12,7 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
 
     let manager: HttpManager
     let route: R
+    let options: [CallOption]
     /// The id of the last event that a program has seen; empty for none.
     public var lastEventId = ""
     /// How long it waits before it connects again, where the server has not said.
@@ -47,13 +48,13 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
                     }
                     if let event = try await present?.next() {
                         failures = 0
-                        lastId = event.id
                         return event
                     }
                 } catch let error as HttpError where error.mayReconnect {
                     // It is asked again below.
                 }
                 if let said = present?.retry { pause = said }
+                if let present { lastId = present.lastEventId }
                 present = nil
                 failures += 1
             }
@@ -65,7 +66,7 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
 
         /// Answers false if the server has no more.
         private mutating func connect() async throws -> Bool {
-            var request = try events.manager.request(events.route)
+            var request = try events.manager.request(events.route, events.options)
             request.headers["Accept"] = "text/event-stream"
             request.headers["Cache-Control"] = "no-store"
             if !lastId.isEmpty { request.headers["Last-Event-ID"] = lastId }
@@ -78,7 +79,8 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
                     "the response is \(type ?? "untyped"), which is not text/event-stream"
                 ).about(request.name, nil, response.response)
             }
-            present = response.events.makeAsyncIterator()
+            // An event without an id has that of the one before it, also behind another connection.
+            present = response.events.makeAsyncIterator(after: lastId)
             return true
         }
     }
@@ -86,7 +88,9 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
 
 extension HttpManager {
     /// The events of the route, over as many connections as it takes.
-    public func events<R: Route>(of route: R) -> ServerEvents<R> { ServerEvents(manager: self, route: route) }
+    public func events<R: Route>(of route: R, _ options: CallOption...) -> ServerEvents<R> {
+        ServerEvents(manager: self, route: route, options: options)
+    }
 }
 
 extension HttpError {

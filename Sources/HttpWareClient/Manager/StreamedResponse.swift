@@ -19,6 +19,8 @@ public struct StreamedResponse: Sendable {
         bytes = ResponseContent(content, failure)
     }
 
+    /// The request that it answers: the last one, after redirects.
+    public var request: HttpRequest { bytes.failure.request }
     public var status: HttpStatus { response.status }
     public var fields: HttpFields { response.fields }
 

@@ -95,26 +95,54 @@ public final class RequestQueue: Sendable {
     /// Sends the route when its turn comes. Throws as the manager does, and `CancellationError` if the request or the
     /// task was cancelled. The route's own tags count, too.
     public func send<R: Route>(
-        _ route: R, priority: RequestPriority? = nil, tags: Set<RequestTag> = []
+        _ route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = []
     ) async throws -> R.Response {
-        try await run(priority: priority ?? route.priority, tags: tags.union(route.tags)) { [manager] in
-            try await manager.response(of: route).model
-        }
+        try await take(try manager.request(route, options), priority, tags).model
     }
 
     /// The same for a route whose response has no value.
     @discardableResult
     public func send<R: Route>(
-        _ route: R, priority: RequestPriority? = nil, tags: Set<RequestTag> = []
+        _ route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = []
     ) async throws -> NoContent where R.Response == NoContent {
-        try await run(priority: priority ?? route.priority, tags: tags.union(route.tags)) { [manager] in
-            try await manager.send(route)
-        }
+        try await take(try manager.request(route, options), priority, tags).model
     }
 
     /// Sends the route with its own priority when its turn comes.
     public func send<R: Route>(_ route: R) async throws -> R.Response {
-        try await send(route, priority: nil, tags: [])
+        try await take(try manager.request(route), nil, []).model
+    }
+
+    /// Sends the request when its turn comes.
+    public func send<Response>(
+        _ request: Request<Response>, _ options: CallOption..., priority: RequestPriority? = nil,
+        tags: Set<RequestTag> = []
+    ) async throws -> Response {
+        try await take(request.with(options), priority, tags).model
+    }
+
+    /// The same for a request whose response has no value.
+    @discardableResult
+    public func send(
+        _ request: Request<NoContent>, _ options: CallOption..., priority: RequestPriority? = nil,
+        tags: Set<RequestTag> = []
+    ) async throws -> NoContent {
+        try await take(request.with(options), priority, tags).model
+    }
+
+    /// Sends the route when its turn comes, and returns the response with its decoded value.
+    public func response<R: Route>(
+        of route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = []
+    ) async throws -> ModelResponse<R.Response> {
+        try await take(try manager.request(route, options), priority, tags)
+    }
+
+    private func take<Response>(
+        _ request: Request<Response>, _ priority: RequestPriority?, _ tags: Set<RequestTag>
+    ) async throws -> ModelResponse<Response> {
+        try await run(priority: priority ?? request.priority, tags: tags.union(request.tags)) { [manager] in
+            try await manager.response(of: request)
+        }
     }
 
     /// Runs any work in its turn: a download, a stream, several requests that belong together.

@@ -1,22 +1,41 @@
 public import HttpWare
 
 extension HttpRequest {
-    /// The command that sends this request with curl, for a terminal or a report. The values of `Authorization`, `Cookie` and
-    /// `Proxy-Authorization` are left out unless they are asked for. Content that is not text, or not at hand, is left out, too.
+    /// The command that sends this request with curl, for a terminal or a report. Unless they are asked for, the values of
+    /// `Authorization`, `Cookie`, `Proxy-Authorization` and `X-Api-Key` are left out, and those of query parameters that are named
+    /// like credentials. Content that is not text, or not at hand, is left out, too.
     public func curl(showsCredentials: Bool = false) -> String {
-        var words = ["curl", "-X", HttpRequest.quoted(method.name)]
-        for (name, value) in fields where name.lowercased() != "host" && name.lowercased() != "content-length" {
-            let isSecret = HttpRequest.secretFields.contains(name.lowercased())
-            words += ["-H", HttpRequest.quoted("\(name): \(isSecret && !showsCredentials ? "…" : value)")]
+        // `-X HEAD` would wait for content.
+        var words = method == .head ? ["curl", "--head"] : ["curl", "-X", HttpRequest.quoted(method.name)]
+        for (name, value) in fields {
+            switch name.lowercased() {
+            case "host", "content-length": continue
+            // curl decodes what it asks for by itself only.
+            case "accept-encoding" where value == DecodedContent.accepted: words.append("--compressed")
+            default:
+                let isSecret = FieldName(name).map { Redaction.fields.contains($0) } ?? false
+                // curl leaves out a field without a value unless it ends with a semicolon.
+                let line =
+                    value.isEmpty ? "\(name);" : "\(name): \(isSecret && !showsCredentials ? Redaction.mark : value)"
+                words += ["-H", HttpRequest.quoted(line)]
+            }
         }
-        if let bytes = content.bytes, let text = String(validating: bytes, as: UTF8.self) {
-            words += ["--data-binary", HttpRequest.quoted(text)]
+        if let bytes = content.bytes, !bytes.isEmpty, !bytes.contains(0),
+            let text = String(validating: bytes, as: UTF8.self)
+        {
+            // curl calls it a form otherwise.
+            if !fields.contains(.contentType) { words += ["-H", "Content-Type:"] }
+            // Not `--data-binary`, which reads the file that a text with `@` in front names.
+            words += ["--data-raw", HttpRequest.quoted(text)]
         }
-        words.append(HttpRequest.quoted(String(decoding: targetUri(), as: UTF8.self)))
+        let target = String(decoding: targetUri(), as: UTF8.self)
+        // curl makes several requests of these.
+        if target.utf8.contains(where: { $0 == 0x7b || $0 == 0x7d || $0 == 0x5b || $0 == 0x5d }) {
+            words.append("--globoff")
+        }
+        words.append(HttpRequest.quoted(showsCredentials ? target : Redaction.target(target)))
         return words.joined(separator: " ")
     }
-
-    private static let secretFields: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
     /// One word of a POSIX shell, whatever is in it.
     private static func quoted(_ text: String) -> String {

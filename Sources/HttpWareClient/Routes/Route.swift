@@ -74,7 +74,7 @@ extension Route {
 
     public func content(in service: ServiceDefinition) throws -> RequestContent {
         if Body.self == NoContent.self { return .none }
-        return try .encoded(body, by: encoder ?? service.encoder)
+        return try .encoded(body, by: service.callEncoder ?? encoder ?? service.encoder)
     }
 
     public func makeRequest(in service: ServiceDefinition) throws -> Request<Response> {

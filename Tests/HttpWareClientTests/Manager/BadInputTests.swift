@@ -94,6 +94,23 @@ import Testing
         #expect(origin.requests.count == 6)
     }
 
+    @Test func `redirects count in the time limit of a call`() async throws {
+        let origin = try LocalOrigin { request in
+            // Less than the limit each, and more together.
+            try await Task.sleep(for: .milliseconds(400))
+            switch request.path {
+            case "/": return HttpResponse(.found, fields: ["Location": "/2"])
+            case "/2": return HttpResponse(.found, fields: ["Location": "/3"])
+            default: return HttpResponse(.noContent)
+            }
+        }
+        let manager = HttpManager(service: try .local(origin.port))
+        let error = await #expect(throws: HttpError.self) {
+            try await manager.send(Request<NoContent>(.get, "/"), .timeout(.milliseconds(700)))
+        }
+        #expect(error?.isTimeout == true)
+    }
+
     @Test func `a redirect to another origin drops credentials, and passes none of the service's middlewares`()
         async throws
     {

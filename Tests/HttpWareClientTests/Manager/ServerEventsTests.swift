@@ -27,6 +27,22 @@ import Testing
         }
     }
 
+    @Test func `the last id holds until the server sends another, with data or without`() async throws {
+        try await ScriptedOrigin.run([
+            .expectHead(startingWith: "GET /prices", without: ["Last-Event-ID"]),
+            .send(ServerEventsTests.head + "retry: 1\n\nid: 7\ndata: one\n\nid: 8\n\nid: 9\ndata: cut"), .close,
+            .accept, .expectHead(startingWith: "GET /prices", lines: ["Last-Event-ID: 8"]),
+            .send(ServerEventsTests.head + "data: two\n\n"), .close,
+            .accept, .expectHead(startingWith: "GET /prices", lines: ["Last-Event-ID: 8"]),
+            .send("HTTP/1.1 204 No Content\r\n\r\n"),
+        ]) { origin in
+            let manager = HttpManager(service: try .local(origin.port))
+            var seen: [String] = []
+            for try await event in manager.events(of: Prices()) { seen.append("\(event.id) \(event.data)") }
+            #expect(seen == ["7 one", "8 two"])
+        }
+    }
+
     @Test(arguments: [HttpResponse(.notFound), .json("{}")])
     func `a refusal, or another media type, ends the events with an error`(response: HttpResponse) async throws {
         let origin = try LocalOrigin { _ in response }

@@ -1,3 +1,4 @@
+import Foundation
 import HttpWare
 import HttpWareTesting
 import Synchronization
@@ -64,6 +65,42 @@ import Testing
         events.limit = .kibibytes(1)
         let error = await #expect(throws: HttpError.self) { for try await _ in events {} }
         #expect(error?.fault == .exchange(.responseContentTooLarge))
+    }
+
+    @Test func `content streams both ways over a connection`() async throws {
+        try await ScriptedOrigin.run([
+            .expectHead(startingWith: "POST /pipe", lines: ["Transfer-Encoding: chunked"]), .expect("3\r\none\r\n"),
+            .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nONE\r\n"),
+            .expect("3\r\ntwo\r\n"), .send("3\r\nTWO\r\n"), .expect("0\r\n\r\n"), .send("0\r\n\r\n"),
+        ]) { origin in
+            let (pieces, input) = AsyncStream<[UInt8]>.makeStream()
+            input.yield(Array("one".utf8))
+            let manager = HttpManager(service: try .local(origin.port))
+            let response = try await manager.stream(Request<RawContent>(.post, "/pipe", content: .stream(pieces)))
+            var answers = response.bytes.makeAsyncIterator()
+            #expect(try await answers.next() == Array("ONE".utf8))
+            input.yield(Array("two".utf8))
+            #expect(try await answers.next() == Array("TWO".utf8))
+            input.finish()
+            #expect(try await answers.next() == nil)
+        }
+    }
+
+    @Test func `the values of a stream are read by the decoder of its route`() async throws {
+        struct Rows: Route {
+            var path: RoutePath { "/rows" }
+            var decoder: (any ModelDecoder)? {
+                JsonCoder(decoding: { $0.keyDecodingStrategy = .convertFromSnakeCase })
+            }
+        }
+        struct Row: Decodable, Sendable { var isDone: Bool }
+        let origin = try LocalOrigin { _ in HttpResponse(.ok, content: .text(#"{"is_done":true}"# + "\n")) }
+        let manager = HttpManager(service: try .local(origin.port))
+        let response = try await manager.stream(Rows())
+        var isDone: [Bool] = []
+        for try await row in response.values(Row.self) { isDone.append(row.isDone) }
+        #expect(isDone == [true])
+        #expect(response.request.path == "/rows")
     }
 
     @Test func `JSON lines come as values, and a bad one says which it is`() async throws {

@@ -106,6 +106,56 @@ import Testing
         #expect(slow?.isTimeout == true)
     }
 
+    @Test func `a call may choose the encoder of its body`() async throws {
+        struct Put: Route {
+            let method = HttpMethod.put
+            var body: Todo
+            var path: RoutePath { "/" }
+            var encoder: (any ModelEncoder)? { JsonCoder() }
+        }
+        let (manager, origin) = try CallSiteTests.manager { _ in HttpResponse(.noContent) }
+        let pretty = JsonCoder(encoding: { $0.outputFormatting = .prettyPrinted }, decoding: { _ in })
+        let todo = Todo(id: 1, title: "a")
+        try await manager.send(Put(body: todo), .encoder(pretty))
+        try await RequestQueue(manager).send(Put(body: todo), .encoder(pretty))
+        try await manager.send(Put(body: todo))
+        #expect(origin.requests.map { $0.content.text?.contains("\n") } == [true, true, false])
+    }
+
+    private struct Events: Route {
+        var path: RoutePath { "/events" }
+    }
+
+    @Test func `requests, streams, downloads, pages and events take options as routes do`() async throws {
+        let (manager, origin) = try CallSiteTests.manager { request in
+            if request.path == "/events" { return HttpResponse(.noContent) }
+            return request.path == "/todos" ? .json("[]") : HttpResponse(.ok, content: .text("text"))
+        }
+        let request = Request<String>(.get, "/texts/a")
+        #expect(try await manager.response(of: request, .field("X-Call", "1")).model == "text")
+        _ = try await manager.stream(request, .field("X-Call", "2")).bytes.collect(upTo: .mebibytes(1))
+        let folder = TemporaryFolder()
+        try await manager.download(GetText<String>(), .field("X-Call", "3"), to: folder.path + "/a")
+        for try await _ in manager.pages(of: ListTodos(), .field("X-Call", "4")) {}
+        for try await _ in manager.events(of: Events(), .field("X-Call", "5")) {}
+        try await manager.send(Request<NoContent>(.delete, "/todos/1"), .field("X-Call", "6"))
+        let queue = RequestQueue(manager)
+        #expect(try await queue.send(request, .field("X-Call", "7")) == "text")
+        #expect(try await queue.response(of: GetText<String>(), .field("X-Call", "8")).status == 200)
+        #expect(origin.requests.map { $0.fields["X-Call"] } == (1...8).map { "\($0)" })
+    }
+
+    @Test func `a queue cancels what a call has tagged`() async throws {
+        let (manager, origin) = try CallSiteTests.manager { _ in HttpResponse(.noContent) }
+        let queue = RequestQueue(manager)
+        queue.pause()
+        let task = Task { try await queue.send(DeleteTodo(id: 1), .tag("old")) }
+        while queue.waitingCount == 0 { await Task.yield() }
+        queue.cancelAll(tagged: "old")
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(origin.requests.isEmpty)
+    }
+
     @Test func `a message without a type is sent, whatever its response's status`() async throws {
         let (manager, origin) = try CallSiteTests.manager { request in
             HttpResponse(.conflict, content: .text("\(request.method) \(request.receivedTarget)"))
@@ -193,8 +243,42 @@ import Testing
         let text = request.curl()
         #expect(
             text
-                == #"curl -X POST -H 'Authorization: …' -H 'X-Note: a b' --data-binary '{"a": '\''b'\''}' 'https://api.example.com/a?q=it'\''s'"#
+                == #"curl -X POST -H 'Authorization: …' -H 'X-Note: a b' -H Content-Type: --data-raw '{"a": '\''b'\''}' 'https://api.example.com/a?q=it'\''s'"#
         )
         #expect(request.curl(showsCredentials: true).contains("Bearer secret"))
+    }
+
+    @Test func `a curl command sends the same request, whatever is in it`() async throws {
+        let (manager, origin) = try CallSiteTests.manager { _ in HttpResponse(.noContent) }
+        let folder = TemporaryFolder()
+        try "secret".write(toFile: folder.path + "/file", atomically: true, encoding: .utf8)
+        let sent = [
+            try HttpRequest(
+                .post, "\(origin.url)/a?b={c,d}&e=[1-3]", fields: ["X-Empty": "", "X-Note": "it's; $HOME `id`"],
+                content: .text("@\(folder.path)/file")),
+            try HttpRequest(.head, "\(origin.url)/head", fields: ["Accept-Encoding": "gzip, br, zstd"]),
+            try HttpRequest(.put, "\(origin.url)/text", content: .text("two\nlines\n")),
+        ]
+        for request in sent {
+            _ = try await manager.send(request)
+            let process = Process()
+            process.executableURL = URL(filePath: "/bin/sh")
+            process.arguments = ["-c", request.curl(showsCredentials: true) + " --silent --output /dev/null"]
+            try process.run()
+            process.waitUntilExit()
+            #expect(process.terminationStatus == 0)
+        }
+        #expect(origin.requests.count == 6)
+        for pair in stride(from: 0, to: origin.requests.count - 1, by: 2) {
+            let (ours, curls) = (origin.requests[pair], origin.requests[pair + 1])
+            #expect(ours.method == curls.method && ours.receivedTarget == curls.receivedTarget)
+            #expect(ours.content.text == curls.content.text)
+            for name: FieldName in ["X-Empty", "X-Note", "Content-Type"] {
+                #expect(ours.fields[name] == curls.fields[name])
+            }
+            if ours.method == .head { #expect(curls.fields[.acceptEncoding]?.contains("gzip") == true) }
+        }
+        let secret = try HttpRequest(.get, "https://a.example/?access_token=t", fields: ["X-Api-Key": "k"]).curl()
+        #expect(secret == "curl -X GET -H 'X-Api-Key: …' 'https://a.example/?access_token=…'")
     }
 }
