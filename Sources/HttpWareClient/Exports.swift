@@ -49,6 +49,7 @@
 @_exported public import protocol HttpWare.Middleware
 @_exported public import protocol HttpWare.Postware
 @_exported public import class HttpWare.Principal
+@_exported public import struct HttpWare.Rate
 @_exported public import class HttpWare.RecordRing
 @_exported public import enum HttpWare.Responder
 @_exported public import struct HttpWare.Secret
@@ -71,6 +72,7 @@
 @_exported public import struct Wares.Coalesce
 @_exported public import struct Wares.Concurrency
 @_exported public import struct Wares.ErrorPage
+@_exported public import struct Wares.FailureSet
 @_exported public import struct Wares.Forwarded
 @_exported public import struct Wares.HttpCache
 @_exported public import struct Wares.Mock
