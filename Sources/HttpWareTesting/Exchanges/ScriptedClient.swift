@@ -2,7 +2,7 @@ public import HttpWare
 import Synchronization
 
 /// A client that sends nothing. It records the requests and answers as the test says. A call without an answer waits until there is
-/// one; beside rules for methods and paths, it fails when the call's time is over, and names the rules.
+/// one; beside rules for methods and paths, it fails at the time limit of the call, and names the rules.
 ///
 /// Usable from any thread: its state is guarded by a mutex.
 public final class ScriptedClient: HttpClient {
