@@ -55,7 +55,9 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
 
     /// The 4 or 16 bytes of the address, without its scope.
     var bytes: [UInt8] {
-        let all = [high, low].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * UInt64($0))) }
+        var all: [UInt8] = []
+        for word: UInt64 in [high, low] {
+            for shift in stride(from: 56, through: 0, by: -8) { all.append(UInt8(truncatingIfNeeded: word >> shift)) }
         }
         return isIPv4 ? Array(all[12...]) : all
     }
