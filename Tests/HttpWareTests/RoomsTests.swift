@@ -187,7 +187,7 @@ import Testing
     private static let lineEnds = [
         "FieldLine.swift":
             "a message keeps its field lines as they go over the wire, so that neighbours are copied in one piece",
-        "StoredAnswer.swift": "writes multipart/byteranges, RFC 9110 §14.6",
+        "MultipartRanges.swift": "writes multipart/byteranges, RFC 9110 §14.6",
         "Multipart.swift": "writes multipart/form-data, RFC 7578",
         "LineSplitter.swift": "splits content into lines with any of the three line ends",
         "ContentValues.swift": "passes over the blank lines between JSON values",

@@ -4,16 +4,18 @@ import HttpWare
 public enum ByteRange: Sendable, Equatable {
     /// One part, of at least one byte.
     case part(Range<Int>)
-    /// Several parts, in the order asked.
+    /// Several parts, at least two, in the order asked. No two of them overlap.
     case parts([Range<Int>])
     /// No part of the representation: 416.
     case unsatisfiable
 
     /// With more parts than this, the representation is sent whole. RFC 9110 §14.2.
     public static let mostParts = 16
+    /// Between two parts, as many bytes cost less than the head of another part. RFC 9110 §15.3.7.2.
+    private static let leastGap = 80
 
     /// The requested part of a representation of that length; `nil` if the field must be ignored: another unit, several
-    /// lines, a syntax error, too many parts, or overlapping parts.
+    /// lines, a syntax error, or too many parts. Parts that overlap, or almost touch, become one.
     public init?(_ lines: [String], length: Int) {
         guard lines.count == 1, let equals = lines[0].utf8.firstIndex(of: 0x3d),
             lines[0][..<equals].lowercased() == "bytes"
@@ -27,17 +29,27 @@ public enum ByteRange: Sendable, Equatable {
         }
         if ranges.isEmpty {
             self = .unsatisfiable
-        } else if ranges.count == 1 {
-            self = .part(ranges[0])
         } else {
-            let sorted = ranges.sorted { $0.lowerBound < $1.lowerBound }
-            guard zip(sorted, sorted.dropFirst()).allSatisfy({ $0.upperBound <= $1.lowerBound }) else { return nil }
-            self = .parts(ranges)
+            ranges = ByteRange.coalesced(ranges)
+            self = ranges.count == 1 ? .part(ranges[0]) : .parts(ranges)
         }
     }
 
-    /// Reads `first-last`, `first-` or `-suffix`, limited to the length. Empty if it lies beyond the end; `nil` if it
-    /// is invalid.
+    /// The same bytes in as few parts as is sensible; each stands where the first of those that it holds stood.
+    private static func coalesced(_ ranges: [Range<Int>]) -> [Range<Int>] {
+        var joined: [(place: Int, range: Range<Int>)] = []
+        for (place, range) in ranges.enumerated().sorted(by: { $0.element.lowerBound < $1.element.lowerBound }) {
+            if let last = joined.last, range.lowerBound - last.range.upperBound < leastGap {
+                let end = max(last.range.upperBound, range.upperBound)
+                joined[joined.count - 1] = (min(last.place, place), last.range.lowerBound..<end)
+            } else {
+                joined.append((place, range))
+            }
+        }
+        return joined.sorted { $0.place < $1.place }.map(\.range)
+    }
+
+    /// `first-last`, `first-` or `-suffix`, cut to the length; empty if it lies behind the end; `nil` if it is invalid.
     private static func spec(_ member: Substring, length: Int) -> Range<Int>? {
         var text = member[...]
         while text.first == " " || text.first == "\t" { text = text.dropFirst() }

@@ -83,32 +83,15 @@ package enum StoredAnswer {
             try? response.fields.set(.contentRange, to: ContentRange(range: range, complete: length).text)
             put(stored.content, (range.lowerBound - start)..<(range.upperBound - start), into: &response)
         case .parts(let ranges):
-            guard stored.part == nil, let bytes = stored.content.inMemory else { return nil }
+            // A coding would be one of all parts together.
+            guard stored.part == nil, let bytes = stored.content.inMemory, !response.fields.contains(.contentEncoding)
+            else { return nil }
             response.status = .partialContent
-            let type = response.fields[.contentType]
-            // Random, so that the author of the content cannot predict it.
-            let boundary =
-                String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt64.random(in: 0 ... .max), radix: 36)
-            try? response.fields.set(.contentType, to: "multipart/byteranges; boundary=\(boundary)")
-            response.content = .bytes(multipart(ranges, of: bytes, complete, type, boundary))
+            let parts = MultipartRanges(ranges, of: complete, type: response.fields[.contentType])
+            try? response.fields.set(.contentType, to: parts.type)
+            response.content = .bytes(parts.content(of: bytes))
         }
         return response
-    }
-
-    /// Writes the parts, each after a boundary. RFC 9110 §14.6.
-    private static func multipart(
-        _ ranges: [Range<Int>], of bytes: [UInt8], _ complete: Int, _ type: String?, _ boundary: String
-    ) -> [UInt8] {
-        var content: [UInt8] = []
-        content.reserveCapacity(ranges.reduce(0) { $0 + $1.count + 160 })
-        for range in ranges {
-            content += "\r\n--\(boundary)\r\n".utf8
-            if let type { content += "Content-Type: \(type)\r\n".utf8 }
-            content += "Content-Range: \(ContentRange(range: range, complete: complete).text)\r\n\r\n".utf8
-            content += bytes[range]
-        }
-        content += "\r\n--\(boundary)--\r\n".utf8
-        return content
     }
 
     private static func put(_ content: StoredContent, _ part: Range<Int>, into response: inout HttpResponse) {

@@ -19,6 +19,8 @@ public final class Exchange {
     public internal(set) var isShare = false
     /// Sent to the client with the response, so that it keeps using the same share; `nil` for almost all exchanges.
     var shareMark: ShareMark?
+    /// What is left to the regular expressions of routes, conditions and wares.
+    public var patternTime = PatternTime()
     /// Whether the request came to a forward proxy.
     public internal(set) var isForward = false
     /// Whether the request came through an intercepted tunnel of a forward proxy.
@@ -340,6 +342,7 @@ public final class Exchange {
         }
         if intervention != nil { intervention = nil }
         isShare = false
+        patternTime = PatternTime()
         if shareMark != nil { shareMark = nil }
         madeId = nil
         traceId = nil

@@ -10,9 +10,9 @@ public final class FileSource: ContentSource, @unchecked Sendable {
     private(set) var left: Range<Int>
     private let queue: OffloadQueue
 
-    /// The maximum sent at once, before checking whether the next bytes are in memory.
-    private static let sentAtOnce = 1 << 20
-    /// The minimum size to check, if a part is only partly in memory.
+    /// As much is sent, and then looked at whether the next is in memory.
+    private static let sentAtOnce = 2 << 20
+    /// Of a part that is not in memory as a whole, no less is looked at.
     private static let leastSent = 64 << 10
     /// The amounts read at once: on a loop, and on another thread.
     private static let readAtOnce = 64 << 10
@@ -75,4 +75,45 @@ public final class FileSource: ContentSource, @unchecked Sendable {
     private static let shorter = "the file became shorter while it was sent"
 
     private static func unreadable(_ code: Int32) -> String { "the file cannot be read: \(SystemError.text(of: code))" }
+}
+
+/// Brings parts of a file as content, with other bytes before each of them and behind the last.
+///
+/// Unchecked: `next` is touched on the loop of the exchange only.
+public final class FileParts: ContentSource, @unchecked Sendable {
+    private enum Piece {
+        case bytes([UInt8])
+        case file(FileSource)
+    }
+
+    /// What is left, the next piece last.
+    private var left: [Piece] = []
+
+    /// Brings these parts, each behind its head; `queue` reads what is not in memory.
+    public init(_ file: OpenedFile, _ parts: [(head: [UInt8], range: Range<Int>)], end: [UInt8], queue: OffloadQueue) {
+        left = [.bytes(end)]
+        for part in parts.reversed() {
+            left += [.file(FileSource(file, part.range, queue: queue)), .bytes(part.head)]
+        }
+    }
+
+    public var fileSource: FileSource? {
+        guard case .file(let source)? = left.last, !source.left.isEmpty else { return nil }
+        return source
+    }
+
+    public func next(_ feed: ContentFeed) {
+        switch left.last {
+        case .file(let source)? where !source.left.isEmpty: source.next(feed)
+        case .file?:
+            left.removeLast()
+            next(feed)
+        case .bytes(let bytes)?:
+            left.removeLast()
+            feed.supply(bytes)
+        case nil: feed.finish()
+        }
+    }
+
+    public func cancelled() {}
 }

@@ -4,7 +4,7 @@ public import HttpWare
 /// Answers requests with files from a folder; nothing goes upstream.
 ///
 /// Files are found beneath the folder only, whatever paths and symbolic links say. What a client asks for in parts, or has already, is
-/// answered as RFC 9110 says: one range as 206, several with the whole file, conditions with 304 or 412. Files that are asked for often
+/// answered as RFC 9110 says: ranges with 206, conditions with 304 or 412. Files that are asked for often
 /// are kept, small ones with their content, and looked at again after a second. What is not in memory is read on threads of its own.
 public struct Files: Middleware {
     /// A coding of a sibling, by the extension of its name.
@@ -188,9 +188,25 @@ public struct Files: Middleware {
                 $0.write(all.count)
             }
             return response
-        // The whole is always right, and costs one sending: RFC 9110 §14.2.
-        case .parts: return Files.response(.ok, offer, offer.fields, all)
+        // A coding would be one of all parts together. The whole is always right: RFC 9110 §14.2.
+        case .parts where offer.fields.contains(.contentEncoding): return Files.response(.ok, offer, offer.fields, all)
+        case .parts(let ranges): return Files.response(ofParts: ranges, offer)
         }
+    }
+
+    /// Several parts in one response. RFC 9110 §15.3.7.2.
+    private static func response(ofParts ranges: [Range<Int>], _ offer: FileEntry.Offer) -> HttpResponse {
+        let parts = MultipartRanges(ranges, of: offer.file.size, type: offer.fields[.contentType])
+        var fields = offer.fields
+        // A media type that was accepted before, and a boundary of letters and digits.
+        try? fields.set(.contentType, to: parts.type)
+        if let content = offer.file.content {
+            return HttpResponse(.partialContent, fields: fields, content: .bytes(parts.content(of: content)))
+        }
+        guard let file = offer.file.opened else { return absent }
+        let pieces = zip(parts.heads, ranges).map { (head: $0, range: $1) }
+        let source = FileParts(file, pieces, end: parts.end, queue: FileTree.readers)
+        return HttpResponse(.partialContent, fields: fields, source: source, length: parts.count)
     }
 
     private static func response(
@@ -227,8 +243,10 @@ extension Files: ConfigurableWare {
             `fallback` or 404. A path that names a folder without a slash at its end is redirected (308) to the same path with
             the slash. A relative `root` is relative to the configuration file that contains it.
 
-            Every file has an `ETag`, made from its size and modification time, and `Last-Modified`. A request for one range
-            gets that part (206); a request for several ranges gets the whole file. If a client accepts a coding of
+            Every file has an `ETag`, made from its size and modification time, and `Last-Modified`. A request for ranges
+            gets these parts (206): one by itself, several as `multipart/byteranges`. Ranges that overlap, or are less than
+            80 bytes apart, become one. A request for more than 16 ranges, or for several ranges of a compressed sibling, gets
+            the whole file. If a client accepts a coding of
             `precompressed` and the file has a sibling of that name (`app.js.br` beside `app.js`), the sibling is sent; of
             equally wanted ones, the first in the list. Files without a sibling are compressed by `compress`.
 

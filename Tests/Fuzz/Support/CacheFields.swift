@@ -90,6 +90,9 @@ extension Fuzzing {
             case .parts(let ranges):
                 require(ranges.count <= ByteRange.mostParts, "too many parts")
                 for range in ranges { require(!range.isEmpty && range.upperBound <= length, "a part beyond the end") }
+                let sorted = ranges.sorted { $0.lowerBound < $1.lowerBound }
+                let isApart = zip(sorted, sorted.dropFirst()).allSatisfy { $0.upperBound < $1.lowerBound }
+                require(ranges.count > 1 && isApart, "parts that overlap")
             case .unsatisfiable, nil: break
             }
         }

@@ -32,8 +32,8 @@ import Wares
         #expect(part.status == 416 && part[.contentRange] == "bytes */10" && part.text == "")
     }
 
-    @Test(arguments: ["items=0-1", "bytes=x", "bytes=3-1", "bytes=0-5,3-8"])
-    func `a range that is none, or overlaps, is answered whole, RFC 9110 §14.2`(range: String) async throws {
+    @Test(arguments: ["items=0-1", "bytes=x", "bytes=3-1"])
+    func `a range that is none is answered whole, RFC 9110 §14.2`(range: String) async throws {
         let stage = try CacheStage()
         try stage.respond([fresh], "0123456789")
         _ = try await stage.send()
@@ -42,17 +42,17 @@ import Wares
 
     @Test func `several parts come as multipart, RFC 9110 §14.6`() async throws {
         let stage = try CacheStage()
-        try stage.respond([fresh, "Content-Type: text/plain"], "0123456789")
+        try stage.respond([fresh, "Content-Type: text/plain"], String(repeating: "0123456789", count: 20))
         _ = try await stage.send()
-        let parts = try await stage.send(.get, "/", ["Range: bytes=0-1,8-9"])
+        let parts = try await stage.send(.get, "/", ["Range: bytes=0-1,198-199"])
         #expect(parts.status == 206)
         let type = try #require(parts[.contentType])
         let boundary = try #require(type.split(separator: "=").last)
         #expect(type.hasPrefix("multipart/byteranges; boundary="))
         #expect(
             parts.text
-                == "\r\n--\(boundary)\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-1/10\r\n\r\n01"
-                + "\r\n--\(boundary)\r\nContent-Type: text/plain\r\nContent-Range: bytes 8-9/10\r\n\r\n89"
+                == "\r\n--\(boundary)\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-1/200\r\n\r\n01"
+                + "\r\n--\(boundary)\r\nContent-Type: text/plain\r\nContent-Range: bytes 198-199/200\r\n\r\n89"
                 + "\r\n--\(boundary)--\r\n")
     }
 

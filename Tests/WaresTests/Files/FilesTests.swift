@@ -276,8 +276,58 @@ import Testing
         #expect(response.fields[.contentRange] == field)
     }
 
-    @Test(arguments: ["bytes=0-1,4-5", "bytes=x", "lines=1-2", "bytes=4-2", "bytes=", "bytes=0-1,0-1,0-1"])
-    func `several ranges, and what is no range, get the whole`(range: String) async throws {
+    @Test(arguments: [
+        ("bytes=0-1,4-5", "012345", "bytes 0-5/10"), ("bytes=0-1,0-1,0-1", "01", "bytes 0-1/10"),
+        ("bytes=4-6,2-4,9-20,30-", "23456789", "bytes 2-9/10"),
+    ])
+    func `ranges that overlap or almost touch are one part`(range: String, content: String, field: String) async throws
+    {
+        defer { clean() }
+        let response = try await serving().send(get("/a.txt", (.range, range)))
+        #expect(response.status == .partialContent)
+        #expect(response.content.text == content)
+        #expect(response.fields[.contentRange] == field)
+    }
+
+    @Test(arguments: ["/medium.txt", "/large.bin"])
+    func `several ranges are several parts, in the order asked`(path: String) async throws {
+        defer { clean() }
+        let size = path == "/large.bin" ? 320_000 : 1000
+        try write("medium.txt", String(repeating: "0123456789", count: 100))
+        let response = try await serving().send(get(path, (.range, "bytes=700-703,-2,0-3,2-5")))
+        #expect(response.status == .partialContent)
+        #expect(response.fields[.contentRange] == nil)
+        let type = try #require(response.fields[.contentType])
+        let boundary = try #require(type.split(separator: "multipart/byteranges; boundary=").first)
+        #expect(boundary.count > 10)
+        let text = try #require(response.content.text)
+        let whole = try #require(try await serving().send(get(path)).content.text)
+        let letters = Array(whole)
+        let part = { (first: Int, last: Int) in
+            let inner = path == "/large.bin" ? "application/octet-stream" : "text/plain; charset=utf-8"
+            return
+                "\r\n--\(boundary)\r\nContent-Type: \(inner)\r\nContent-Range: bytes \(first)-\(last)/\(size)\r\n\r\n"
+                + String(letters[first...last])
+        }
+        #expect(
+            text == part(700, 703) + part(size - 2, size - 1) + part(0, 5) + "\r\n--\(boundary)--\r\n")
+    }
+
+    @Test func `several ranges of a compressed sibling get all of it`() async throws {
+        defer { clean() }
+        try write("a.txt.gz", String(repeating: "z", count: 1000))
+        let response = try await serving().send(
+            get("/a.txt", (.acceptEncoding, "gzip"), (.range, "bytes=0-1,500-501")))
+        #expect(response.status == .ok)
+        #expect(response.fields[.contentEncoding] == "gzip")
+        #expect(response.content.bytes?.count == 1000)
+    }
+
+    @Test(arguments: [
+        "bytes=x", "lines=1-2", "bytes=4-2", "bytes=",
+        "bytes=" + (0...16).map { "\($0 * 200)-\($0 * 200)" }.joined(separator: ","),
+    ])
+    func `too many ranges, and what is no range, get the whole`(range: String) async throws {
         defer { clean() }
         let response = try await serving().send(get("/a.txt", (.range, range)))
         #expect(response.status == .ok)

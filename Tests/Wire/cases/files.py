@@ -139,6 +139,29 @@ def _(t: Trial) -> None:
     expect_same("h2c", digest(done.stdout), digest(site.large))
 
 
+@case("RFC 9110 §15.3.7.2: several ranges of a large file are parts of one response, whatever carries it", nginx=NO)
+def _(t: Trial) -> None:
+    site = Site(t)
+    wanted = [(7 << 20, 9 << 20), (0, 99), (LARGE - 100, LARGE - 1)]
+    asked = "bytes=" + ",".join(f"{first}-{last}" for first, last in wanted) + ",50-60"
+    answers = [site.ask("/large", "GET", f"Range: {asked}")]
+    expect_status(answers[0], 206)
+    expect_same("fields", (answers[0].get("Content-Range"), answers[0].get("Content-Length")), (None, str(len(answers[0].body))))
+    boundary = (answers[0].get("Content-Type") or "").removeprefix("multipart/byteranges; boundary=").encode()
+    bodies = [(boundary, answers[0].body)]
+    for version in ("--http1.1", "--http2"):
+        command = ["curl", "-sD-", version, "--cacert", str(certificates() / "ca.pem"), "-r", asked.removeprefix("bytes="), f"https://localhost:{site.safe}/large"]
+        head, _, body = subprocess.run(command, capture_output=True, timeout=30, check=True).stdout.partition(b"\r\n\r\n")
+        bodies.append((head.lower().partition(b"boundary=")[2].split(b"\r")[0], body))
+    for boundary, body in bodies:
+        pieces = body.split(b"\r\n--" + boundary)
+        expect_same("beginning and end", (pieces[0], pieces[-1], len(pieces)), (b"", b"--\r\n", len(wanted) + 2))
+        for (first, last), piece in zip(wanted, pieces[1:-1]):
+            head, _, part = piece.partition(b"\r\n\r\n")
+            check(f"Content-Range: bytes {first}-{last}/{LARGE}".encode() in head, "the head of a part is", head)
+            expect_same(f"part {first}-{last}", digest(part), digest(site.large[first:last + 1]))
+
+
 @case("files: no path leads out of the folder", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
