@@ -19,5 +19,5 @@ extension CapturedExchange {
 final class CapturedBox: Sendable {
     let exchange: CapturedExchange
 
-    init(_ exchange: CapturedExchange) { self.exchange = exchange }
+    init(_ exchange: consuming CapturedExchange) { self.exchange = exchange }
 }

@@ -18,10 +18,10 @@ public final class CaptureStore: Sendable {
         var box: CapturedBox?
         let memory: Int
 
-        init(_ capture: CapturedExchange) {
+        init(_ capture: consuming CapturedExchange) {
             id = capture.id
-            box = CapturedBox(capture)
             memory = capture.memory
+            box = CapturedBox(capture)
         }
     }
 
@@ -118,7 +118,7 @@ public final class CaptureStore: Sendable {
     func giveBack(_ count: Int) { state.withLock { $0.reserved -= count } }
 
     /// Keeps a capture, in place of its former state. What users wrote on it stays.
-    func put(_ capture: CapturedExchange) {
+    func put(_ capture: consuming CapturedExchange) {
         let id = capture.id
         let isOpen = capture.isOpen
         let fresh = Kept(capture)

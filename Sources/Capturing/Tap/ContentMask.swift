@@ -1,3 +1,4 @@
+import Glibc
 import HttpWare
 
 /// Masks the values of members that are named like credentials in content, whole or cut off anywhere, in linear time: of forms and their
@@ -89,6 +90,7 @@ enum ContentMask {
         switch form {
         case .form: return formMarks(in: bytes)
         case .json:
+            guard JsonMarks.mayBeThere(in: bytes) else { return [] }
             var json = JsonMarks(bytes)
             return json.find()
         case .events: return eventMarks(in: bytes)
@@ -113,11 +115,32 @@ enum ContentMask {
 }
 
 /// Finds values in JSON, or in what resembles it.
-private struct JsonMarks {
+struct JsonMarks {
     private let bytes: [UInt8]
     private var marks: [ContentMask.Mark] = []
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Whether `find` may find something. Most content has no such name, and reading only the names takes a tenth of the time.
+    static func mayBeThere(in bytes: [UInt8]) -> Bool {
+        bytes.withUnsafeBufferPointer { bytes in
+            guard let base = bytes.baseAddress else { return false }
+            var at = 0
+            while let found = memchr(base + at, 0x3a, bytes.count - at) {
+                let colon = UnsafeRawPointer(found) - UnsafeRawPointer(base)
+                at = colon + 1
+                var end = colon - 1
+                while end >= 0, bytes[end] <= 0x20 { end -= 1 }
+                guard end >= 0, bytes[end] == 0x22 else { continue }
+                var start = end - 1
+                while start >= 0, bytes[start] != 0x22, bytes[start] != 0x5c { start -= 1 }
+                // With a backslash the name may begin further ahead, or be written with escapes.
+                guard start >= 0, bytes[start] == 0x22, start == 0 || bytes[start - 1] != 0x5c else { return true }
+                if Redaction.isSecret(UnsafeBufferPointer(rebasing: bytes[start + 1..<end])) { return true }
+            }
+            return false
+        }
+    }
 
     mutating func find() -> [ContentMask.Mark] {
         var at = 0

@@ -120,7 +120,8 @@ public enum Redaction {
     /// The words by their first letter, ignoring case, so that each place in a name is compared with only a few.
     private static let partsByLetter = (0..<32).map { letter in parts.filter { Int($0[0] & 31) == letter } }
 
-    private static func isSecret(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
+    /// The same for bytes.
+    public static func isSecret(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
         if name.contains(0x25) {
             // `%74oken` is a token, too.
             return QueryParameters.decoded(name).withUnsafeBufferPointer { isSecretAsItIs($0) }

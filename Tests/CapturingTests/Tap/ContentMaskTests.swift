@@ -107,6 +107,22 @@ import Testing
         #expect(ContentMask.form(ofType: type) == form)
     }
 
+    @Test func `the look for names passes over nothing that would be masked`() {
+        var generator = SystemRandomNumberGenerator()
+        let pieces = ["\"", "\\", ":", ",", "{", "}", " ", "x", "pass", "word", "\\u0070", "\"token\"", "é", "1"]
+        var masked = 0
+        for _ in 0..<20_000 {
+            let count = Int.random(in: 1...12, using: &generator)
+            let text = (0..<count).map { _ in pieces.randomElement(using: &generator) ?? "" }.joined()
+            var marks = JsonMarks(Array(text.utf8))
+            let expected = marks.find().map(\.range)
+            #expect(ContentMask.marks(in: Array(text.utf8), .json).map(\.range) == expected, "\(text)")
+            if !expected.isEmpty { masked += 1 }
+        }
+        #expect(masked > 100)
+        #expect(!JsonMarks.mayBeThere(in: Array(#"{"a": {"b" : "token: x"}, "c": [1]}"#.utf8)))
+    }
+
     @Test func `what is masked stays as it is when it is masked again, and pieces of events give the same`() {
         let words = [
             "data:", "data: ", "event:", "\n", "\r", "\r\n", "\n\n", "--b", "--b--", "{", "}", "[", "]", ":", ",", "\"",
