@@ -1,3 +1,5 @@
+import Glibc
+
 /// The result of looking for a value that must be unique, because two would be ambiguous.
 public enum OnlyValue<Value> {
     case absent
@@ -129,28 +131,46 @@ extension HttpFields {
     /// Removes the cookies with that name, also from the fields as received. Passes the value of each, as bytes that are valid during
     /// the call only. For cookies of the gateway itself; before any ware sees the fields.
     mutating func takeCookie(_ name: String, _ body: (UnsafeRawBufferPointer) -> Void) {
+        takeCookies { other, value in
+            guard other.elementsEqual(name.utf8) else { return false }
+            body(value)
+            return true
+        }
+    }
+
+    /// Removes the cookies for which the closure returns true, also from the fields as received. The closure gets the name and the value
+    /// of each, as bytes that are valid during the call only. The bytes of the other cookies do not change.
+    public mutating func takeCookies(
+        where isTaken: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool
+    ) {
         var next = firstIndex(of: FieldName.cookie)
         while let line = next {
             next = index(of: .cookie, from: line + 1)
-            var isFound = false
+            var taken: [Int] = []
             var hasOthers = false
-            forEachCrumb(lines[line].value) { crumb, value in
-                if let value, isCookie(crumb, name) {
-                    isFound = true
-                    bytes.withUnsafeBytes { body(.init(rebasing: $0[value])) }
-                } else {
-                    hasOthers = true
+            bytes.withUnsafeBytes { all in
+                forEachCrumb(lines[line].value) { crumb, value in
+                    let end = all[crumb].firstIndex(of: 0x3d) ?? crumb.upperBound
+                    let name = UnsafeRawBufferPointer(rebasing: all[trimmed(crumb.lowerBound..<end)])
+                    if let value, isTaken(name, .init(rebasing: all[value])) {
+                        taken.append(crumb.lowerBound)
+                    } else {
+                        hasOthers = true
+                    }
                 }
             }
-            guard isFound else { continue }
+            guard !taken.isEmpty else { continue }
             guard hasOthers else {
                 noteChange()
                 lines[line].flags |= Line.removed | Line.hopByHop
                 continue
             }
             var rest: [UInt8] = []
-            forEachCrumb(lines[line].value) { crumb, value in
-                if value != nil, isCookie(crumb, name) { return }
+            forEachCrumb(lines[line].value) { crumb, _ in
+                if taken.first == crumb.lowerBound {
+                    taken.removeFirst()
+                    return
+                }
                 if !rest.isEmpty { rest += [0x3b, 0x20] }
                 rest += bytes[crumb]
             }
@@ -161,19 +181,23 @@ extension HttpFields {
     /// Passes the range of each piece between semicolons, without surrounding white space, and of its value: after the first
     /// `=`, without surrounding quotes; `nil` without a `=`.
     private func forEachCrumb(_ value: Range<Int>, _ body: (_ crumb: Range<Int>, _ value: Range<Int>?) -> Void) {
-        var start = value.lowerBound
-        while start < value.upperBound {
-            var end = start
-            var equals: Int?
-            while end < value.upperBound, bytes[end] != 0x3b {
-                if bytes[end] == 0x3d, equals == nil { equals = end }
-                end += 1
+        bytes.withUnsafeBytes { all in
+            func first(_ byte: Int32, in range: Range<Int>) -> Int? {
+                guard !range.isEmpty, let base = all.baseAddress,
+                    let found = memchr(base + range.lowerBound, byte, range.count)
+                else { return nil }
+                return found - UnsafeMutableRawPointer(mutating: base)
             }
-            let crumb = trimmed(start..<end)
-            if !crumb.isEmpty {
-                body(crumb, equals.map { unquoted(trimmed(($0 + 1)..<crumb.upperBound)) })
+            var start = value.lowerBound
+            while start < value.upperBound {
+                let end = first(0x3b, in: start..<value.upperBound) ?? value.upperBound
+                let equals = first(0x3d, in: start..<end)
+                let crumb = trimmed(start..<end)
+                if !crumb.isEmpty {
+                    body(crumb, equals.map { unquoted(trimmed(($0 + 1)..<crumb.upperBound)) })
+                }
+                start = end + 1
             }
-            start = end + 1
         }
     }
 

@@ -356,7 +356,8 @@ public struct HttpFields: Sendable {
     }
 
     var reception: Reception {
-        Reception(lines: receivedCount, bytes: receivedCount == 0 ? 0 : lines[receivedCount - 1].end)
+        // Where the last line begins: its value may be another one since (`takeCookies`).
+        Reception(lines: receivedCount, bytes: receivedCount == 0 ? 0 : lines[receivedCount - 1].start)
     }
 
     /// Whether nothing was changed since reception: `received` then equals this, until another message replaces it.
