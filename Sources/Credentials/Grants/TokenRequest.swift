@@ -14,20 +14,32 @@ enum TokenRequest {
         case .clientCredentials, .static: form.append(("grant_type", "client_credentials"))
         }
         if !definition.scopes.isEmpty { form.append(("scope", definition.scopes.joined(separator: " "))) }
+        let isBasic = definition.clientSecret != nil && definition.auth == .basic
+        return try make(form, definition.clientId ?? "", definition.clientSecret, isBasic: isBasic, to: url)
+    }
+
+    /// A request with this form, and with the client's id and secret: by Basic (RFC 6749 §2.3.1), or in the form.
+    static func make(
+        _ form: [(String, String)], _ id: String, _ secret: Secret?, isBasic: Bool, to url: String
+    ) throws(GatewayError) -> HttpRequest {
+        var form = form
         var fields = HttpFields()
         fields.append(json)
         fields.append(formType)
-        let id = definition.clientId ?? ""
-        if let secret = definition.clientSecret?.revealed, definition.auth == .basic {
+        if let secret = secret?.revealed, isBasic {
             let pair = "\(encoded(id)):\(encoded(secret))"
             // Cannot throw: Base64 is always a valid field value.
             try? fields.set(.authorization, to: "Basic \(Base64.encode(Array(pair.utf8)))")
         } else {
             form.append(("client_id", id))
-            if let secret = definition.clientSecret?.revealed { form.append(("client_secret", secret)) }
+            if let secret = secret?.revealed { form.append(("client_secret", secret)) }
         }
-        let text = form.map { "\(encoded($0.0))=\(encoded($0.1))" }.joined(separator: "&")
-        return try HttpRequest(.post, url, fields: fields, content: .text(text))
+        return try HttpRequest(.post, url, fields: fields, content: .text(text(of: form)))
+    }
+
+    /// The form as a text; the query of a URL has the same form.
+    static func text(of form: [(String, String)]) -> String {
+        form.map { "\(encoded($0.0))=\(encoded($0.1))" }.joined(separator: "&")
     }
 
     /// Encodes a text for a form: RFC 6749 Appendix B. A space is written as `%20`, which all decoders understand.

@@ -11,6 +11,8 @@ struct TokenResponse: Equatable {
     var lifetime: Int64?
     /// The account that the token belongs to, if its source names it.
     var account: String?
+    /// The ID token, where there is one. OpenID Connect Core 1.0 §3.1.3.3.
+    var idToken: Secret?
 
     /// The maximum length of a token in bytes. Longer ones would not fit into a field line anywhere.
     static let longestToken = 32 * 1024
@@ -58,6 +60,12 @@ struct TokenResponse: Equatable {
             }
             refreshToken = Secret(refresh)
         }
+        if let token = members.idToken {
+            guard TokenResponse.isToken(token) else {
+                throw .badResponse("the token endpoint's id_token is too long, or contains an invalid byte")
+            }
+            idToken = Secret(token)
+        }
         if let seconds = members.expiresIn {
             guard seconds.isFinite, seconds >= 1 else {
                 throw .badResponse("the token endpoint's token has expired already")
@@ -88,6 +96,7 @@ struct TokenResponse: Equatable {
         let accessToken: String?
         let tokenType: String?
         let refreshToken: String?
+        let idToken: String?
         let expiresIn: Double?
         let error: String?
 
@@ -97,6 +106,7 @@ struct TokenResponse: Equatable {
             accessToken = try json.text(of: "access_token")
             tokenType = try json.text(of: "token_type")
             refreshToken = try json.text(of: "refresh_token")
+            idToken = try json.text(of: "id_token")
             error = try json.text(of: "error")
             // Many servers write the number as a string.
             if let text = json["expires_in"]?.string {

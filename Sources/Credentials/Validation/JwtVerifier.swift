@@ -29,6 +29,8 @@ public struct JwtVerifier: Sendable {
     /// The content of an accepted token.
     public struct Accepted: Sendable {
         public let claims: [JsonValue.Member]
+        /// The algorithm that it is signed with.
+        public let algorithm: VerifyingKey.Algorithm
         /// When the token stops being valid, including the skew, in seconds since 1970.
         public let until: Int64
         /// The first claim that does not meet its requirement; `nil` if all do.
@@ -63,7 +65,7 @@ public struct JwtVerifier: Sendable {
         guard let claims = json.members else { throw .invalid("the token's claims are not an object") }
         let until = try check(json, at: now)
         let lacking = requirements.first { !Self.holds(json[$0.claim], $0.values) }?.claim
-        return Accepted(claims: claims, until: until, lacking: lacking)
+        return Accepted(claims: claims, algorithm: parts.algorithm, until: until, lacking: lacking)
     }
 
     /// The issuer that a token names, which is not verified yet. It is used to find the keys.

@@ -102,4 +102,12 @@ extension Digest256 {
             count = 64
         }
     }
+
+    /// The SHA-384 digest of the bytes. FIPS 180-4.
+    public static func sha384(of bytes: UnsafeRawBufferPointer) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 48) { room, count in
+            SHA384(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, room.baseAddress)
+            count = 48
+        }
+    }
 }
