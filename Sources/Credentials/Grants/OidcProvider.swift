@@ -3,8 +3,8 @@ import Synchronization
 
 /// An OpenID provider, as one of its clients sees it: metadata, token endpoint, keys. Shared by all loops.
 ///
-/// Nothing is asked before it is needed, so a gateway starts while its provider is down. After a failure the provider is left alone
-/// for 1 to 30 seconds, whoever asks; metadata that were read once stay in use however long that takes.
+/// Metadata and keys are read when they are first needed, so a gateway starts while its provider is down. After a failure the provider
+/// is left alone for 1 to 30 seconds. Metadata that were read once stay in use during that time.
 public final class OidcProvider: Sendable {
     /// Why there are no tokens.
     public enum Failure: Error, Equatable, Sendable {
@@ -16,7 +16,7 @@ public final class OidcProvider: Sendable {
         case invalid(String)
     }
 
-    /// What a code or a refresh token was exchanged for.
+    /// The tokens that were issued for a code or a refresh token.
     public struct Tokens: Sendable {
         public let accessToken: Secret
         public let refreshToken: Secret?
@@ -26,7 +26,7 @@ public final class OidcProvider: Sendable {
         public let idToken: Secret?
     }
 
-    /// What an ID token must say besides issuer, audience and times.
+    /// The rules for an ID token besides those for issuer, audience and times.
     struct Expectation {
         /// The nonce of the login.
         var nonce: String?
@@ -98,7 +98,7 @@ public final class OidcProvider: Sendable {
         let found = state.withLock { $0.metadata }
         let expected = due.load(ordering: .relaxed)
         if found != nil, now.nanoseconds >= expected, !isPaused(at: now),
-            // One loop does it; the others go on.
+            // One loop does it; the others continue.
             due.compareExchange(
                 expected: expected, desired: (now + timeout + timeout).nanoseconds, ordering: .relaxed
             ).exchanged
@@ -157,7 +157,7 @@ public final class OidcProvider: Sendable {
     }
 
     private func limits(deniesPrivate: Bool) -> CallLimits {
-        // A redirect is followed nowhere: it would carry secrets to a place that nobody named.
+        // Redirects are not followed: they could carry secrets to a place that the configuration does not name.
         CallLimits(timeout: timeout, content: OidcProvider.mostContent, redirects: 0, deniesPrivate: deniesPrivate)
     }
 
@@ -267,7 +267,7 @@ public final class OidcProvider: Sendable {
             let request = try TokenRequest.make(
                 form, clientId, clientSecret, isBasic: clientSecret != nil && !metadata.takesSecretInForm,
                 to: metadata.tokenEndpoint.text)
-            // What a document says is not what the configuration says.
+            // The metadata name this place, not the configuration.
             let isElsewhere = request.authority != (try? HttpRequest(.get, issuer.text))?.authority
             let response = try TokenResponse(
                 await client.send(request, limits: limits(deniesPrivate: isElsewhere)))
@@ -362,7 +362,7 @@ public final class OidcProvider: Sendable {
 public struct IdTokenClaims: Sendable {
     public let members: [JsonValue.Member]
 
-    /// `nil` for what is no token.
+    /// `nil` if the text is not a token.
     public init?(_ token: Secret) {
         let parts = token.revealed.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let text = Base64.decodeUrl(parts[1]), let members = (try? JsonValue(text))?.members

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// What an OpenID provider says of itself, as far as a login needs it. OpenID Connect Discovery 1.0 §3.
+/// The metadata of an OpenID provider, as far as a login needs them. OpenID Connect Discovery 1.0 §3.
 public struct ProviderMetadata: Sendable, Equatable {
     /// Where a browser goes for a login.
     public let authorizationEndpoint: EndpointUrl

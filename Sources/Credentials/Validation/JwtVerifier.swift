@@ -29,7 +29,7 @@ public struct JwtVerifier: Sendable {
     /// The content of an accepted token.
     public struct Accepted: Sendable {
         public let claims: [JsonValue.Member]
-        /// The algorithm of the signature.
+        /// The algorithm that it is signed with.
         public let algorithm: VerifyingKey.Algorithm
         /// When the token stops being valid, including the skew, in seconds since 1970.
         public let until: Int64

@@ -138,8 +138,8 @@ extension HttpFields {
         }
     }
 
-    /// Removes the cookies for which the closure returns true, also from the fields as received. The closure gets the name and the
-    /// value of each cookie, as bytes that are valid during the call only. The bytes of other cookies do not change.
+    /// Removes the cookies for which the closure returns true, also from the fields as received. The closure gets the name and the value
+    /// of each, as bytes that are valid during the call only. The bytes of the other cookies do not change.
     public mutating func takeCookies(
         where isTaken: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool
     ) {

@@ -7,7 +7,7 @@ import HttpWare
 /// character of a session's value is the number of its parts; the rest is base64url of what was sealed, in `NAME`, `NAME.1` and so on. A
 /// login that is under way has `NAME.login-` and the beginning of its state.
 struct OidcCookies: Sendable {
-    /// What is sealed. One kind never opens as another.
+    /// The kinds of sealed content. A value of one kind never opens as another kind.
     enum Kind: String {
         /// A session in the client's cookies.
         case session
@@ -19,7 +19,7 @@ struct OidcCookies: Sendable {
         case login
     }
 
-    /// What a request shows.
+    /// The cookies of one request.
     struct Shown {
         /// A session that is remembered.
         var known: OidcAdmission?
@@ -36,9 +36,9 @@ struct OidcCookies: Sendable {
     static let mostParts = 4
     /// RFC 6265 §6.1: a browser keeps cookies of "at least 4096 bytes", name, value and attributes together.
     private static let longest = 4096
-    /// The most logins that one browser has under way; a further one takes the place of the oldest.
+    /// The maximum number of logins in progress in one browser; a further one replaces the oldest.
     private static let mostLogins = 4
-    /// The most that are looked at.
+    /// The maximum number of login cookies that are read.
     private static let mostLoginsShown = 32
 
     let name: String
@@ -64,7 +64,7 @@ struct OidcCookies: Sendable {
         return nil
     }
 
-    /// What a client shows as text.
+    /// Opens the text of a cookie.
     func open(text: some Collection<UInt8>, as kind: Kind) -> [UInt8]? {
         Base64.decodeUrl(text).flatMap { open($0, as: kind) }
     }
@@ -105,20 +105,20 @@ struct OidcCookies: Sendable {
             return true
         }
         if shown.known != nil {
-            // With another one beside it, nobody knows which one is meant.
+            // With a second one, the session is ambiguous.
             if parts.contains(where: { $0.index == 0 }) { shown.known = nil }
             return shown
         }
         guard let text = Self.join(parts) else { return shown }
         shown.session = text
-        // One with several parts is known by all of them together.
+        // The digest of a session in several parts is that of all parts together.
         if text.first != UInt8(ascii: "1") { shown.known = text.withUnsafeBytes { known(Digest256(of: $0)) } }
         return shown
     }
 
     private static let prefix = "__Host-"
 
-    /// What a name stands for by what is behind the ware's own; `nil` for another cookie.
+    /// The meaning of the rest of a cookie's name, after the ware's own name; `nil` for another cookie.
     private static func place(_ rest: Slice<UnsafeRawBufferPointer>) -> Place? {
         if rest.isEmpty { return .part(0) }
         guard rest.first == UInt8(ascii: ".") else { return nil }
@@ -132,7 +132,7 @@ struct OidcCookies: Sendable {
 
     private static let loginWord = "login-"
 
-    /// The parts in their order, if they are those that the first one counts. What is left of a longer session before is not looked at.
+    /// The parts in order, if all parts that the first one counts are there. Parts of an earlier, longer session are ignored.
     private static func join(_ parts: [(index: Int, value: [UInt8])]) -> [UInt8]? {
         func only(_ index: Int) -> [UInt8]? {
             let found = parts.filter { $0.index == index }
@@ -179,7 +179,7 @@ struct OidcCookies: Sendable {
         return lines + removal(of: former.filter { $0 >= count }, isSecure: isSecure)
     }
 
-    /// What was sealed, as text.
+    /// Sealed bytes as text.
     static func text(of sealed: [UInt8]) -> String { Base64.encodeUrl(sealed) }
 
     /// The lines that take the parts of a session away.

@@ -7,7 +7,7 @@ public import HttpWare
 /// A session is decided synchronously: its cookie is known by its digest. Only a login, a renewal of tokens and a session that is not
 /// remembered wait for something.
 public struct OidcLogin: Middleware, Postware, CountingWare {
-    /// What a request without a session gets.
+    /// The answer to a request without a session.
     public enum Unauthenticated: String, OptionWord {
         /// A page load is sent to the provider, anything else is refused with 401.
         case redirect
@@ -25,7 +25,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
     public var afterLogout: String?
     public var unauthenticated = Unauthenticated.redirect
     let sessions: OidcSessions
-    /// Those that only this ware sets.
+    /// The request fields that only this ware sets.
     private let ownFields: [FieldName]
 
     public var holdsState: Bool { true }
@@ -56,10 +56,10 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
     /// The name of the cookies, unless the ware is told otherwise.
     public static let usualName = "httpware-session"
 
-    /// What the ware found out about the request.
+    /// The session of the request.
     private struct Turn {
         let admission: OidcAdmission
-        /// What the client is to be given with the response.
+        /// The fields to add to the response.
         var lines: [FieldLine] = []
     }
 
@@ -131,13 +131,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         _ exchange: Exchange
     ) async throws -> Verdict {
         var current = admission
-        // What a renewal brought before may be due again.
+        // A remembered renewal may be due again.
         for _ in 0..<3 where sessions.isDue(current.session, at: exchange.wallNow.seconds) {
             switch try await sessions.renew(current.session, at: exchange.now) {
             case .renewed(let next):
                 current = next
                 exchange.note("tokens renewed")
-            // What was true stays true until it ends.
+            // The present tokens stay valid until they expire.
             case .refused:
                 guard exchange.wallNow.seconds < current.session.expires else {
                     return begin(request, shown, isSecure, exchange)
@@ -242,7 +242,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
 
     // MARK: The way back
 
-    /// What the provider sent with the browser. RFC 6749 §4.1.2, RFC 9207 §2.
+    /// The parameters that the provider sends with the browser. RFC 6749 §4.1.2, RFC 9207 §2.
     struct ProviderAnswer: Equatable {
         var state: String
         var code: String?
@@ -307,13 +307,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
     private static let strange =
         "this login was not begun by this browser, is finished, or took too long; open the page again"
 
-    /// Redeems the code and makes a session; with the lines for the client, and where it goes.
+    /// Redeems the code and makes a session. Returns the fields for the client, and the page to return to.
     private func complete(
         _ login: OidcPendingLogin, _ answer: ProviderAnswer, _ shown: OidcCookies.Shown, _ origin: String,
         _ isSecure: Bool,
         _ exchange: Exchange
     ) async throws -> (lines: [FieldLine], target: String) {
-        // First what can be tried again.
+        // Steps that can be repeated come first.
         let metadata = try await sessions.provider.prepare(at: exchange.now)
         guard sessions.use(login.state) else { throw OidcProvider.Failure.refused(Self.strange) }
         guard sessions.provider.isOwnAnswer(answer.issuer, metadata) else {

@@ -1,7 +1,7 @@
 import Credentials
 import HttpWare
 
-/// What a login left: kept sealed, in the client's cookies or in a store.
+/// A session: the tokens of a login, sealed in the client's cookies or in a store.
 struct OidcSession: Sendable, Equatable {
     /// By chance: it tells the sessions apart, through all refreshes.
     var id: String
@@ -85,7 +85,7 @@ struct OidcSession: Sendable, Equatable {
     /// Of tokens whose provider does not say how long they live.
     private static let usualLifetime: Int64 = 300
 
-    /// Bytes that nobody can guess, as text.
+    /// Random bytes as text.
     static func random(_ count: Int) -> String {
         var random = SystemRandomNumberGenerator()
         return Base64.encodeUrl((0..<count).map { _ in random.next() })
@@ -94,9 +94,9 @@ struct OidcSession: Sendable, Equatable {
 
 /// A login that a browser has begun: sealed in a cookie of that browser, until it comes back.
 struct OidcPendingLogin: Sendable, Equatable {
-    /// What the provider sends back with the browser.
+    /// The text that the provider sends back with the browser.
     var state: String
-    /// What the ID token must hold.
+    /// The text that the ID token must contain.
     var nonce: String
     /// The secret whose digest the provider got: RFC 7636 §4.1.
     var verifier: String
@@ -116,7 +116,7 @@ struct OidcPendingLogin: Sendable, Equatable {
         until = now + OidcPendingLogin.lifetime
     }
 
-    /// What the name of its cookie ends with.
+    /// The end of the name of its cookie.
     var suffix: String { OidcPendingLogin.suffix(of: state) }
     static func suffix(of state: String) -> String { String(state.prefix(8)) }
 

@@ -26,10 +26,10 @@ final class OidcAdmission: Sendable {
 /// The sessions of one entry of `oidcLogin`: opened ones are remembered, others are read from cookies or a store, and tokens are renewed,
 /// once for all requests of a session. Shared by all loops.
 ///
-/// What is remembered here only saves work, but for three things that a client must not do twice or any more: a login's state that was
-/// used, a session that was ended, and a refresh token that was spent. They are bounded, too.
+/// Most of the memory only saves work. Three things are remembered for security: the used states of logins, ended sessions, and
+/// spent refresh tokens. All of it is bounded.
 final class OidcSessions: Sendable {
-    /// What became of a renewal.
+    /// The result of a renewal.
     enum Renewal: Sendable {
         case renewed(OidcAdmission)
         /// The provider renews these tokens no more.
@@ -87,10 +87,10 @@ final class OidcSessions: Sendable {
 
     // MARK: Sessions
 
-    /// When the session is over whatever its tokens say: the first second.
+    /// The second at which the session ends, whatever its tokens say.
     func end(of session: OidcSession) -> Int64 { session.began + lifetime }
 
-    /// Whether a client may still use it, but for its tokens.
+    /// Whether the session has not ended; its tokens are not considered.
     func holds(_ admission: OidcAdmission, at now: Int64) -> Bool {
         now < end(of: admission.session)
             && !(hasEnded.load(ordering: .relaxed) && ended.value(Self.key(of: admission.session.id), at: now) == true)
@@ -112,7 +112,7 @@ final class OidcSessions: Sendable {
 
     private static func key(of id: String) -> Digest256 { Digest256(of: ["oidcLogin session", id]) }
 
-    /// What follows from a session. Throws what cannot be told to the origin server.
+    /// The principal and the fields of a session. Throws if a claim is invalid in a field.
     func admission(_ session: OidcSession) throws(OidcProvider.Failure) -> OidcAdmission {
         guard let token = IdTokenClaims(session.idToken) else { throw .invalid("the ID token is malformed") }
         var lines: [FieldLine] = []
@@ -225,7 +225,7 @@ final class OidcSessions: Sendable {
         }
     }
 
-    /// Ends a session: its cookie, should somebody have a copy, is worth nothing here any more, and with a store nowhere.
+    /// Ends a session: copies of its cookie are refused by this gateway from now on, and with a store by all gateways.
     func end(_ session: OidcSession, at now: Int64) {
         ended.remember(true, for: Self.key(of: session.id), until: max(now, end(of: session)) + 1, bytes: 64)
         hasEnded.store(true, ordering: .relaxed)
@@ -246,8 +246,8 @@ final class OidcSessions: Sendable {
 
     // MARK: Renewal
 
-    /// Renews the tokens of a session: all requests that ask at once wait for one call, and those that come within 30 seconds with the same
-    /// tokens get its result. Throws only if the task is cancelled. On a loop.
+    /// Renews the tokens of a session. Concurrent requests wait for one call, and requests with the same tokens get its result for
+    /// another 30 seconds. Throws only if the task is cancelled. On a loop.
     func renew(_ session: OidcSession, at now: LoopInstant) async throws(CancellationError) -> Renewal {
         let key = session.renewalKey
         if let known = knownRenewal(key, at: now) { return known }

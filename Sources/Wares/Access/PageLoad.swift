@@ -2,7 +2,8 @@ import HttpWare
 
 /// Requests with which a browser loads a page, and which can be answered with a redirect to a login.
 enum PageLoad {
-    /// Whether a browser loads a page: it says so in `Sec-Fetch-Mode`; older ones want HTML and no script asks for them.
+    /// Whether a browser loads a page. Browsers say so in `Sec-Fetch-Mode`. Older ones accept HTML, without `X-Requested-With`,
+    /// which scripts send.
     static func isOne(_ request: borrowing HttpRequest) -> Bool {
         let modes = request.fields.rawValues(of: fetchMode)
         if let mode = modes.first { return modes.count == 1 && mode.elementsEqual("navigate".utf8) }

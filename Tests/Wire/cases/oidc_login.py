@@ -23,7 +23,7 @@ CONFIG = """version: 1
 log: {{ level: debug }}
 listeners: {{ web: {{ bind: "127.0.0.1:{web}", trustedProxies: ["127.0.0.2"], chain: logged }} }}
 services: {{ app: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
-stores: {{ sessions: {{ size: 8MiB, disk: {{ path: "{folder}/sessions" }} }} }}
+stores: {{ sessions: {{ disk: {{ path: "{folder}/sessions", maxSize: 64MiB }} }} }}
 chains:
   logged: {{ postwares: [{{ accessLog: {{ output: "file:{folder}/access.log", fields: [Cookie, Set-Cookie, Authorization] }} }}] }}
   cookie: {{ middlewares: [{{ oidcLogin: {{ {common}, callback: /cookie/back, logout: /cookie/out }} }}] }}
@@ -49,8 +49,8 @@ class Gateway:
         common = " ".join(COMMON.format(second=ports["second"], secret=SECRET, timeout=int(TIMEOUT * 1000)).split())
         (self.folder / "httpware.yaml").write_text(CONFIG.format(
             web=self.web, admin=self.admin, main=ports["main"], folder=self.folder, common=common))
-        t.at_end(lambda: self.process.stop())
         self.start()
+        t.at_end(lambda: self.process.stop())
 
     def start(self) -> None:
         self.process: Process = self.t.setup.place.command(
