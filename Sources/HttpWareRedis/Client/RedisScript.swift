@@ -19,16 +19,35 @@ extension RedisClient {
         _ script: RedisScript, keys: [RedisArgument], _ arguments: [RedisArgument],
         within patience: Duration? = nil
     ) async throws(RedisFailure) -> RedisReply {
+        try await named(script, keys, arguments, within: patience) { command, left throws(RedisFailure) in
+            try await self.command(command, within: left)
+        }
+    }
+
+    /// Runs a script that writes, like `run`. `isKept` is true if at least as many replicas confirmed the write as the definition demands.
+    func write(
+        _ script: RedisScript, keys: [RedisArgument], _ arguments: [RedisArgument],
+        within patience: Duration? = nil
+    ) async throws(RedisFailure) -> (reply: RedisReply, isKept: Bool) {
+        try await named(script, keys, arguments, within: patience) { command, left throws(RedisFailure) in
+            try await self.write(command, within: left)
+        }
+    }
+
+    private func named<Answer>(
+        _ script: RedisScript, _ keys: [RedisArgument], _ arguments: [RedisArgument], within patience: Duration?,
+        _ ask: ([RedisArgument], Duration) async throws(RedisFailure) -> Answer
+    ) async throws(RedisFailure) -> Answer {
         let words = [RedisArgument(keys.count)] + keys + arguments
         let patience = patience ?? definition.timeout
         let start = ContinuousClock.now
         do throws(RedisFailure) {
-            return try await command(["EVALSHA", script.name] + words, within: patience)
+            return try await ask(["EVALSHA", script.name] + words, patience)
         } catch {
             guard error.kind == .unknownScript else { throw error }
         }
         let left = patience - (ContinuousClock.now - start)
         guard left > .zero else { throw .givenUp }
-        return try await command(["EVAL", script.text] + words, within: left)
+        return try await ask(["EVAL", script.text] + words, left)
     }
 }

@@ -41,8 +41,11 @@ extension RedisClient: IdempotencyServer {
 
     public func claim(_ claim: SharedClaim, for lease: Duration) async -> IdempotencyClaim? {
         let words = [RedisArgument(value(claim)), RedisArgument(milliseconds: lease)]
-        guard let reply = try? await run(RedisClient.claiming, keys: [place(claim)], words) else { return nil }
-        if reply == .integer(1) { return .taken }
+        guard let (reply, isKept) = try? await write(RedisClient.claiming, keys: [place(claim)], words) else {
+            return nil
+        }
+        // A replica that becomes the master without the claim would let the same request go upstream again.
+        if reply == .integer(1) { return isKept ? .taken : nil }
         guard let parts = reply.array, parts.count == 2, let bytes = parts[0].bytes, let time = parts[1].integer else {
             return nil
         }

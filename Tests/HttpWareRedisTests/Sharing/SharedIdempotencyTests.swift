@@ -51,6 +51,17 @@ import Testing
         while text(await other.claim(claim("other"), for: .seconds(60))) != "taken" { await Task.yield() }
     }
 
+    @Test func `a claim that no replica confirms does not count`() async throws {
+        let redis = try TestRedis()
+        var definition = try redis.definition
+        definition.timeout = .seconds(10)
+        definition.minReplicas = 1
+        // There is no replica. Twice: the script is sent by its name, too.
+        for key in ["a", "b"] {
+            #expect(text(await RedisClient(definition).claim(claim(key), for: .seconds(60))) == "nothing")
+        }
+    }
+
     @Test func `gateways that name one store send a request once`() async throws {
         let redis = try TestRedis()
         func gateway() throws -> TestExchange {
