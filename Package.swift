@@ -178,7 +178,8 @@ let package = Package(
             ],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
-            name: "HttpWareRedis", dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares", "CHiredis"],
+            name: "HttpWareRedis",
+            dependencies: ["HttpWare", "Acme", "HttpCaching", "Credentials", "Wares", "CHiredis"],
             swiftSettings: settings + dataPath),
         .target(
             name: "GatewayConfig",
@@ -236,7 +237,7 @@ let package = Package(
             name: "StoreRig", dependencies: ["HttpCaching", "HttpWare"], path: "Tests/StoreRig", swiftSettings: settings
         ),
         .testTarget(
-            name: "AcmeTests", dependencies: ["Acme", "Credentials", "HttpWare", "HttpWareTesting"],
+            name: "AcmeTests", dependencies: ["Acme", "Credentials", "HttpWare", "HttpWareRedis", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(name: "CapturingTests", dependencies: ["Capturing", "HttpWare"], swiftSettings: settings),
         .testTarget(

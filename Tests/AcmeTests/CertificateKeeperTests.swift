@@ -153,15 +153,36 @@ import Testing
         #expect(facts.end - facts.start == .seconds(30 * 86_400))
     }
 
+    @Test func `a wish for one name does not end the wish for another one`() async throws {
+        let setting = try Setting()
+        let keeper = try setting.keeper(["a.test", "b.test"])
+        _ = await setting.step(keeper)
+        #expect(setting.authority.count("POST /orders") == 2)
+        #expect(keeper.orderNow("a.test", on: setting.loop.loop))
+        // The order of the first one has begun.
+        for _ in 0..<5000 where setting.authority.count("POST /orders") == 2 {
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        #expect(keeper.orderNow("b.test", on: setting.loop.loop))
+        keeper.stop()
+        await setting.loop.settle()
+        for _ in 0..<500 {
+            let now = SystemLoopClock().wallNow()
+            guard keeper.report(at: now).contains(where: { $0.due <= now }) else { break }
+            _ = await setting.step(keeper)
+        }
+        #expect(setting.authority.issued.suffix(2).sorted() == ["a.test", "b.test"])
+    }
+
     @Test func `while another process orders, nothing is asked of the authority`() async throws {
         let setting = try Setting()
         let keeper = try setting.keeper()
         let folder = AcmeFolder(keeper.settings)
-        let lock = try #require(try folder.tryLock("a.test"))
+        let lock = try #require(try await folder.tryLock("a.test"))
         let rest = await setting.step(keeper)
         #expect(rest == 5)
         #expect(setting.authority.calls.isEmpty)
-        lock.release()
+        await lock.release()
         _ = await setting.step(keeper)
         #expect(try setting.report(keeper).certificate != nil)
     }

@@ -44,6 +44,7 @@ final class TestAuthority: HttpClient {
         var names: [String] = []
         var certificate: String?
         var accounts = 0
+        var issued: [String] = []
         var complaints: [String] = []
     }
 
@@ -69,6 +70,8 @@ final class TestAuthority: HttpClient {
     func count(_ call: String) -> Int { calls.count { $0 == call } }
     var limits: [CallLimits] { state.withLock { $0.limits } }
     var lastOrder: JsonValue? { state.withLock { $0.lastOrder } }
+    /// The names of the certificates that it issued, in order.
+    var issued: [String] { state.withLock { $0.issued } }
     /// What a client did that RFC 8555 forbids.
     var complaints: [String] { state.withLock { $0.complaints } }
 
@@ -210,6 +213,7 @@ final class TestAuthority: HttpClient {
             return object([("status", "processing")], state)
         case "/finalize":
             if !state.isProved { return problem("orderNotReady", "prove it first") }
+            state.issued += state.names
             state.certificate = issue(Base64.decodeUrl(Array((payload?["csr"]?.string ?? "").utf8)) ?? [], state)
             return order(state)
         case "/certificate":

@@ -4,8 +4,8 @@
     python3 Tests/Clients/acme.py --binary .build/release/httpware
 
 Both challenges, with nonces that are refused now and then, and with an external account; a placeholder until the certificate is there; the
-same certificate after a restart; a listener that asks its clients for certificates; authorities that hang, send too much, or refuse all
-nonces, of which the calls are counted. Exits 1 when something is not as it should be, 0 with a word when there is no pebble.
+same certificate after a restart; a listener that asks its clients for certificates; gateways that share a store in Redis, of which one
+orders and another one is asked by the authority; authorities that hang, send too much, or refuse all nonces, of which the calls are counted. Exits 1 when something is not as it should be, 0 with a word when there is no pebble.
 """
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import http.server
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import stat
@@ -85,7 +86,8 @@ class Pebble:
                                     "-https01", "", "-tlsalpn01", "", "-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""], [other])
         self.process = place.command(
             ["pebble", "-config", str(folder / "pebble.json"), "-dnsserver", f"127.0.0.1:{dns}", "-strict"], [self.port],
-            environment={"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": str(rejects), "PEBBLE_AUTHZREUSE": "0"})
+            environment={"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": str(rejects), "PEBBLE_AUTHZREUSE": "0",
+                         "PEBBLE_ALTERNATE_ROOTS": "2"})
         self.url = f"https://localhost:{self.port}/dir"
 
     def stop(self) -> None:
@@ -93,8 +95,8 @@ class Pebble:
         self.names.stop()
 
 
-def config(directory: str, store: Path, tls: int, clear: int, *, challenge: str, more: str = "", listener: str = "", names: str = "a.test",
-           admin: int = 0) -> str:
+def config(directory: str, store: Path | str, tls: int, clear: int, *, challenge: str, more: str = "", listener: str = "", names: str = "a.test",
+           admin: int = 0, stores: str = "") -> str:
     return f"""
 version: 1
 {f'admin: {{ bind: "127.0.0.1:{admin}" }}' if admin else ""}
@@ -107,6 +109,7 @@ listeners:
 {listener}
 routes: [{{ chain: said }}]
 chains: {{ said: {{ middlewares: [{{ mock: {{ status: 200, body: "mocked" }} }}] }} }}
+{stores}
 """
 
 
@@ -206,6 +209,73 @@ def issues(place: Workplace, binary: str, challenge: str, *, needs_account: bool
     gateway.stop()
 
 
+def redis(place: Workplace, port: int):
+    return place.command(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"], [port])
+
+
+def command(port: int, *words: str) -> bytes:
+    """What a Redis server answers, as it comes."""
+    with socket.create_connection(("127.0.0.1", port), 5) as client:
+        client.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()) for word in words))
+        client.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: client.recv(65536), b""))
+
+
+def shares(place: Workplace, binary: str, challenge: str, kills: bool = False) -> None:
+    """One gateway orders; the authority asks the other one."""
+    pebble, port = Pebble(place), free_port()
+    server = redis(place, port)
+    title = f"{challenge}, a store in Redis"
+    more = ", key: 0123456789abcdef" + (", listener: clear" if challenge == "http-01" else "")
+    stores = f'stores: {{ shared: {{ redis: {{ url: "redis://127.0.0.1:{port}" }} }} }}'
+
+    def text(tls: int, clear: int) -> str:
+        return config(pebble.url, "shared", tls, clear, challenge=challenge, more=more, stores=stores)
+
+    own = free_port(), free_port()
+    orders = place.gateway(binary, text(*own), list(own))
+    if kills:
+        under_way = eventually(lambda: len(command(port, "HVALS", board)) > 100 if (board := next(iter(boards(port)), "")) else False)
+        orders.signal(signal.SIGKILL)
+        check(f"{title}: a gateway dies while it orders", under_way, orders.log)
+        began = time.monotonic()
+    asked = place.gateway(binary, text(pebble.tls, pebble.http), [pebble.tls, pebble.http])
+    if kills:
+        taken = eventually(lambda: is_issued(pebble.tls), 90)
+        check(f"{title}: another one orders within a minute and a bit", taken, asked.log)
+        print(f"acme {title}: {time.monotonic() - began:.0f} s after the death")
+        asked.stop()
+        pebble.stop()
+        server.stop()
+        return
+    both = eventually(lambda: (one := is_issued(pebble.tls)) and (other := is_issued(own[0])) and one["serial"] == other["serial"])
+    check(f"{title}: both show one certificate", both, orders.log + asked.log + pebble.process.log)
+    check(f"{title}: the gateway that the authority did not ask has ordered it",
+          "a new certificate" in orders.log and "a new certificate" not in asked.log, orders.log + asked.log)
+    check(f"{title}: one certificate was issued", pebble.process.log.count("Issued certificate") == 1, pebble.process.log)
+    keys = [word for word in command(port, "KEYS", "*").decode().split("\r\n") if word.startswith("httpware:")]
+    kept = b"".join(command(port, "GET", key) for key in keys if key.endswith((".pem", ".json")))
+    check(f"{title}: what is kept is sealed", len(keys) >= 3 and len(kept) > 1000 and b"PRIVATE" not in kept and b"http" not in kept, keys)
+    serial = shown(pebble.tls)["serial"]
+    pebble.stop()
+    asked.stop()
+    asked = place.gateway(binary, text(pebble.tls, pebble.http), [pebble.tls, pebble.http])
+    check(f"{title}: a restart has the same certificate at once", (found := shown(pebble.tls)) and found["serial"] == serial, asked.log)
+    status = subprocess.run([binary, "acme", "status", "--json", "-c", str(asked.folder / "httpware.yaml")], capture_output=True, text=True)
+    check(f"{title}: acme status reads the store", status.returncode == 0 and json.loads(status.stdout)[0]["end"], status.stdout + status.stderr)
+    server.stop()
+    check(f"{title}: without Redis it serves on", shown(pebble.tls)["serial"] == serial, asked.log)
+    server = redis(place, port)
+    back = eventually(lambda: any(key.endswith(".pem") for key in command(port, "KEYS", "*").decode().split("\r\n")))
+    check(f"{title}: a Redis server that lost all gets it back", back, asked.log)
+    for process in (orders, asked, server):
+        process.stop()
+
+
+def boards(port: int) -> list[str]:
+    return [word for word in command(port, "KEYS", "*board").decode().split("\r\n") if word.endswith("board")]
+
+
 def lies(place: Workplace, binary: str) -> None:
     for manner, word, most in (("floods", "larger than 256KiB", 1), ("refuses nonces", "badNonce", 8), ("hangs", "did not answer in 20s", 1)):
         server = liar(manner)
@@ -245,6 +315,13 @@ def main() -> None:
             issues(place, binary, "http-01", needs_account=True)
             strict = f"      clientCa: {certificates().folder}/ca.pem\n      alpn: [h2]\n"
             issues(place, binary, "tls-alpn-01", listener=strict)
+        if shutil.which("pebble") and ("shares" in options.only or not options.only):
+            if shutil.which("redis-server"):
+                shares(place, binary, "tls-alpn-01")
+                shares(place, binary, "http-01")
+                shares(place, binary, "http-01", kills=True)
+            else:
+                print("redis-server is not installed (Debian: apt-get install redis-server)")
     finally:
         place.close()
     sys.exit(1 if failures else 0)

@@ -175,4 +175,21 @@ import Testing
         #expect(!"\(difference.changes)".contains("s3cret"))
         #expect(difference.losses.contains { $0.what.hasPrefix("credentials.o") })
     }
+
+    @Test func `what is secret of certificates is shown nowhere`() throws {
+        let text = """
+            version: 1
+            listeners:
+              web:
+                bind: "127.0.0.1:8443"
+                tls: { acme: { domains: [a.test], store: shared, key: [s3cret-0123456789, s3cret-9876543210], externalAccount: { keyId: k, macKey: s3cretAAAAAAAAAAAAAAAAAA } } }
+            stores: { shared: { redis: { url: "redis://127.0.0.1" } } }
+            services: { api: { baseUrl: "http://a" } }
+            routes: [{ service: api }]
+            """
+        let configuration = try read(text)
+        #expect(configuration.listeners.first?.tls?.acme != nil)
+        #expect(configuration.values.contains { $0.path == "listeners.web.tls.acme.store" && $0.text == "shared" })
+        #expect(!configuration.values.contains { $0.text?.contains("s3cret") == true })
+    }
 }

@@ -45,7 +45,7 @@ import Testing
         "Credentials": ["HttpWare"],
         "Acme": ["HttpWare", "Credentials"],
         "Wares": ["HttpWare", "HttpCaching", "Capturing", "Credentials"],
-        "HttpWareRedis": ["HttpWare", "HttpCaching", "Credentials", "Wares"],
+        "HttpWareRedis": ["HttpWare", "Acme", "HttpCaching", "Credentials", "Wares"],
         "GatewayConfig": ["HttpWare", "Acme", "Capturing", "HttpCaching", "Credentials"],
         "HttpGateway": [
             "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",

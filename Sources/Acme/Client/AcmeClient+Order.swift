@@ -16,7 +16,7 @@ struct AcmeRequest: Sendable {
 extension AcmeClient {
     /// Orders a certificate, proves control of its names, and answers the chain in PEM. RFC 8555 §7.4.
     func issue(
-        _ wanted: AcmeRequest, answering challenges: PendingChallenges
+        _ wanted: AcmeRequest, answering challenges: any ChallengeAnswerer
     ) async throws(AcmeFailure) -> [UInt8] {
         let directory = try await directory()
         try directory.require(profile: wanted.profile)
@@ -108,7 +108,8 @@ extension AcmeClient {
     }
 
     private func authorize(
-        _ authorization: AcmeAuthorization, at url: AcmeUrl, _ wanted: AcmeRequest, _ challenges: PendingChallenges
+        _ authorization: AcmeAuthorization, at url: AcmeUrl, _ wanted: AcmeRequest,
+        _ challenges: any ChallengeAnswerer
     ) async throws(AcmeFailure) {
         guard wanted.names.contains(authorization.name) else {
             throw .badAnswer("an authorization is for another name")
@@ -125,8 +126,8 @@ extension AcmeClient {
         let pending = PendingChallenge(
             kind: wanted.challenge, name: authorization.name, token: challenge.token,
             keyAuthorization: signer.keyAuthorization(of: challenge.token))
-        await challenges.add(pending)
         do throws(AcmeFailure) {
+            try await challenges.add(pending)
             try await prove(challenge, at: url)
             await challenges.remove(pending)
         } catch {

@@ -2,30 +2,26 @@ import Credentials
 import Glibc
 import HttpWare
 
-/// The files of one certificate authority in the store: the account, and for each name the certificate with its key in one file, so
-/// that the two are replaced together, and what is remembered about its renewal. All are readable by their owner alone and replaced in
-/// one step. Every call blocks: never on a loop.
-struct AcmeFolder: Sendable {
+/// The files of one certificate authority in a folder. Only their owner can read them, and each is replaced in one step. Methods that are not
+/// async block: never call them on a loop.
+struct AcmeFolder: AcmeStorage {
     let path: String
-    private let accountName: String
 
     /// More is not one of ours.
     private static let mostBytes = 1 << 20
 
-    /// An account: its key, and its URL at the authority.
-    struct Account: Sendable {
-        var key: CertificateKey
-        var url: String?
+    init(_ settings: AcmeSettings) {
+        path = FilePath.joined(settings.store, AcmeFolder.name(of: settings.directory))
     }
 
-    init(_ settings: AcmeSettings) {
-        let place = settings.directory.text.split(separator: "/", omittingEmptySubsequences: true).dropFirst()
-        path = FilePath.joined(settings.store, AcmeFolder.plain(place.joined(separator: "-")))
-        accountName = settings.externalAccount.map { "account-\(AcmeFolder.plain($0.keyId)).json" } ?? "account.json"
+    /// The name of the folder of an authority.
+    static func name(of directory: EndpointUrl) -> String {
+        let place = directory.text.split(separator: "/", omittingEmptySubsequences: true).dropFirst()
+        return plain(place.joined(separator: "-"))
     }
 
     /// A text as part of a file's name.
-    private static func plain(_ text: String) -> String {
+    static func plain(_ text: String) -> String {
         let bytes = text.utf8.prefix(120).map { byte -> UInt8 in
             switch byte {
             case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x5f: byte
@@ -37,64 +33,42 @@ struct AcmeFolder: Sendable {
         return (bytes.first == 0x2e ? "_" : "") + String(decoding: bytes, as: UTF8.self)
     }
 
-    // MARK: What is kept
+    // MARK: As a storage
 
-    /// The account; `nil` where there is none.
-    func account() throws(AcmeFailure) -> Account? {
-        guard let bytes = try read(accountName) else { return nil }
-        guard let json = try? JsonValue(bytes), let pem = json["key"]?.string,
-            let key = CertificateKey(pem: Array(pem.utf8))
-        else {
-            throw AcmeFailure(.local, "\(file(accountName)): is not a file of an account; move it away")
-        }
-        return Account(key: key, url: json["url"]?.string)
+    func place(of name: String) -> String { file(name) }
+
+    func read(_ name: String) async throws(AcmeFailure) -> [UInt8]? {
+        try await offLoop { () throws(AcmeFailure) in try readNow(name) }
     }
 
-    func keep(_ account: Account) throws(AcmeFailure) {
-        let json = Json.object(given: [
-            ("url", account.url.map { .text($0) }), ("key", .text(String(decoding: account.key.pem, as: UTF8.self))),
-        ])
-        try write(accountName, json.bytes)
+    func write(_ name: String, _ bytes: [UInt8]) async throws(AcmeFailure) {
+        try await offLoop { () throws(AcmeFailure) in try writeNow(name, bytes) }
     }
 
-    /// The certificate of a name with its key; `nil` where there is none, or one that cannot be used.
-    func identity(of name: String) throws(AcmeFailure) -> TlsIdentity? {
-        guard let bytes = try read("\(name).pem") else { return nil }
-        let both = TlsFile(name: file("\(name).pem"), bytes: bytes)
-        let identity = TlsIdentity(chain: both, key: both)
-        do throws(TlsFault) {
-            _ = try identity.hasExpired()
-            return identity
-        } catch {
-            WareLog.shared.log(.warning, "acme: \(error.reason); another certificate will be ordered")
-            return nil
-        }
+    func tryLock(_ name: String) async throws(AcmeFailure) -> (any AcmeLock)? {
+        try await offLoop { () throws(AcmeFailure) in try lockNow(name) }
     }
 
-    func keep(_ chain: [UInt8], key: CertificateKey, of name: String) throws(AcmeFailure) {
-        try write("\(name).pem", key.pem + chain)
-    }
-
-    func state(of name: String) throws(AcmeFailure) -> RenewalState {
-        guard let bytes = try read("\(name).json"), let json = try? JsonValue(bytes) else { return RenewalState() }
-        return RenewalState(json)
-    }
-
-    func keep(_ state: RenewalState, of name: String) throws(AcmeFailure) {
-        try write("\(name).json", state.json.bytes)
+    /// Runs blocking work on another thread.
+    private func offLoop<Value: Sendable>(
+        _ body: @escaping @Sendable () throws(AcmeFailure) -> Value
+    ) async throws(AcmeFailure) -> Value {
+        try await Task.detached { () -> Result<Value, AcmeFailure> in
+            do throws(AcmeFailure) { return .success(try body()) } catch { return .failure(error) }
+        }.value.get()
     }
 
     // MARK: The lock
 
     /// Held until it is given back, or the process ends: another process orders no certificate for the name meanwhile.
-    struct Lock: Sendable {
-        fileprivate let descriptor: Int32
+    private struct Lock: AcmeLock {
+        let descriptor: Int32
 
-        func release() { close(descriptor) }
+        func release() async { close(descriptor) }
     }
 
     /// Takes the lock of a name; `nil` while another process has it.
-    func tryLock(_ name: String) throws(AcmeFailure) -> Lock? {
+    private func lockNow(_ name: String) throws(AcmeFailure) -> (any AcmeLock)? {
         try makeFolder()
         let place = file("\(name).lock")
         let descriptor = open(place, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -115,7 +89,7 @@ struct AcmeFolder: Sendable {
         AcmeFailure(.local, "\(place.quotedForErrors): \(what): \(SystemError.text(of: errno).lowercased())")
     }
 
-    private func read(_ name: String) throws(AcmeFailure) -> [UInt8]? {
+    func readNow(_ name: String) throws(AcmeFailure) -> [UInt8]? {
         let place = file(name)
         let descriptor = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
@@ -152,7 +126,7 @@ struct AcmeFolder: Sendable {
         }
     }
 
-    private func write(_ name: String, _ bytes: [UInt8]) throws(AcmeFailure) {
+    private func writeNow(_ name: String, _ bytes: [UInt8]) throws(AcmeFailure) {
         try makeFolder()
         let place = file(name)
         let fresh = "\(place).\(getpid()).new"

@@ -12,8 +12,10 @@ public struct AcmeSettings: Sendable, Hashable {
     public var authorities: [UInt8]?
     /// How control of the names is proved.
     public var challenge = ChallengeKind.tlsAlpn01
-    /// The folder of accounts and certificates.
+    /// The folder of accounts and certificates, unless `sharing` is given.
     public var store: String
+    /// The store that gateways share, in place of a folder.
+    public var sharing: AcmeSharing?
     /// The listener in clear text that answers http-01, in place of those on port 80.
     public var listener: String?
     /// The profile of the certificates.

@@ -1,19 +1,26 @@
+import Dispatch
 public import HttpWare
 import Synchronization
+
+// One file: orders, renewal information and the board of a shared store change the same values of a name, under one mutex.
 
 /// Keeps the certificates of some names valid: orders them, one after the other, renews them in time, and remembers over restarts what
 /// failed. What it has is guarded by a mutex; the work is one task of a loop.
 public final class CertificateKeeper: Sendable {
     /// What it was made for.
     public let settings: AcmeSettings
-    private let folder: AcmeFolder
+    private let records: AcmeRecords
+    /// The store if gateways share it; `nil` for a folder.
+    private let shared: AcmeSharedStore?
     private let challenges: PendingChallenges
     private let http: any HttpClient
     private let limits: AcmeLimits
     /// Called with each new certificate: returns when listeners show it.
     private let changed: @Sendable () async -> Void
     private let kept: Mutex<[String: Kept]>
-    private let task = Mutex<Task<Void, Never>?>(nil)
+    private let tasks = Mutex<[Task<Void, Never>]>([])
+    /// The state of the board at the last look.
+    private let board = Mutex(BoardState())
 
     /// What there is for one name.
     private struct Kept {
@@ -24,8 +31,19 @@ public final class CertificateKeeper: Sendable {
         var state = RenewalState()
         /// Somebody asked for a new one now.
         var isWanted = false
+        /// Whether the store does not contain the certificate yet, or no longer.
+        var isUnwritten = false
+        /// Whether the failure to write it was logged.
+        var isToldUnwritten = false
 
         func due(at now: WallTime) -> WallTime { isWanted ? now : state.due(for: facts, at: now) }
+    }
+
+    private struct BoardState {
+        var hasLooked = false
+        var mark: [UInt8]?
+        /// Whether the last look failed. The failure was logged.
+        var hasFailed = false
     }
 
     /// What is known of a name, for people.
@@ -46,8 +64,10 @@ public final class CertificateKeeper: Sendable {
     private static let longestRest = Duration.seconds(3600)
     /// How long another process's order is left alone before the files are read again.
     private static let lockPause = Duration.seconds(5)
+    /// The maximum time that a start waits for a shared store.
+    private static let patience = DispatchTimeInterval.seconds(2)
 
-    /// Reads what the store has. Throws what keeps it from being used.
+    /// Reads the store; blocks for a moment. Throws the reason if the store cannot be used.
     public convenience init(
         _ settings: AcmeSettings, challenges: PendingChallenges, changed: @escaping @Sendable () async -> Void
     ) throws(AcmeFailure) {
@@ -60,6 +80,13 @@ public final class CertificateKeeper: Sendable {
             }
         }
         try self.init(settings, challenges: challenges, http: client, limits: AcmeLimits(), changed: changed)
+        guard shared != nil else { return }
+        let isRead = DispatchSemaphore(value: 0)
+        Task.detached {
+            await self.look(at: SystemLoopClock().wallNow())
+            isRead.signal()
+        }
+        _ = isRead.wait(timeout: .now() + CertificateKeeper.patience)
     }
 
     init(
@@ -71,7 +98,10 @@ public final class CertificateKeeper: Sendable {
         self.changed = changed
         self.http = http
         self.limits = limits
-        folder = AcmeFolder(settings)
+        let shared = settings.sharing.map { AcmeSharedStore($0, settings) }
+        let folder = AcmeFolder(settings)
+        self.shared = shared
+        records = AcmeRecords(shared ?? folder, settings)
         var kept: [String: Kept] = [:]
         let key: CertificateKey
         do throws(TlsFault) { key = try CertificateKey() } catch { throw AcmeFailure(.local, error.reason) }
@@ -82,7 +112,11 @@ public final class CertificateKeeper: Sendable {
             kept[name] = Kept(placeholder: placeholder)
         }
         self.kept = Mutex(kept)
-        for name in settings.domains { try readFiles(of: name) }
+        guard shared == nil else { return }
+        for name in settings.domains {
+            let both = try folder.readNow("\(name).pem")
+            take(records.record(of: name, both, state: try folder.readNow("\(name).json")), of: name)
+        }
     }
 
     // MARK: What it has
@@ -107,29 +141,41 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Takes the state of a name's files, and its certificate if it is another one than what is there. Answers whether it was.
+    /// Takes the state in a record, and its certificate if that is another one. Answers whether it is another one.
     @discardableResult
-    private func readFiles(of name: String) throws(AcmeFailure) -> Bool {
-        let identity = try folder.identity(of: name)
-        let state = try folder.state(of: name)
-        let facts = identity.flatMap { try? CertificateFacts($0.chain) }
+    private func take(_ record: AcmeRecords.Record, of name: String) -> Bool {
+        let facts = record.identity.flatMap { try? CertificateFacts($0.chain) }
         return kept.withLock { kept in
-            kept[name]?.state = state
+            // The newer certificate here is not in the store yet.
+            guard kept[name]?.isUnwritten == false else { return false }
+            if let state = record.state { kept[name]?.state = state }
             guard let facts, facts.names.contains(name), kept[name]?.facts != facts else { return false }
-            kept[name]?.identity = identity
+            if let here = kept[name]?.facts, facts.start < here.start {
+                // The store lost its last writes: it gets the newer certificate back.
+                kept[name]?.isUnwritten = shared != nil
+                return false
+            }
+            kept[name]?.identity = record.identity
             kept[name]?.facts = facts
             return true
         }
+    }
+
+    /// Reads the record of a name. Answers whether its certificate is another one.
+    @discardableResult
+    private func read(_ name: String) async throws(AcmeFailure) -> Bool {
+        take(try await records.record(of: name), of: name)
     }
 
     // MARK: The work
 
     /// Begins to keep them valid, on a loop that has a transport.
     public func start(on loop: EventLoop) {
-        let made = Task(executorPreference: loop) { await self.run(on: loop) }
-        task.withLock { task in
-            task?.cancel()
-            task = made
+        var made = [Task(executorPreference: loop) { await self.run(on: loop) }]
+        if shared != nil { made.append(Task(executorPreference: loop) { await self.watchBoard(on: loop) }) }
+        tasks.withLock { tasks in
+            for task in tasks { task.cancel() }
+            tasks = made
         }
     }
 
@@ -153,9 +199,11 @@ public final class CertificateKeeper: Sendable {
 
     /// Ends the work; an order under way is given up.
     public func stop() {
-        task.withLock { task in
-            task?.cancel()
-            task = nil
+        let challenges = challenges
+        if shared != nil { Task.detached { await challenges.answer([], of: self) } }
+        tasks.withLock { tasks in
+            for task in tasks { task.cancel() }
+            tasks = []
         }
     }
 
@@ -179,9 +227,71 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
+    private func watchBoard(on loop: EventLoop) async {
+        while !Task.isCancelled {
+            await look(at: loop.wallNow())
+            do { try await loop.sleep(for: AcmeSharedStore.pause) } catch { return }
+        }
+    }
+
+    /// Reads the board of the shared store: challenges of other gateways, and the news of certificates. If the store lost its contents, the
+    /// certificates of this gateway are written to it again.
+    func look(at now: WallTime) async {
+        guard let shared else { return }
+        do throws(AcmeFailure) {
+            let seen = try await shared.look(at: now)
+            guard !Task.isCancelled else { return }
+            await challenges.answer(seen.challenges, of: self)
+            let isSame = board.withLock { board in
+                board.hasFailed = false
+                return board.hasLooked && board.mark == seen.mark
+            }
+            if isSame { return }
+            var isNew = false
+            var failure: AcmeFailure?
+            for name in settings.domains {
+                // A record that cannot be opened must not hide the others.
+                do throws(AcmeFailure) { if try await read(name) { isNew = true } } catch { failure = error }
+            }
+            if isNew { await changed() }
+            if let failure { throw failure }
+            for name in settings.domains { await write(name) }
+            if seen.mark == nil { try await putBack() }
+            board.withLock { board in
+                board.hasLooked = true
+                board.mark = seen.mark
+            }
+        } catch {
+            if !Task.isCancelled { report(error) }
+        }
+    }
+
+    /// Logs a failure of the store, once until the store works again.
+    private func report(_ failure: AcmeFailure) {
+        let isFirst = board.withLock { board in
+            defer { board.hasFailed = true }
+            return !board.hasFailed
+        }
+        if isFirst { WareLog.shared.log(.error, "acme: \(failure.reason)") }
+    }
+
+    private func putBack() async throws(AcmeFailure) {
+        var hasWritten = false
+        for name in settings.domains {
+            guard let here = kept.withLock({ $0[name] }), let identity = here.identity,
+                try await records.record(of: name).identity == nil
+            else { continue }
+            try await records.keep(identity, of: name)
+            try await records.keep(here.state, of: name)
+            hasWritten = true
+        }
+        if hasWritten { try await shared?.announce() }
+    }
+
     /// Does what is due, and answers for how long there is nothing more to do.
     func step(on loop: EventLoop) async -> Duration {
         for name in settings.domains where !Task.isCancelled {
+            await write(name)
             guard let (facts, state) = kept.withLock({ $0[name].map { ($0.facts, $0.state) } }) else { continue }
             if let due = state.askDue(for: facts, at: loop.wallNow()), due <= loop.wallNow(), let id = facts?.renewalId
             {
@@ -193,16 +303,25 @@ public final class CertificateKeeper: Sendable {
         let now = loop.wallNow()
         let next = kept.withLock { kept in
             kept.values.flatMap { kept in
-                [kept.due(at: now), kept.state.askDue(for: kept.facts, at: now)].compactMap(\.self)
+                kept.isUnwritten
+                    ? [now]
+                    : [kept.due(at: now), kept.state.askDue(for: kept.facts, at: now)].compactMap(\.self)
             }.min()
         }
         let rest = next.map { $0 - now } ?? CertificateKeeper.longestRest
-        // What is due and was not done is another process's order.
+        // Another process is ordering, or the store is unreachable.
         return rest > .zero ? rest : CertificateKeeper.lockPause
     }
 
     /// Asks for renewal information. That there is none is no failure: two thirds of the lifetime count then.
     private func ask(_ name: String, about id: String, on loop: EventLoop) async {
+        // Another gateway may have asked the authority already.
+        if shared != nil {
+            guard (try? await read(name)) != nil,
+                let due = kept.withLock({ $0[name].flatMap { $0.state.askDue(for: $0.facts, at: loop.wallNow()) } }),
+                due <= loop.wallNow()
+            else { return }
+        }
         var answer: (info: RenewalInfo, again: Duration?)?
         do throws(AcmeFailure) {
             let client = AcmeClient(
@@ -217,32 +336,73 @@ public final class CertificateKeeper: Sendable {
 
     /// Orders a certificate, unless another process does or has.
     private func order(_ name: String, on loop: EventLoop) async {
-        let lock: AcmeFolder.Lock
+        let lock: any AcmeLock
         do throws(AcmeFailure) {
-            let taken = try await offLoop { [folder] () throws(AcmeFailure) in try folder.tryLock(name) }
-            guard let taken else { return }
+            guard let taken = try await records.storage.tryLock(name) else { return }
             lock = taken
         } catch {
-            return await failed(name, error, on: loop)
+            return await failed(name, error, hasAsked: false, on: loop)
         }
-        defer { lock.release() }
+        await orderLocked(name, on: loop)
+        await lock.release()
+    }
+
+    private func orderLocked(_ name: String, on loop: EventLoop) async {
+        var wasWanted = false
+        var hasAsked = false
         do throws(AcmeFailure) {
-            if try await offLoop({ () throws(AcmeFailure) in try self.readFiles(of: name) }) { await changed() }
-            let former = kept.withLock { kept in kept[name].map { ($0.facts, $0.due(at: loop.wallNow())) } }
-            guard let (facts, due) = former, due <= loop.wallNow() else { return }
+            if try await read(name) { await changed() }
+            let former = kept.withLock { kept in
+                kept[name].map { ($0.facts, $0.due(at: loop.wallNow()), $0.isWanted) }
+            }
+            guard let (facts, due, isWanted) = former, due <= loop.wallNow() else { return }
+            wasWanted = isWanted
             kept.withLock { $0[name]?.isWanted = false }
+            hasAsked = true
             let (chain, key) = try await issue(name, replacing: facts?.renewalId, on: loop)
-            try await offLoop { [folder] () throws(AcmeFailure) in
-                try folder.keep(chain, key: key, of: name)
-                try folder.keep(RenewalState(), of: name)
-                try self.readFiles(of: name)
+            let both = key.pem + chain
+            guard let identity = records.identity(both, of: name),
+                let made = try? CertificateFacts(identity.chain)
+            else { throw .badAnswer("the certificate cannot be used") }
+            // The certificate is used before it is written: it counts against the authority's limits already.
+            kept.withLock { kept in
+                kept[name]?.identity = identity
+                kept[name]?.facts = made
+                kept[name]?.state = RenewalState()
+                kept[name]?.isUnwritten = true
+                kept[name]?.isToldUnwritten = false
             }
             await changed()
-            let end = kept.withLock { $0[name]?.facts?.end.rfc3339 } ?? ""
-            WareLog.shared.log(.notice, "acme: \(name): a new certificate is in use, valid until \(end)")
+            WareLog.shared.log(
+                .notice, "acme: \(name): a new certificate is in use, valid until \(made.end.rfc3339)")
+            await write(name)
         } catch {
-            guard !Task.isCancelled else { return }
-            await failed(name, error, on: loop)
+            guard !Task.isCancelled else {
+                if wasWanted { kept.withLock { $0[name]?.isWanted = true } }
+                return
+            }
+            await failed(name, error, hasAsked: hasAsked, on: loop)
+        }
+    }
+
+    /// Writes the certificate of a name, if the store does not contain it.
+    private func write(_ name: String) async {
+        guard let here = kept.withLock({ $0[name] }), here.isUnwritten, let identity = here.identity else { return }
+        do throws(AcmeFailure) {
+            try await records.keep(identity, of: name)
+            try await records.keep(here.state, of: name)
+            kept.withLock { kept in
+                if kept[name]?.facts == here.facts { kept[name]?.isUnwritten = false }
+            }
+            try await shared?.announce()
+        } catch {
+            let isTold = kept.withLock { kept in
+                defer { kept[name]?.isToldUnwritten = true }
+                return kept[name]?.isToldUnwritten ?? true
+            }
+            if isTold { return }
+            WareLog.shared.log(
+                .error, "acme: \(name): the new certificate is in use and not kept yet: \(error.reason)")
         }
     }
 
@@ -262,9 +422,13 @@ public final class CertificateKeeper: Sendable {
                 if account.url == nil {
                     account.url = try await client.makeAccount(
                         email: settings.email, external: settings.externalAccount)
-                    try await keep(account)
+                    try await records.keep(account)
                 }
-                return (try await client.issue(wanted, answering: challenges), key)
+                let answerer: any ChallengeAnswerer =
+                    shared.map {
+                        SharedAnswerer(challenges: challenges, store: $0, notice: limits.notice, loop: loop)
+                    } ?? challenges
+                return (try await client.issue(wanted, answering: answerer), key)
             } catch {
                 guard error.isRefusal("accountDoesNotExist"), !isLast else { throw error }
                 account.url = nil
@@ -274,22 +438,19 @@ public final class CertificateKeeper: Sendable {
     }
 
     /// The account; a new key where there is none.
-    private func account() async throws(AcmeFailure) -> AcmeFolder.Account {
-        if let account = try await offLoop({ [folder] () throws(AcmeFailure) in try folder.account() }) {
-            return account
-        }
+    private func account() async throws(AcmeFailure) -> AcmeRecords.Account {
+        if let account = try await records.account() { return account }
         do throws(TlsFault) {
-            return AcmeFolder.Account(key: try CertificateKey(), url: nil)
+            return AcmeRecords.Account(key: try CertificateKey(), url: nil)
         } catch {
             throw AcmeFailure(.local, error.reason)
         }
     }
 
-    private func keep(_ account: AcmeFolder.Account) async throws(AcmeFailure) {
-        try await offLoop { [folder] () throws(AcmeFailure) in try folder.keep(account) }
-    }
-
-    private func failed(_ name: String, _ failure: AcmeFailure, on loop: EventLoop) async {
+    /// `hasAsked` says whether the authority was called. Only then does the next attempt have to wait.
+    private func failed(_ name: String, _ failure: AcmeFailure, hasAsked: Bool, on loop: EventLoop) async {
+        // If the store is unreachable, the next attempt follows soon.
+        if failure.kind == .unkept, !hasAsked { return report(failure) }
         let now = loop.wallNow()
         let lifetime = kept.withLock { $0[name]?.facts.map { $0.end - $0.start } }
         await remember(name) {
@@ -314,18 +475,9 @@ public final class CertificateKeeper: Sendable {
             return state
         }
         do throws(AcmeFailure) {
-            try await offLoop { [folder] () throws(AcmeFailure) in try folder.keep(state, of: name) }
+            try await records.keep(state, of: name)
         } catch {
             WareLog.shared.log(.error, "acme: \(error.reason)")
         }
-    }
-
-    /// Does what blocks on another thread.
-    private func offLoop<Value: Sendable>(
-        _ body: @escaping @Sendable () throws(AcmeFailure) -> Value
-    ) async throws(AcmeFailure) -> Value {
-        try await Task.detached { () -> Result<Value, AcmeFailure> in
-            do throws(AcmeFailure) { return .success(try body()) } catch { return .failure(error) }
-        }.value.get()
     }
 }

@@ -10,9 +10,27 @@ struct PendingChallenge: Sendable, Hashable {
     let keyAuthorization: String
 }
 
+/// Answers challenges during an order.
+protocol ChallengeAnswerer: Sendable {
+    /// Returns when listeners answer the challenge.
+    func add(_ challenge: PendingChallenge) async throws(AcmeFailure)
+    func remove(_ challenge: PendingChallenge) async
+}
+
 /// The challenges that listeners answer at present. Shared by all loops; guarded by a mutex, with a count that is read without it.
-public final class PendingChallenges: Sendable {
-    private let pending = Mutex<[PendingChallenge]>([])
+public final class PendingChallenges: ChallengeAnswerer {
+    private struct State {
+        /// The challenges of this process's orders.
+        var own: [PendingChallenge] = []
+        /// The challenges of other gateways' orders, by the object that reported them.
+        var others: [ObjectIdentifier: [PendingChallenge]] = [:]
+
+        var all: [PendingChallenge] {
+            others.isEmpty ? own : own + others.values.joined().filter { !own.contains($0) }
+        }
+    }
+
+    private let pending = Mutex(State())
     private let httpCount = Atomic(0)
     /// Called with those of TLS when one was added or removed: returns when listeners answer accordingly.
     private let changed: @Sendable ([TlsChallenge]) async -> Void
@@ -20,26 +38,29 @@ public final class PendingChallenges: Sendable {
     /// None so far.
     public init(changed: @escaping @Sendable ([TlsChallenge]) async -> Void = { _ in }) { self.changed = changed }
 
-    func add(_ challenge: PendingChallenge) async {
-        update { $0.append(challenge) }
-        if challenge.kind == .tlsAlpn01 { await changed(tls) }
+    func add(_ challenge: PendingChallenge) async { await update { $0.own.append(challenge) } }
+
+    func remove(_ challenge: PendingChallenge) async { await update { $0.own.removeAll { $0 == challenge } } }
+
+    /// Replaces the challenges of other gateways that the same object gave before.
+    func answer(_ others: [PendingChallenge], of giver: AnyObject) async {
+        await update { $0.others[ObjectIdentifier(giver)] = others.isEmpty ? nil : others }
     }
 
-    func remove(_ challenge: PendingChallenge) async {
-        update { list in list.removeAll { $0 == challenge } }
-        if challenge.kind == .tlsAlpn01 { await changed(tls) }
-    }
-
-    private func update(_ body: (inout [PendingChallenge]) -> Void) {
-        pending.withLock { list in
-            body(&list)
-            httpCount.store(list.count { $0.kind == .http01 }, ordering: .releasing)
+    private func update(_ body: (inout State) -> Void) async {
+        let isNew = pending.withLock { state in
+            let before = state.all
+            body(&state)
+            let all = state.all
+            httpCount.store(all.count { $0.kind == .http01 }, ordering: .releasing)
+            return Set(before.filter { $0.kind == .tlsAlpn01 }) != Set(all.filter { $0.kind == .tlsAlpn01 })
         }
+        if isNew { await changed(tls) }
     }
 
     /// The challenges of TLS handshakes.
     public var tls: [TlsChallenge] {
-        pending.withLock { $0 }.filter { $0.kind == .tlsAlpn01 }.map {
+        pending.withLock { $0.all }.filter { $0.kind == .tlsAlpn01 }.map {
             TlsChallenge(name: $0.name, digest: Array($0.keyAuthorization.utf8).sha256)
         }
     }
@@ -54,6 +75,28 @@ public final class PendingChallenges: Sendable {
     public func answer(_ path: String) -> String? {
         guard hasHttp, path.hasPrefix(PendingChallenges.path) else { return nil }
         let token = path.dropFirst(PendingChallenges.path.count)
-        return pending.withLock { $0.first { $0.kind == .http01 && $0.token == token }?.keyAuthorization }
+        return pending.withLock { $0.all.first { $0.kind == .http01 && $0.token == token }?.keyAuthorization }
+    }
+}
+
+/// Lets all gateways that share a store answer a challenge, because the authority may ask any of them.
+struct SharedAnswerer: ChallengeAnswerer {
+    let challenges: PendingChallenges
+    let store: AcmeSharedStore
+    /// The time for the other gateways to learn of a challenge. They look every `AcmeSharedStore.pause`.
+    let notice: Duration
+    let loop: EventLoop
+
+    func add(_ challenge: PendingChallenge) async throws(AcmeFailure) {
+        await challenges.add(challenge)
+        try await store.publish(challenge, at: loop.wallNow())
+        do { try await loop.sleep(for: notice) } catch {
+            throw AcmeFailure(.unreachable, "the order was stopped")
+        }
+    }
+
+    func remove(_ challenge: PendingChallenge) async {
+        await challenges.remove(challenge)
+        await store.withdraw(challenge)
     }
 }

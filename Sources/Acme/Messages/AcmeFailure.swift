@@ -15,6 +15,8 @@ public struct AcmeFailure: Error, Sendable, Equatable, CustomStringConvertible {
         case endless
         /// Something on this side: a file, or memory.
         case local
+        /// The shared store is unreachable, or contains a record that cannot be opened.
+        case unkept
     }
 
     /// What sort of failure it is.

@@ -1,3 +1,4 @@
+import Acme
 import HttpCaching
 public import HttpWare
 
@@ -46,7 +47,9 @@ extension GatewayConfiguration {
         mutating func add(_ node: ConfigNode, _ path: String, key: String) {
             switch node.content {
             case .scalar(let text, _):
-                let isSecret = node.isSecret || secrets.contains(key) || path.contains("].sticky.key")
+                let isSecret =
+                    node.isSecret || secrets.contains(key) || path.contains("].sticky.key")
+                    || AcmeSettings.secretKeys.contains { path.contains(".\($0.joined(separator: "."))") }
                 values.append(WrittenValue(path: path, text: isSecret ? nil : text, location: node.location))
             case .list(let members):
                 for (index, member) in members.enumerated() { add(member, "\(path)[\(index)]", key: key) }

@@ -47,6 +47,8 @@ struct ConfigurationChecker {
     mutating func check(_ entries: [ConfigNode.Entry], at start: SourceLocation) -> GatewayConfiguration {
         checkKeys(entries)
         let source = self.source
+        // Before the listeners, which name stores.
+        let stores = readStores(entries)
         var listeners = named("listeners", entries).compactMap { entry in
             read(entry, "listeners") { ListenerDefinition(name: entry.key, options: &$0, files: source) }
         }
@@ -63,7 +65,6 @@ struct ConfigurationChecker {
         where entry.key != ServiceDefinition.passthroughName {
             builder.objects.add(nil, noun: "services", name: entry.key)
         }
-        let stores = readStores(entries)
         let credentials = readCredentials(entries)
         let written = named("chains", entries).map { builder.read(name: $0.key, node: $0.value) }
         var chains = ChainTable(written)

@@ -1,4 +1,5 @@
 import Credentials
+import Acme
 import HttpCaching
 public import HttpWare
 
@@ -114,7 +115,7 @@ public struct ConfigurationDifference: Sendable {
         _ new: GatewayConfiguration
     ) {
         let first = changes.count
-        compareNamed("listeners", before, after)
+        compareNamed("listeners", before, after, secrets: Set(AcmeSettings.secretKeys))
         for index in changes.indices.dropFirst(first) {
             let change = changes[index]
             let name = String(change.what.dropFirst("listeners.".count))

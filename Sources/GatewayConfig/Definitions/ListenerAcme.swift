@@ -5,8 +5,11 @@ import HttpWare
 extension AcmeSettings {
     /// The maximum number of names of a listener. Each gets its own certificate.
     private static let mostDomains = 1000
-    /// The maximum size of a file of root certificates, in bytes.
-    private static let mostAuthorities = 1 << 20
+    /// The maximum number of secrets, and the minimum size of each in bytes.
+    private static let mostKeys = 8
+    private static let leastKey = 16
+    /// The secret options of a listener. Nothing may print them.
+    static let secretKeys: [[String]] = [["tls", "acme", "key"], ["tls", "acme", "externalAccount", "macKey"]]
 
     /// Reads `listeners.NAME.tls.acme`; `nil` if it is missing or invalid.
     init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles) {
@@ -21,8 +24,14 @@ extension AcmeSettings {
             doc: "PEM: the authorities that sign the certificate of the directory's server, in place of the system's")
         var challenge = ChallengeKind.tlsAlpn01
         options.read("challenge", into: &challenge, doc: "how control of the names is proved")
-        var store: FilePath?
-        options.read("store", into: &store, doc: "the folder of accounts, keys and certificates")
+        var store: Located<FilePath>?
+        options.read(
+            "store", into: &store,
+            doc: "the folder of accounts, keys and certificates, or the name of a store in Redis that gateways share")
+        var keys: [Secret] = []
+        options.read(
+            "key", into: &keys,
+            doc: "secrets that seal what is kept in a store: the first one seals, all open")
         var listener: String?
         options.read(
             "listener", into: &listener,
@@ -55,8 +64,11 @@ extension AcmeSettings {
         if listener != nil, challenge != .http01 {
             options.fail(at: "listener", "has no effect without challenge: http-01")
         }
+        let sharing = store.flatMap { AcmeSettings.sharing($0.value.path, keys, &options) }
         guard !options.hasErrors, let store else { return nil }
-        self.init(domains: domains.map(\.name), store: store.path)
+        let folder = sharing == nil ? options.joined(store.value.path, writtenIn: store.location.file) : ""
+        self.init(domains: domains.map(\.name), store: folder)
+        self.sharing = sharing
         self.directory = directory
         self.email = email
         self.authorities = authorities?.bytes
@@ -64,6 +76,27 @@ extension AcmeSettings {
         self.listener = listener
         self.profile = profile
         externalAccount = account
+    }
+
+    /// Finds the store that `store` names; `nil` for a folder.
+    private static func sharing(_ name: String, _ keys: [Secret], _ options: inout OptionsReader) -> AcmeSharing? {
+        let hasKey = options.isGiven("key")
+        guard hasKey || options.hasNamed(name, of: "stores") else { return nil }
+        guard let server = options.findServer(name, for: "store", as: (any AcmeServer).self) else { return nil }
+        guard !keys.isEmpty else {
+            options.fail(
+                at: hasKey ? "key" : "store",
+                "the store \(name.quotedForErrors) needs key, a secret that seals what is kept there, such as ${file:/run/secrets/acme}; write ./\(name) for a folder"
+            )
+            return nil
+        }
+        if keys.count > mostKeys { options.fail(at: "key", "has \(keys.count) secrets; write at most \(mostKeys)") }
+        for key in keys where key.revealed.utf8.count < leastKey {
+            options.fail(
+                at: "key",
+                "a secret is shorter than \(leastKey) bytes; write a random text, such as 32 letters and digits")
+        }
+        return AcmeSharing(server, store: name, keys: keys)
     }
 
     /// Whether the text is one e-mail address that a `mailto` URI can contain without escapes. RFC 6068 §2.

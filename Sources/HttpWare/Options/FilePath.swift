@@ -58,7 +58,7 @@ extension OptionsReader {
     }
 
     /// The path for opening the file. It is recorded, because the same text in another place may name another file.
-    mutating func joined(_ path: String, writtenIn file: String) -> String {
+    public mutating func joined(_ path: String, writtenIn file: String) -> String {
         let joined = FilePath.joined(path, writtenIn: file)
         paths.append(joined)
         return joined

@@ -60,6 +60,9 @@ extension OptionsReader {
         object = found as? Object
     }
 
+    /// Whether the configuration defines something of this name.
+    public func hasNamed(_ name: String, of noun: String) -> Bool { objects.contains(noun, name) }
+
     /// Finds the object that the value of a key names; `nil` if it is undefined, which is an error, or has a mistake of its own.
     mutating func find(_ name: String, for key: String, of noun: String) -> (any AnyObject & Sendable)? {
         guard objects.contains(noun, name) else {

@@ -38,7 +38,7 @@ struct AcmeStatusCommand: ParsableCommand {
         commandName: "status",
         abstract: "Show each name, its certificate, and when the next order begins.",
         discussion:
-            "Reads the files of the store; the gateway need not run. Exits 1 if a name has no valid certificate.")
+            "Reads the store; the gateway need not run. Exits 1 if a name has no valid certificate.")
 
     @OptionGroup var file: ConfigurationOption
     @Flag(help: "Print JSON.")

@@ -29,15 +29,25 @@ final class RedisRefreshLock: RefreshLock {
     /// The part of a lease in addition to the time limit of a call.
     private static let margin = Duration.seconds(5)
 
-    /// `time` is the duration of a lease without extension; by default it is derived from the time limit of calls.
-    init(
+    /// The lock of a credential. `time` is the duration of a lease without extension; by default it is derived from the time limit of calls.
+    convenience init(
         _ client: RedisClient, _ definition: CredentialDefinition, lease time: Duration? = nil,
         isUnwritten: @escaping @Sendable () -> Bool = { false }
     ) {
+        self.init(
+            client, named: definition.sharedName, lease: time ?? definition.timeout + RedisRefreshLock.margin,
+            isUnwritten: isUnwritten)
+    }
+
+    /// The lock of this name.
+    init(
+        _ client: RedisClient, named name: String, lease time: Duration,
+        isUnwritten: @escaping @Sendable () -> Bool = { false }
+    ) {
         self.client = client
-        self.time = time ?? definition.timeout + RedisRefreshLock.margin
+        self.time = time
         self.isUnwritten = isUnwritten
-        key = RedisArgument(client.definition.tagged("l:", definition.sharedName))
+        key = RedisArgument(client.definition.tagged("l:", name))
     }
 
     var pause: Duration { .milliseconds(50) }
