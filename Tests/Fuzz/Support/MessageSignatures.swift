@@ -1,7 +1,8 @@
 @testable import HttpWare
 @testable import Wares
 
-/// What a client may write into `Signature-Input`, `Signature` and `Content-Digest`.
+/// What a client may write into `Signature-Input`, `Signature` and `Content-Digest`, and into a target that is signed for AWS; what files and
+/// endpoints may say of AWS keys.
 extension Fuzzing {
     private static let verify: Verify = {
         var verify = Verify()
@@ -16,6 +17,7 @@ extension Fuzzing {
     /// request: without the key, nobody gets in.
     public static func messageSignature(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, bytes) = input(start, count) else { return }
+        awsRequest(bytes)
         if let members = try? StructuredReader.dictionary(bytes) {
             let text = written(members)
             guard let again = try? StructuredReader.dictionary(Array(text.utf8)) else {
@@ -43,6 +45,26 @@ extension Fuzzing {
             sent: request, as: UpstreamNames(authority: "example.com", basePath: "", isSecure: choice & 2 == 0))
         let keyId = try? verify.verify(signed, content: request.content, at: now)
         require(keyId == nil, "accepted without the key")
+    }
+
+    /// A target in the canonical form is its own canonical form; keys have no byte that a field cannot carry.
+    private static func awsRequest(_ bytes: [UInt8]) {
+        func canonical(_ body: (inout [UInt8]) -> Void) -> [UInt8] {
+            var text: [UInt8] = []
+            body(&text)
+            require(text.allSatisfy { (0x21...0x7e).contains($0) }, "a byte that is not printed")
+            return text
+        }
+        let query = canonical { AwsCanonical.append(query: bytes, to: &$0) }
+        require(canonical { AwsCanonical.append(query: query, to: &$0) } == query, "another query")
+        let path = canonical { AwsCanonical.append(path: bytes, isPlain: true, to: &$0) }
+        require(canonical { AwsCanonical.append(path: path, isPlain: true, to: &$0) } == path, "another path")
+        _ = canonical { AwsCanonical.append(path: bytes, isPlain: false, to: &$0) }
+        let response = HttpResponse(.ok, content: .bytes(bytes))
+        _ = try? AwsContainerSource.token(in: response, at: WallTime(seconds: 1_618_884_473))
+        if let keys = AwsKeys(file: bytes, profile: "default") {
+            require(AwsKeys(packed: keys.packed) == keys, "other keys")
+        }
     }
 
     private static func written(_ members: [(name: String, value: StructuredMember)]) -> String {
