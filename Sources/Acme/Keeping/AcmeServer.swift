@@ -1,15 +1,15 @@
 public import Credentials
 public import HttpWare
 
-/// A server that gateways share, as far as their certificates need it: values and maps under names, and locks. In a gateway it is Redis.
+/// A server that gateways share, with the operations that certificates need: values and maps under names, and locks. Redis implements it.
 public protocol AcmeServer: AnyObject, Sendable {
     /// The value under a name; `nil` if there is none.
     func value(of name: String) async throws -> [UInt8]?
-    /// Puts a value under a name, in place of the one that is there.
+    /// Sets the value under a name.
     func keep(_ value: [UInt8], under name: String) async throws
     /// The members of the map under a name; empty if there is none.
     func members(of name: String) async throws -> [(name: String, value: [UInt8])]
-    /// Puts a member into the map under a name.
+    /// Sets a member of the map under a name.
     func set(_ member: String, to value: [UInt8], in name: String) async throws
     /// Removes a member of the map under a name.
     func remove(_ member: String, from name: String) async throws
@@ -17,16 +17,16 @@ public protocol AcmeServer: AnyObject, Sendable {
     func lock(_ name: String, for lease: Duration) -> any RefreshLock
 }
 
-/// A store that gateways share, and the secrets that seal what certificates keep there.
+/// A store that gateways share, and the secrets that seal its certificates and accounts.
 public struct AcmeSharing: Sendable, Hashable {
     /// The server of the store.
     public let server: any AcmeServer
-    /// The first one seals, all open.
+    /// The first secret seals; all secrets open.
     public let keys: [Secret]
-    /// The store's name, for people.
+    /// The name of the store, for messages.
     public let store: String
 
-    /// A store and its secrets, at least one.
+    /// Joins a store and its secrets, at least one.
     public init(_ server: any AcmeServer, store: String, keys: [Secret]) {
         self.server = server
         self.store = store
@@ -38,7 +38,7 @@ public struct AcmeSharing: Sendable, Hashable {
         left.server === right.server && left.keys == right.keys && left.store == right.store
     }
 
-    /// Agrees with `==`.
+    /// Uses the same properties as `==`.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(ObjectIdentifier(server))
         hasher.combine(keys)

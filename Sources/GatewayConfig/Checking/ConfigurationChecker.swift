@@ -47,7 +47,7 @@ struct ConfigurationChecker {
     mutating func check(_ entries: [ConfigNode.Entry], at start: SourceLocation) -> GatewayConfiguration {
         checkKeys(entries)
         let source = self.source
-        // Listeners name stores.
+        // Before the listeners, which name stores.
         let stores = readStores(entries)
         var listeners = named("listeners", entries).compactMap { entry in
             read(entry, "listeners") { ListenerDefinition(name: entry.key, options: &$0, files: source) }

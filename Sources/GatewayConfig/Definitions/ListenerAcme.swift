@@ -5,10 +5,10 @@ import HttpWare
 extension AcmeSettings {
     /// The maximum number of names of a listener. Each gets its own certificate.
     private static let mostDomains = 1000
-    /// The maximum number of secrets, and the minimum length of each, in bytes.
+    /// The maximum number of secrets, and the minimum size of each in bytes.
     private static let mostKeys = 8
     private static let leastKey = 16
-    /// The options of a listener that must not be printed.
+    /// The secret options of a listener. Nothing may print them.
     static let secretKeys: [[String]] = [["tls", "acme", "key"], ["tls", "acme", "externalAccount", "macKey"]]
 
     /// Reads `listeners.NAME.tls.acme`; `nil` if it is missing or invalid.
@@ -78,7 +78,7 @@ extension AcmeSettings {
         externalAccount = account
     }
 
-    /// The named store; `nil` for a folder.
+    /// Finds the store that `store` names; `nil` for a folder.
     private static func sharing(_ name: String, _ keys: [Secret], _ options: inout OptionsReader) -> AcmeSharing? {
         let hasKey = options.isGiven("key")
         guard hasKey || options.hasNamed(name, of: "stores") else { return nil }

@@ -60,7 +60,7 @@ extension OptionsReader {
         object = found as? Object
     }
 
-    /// Whether the configuration defines an object with this name.
+    /// Whether the configuration defines something of this name.
     public func hasNamed(_ name: String, of noun: String) -> Bool { objects.contains(noun, name) }
 
     /// Finds the object that the value of a key names; `nil` if it is undefined, which is an error, or has a mistake of its own.

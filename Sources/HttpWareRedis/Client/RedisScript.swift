@@ -24,7 +24,7 @@ extension RedisClient {
         }
     }
 
-    /// Runs a script that writes, like `run`. Like `write`, it also returns whether at least `minReplicas` replicas have the written values.
+    /// Runs a script that writes, like `run`. `isKept` is true if at least as many replicas confirmed the write as the definition demands.
     func write(
         _ script: RedisScript, keys: [RedisArgument], _ arguments: [RedisArgument],
         within patience: Duration? = nil

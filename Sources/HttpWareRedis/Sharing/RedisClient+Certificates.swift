@@ -2,10 +2,10 @@ public import Acme
 public import Credentials
 import HttpWare
 
-/// The shared state of listeners' certificates in Redis, for all gateways that name the same store. Writes wait until `minReplicas`
-/// replicas have the value, if that can be confirmed. A value that only the master has is kept nevertheless.
+/// Certificates and accounts of ACME in Redis, for all gateways that name the same store. A write waits for the replicas that `minReplicas`
+/// demands. Only a lock needs their confirmation; other values count without it.
 extension RedisClient: AcmeServer {
-    /// The minimum time limit of a command. No request waits for these commands.
+    /// The minimum time limit of these commands. No request waits for them.
     private static let patience = Duration.seconds(2)
 
     private func place(_ name: String) -> RedisArgument { RedisArgument(definition.tagged("a:", name)) }

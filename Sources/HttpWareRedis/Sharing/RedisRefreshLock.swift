@@ -39,7 +39,7 @@ final class RedisRefreshLock: RefreshLock {
             isUnwritten: isUnwritten)
     }
 
-    /// The lock with this name.
+    /// The lock of this name.
     init(
         _ client: RedisClient, named name: String, lease time: Duration,
         isUnwritten: @escaping @Sendable () -> Bool = { false }
