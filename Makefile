@@ -1,4 +1,4 @@
-# Everything is done from here: `make run`, `make test`, `make bench`, `make format`.
+# Everything is done from here: `make run`, `make test`, `make install`, `make dist`, `make docs`, `make bench`, `make format`.
 
 CONFIG ?= conf/httpware.yaml
 JOBS ?= 4
@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/us
 # What `httpware version` shows: read by Package.swift.
 export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
-.PHONY: run test bench format lint setup build wire clients load faults races leaks stores images reference docs page pictures dist install
+.PHONY: run test bench format lint setup build wire clients acme load faults races leaks stores images reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -37,6 +37,9 @@ wire: build
 clients: build
 	python3 Tests/Clients/run.py --binary $(BINARY)
 	python3 Tests/Clients/glewlwyd.py --binary $(BINARY)
+	$(MAKE) --no-print-directory acme
+
+acme: build
 	python3 Tests/Clients/acme.py --binary $(BINARY)
 
 load: build
@@ -78,18 +81,17 @@ reference: build
 docs: setup
 	.ci/docs --base "$(BASE)"
 
-# What is given to others: a Debian package, an archive, the root of the container image, sums, and what is in them. Needs dpkg-dev and
-# lowdown; lintian checks the package if it is installed. `make dist TRY=--try` also installs it in a bare Debian: needs root and debootstrap.
-dist: setup
-	@for tool in dpkg-shlibdeps lowdown; do command -v $$tool >/dev/null || { echo "dist: $$tool is missing: apt-get install dpkg-dev lowdown"; exit 1; }; done
-	swift build -c release --product httpware --static-swift-stdlib -Xlinker -s --scratch-path .build-dist
-	python3 docker/dist.py --binary .build-dist/release/httpware $(TRY)
+# What is given to others: a Debian package, an archive, the root of the container image, sums, and what is in them. lintian checks the
+# package if it is installed. `make dist TRY=--try` also installs it in a bare Debian: needs root and debootstrap.
+dist: build
+	@.ci/setup dpkg-dev lowdown
+	python3 docker/dist.py --binary $(BINARY) $(TRY)
 
 # Program, manual pages, completions and examples under PREFIX, as the archive of `make dist` has them.
 PREFIX ?= /usr/local
-install: setup
-	swift build -c release --product httpware --static-swift-stdlib -Xlinker -s --scratch-path .build-dist
-	python3 docker/dist.py --binary .build-dist/release/httpware --install $(PREFIX)
+install: build
+	@.ci/setup lowdown
+	python3 docker/dist.py --binary $(BINARY) --install "$(PREFIX)"
 
 format:
 	swift format format --in-place --parallel --recursive Sources Tests Package.swift
@@ -100,8 +102,9 @@ lint:
 setup:
 	@.ci/setup
 
+# With the Swift runtime in it, so that the program runs without the toolchain.
 build: setup
-	swift build -c release --product httpware
+	swift build -c release --product httpware --static-swift-stdlib
 
 # The inspector page in headless Chromium: Debian's chromium and chromium-driver. Skipped without them.
 page: build

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes what is given to others of a binary that has the Swift runtime in it, and checks it. Python 3.11, dpkg-dev, lowdown.
 
-    docker/dist.py --binary .build-dist/release/httpware [--out .build-dist/dist] [--try] [--install PREFIX]
+    docker/dist.py --binary .build/release/httpware [--out .build-dist] [--try] [--install PREFIX]
 
 In the folder: httpware_VERSION_ARCHITECTURE.deb, httpware-VERSION-linux-ARCHITECTURE.tar.gz, …-image.tar.gz (the root of the container
-image), …spdx.json (what is in it) and SHA256SUMS. All times are those of the commit, so one binary gives the same bytes each time.
+image), ….spdx.json (what is in it) and ….sha256. The program is there without its symbols. All times are those of the commit, so a build
+of the same commit, by the same toolchain and with the same versions of packages and libraries, gives the same bytes.
 `--try` installs, upgrades, removes and purges the package in a bare Debian that debootstrap makes; it needs root.
 `--install` puts the same files under a folder, for `make install`.
 """
@@ -24,11 +25,26 @@ import tarfile
 import tempfile
 import time
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent
 TEMPLATES = HERE / "debian"
+
+
+@dataclass
+class Release:
+    """The program without its symbols, and what is in it."""
+    binary: Path
+    version: str
+    commit: str
+    epoch: int
+    packages: list[dict]
+
+    @property
+    def date(self) -> str:
+        return time.strftime("%Y-%m-%d", time.gmtime(self.epoch))
 
 
 def run(*words: object, **options) -> str:
@@ -37,6 +53,7 @@ def run(*words: object, **options) -> str:
 
 def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)  # a program that runs cannot be written to
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     path.chmod(mode)
 
@@ -65,7 +82,7 @@ def forms(argument: dict) -> str:
 
 
 def arguments(command: dict) -> str:
-    rows = [one for one in command.get("arguments", []) if one.get("shouldDisplay", True) and one["valueName"] != "help"]
+    rows = [one for one in command.get("arguments", []) if one.get("shouldDisplay", True) and one["valueName"] not in ("help", "version")]
     text = ""
     for one in rows:
         default = one.get("defaultValue")
@@ -74,11 +91,11 @@ def arguments(command: dict) -> str:
     return text
 
 
-def manual(binary: Path, version: str, date: str) -> str:
+def manual(release: Release) -> str:
     """httpware(1), from what the program says of itself."""
-    command = json.loads(run(binary, "--experimental-dump-help"))["command"]
-    text = f'.TH HTTPWARE 1 "{date}" "httpware {version}" "User Commands"\n.SH NAME\nhttpware \\- {roff(command["abstract"].rstrip(".").removeprefix("An "))}\n'
-    text += ".SH SYNOPSIS\n.B httpware\n.I command\n.RI [ option ...]\n.SH COMMANDS\n"
+    command = json.loads(run(release.binary, "--experimental-dump-help"))["command"]
+    text = f'.TH HTTPWARE 1 "{release.date}" "httpware {release.version}" "User Commands"\n.SH NAME\nhttpware \\- {roff(command["abstract"].rstrip(".").removeprefix("An "))}\n'
+    text += ".SH SYNOPSIS\n.B httpware\n.I command\n.RI [ option ...]\n.br\n.B httpware \\-\\-version\n.SH COMMANDS\n"
 
     def add(command: dict, words: list[str]) -> str:
         if not command.get("shouldDisplay", True) or command["commandName"] == "help":
@@ -95,7 +112,7 @@ def manual(binary: Path, version: str, date: str) -> str:
     return text + ".SH SEE ALSO\n.BR httpware.yaml (5)\n"
 
 
-def file_manual(version: str, date: str) -> str:
+def file_manual(release: Release) -> str:
     """httpware.yaml(5), from the article about the configuration."""
     text = (SOURCE / "Sources/HttpGateway/HttpGateway.docc/Configuration.md").read_text()
     text = re.sub(r"<doc:(\w+)[^>]*>", r"*\1*", text)
@@ -105,8 +122,8 @@ def file_manual(version: str, date: str) -> str:
     text = re.sub(r"^#(#+)", r"\1", text, flags=re.M)
     # A table is wider than a terminal: each row becomes a point of a list.
     text = re.sub(r"^\|.*\n\|[-| :]+\|\n((?:\|.*\n)+)", lambda match: "\n" + "".join(points(match[1])) + "\n", text, flags=re.M)
-    page = run("lowdown", "-s", "-Tman", "--out-no-smarty", "-m", "title:HTTPWARE.YAML", "-m", "section:5", "-m", f"date:{date}",
-               "-m", f"source:httpware {version}", "-", input=text)
+    page = run("lowdown", "-s", "-Tman", "--out-no-smarty", "-m", "title:HTTPWARE.YAML", "-m", "section:5", "-m", f"date:{release.date}",
+               "-m", f"source:httpware {release.version}", "-", input=text)
     return re.sub(r"\.SH\s+Overview", r".SH NAME\nhttpware.yaml \\- the configuration file of httpware\n.SH DESCRIPTION", page, count=1)
 
 
@@ -140,13 +157,15 @@ LICENSES = {"opencombine": "MIT", "yams": "MIT"}
 NOTES = {"yams": "with LibYAML, MIT, Copyright (c) 2017-2020 Ingy doet Net, (c) 2006-2016 Kirill Simonov"}
 
 
-def packages() -> list[dict]:
-    """The Swift packages, each with name, version, licence, address and the text of its licence."""
-    pins = json.loads((SOURCE / "Package.resolved").read_text())["pins"]
+def packages(binary: Path) -> list[dict]:
+    """The Swift packages that are linked into the program, each with name, version, licence, address and the text of its licence."""
+    modules = set(re.findall(r"/([\w-]+)\.build/", (binary.parent / "httpware.product/Objects.LinkFileList").read_text()))
+    pins = {pin["identity"]: pin for pin in json.loads((SOURCE / "Package.resolved").read_text())["pins"]}
     rows = []
-    for pin in sorted(pins, key=lambda pin: pin["identity"]):
-        folder = next(path for scratch in (".build-dist", ".build") if (path := SOURCE / scratch / "checkouts").exists())
-        place = next(path for path in folder.iterdir() if path.name.lower() == pin["identity"])
+    for place in sorted((binary.parents[2] / "checkouts").iterdir(), key=lambda place: place.name.lower()):
+        if modules.isdisjoint(path.name for path in (place / "Sources").glob("*")):
+            continue
+        pin = pins[place.name.lower()]
         text = next(place.glob("LICENSE*")).read_text()
         license = LICENSES.get(pin["identity"], "Apache-2.0 WITH Swift-exception" if "Runtime Library Exception" in text else "Apache-2.0")
         rows.append({"name": pin["identity"], "version": pin["state"].get("version", pin["state"]["revision"]), "license": license,
@@ -154,20 +173,20 @@ def packages() -> list[dict]:
     return rows
 
 
-def copyright() -> str:
+def copyright(release: Release) -> str:
     text = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: httpware\n\n"
     text += "Files: *\nCopyright: The httpware authors\nLicense: Apache-2.0\n\n"
     text += "Comment: The program has the following in it.\n"
     for name, license, address in toolchain_licenses():
         text += f" .\n {name}: {license}, {address}\n"
-    for one in packages():
+    for one in release.packages:
         note = f" ({NOTES[one['name']]})" if one["name"] in NOTES else ""
         text += f" .\n {one['name']} {one['version']}: {one['license']}, {one['address']}{note}\n"
     text += "\nLicense: Apache-2.0\n On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n"
     return text
 
 
-def licenses() -> str:
+def licenses(release: Release) -> str:
     """The texts that are to go along with the program."""
     exception = (
         "As an exception, if you use this Software to compile your source code and portions of this Software are embedded into\n"
@@ -175,14 +194,14 @@ def licenses() -> str:
         "required by Sections 4(a), 4(b) and 4(d) of the License.\n")
     text = "".join(f"{name}\n{address}\n{license}\n\n" for name, license, address in toolchain_licenses())
     text += f"Swift-exception:\n{exception}\n"
-    for one in packages():
+    for one in release.packages:
         text += f"{'=' * 72}\n{one['name']} {one['version']}\n{one['address']}\n{NOTES.get(one['name'], '')}\n\n{one['text']}\n"
     return text
 
 
-def bill(version: str, commit: str, epoch: int, binary: Path, debian: list[tuple[str, str]]) -> str:
+def bill(release: Release, debian: list[tuple[str, str]]) -> str:
     """SPDX 2.3."""
-    sum = hashlib.sha256(binary.read_bytes()).hexdigest()
+    version, sum = release.version, hashlib.sha256(release.binary.read_bytes()).hexdigest()
 
     def entry(name: str, version: str, license: str, address: str, purl: str | None = None) -> dict:
         row = {"SPDXID": "SPDXRef-" + re.sub(r"[^A-Za-z0-9.]+", "-", f"{name}-{version}"), "name": name, "versionInfo": version,
@@ -196,15 +215,15 @@ def bill(version: str, commit: str, epoch: int, binary: Path, debian: list[tuple
     swift = re.search(r"Swift version ([\d.]+)", run("swift", "--version"))
     inside = [entry(name, swift[1] if swift else "NOASSERTION", license, address) for name, license, address in toolchain_licenses()]
     inside += [entry(one["name"], one["version"], one["license"], f"git+{one['address']}@{one['revision']}",
-                     f"pkg:swift/{one['address'].removeprefix('https://')}@{one['version']}") for one in packages()]
+                     f"pkg:swift/{one['address'].removeprefix('https://')}@{one['version']}") for one in release.packages]
     loaded = [entry(name, number, "NOASSERTION", "NOASSERTION", f"pkg:deb/debian/{name}@{number}") for name, number in debian]
     relations = [{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": own["SPDXID"]}]
     relations += [{"spdxElementId": own["SPDXID"], "relationshipType": "STATIC_LINK", "relatedSpdxElement": one["SPDXID"]} for one in inside]
     relations += [{"spdxElementId": own["SPDXID"], "relationshipType": "DYNAMIC_LINK", "relatedSpdxElement": one["SPDXID"]} for one in loaded]
     return json.dumps({
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"httpware-{version}",
-        "documentNamespace": f"https://httpware.example/spdx/{version}/{commit}/{sum[:16]}",
-        "creationInfo": {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch)), "creators": ["Tool: docker/dist.py"]},
+        "documentNamespace": f"https://httpware.example/spdx/{version}/{release.commit}/{sum[:16]}",
+        "creationInfo": {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(release.epoch)), "creators": ["Tool: docker/dist.py"]},
         "packages": [own, *inside, *loaded], "relationships": relations,
     }, indent=1) + "\n"
 
@@ -212,41 +231,49 @@ def bill(version: str, commit: str, epoch: int, binary: Path, debian: list[tuple
 # MARK: The files
 
 
-def stage(binary: Path, root: Path, version: str, epoch: int, prefix: str = "usr") -> None:
+def stage(release: Release, root: Path, prefix: str = "usr") -> None:
     """All files but those of Debian alone."""
-    date = time.strftime("%Y-%m-%d", time.gmtime(epoch))
     share = root / prefix / "share"
-    write(root / prefix / "bin/httpware", binary.read_bytes(), 0o755)
-    write(share / "man/man1/httpware.1.gz", packed(manual(binary, version, date)))
-    write(share / "man/man5/httpware.yaml.5.gz", packed(file_manual(version, date)))
-    for shell, place in (("bash", "bash-completion/completions/httpware"), ("zsh", "zsh/vendor-completions/_httpware"),
+    write(root / prefix / "bin/httpware", release.binary.read_bytes(), 0o755)
+    write(share / "man/man1/httpware.1.gz", packed(manual(release)))
+    write(share / "man/man5/httpware.yaml.5.gz", packed(file_manual(release)))
+    # Debian's zsh looks for those of packages in a folder of their own.
+    functions = "vendor-completions" if prefix else "site-functions"
+    for shell, place in (("bash", "bash-completion/completions/httpware"), ("zsh", f"zsh/{functions}/_httpware"),
                          ("fish", "fish/vendor_completions.d/httpware.fish")):
-        script = run(binary, "--generate-completion-script", shell)
+        script = run(release.binary, "--generate-completion-script", shell)
         write(share / place, re.sub(r"\A#!.*\n", "", script) if shell == "bash" else script)
     documents = share / "doc/httpware"
     write(documents / "README.md", (SOURCE / "README.md").read_bytes())
-    write(documents / "LICENSES.gz", packed(licenses()))
+    write(documents / "LICENSES.gz", packed(licenses(release)))
+    write(documents / "examples/service.yaml", (TEMPLATES / "httpware.yaml").read_bytes())
     for name in sorted(run("git", "-C", SOURCE, "ls-files", "conf").split()):
         write(documents / "examples" / Path(name).relative_to("conf"), (SOURCE / name).read_bytes())
 
 
-def units(root: Path, program: str) -> None:
-    """The units, for a user that is there instead of one that systemd makes."""
+def units(root: Path, program: str, has_user: bool = False) -> None:
+    """The units; where there is no user for the service, systemd makes one."""
     for name in ("httpware.service", "httpware.socket"):
         text = (HERE / "systemd" / name).read_text().replace("/usr/local/bin/httpware", program)
-        text = text.replace("DynamicUser=yes", "User=httpware\nGroup=httpware").replace("Documentation=man:systemd.socket(5)",
-                                                                                      "Documentation=man:httpware(1) man:httpware.yaml(5)")
-        write(root / "lib/systemd/system" / name, text)
+        text = text.replace("Documentation=man:systemd.socket(5)", "Documentation=man:httpware(1) man:httpware.yaml(5)")
+        write(root / "lib/systemd/system" / name, text.replace("DynamicUser=yes", "User=httpware\nGroup=httpware") if has_user else text)
 
 
-def deb(binary: Path, out: Path, version: str, epoch: int, architecture: str) -> tuple[Path, str]:
+def standalone(release: Release, root: Path, place: str) -> None:
+    """All files, for a machine without packages: the program will be in bin of a place."""
+    stage(release, root, prefix="")
+    units(root, f"{place}/bin/httpware")
+    write(root / "share/doc/httpware/LICENSE", (SOURCE / "LICENSE").read_bytes())
+
+
+def deb(release: Release, out: Path, architecture: str) -> tuple[Path, str]:
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder) / "root"
-        stage(binary, root, version, epoch)
-        units(root, "/usr/bin/httpware")
+        root, version, epoch = Path(folder) / "root", release.version, release.epoch
+        stage(release, root)
+        units(root, "/usr/bin/httpware", has_user=True)
         write(root / "etc/httpware/httpware.yaml", (TEMPLATES / "httpware.yaml").read_bytes())
         documents = root / "usr/share/doc/httpware"
-        write(documents / "copyright", copyright())
+        write(documents / "copyright", copyright(release))
         # The reader of YAML comes with its Swift package.
         write(root / "usr/share/lintian/overrides/httpware", "httpware: embedded-library libyaml *\n")
         stamp = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime(epoch))
@@ -385,36 +412,41 @@ def attempt(package: Path, base: Path | None) -> None:
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--binary", type=Path, required=True)
-    options.add_argument("--out", type=Path, default=SOURCE / ".build-dist/dist")
+    options.add_argument("--out", type=Path, default=SOURCE / ".build-dist")
     options.add_argument("--install", type=Path)
     options.add_argument("--try", dest="tries", action="store_true")
     options.add_argument("--base", type=Path, help="a bare Debian that is kept for the next time")
     given = options.parse_args()
-    binary = given.binary.resolve()
-    said = json.loads(run(binary, "version", "--json"))
-    version, commit = said["version"], said["commit"]
+    built = given.binary.resolve()
+    libraries(built)
+    said = json.loads(run(built, "version", "--json"))
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or run("git", "-C", SOURCE, "log", "-1", "--format=%ct"))
     os.umask(0o022)
-    if given.install:
-        libraries(binary)
-        stage(binary, given.install, version, epoch, prefix="")
-        return
+    with tempfile.TemporaryDirectory() as folder:
+        release = Release(Path(folder) / "httpware", said["version"], said["commit"], epoch, packages(built))
+        run("strip", "-o", release.binary, built)
+        if given.install:
+            return standalone(release, given.install, str(given.install.resolve()))
+        make(release, given)
+
+
+def make(release: Release, given: argparse.Namespace) -> None:
     architecture = run("dpkg", "--print-architecture").strip()
-    debian = debian_packages(binary)
+    debian = debian_packages(release.binary)
     out = given.out.resolve()
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    package, depends = deb(binary, out, version, epoch, architecture)
+    package, depends = deb(release, out, architecture)
     print(f"dist: Depends: {depends}", file=sys.stderr)
-    name = f"httpware-{version}-linux-{architecture}"
-    for what, suffix in ((lambda root: stage(binary, root, version, epoch, prefix=""), ""), (lambda root: image(binary, root), "-image")):
+    name = f"httpware-{release.version}-linux-{architecture}"
+    for what, suffix in ((lambda root: standalone(release, root, "/usr/local"), ""), (lambda root: image(release.binary, root), "-image")):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             what(root)
-            archive(root, out / f"{name}{suffix}.tar.gz", epoch, f"httpware-{version}/" if not suffix else "")
-    write(out / f"{name}.spdx.json", bill(version, commit, epoch, binary, debian))
+            archive(root, out / f"{name}{suffix}.tar.gz", release.epoch, f"httpware-{release.version}/" if not suffix else "")
+    write(out / f"{name}.spdx.json", bill(release, debian))
     files = sorted(path for path in out.iterdir())
-    write(out / "SHA256SUMS", "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files))
+    write(out / f"{name}.sha256", "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files))
     if shutil.which("lintian"):
         found = subprocess.run(["lintian", "--fail-on", "error", "--tag-display-limit", "0", "--allow-root", package], text=True)
         if found.returncode:
