@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The recipes of the documentation, run as a reader would: files and commands as the article has them, on free ports.
+"""The recipes of the documentation and *Run it* of the README, run as a reader would: files and commands as they stand there, on free ports.
 
     Tests/Articles/run.py --binary .build/debug/httpware [--only TEXT]
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from Rig.processes import Process, Workplace, free_port  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTICLE = ROOT / "Sources/HttpGateway/HttpGateway.docc/Recipes.md"
+README = "Run it"
 FENCE = re.compile(r"(?ms)^```(sh|yaml)\n(.*?)^```$")
 
 
@@ -59,7 +61,8 @@ class Section:
     @classmethod
     def all(cls) -> dict[str, Section]:
         sections = [cls(text) for text in re.split(r"(?m)^## ", ARTICLE.read_text())[1:]]
-        return {section.title: section for section in sections if section.files}
+        readme = [cls(text) for text in re.split(r"(?m)^## ", (ROOT / "README.md").read_text())]
+        return {section.title: section for section in [*sections, *readme] if section.files or section.title == README}
 
 
 class Recipe:
@@ -105,10 +108,14 @@ class Recipe:
         expect(result.returncode == 0, "check:", result.stdout, result.stderr)
 
     def start(self, *ports: int, name: str = "httpware.yaml") -> Process:
+        return self.serve(f"httpware run {name} --workers 1", *ports or [self.web])
+
+    def serve(self, command: str, *ports: int) -> Process:
+        """Starts a command that runs until it is ended."""
         here = os.getcwd()
         os.chdir(self.folder)
         try:
-            return self.place.command([self.binary, "run", name, "--workers", "1"], list(ports or [self.web]), environment=self.variables())
+            return self.place.command(["bash", "-c", f"exec {self.local(command)}"], list(ports), environment=self.variables())
         finally:
             os.chdir(here)
 
@@ -327,6 +334,27 @@ def _(r: Recipe) -> None:
     expect(any('"path"' in line and "hwp_" in line for line in lines), "not scrubbed:", lines)
     expect(any(line.endswith("403") for line in lines), lines)
     expect(not any("stopped" in line for line in lines), "the gateway's end is shown:", lines)
+
+
+@recipe(README)
+def _(r: Recipe) -> None:
+    commands = [line.partition(" #")[0].strip() for line in r.section.blocks[0][1].splitlines()]
+    shutil.copytree(ROOT / "conf", r.folder / "conf")
+    files, proxy = free_port(), r.ports["8081"]
+    r.changes += [("http://example.com", r.application.url), ("connectPorts: [80, 443]", "connectPorts: [80, 443], denyPrivate: false"),
+                  ("httpware trace", f"httpware trace --admin 127.0.0.1:{r.admin}"), ("8082", str(files)), (":8081", f":{proxy}")]
+    r.write((ROOT / "conf/httpware.yaml").read_text(), "conf/httpware.yaml")
+    r.start(r.web, r.ports["8888"], name="conf/httpware.yaml")
+    shown = ("Hello from httpware", '"path": "/"', "GET  /hello  200", "route     hello", "ok: 2 listeners", "burst", "This page is a file")
+    for command, text in zip(commands, shown):
+        if command.startswith("httpware files"):
+            r.serve(command, files)
+            command = f"curl -s http://127.0.0.1:{files}/"
+        expect(text in (printed := r.type(command)), command, printed)
+    expect(len(commands) == len(shown) + 1 and commands[-1].startswith("httpware proxy"), commands)
+    server = r.serve(commands[-1], proxy)
+    expect("This page is a file" in r.type(f"curl -s http://127.0.0.1:{proxy}/"), server.log)
+    eventually(lambda: "GET  /  200" in server.log)
 
 
 def main() -> int:
