@@ -102,9 +102,9 @@ lint:
 setup:
 	@.ci/setup
 
-# With the Swift runtime in it, so that the program runs without the toolchain.
+# With the Swift runtime in it, so that the program runs without the toolchain, and without the path of this folder.
 build: setup
-	swift build -c release --product httpware --static-swift-stdlib
+	swift build -c release --product httpware --static-swift-stdlib -Xcc -ffile-prefix-map="$(CURDIR)"=.
 
 # The inspector page in headless Chromium: Debian's chromium and chromium-driver. Skipped without them.
 page: build

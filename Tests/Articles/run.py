@@ -31,6 +31,7 @@ from Rig.processes import Process, Workplace, free_port  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 ARTICLE = ROOT / "Sources/HttpGateway/HttpGateway.docc/Recipes.md"
 README = "Run it"
+OTHERS = "Whole files of the other articles"
 FENCE = re.compile(r"(?ms)^```(sh|yaml)\n(.*?)^```$")
 
 
@@ -62,7 +63,10 @@ class Section:
     def all(cls) -> dict[str, Section]:
         sections = [cls(text) for text in re.split(r"(?m)^## ", ARTICLE.read_text())[1:]]
         readme = [cls(text) for text in re.split(r"(?m)^## ", (ROOT / "README.md").read_text())]
-        return {section.title: section for section in [*sections, *readme] if section.files or section.title == README}
+        # WritingAWare.md has a ware that is not built in.
+        articles = [path for path in sorted(ARTICLE.parent.glob("*.md")) if path.name not in (ARTICLE.name, "WritingAWare.md")]
+        others = cls(f"{OTHERS}\n" + "".join(path.read_text() for path in articles))
+        return {section.title: section for section in [*sections, *readme, others] if section.files or section.title == README}
 
 
 class Recipe:
@@ -334,6 +338,19 @@ def _(r: Recipe) -> None:
     expect(any('"path"' in line and "hwp_" in line for line in lines), "not scrubbed:", lines)
     expect(any(line.endswith("403") for line in lines), lines)
     expect(not any("stopped" in line for line in lines), "the gateway's end is shown:", lines)
+
+
+@recipe(OTHERS)
+def _(r: Recipe) -> None:
+    shutil.copytree(ROOT / "conf", r.folder / "conf")
+    token = Path(r.environment["HOME"], ".config/gh/token")
+    token.parent.mkdir(parents=True)
+    token.write_text("a-token\n")
+    r.type("httpware ca init")
+    files = [text for text in r.section.files if text.startswith("version: 1\n")]
+    expect(len(files) >= 15, len(files))
+    for number, text in enumerate(files):
+        r.write(text, f"{number}.yaml")
 
 
 @recipe(README)

@@ -258,6 +258,10 @@ struct ChainBuilder {
         let name = type.name.text
         var reader = OptionsReader(options, keyPath: name, naming: objects)
         let made = type.init(options: &reader)
+        for key in ["if", "as", "order", "filter"] {
+            reader.refuseUnknown(
+                key, because: "is not an option of \(name); write it beside \(name):, at the same depth")
+        }
         var ware = BuiltWare(
             ware: made, options: options, files: reader.files, paths: reader.paths, references: reader.references)
         diagnostics.append(reader.finish())

@@ -74,7 +74,9 @@ struct ConfigurationChecker {
             diagnostics.error(at: start, "listeners", "more than \(Self.mostListeners)")
             listeners = []
         }
-        if listeners.isEmpty, !isForClient {
+        // One is enough: under another name, or with a mistake, they are not missing.
+        let isAnyWritten = entries.contains { $0.key == "listeners" || Self.meant(by: $0.key) == "listeners" }
+        if listeners.isEmpty, !isForClient, !isAnyWritten || !diagnostics.hasErrors {
             diagnostics.error(
                 at: start, "listeners", "is empty; write a listener, such as web: { bind: 127.0.0.1:8080 }")
         }
@@ -230,6 +232,11 @@ struct ConfigurationChecker {
         }
     }
 
+    /// The key that was likely meant by another word.
+    private static func meant(by key: String) -> String? {
+        otherWords[key.lowercased()] ?? nearest(to: key, among: nouns + ["version", "include"])
+    }
+
     /// The entries of a noun from all files. A name that is defined twice is an error.
     private mutating func named(_ noun: String, _ entries: [ConfigNode.Entry]) -> [ConfigNode.Entry] {
         var places: [String: SourceLocation] = [:]
@@ -369,7 +376,10 @@ struct ConfigurationChecker {
             if let name = routes[index].serviceName {
                 routes[index].service = byName[name.value]
                 if byName[name.value] == nil {
-                    let near = didYouMean(name.value, among: byName.keys.sorted())
+                    let near =
+                        name.value.contains("://")
+                        ? "; write services: { NAME: { baseUrl: … } }, and service: NAME"
+                        : didYouMean(name.value, among: byName.keys.sorted())
                     diagnostics.error(
                         at: name.location, "\(keyPath).service",
                         "there is no service \(name.value.quotedForErrors)\(near)")

@@ -67,6 +67,13 @@ struct Lints {
                 diagnostics.warning(
                     at: route.location, keyPath, "/* matches a path of one segment; write /** for every path")
             }
+            // In nginx, location /api/ is for everything below it.
+            let bare = pattern.source.dropLast()
+            if pattern.source.hasSuffix("/"), !bare.isEmpty, !route.match.paths.contains(where: { $0.source == bare }) {
+                diagnostics.warning(
+                    at: route.location, keyPath,
+                    "\(pattern.source) matches this path alone; write \(pattern.source)** for everything below it")
+            }
             for segment in pattern.source.split(separator: "/") where segment.hasPrefix(":") {
                 let name = segment.dropFirst()
                 guard name.utf8.first.map({ UInt8(ascii: "a")...UInt8(ascii: "z") ~= $0 | 0x20 }) == true else {

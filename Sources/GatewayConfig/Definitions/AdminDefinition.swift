@@ -30,6 +30,7 @@ public struct AdminDefinition: Sendable {
     /// Reads the options under `admin`.
     init(options: inout OptionsReader) {
         bindLocation = options.location(of: "bind")
+        options.recognize(["port": "bind", "listen": "bind", "address": "bind", "host": "bind"])
         options.read("bind", into: &bind, doc: "host:port, [::1]:port or unix:/path")
         options.read("ui", into: &ui, doc: "whether / is the inspector page")
         options.readSecret("token", into: &token, doc: "the token that a client sends as Authorization: Bearer")

@@ -46,7 +46,11 @@ struct OriginUrl: OptionValue {
         let hint = "write a URL such as http://127.0.0.1:3000 or https://example.com"
         let lower = optionText.lowercased()
         isSecure = lower.hasPrefix("https://")
-        guard isSecure || lower.hasPrefix("http://") else { throw OptionMistake(hint) }
+        guard isSecure || lower.hasPrefix("http://") else {
+            let isPlain = !optionText.contains("://") && Authority(optionText)?.port != nil
+            throw isPlain
+                ? OptionMistake("write http://\(optionText)", problem: "the scheme is missing") : OptionMistake(hint)
+        }
         let rest = optionText.dropFirst(isSecure ? "https://".count : "http://".count)
         if rest.contains("?") || rest.contains("#") || rest.contains("@") {
             throw OptionMistake("it must not have a query, fragment or user name")

@@ -184,7 +184,10 @@ private struct PortNumber: OptionValue {
 
     init(optionText: String) throws(OptionMistake) {
         guard let number = try? Int(optionText: optionText), (1...65535).contains(number) else {
-            throw OptionMistake("write a number from 1 to 65535")
+            let isRange = PortText.mistake(in: ":\(optionText)") != nil && optionText.contains("-")
+            throw isRange
+                ? OptionMistake("write each port", problem: "\(optionText) is a range of ports")
+                : OptionMistake("write a number from 1 to 65535")
         }
         self.number = number
     }

@@ -48,7 +48,12 @@ public struct RouteDefinition: Sendable {
         for key in Self.matchKeys {
             options.refuse(key, because: "is a condition; write it under match: { \(key): … }")
         }
-        options.read("service", into: &serviceName)
+        if options.isList("service") {
+            options.refuse(
+                "service", because: "takes one name; write split: [{ service: NAME }, …] for several services")
+        } else {
+            options.read("service", into: &serviceName)
+        }
         shares = Self.readShares(&options)
         let isSticky = options.isGiven("sticky")
         options.read("sticky") { sticky = RouteSticky(&$0, isGiven: isSticky) }
@@ -56,7 +61,12 @@ public struct RouteDefinition: Sendable {
             options.fail(at: "split", "cannot be combined with service; write only one of service or split")
         }
         if isSticky, !options.isGiven("split") { options.fail(at: "sticky", "belongs to split") }
-        options.read("chain", into: &chainName)
+        if options.isList("chain") {
+            options.refuse(
+                "chain", because: "takes a name; write chains: { NAME: { middlewares: … } }, and chain: NAME")
+        } else {
+            options.read("chain", into: &chainName)
+        }
         if let node = options.readNode("with", type: "map of ware to options or false") {
             if let entries = node.entries {
                 with = entries

@@ -136,8 +136,9 @@ public struct ServiceDefinition: Sendable {
         location = options.location
         hashKeyLocation = options.location(of: "hashKey")
         options.recognize([
-            "url": "baseUrl", "address": "baseUrl", "server": "endpoints", "servers": "endpoints",
-            "targets": "endpoints",
+            "url": "baseUrl", "address": "baseUrl", "target": "baseUrl", "uri": "baseUrl", "dial": "baseUrl",
+            "origin": "baseUrl", "server": "endpoints", "servers": "endpoints", "targets": "endpoints",
+            "hosts": "endpoints",
             "loadbalancer": "balance", "loadbalancing": "balance", "lb_policy": "balance", "ssl": "tls",
             "healthchecks": "healthCheck", "health_checks": "healthCheck",
         ])

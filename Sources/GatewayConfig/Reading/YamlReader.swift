@@ -93,7 +93,9 @@ struct YamlReader {
             try add(Built(node: ConfigNode(.scalar(text, isQuoted: !isPlain), at: place)), anchor: name(scalar.anchor))
         case YAML_ALIAS_EVENT:
             let alias = name(event.data.alias.anchor) ?? ""
-            guard let built = anchors[alias] else { throw stop(place, "*\(alias) has no anchor before it") }
+            guard let built = anchors[alias] else {
+                throw stop(place, "*\(alias) has no anchor before it; quote a value that begins with *")
+            }
             if frames.last?.isMap == true, frames.last?.key == nil { throw stop(place, "an alias cannot be a key") }
             try add(built, anchor: nil)
         case YAML_SEQUENCE_START_EVENT:
@@ -186,10 +188,25 @@ struct YamlReader {
         // The mark counts characters. The text at that position says more than the parser does.
         let lines = bytes.split(
             separator: UInt8(ascii: "\n"), maxSplits: mark.line + 1, omittingEmptySubsequences: false)
-        if problem == "found character that cannot start any token", mark.line < lines.count,
-            lines[mark.line].dropFirst(mark.column).first == UInt8(ascii: "\t")
+        func character(at mark: yaml_mark_t) -> UnicodeScalar? {
+            guard mark.line < lines.count else { return nil }
+            return String(decoding: lines[mark.line], as: UTF8.self).unicodeScalars.dropFirst(mark.column).first
+        }
+        if problem == "found character that cannot start any token", let sign = character(at: mark) {
+            if sign == "\t" { return stop(at(mark), "a tab cannot indent; use spaces") }
+            if "@`%".unicodeScalars.contains(sign) {
+                return stop(at(mark), "a value cannot begin with \(sign); quote it")
+            }
+        }
+        if problem == "did not find expected alphabetic or numeric character", parser.context != nil,
+            let sign = character(at: parser.context_mark), "*&".unicodeScalars.contains(sign)
         {
-            return stop(at(mark), "a tab cannot indent; use spaces")
+            return stop(at(parser.context_mark), "a value cannot begin with \(sign); quote it")
+        }
+        if problem == "mapping values are not allowed in this context" {
+            return stop(
+                at(mark),
+                "a colon stands where none can; quote a value that has one, and put a space after each key's colon")
         }
         var message = problem
         if let context = parser.context {

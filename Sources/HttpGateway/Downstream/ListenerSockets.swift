@@ -177,7 +177,8 @@ public struct ListenError: Error, CustomStringConvertible {
         self.init(listener: listener, reason: PortHolder.reason(error, listener.bind))
     }
 
-    public var description: String {
-        "\(listener.location): listeners.\(listener.name): cannot listen on \(listener.bind): \(reason)"
-    }
+    public var description: String { "\(listener.location): listeners.\(listener.name): \(sentence)" }
+
+    /// The same without the place in the file.
+    public var sentence: String { "cannot listen on \(listener.bind): \(reason)" }
 }

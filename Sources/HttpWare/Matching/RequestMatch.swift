@@ -73,8 +73,16 @@ public struct RequestMatch: Sendable, Hashable {
     }
 
     private mutating func read(_ options: inout OptionsReader, _ use: Use, level: Int, _ members: inout Int) {
+        options.recognize([
+            "server_name": "host", "domain": "host", "domains": "host", "uri": "path", "url": "path",
+            "location": "path", "remote_addr": "client", "remote_ip": "client", "clientip": "client", "verb": "method",
+        ])
         options.read("method", into: &methods, doc: "methods of the requests that match, such as [GET, HEAD]")
-        options.read("host", into: &hosts, doc: "hosts of the requests that match, such as *.example.com")
+        if options.entry("host")?.value.text == "*" {
+            options.refuse("host", because: "\"*\" is not a host pattern; without host, requests for all hosts match")
+        } else {
+            options.read("host", into: &hosts, doc: "hosts of the requests that match, such as *.example.com")
+        }
         readPaths(&options)
         headers = NamedMatch.readFields(
             "headers", &options,
@@ -95,6 +103,9 @@ public struct RequestMatch: Sendable, Hashable {
             options.fail(at: "client", "has \(clients.count) networks; write at most \(Self.mostNetworks)")
         }
         options.read("scheme", into: &schemes, doc: "schemes of the requests that match: http or https")
+        for key in ["prefix", "pathPrefix", "PathPrefix", "path_prefix"] {
+            options.refuseUnknown(key, because: "here it is path with /** at its end, such as path: /api/**")
+        }
         response.read(&options, for: use)
         guard level < Self.mostLevels else {
             for key in ["not", "any"] {
@@ -257,6 +268,13 @@ extension PathMatch: OptionValue {
         let source = optionText.dropFirst()
         guard !source.isEmpty else {
             throw OptionMistake("write it behind the ~, such as ~\\.php$", problem: "the regular expression is missing")
+        }
+        // As nginx has it.
+        if let first = source.first, first == " " || first == "*" {
+            let flags = first == "*" ? "(?i)" : ""
+            let expression = source.drop { $0 == "*" || $0 == " " }
+            throw OptionMistake(
+                "write ~\(flags)\(expression)", problem: "the regular expression begins right behind the ~")
         }
         self = .expression(try Pattern(String(source)))
     }

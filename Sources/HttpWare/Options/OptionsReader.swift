@@ -34,6 +34,9 @@ public struct OptionsReader: Sendable {
     /// The captures that placeholders need from the route's path.
     public internal(set) var neededCaptures: [NeededCapture] = []
 
+    /// The most options that are listed as the answer to an unknown one.
+    private static let mostListed = 6
+
     /// The objects that were referred to by name, in order.
     public internal(set) var references: [NamedReference] = []
 
@@ -45,6 +48,12 @@ public struct OptionsReader: Sendable {
     private var otherWords: [String: String] = [:]
     /// The missing required keys: one of `keys` must be written.
     private var missing: [(keys: [String], keyPath: String, message: String)] = []
+    /// The first required key.
+    private var requiredKey: String?
+    /// The value that was written in place of a map.
+    private var notAMap: ConfigNode?
+    /// Mistakes and warnings about the options as a whole. Another mistake may be the cause, so they are reported only without one.
+    private var aboutAll = Diagnostics()
 
     /// Makes a reader for a map, or for nothing. Anything else is an error, and then counts as nothing. Options may refer to `objects`.
     public init(_ node: ConfigNode, keyPath: String, naming objects: NamedObjects = NamedObjects()) {
@@ -56,7 +65,7 @@ public struct OptionsReader: Sendable {
             self.entries = entries
         } else {
             isMap = false
-            diagnostics.error(at: node.location, keyPath, "\(node.shown) is not a map of options; write key: value")
+            notAMap = node
         }
     }
 
@@ -128,12 +137,14 @@ public struct OptionsReader: Sendable {
     /// Requires the key. Call this after reading it.
     public mutating func require(_ key: String) {
         markRequired(key)
+        requiredKey = requiredKey ?? key
         guard !isDescribing, isMap, !isGiven(key) else { return }
         missing.append(([key], path(key), "is missing, and there is no default"))
     }
 
     /// Requires at least one of the keys; otherwise the message is reported. Call this after reading them.
     public mutating func require(anyOf keys: [String], _ message: String) {
+        requiredKey = requiredKey ?? keys.first
         guard !isDescribing, isMap, !keys.contains(where: isGiven) else { return }
         missing.append((keys, keyPath, message))
     }
@@ -146,6 +157,7 @@ public struct OptionsReader: Sendable {
         for index in described.indices where keys.contains(described[index].key) {
             described[index].alternatives = keys
         }
+        requiredKey = requiredKey ?? keys.first
         guard !isDescribing, isMap else { return }
         let given = keys.filter(isGiven)
         if given.isEmpty {
@@ -164,11 +176,12 @@ public struct OptionsReader: Sendable {
         return value.text == nil ? value.members.isEmpty || value.entries?.isEmpty == true : value.isEmpty
     }
 
-    /// Records a mistake that the types cannot detect, at the value of the key, or at the options as a whole.
+    /// Records a mistake that the types cannot detect, at the value of the key; or in the options as a whole, which is reported only if
+    /// there is no other mistake in them.
     public mutating func fail(at key: String? = nil, _ message: String) {
         guard !isDescribing else { return }
-        let entry = key.flatMap(entry)
-        diagnostics.error(at: entry?.value.location ?? location, key.map(path) ?? keyPath, message)
+        guard let key else { return aboutAll.error(at: location, keyPath, message) }
+        diagnostics.error(at: entry(key)?.value.location ?? location, path(key), message)
     }
 
     /// Records a mistake in a file that the key's value names, at its place there.
@@ -183,6 +196,16 @@ public struct OptionsReader: Sendable {
         if let entry = entry(key) { diagnostics.error(at: entry.location, path(key), message) }
     }
 
+    /// Refuses a key unless it is one of the options. Call this after reading them.
+    public mutating func refuseUnknown(_ key: String, because message: String) {
+        if isGiven(key), !known.contains(key) { refuse(key, because: message) }
+    }
+
+    /// Whether the value of the key is a list.
+    public func isList(_ key: String) -> Bool {
+        if case .list = entry(key)?.value.content { true } else { false }
+    }
+
     /// Sets names in other programs for keys of this map: an error about such a name suggests the key.
     public mutating func recognize(_ words: [String: String]) { otherWords.merge(words) { first, _ in first } }
 
@@ -190,13 +213,13 @@ public struct OptionsReader: Sendable {
     mutating func skip() { known += entries.map(\.key) }
 
     /// Whether there were errors so far.
-    public var hasErrors: Bool { diagnostics.hasErrors || !missing.isEmpty }
+    public var hasErrors: Bool { !isMap || diagnostics.hasErrors || aboutAll.hasErrors || !missing.isEmpty }
 
-    /// Records a warning.
+    /// Records a warning, at the same places as `fail`.
     public mutating func warn(at key: String? = nil, _ message: String) {
         guard !isDescribing else { return }
-        let entry = key.flatMap(entry)
-        diagnostics.warning(at: entry?.value.location ?? location, key.map(path) ?? keyPath, message)
+        guard let key else { return aboutAll.warning(at: location, keyPath, message) }
+        diagnostics.warning(at: entry(key)?.value.location ?? location, path(key), message)
     }
 
     /// Records a warning at a place within the value of a key, such as a member of a list.
@@ -211,19 +234,34 @@ public struct OptionsReader: Sendable {
     /// Reports the keys that were not requested, and returns all mistakes. Nested maps report their own.
     public mutating func finish() -> [ConfigError] {
         guard !isDescribing else { return diagnostics.all }
+        if let node = notAMap {
+            let example = (requiredKey ?? known.first).map { ", such as \($0): …" } ?? ""
+            diagnostics.error(
+                at: node.location, keyPath, "\(node.shown) is not a map of options; write key: value\(example)")
+        }
+        let unknown = entries.filter { !known.contains($0.key) }
         var meant: Set<String> = []
-        for entry in entries where !known.contains(entry.key) {
+        for entry in unknown {
             let other = otherWords[entry.key.lowercased()]
-            if let key = other ?? nearest(to: entry.key, among: known) { meant.insert(key) }
-            let near = other.map { "; here it is \"\($0)\"" } ?? didYouMean(entry.key, among: known)
+            var near = other ?? nearest(to: entry.key, among: known)
+            var hint = other.map { "; here it is \"\($0)\"" } ?? didYouMean(entry.key, among: known)
+            // One mistake, if the only unknown option stands for the only one that is missing.
+            if near == nil, unknown.count == 1, missing.count == 1, missing[0].keys.count == 1 {
+                near = missing[0].keys[0]
+                hint = "; \(missing[0].keys[0]) is missing"
+            } else if near == nil, (1...OptionsReader.mostListed).contains(known.count) {
+                hint = "; write \(known.joinedByOr)"
+            }
+            if let near { meant.insert(near) }
             let key = entry.key.unicodeScalars.count > 80 ? String(entry.key.prefix(80)) + "…" : entry.key
-            diagnostics.error(at: entry.location, path(key), "unknown option\(near)")
+            diagnostics.error(at: entry.location, path(key), "unknown option\(hint)")
         }
         // A required key that was written under a wrong name is not missing.
         for lack in missing where meant.isDisjoint(with: lack.keys) {
             diagnostics.error(at: location, lack.keyPath, lack.message)
         }
-        missing = []
+        if !diagnostics.hasErrors { diagnostics.append(aboutAll.all) }
+        (missing, notAMap, aboutAll) = ([], nil, Diagnostics())
         return diagnostics.all
     }
 
@@ -250,7 +288,14 @@ public struct OptionsReader: Sendable {
 
     mutating func parse<T: OptionValue>(_ node: ConfigNode, _ keyPath: String) -> T? {
         guard let text = node.text else {
-            diagnostics.error(at: node.location, keyPath, "\(node.shown) is not \(withArticle(T.optionType))")
+            // In YAML, {client.ip} without quotes is a map.
+            var hint = ""
+            if T.self == Template.self || T.self == ContentTemplate.self, let entry = node.entries?.first,
+                node.entries?.count == 1, entry.value.isEmpty
+            {
+                hint = "; quote it: \"{\(entry.key)}\""
+            }
+            diagnostics.error(at: node.location, keyPath, "\(node.shown) is not \(withArticle(T.optionType))\(hint)")
             return nil
         }
         do {

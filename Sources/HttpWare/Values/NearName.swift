@@ -10,7 +10,7 @@ public func didYouMean(_ names: [String]) -> String {
 }
 
 /// The name with the fewest edits, if these are few for its length; `nil` otherwise. Case is ignored.
-func nearest(to name: String, among names: some Sequence<String>) -> String? {
+package func nearest(to name: String, among names: some Sequence<String>) -> String? {
     let wanted = Array(name.lowercased().utf8.prefix(64))
     let limit = max(1, min(3, wanted.count / 3))
     var best: (name: String, distance: Int)?

@@ -19,7 +19,8 @@ struct CaCommand: ParsableCommand {
 
 /// The folder of the authority.
 struct CaFolder: ParsableArguments {
-    @Option(help: "The folder of the authority; httpware/ca in $XDG_DATA_HOME or ~/.local/share.")
+    @Option(
+        help: "The folder of the authority; httpware/ca in $XDG_DATA_HOME or ~/.local/share.", completion: .directory)
     var dir: String?
 
     var path: String { dir ?? CertificateAuthority.usualFolder() }
@@ -124,7 +125,8 @@ struct CaExportCommand: ParsableCommand {
     @OptionGroup var folder: CaFolder
     @Option(help: "pem, der or p12.")
     var format = Format.pem
-    @Option(name: [.customShort("o"), .long], help: "The file to write; standard output otherwise.")
+    @Option(
+        name: [.customShort("o"), .long], help: "The file to write; standard output otherwise.", completion: .file())
     var output: String?
 
     /// The password that Java's own trust store has.

@@ -10,9 +10,9 @@ struct DiffCommand: ParsableCommand {
         discussion:
             "Compares the files after interpolation. Secrets are not shown. Exit status: 1 if a file has errors.")
 
-    @Argument(help: "The present configuration.")
+    @Argument(help: "The present configuration.", completion: ConfigurationOption.completion)
     var old: String
-    @Argument(help: "The new configuration.")
+    @Argument(help: "The new configuration.", completion: ConfigurationOption.completion)
     var new: String
     @Flag(help: "Print JSON.")
     var json = false

@@ -25,7 +25,8 @@ struct HarCommand: ParsableCommand {
                 """)
 
         @Option(
-            name: .shortAndLong, help: ArgumentHelp("The file to write. Default: standard output.", valueName: "file"))
+            name: .shortAndLong, help: ArgumentHelp("The file to write. Default: standard output.", valueName: "file"),
+            completion: .file())
         var output: String?
         @Option(help: ArgumentHelp("Only requests that match this filter.", valueName: "filter"))
         var filter: String?
@@ -52,7 +53,7 @@ struct HarCommand: ParsableCommand {
             commandName: "import",
             abstract: "Give a running gateway the requests of a HAR file, as if it had captured them.")
 
-        @Argument(help: "The file; - reads standard input.")
+        @Argument(help: "The file; - reads standard input.", completion: .file(extensions: ["har"]))
         var file: String
         @OptionGroup var admin: AdminOption
 
@@ -71,7 +72,7 @@ struct HarCommand: ParsableCommand {
             commandName: "show",
             abstract: "List the requests of a HAR file: start, duration, method, status, size, URL.")
 
-        @Argument(help: "The file; - reads standard input.")
+        @Argument(help: "The file; - reads standard input.", completion: .file(extensions: ["har"]))
         var file: String
         @Option(help: ArgumentHelp("Only requests that match this filter.", valueName: "filter"))
         var filter: String?

@@ -57,8 +57,8 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
         return switch self {
         case .gateway:
             """
-            # A gateway before one application. After a change: httpware check httpware.yaml; a running gateway reads the file again
-            # on SIGHUP. All wares with their options: httpware wares.
+            # A gateway in front of one application. After a change: httpware check FILE; a running gateway reads the file again on
+            # SIGHUP. All wares with their options: httpware wares.
             version: 1
 
             admin: {} # http://127.0.0.1:9900/: requests, services, metrics; on the loopback only
@@ -87,7 +87,7 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
             """
         case .cache:
             """
-            # A shared cache before one application: RFC 9111. httpware cache ls shows what is stored.
+            # A shared cache in front of one application: RFC 9111. httpware cache ls shows what is stored.
             version: 1
 
             admin: {} # http://127.0.0.1:9900/, on the loopback only
@@ -167,7 +167,7 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
                   - files:
                       root: .
                       # fallback: index.html # a single-page app: this file in place of 404
-                  # - basicAuth: { usersFile: users.htpasswd } # write it above files
+                  # - basicAuth: { usersFile: /etc/httpware/users.htpasswd } # above files; not in the folder that is served
                 postwares:
                   - compress
                   - securityHeaders

@@ -43,7 +43,8 @@ struct InspectCommand: ParsableCommand {
     var memory = "64MiB"
     @Option(
         help: ArgumentHelp(
-            "A folder that keeps captured requests beyond memory and this run, up to 1GiB.", valueName: "folder"))
+            "A folder that keeps captured requests beyond memory and this run, up to 1GiB.", valueName: "folder"),
+        completion: .directory)
     var disk: String?
     @Flag(help: "Print JSON, one object per line.")
     var json = false
@@ -62,7 +63,8 @@ struct InspectCommand: ParsableCommand {
             memory: memory, disk: disk.map { URL(filePath: $0).path })
         let token = InspectorToken()
         proxy.token = token.secret
-        let gateway = try GatewayRun.start(try proxy.configuration(), workers: nil, observes: true)
+        let gateway = try GatewayRun.start(
+            try proxy.configuration(), workers: nil, observes: true, for: "inspect")
         let status = gateway.status.now
         for listener in status.addresses {
             Terminal.error("httpware: proxy on http://\(listener.address)")

@@ -5,7 +5,7 @@ import HttpGateway
 import HttpWare
 import Wares
 
-/// `httpware proxy URL`: a reverse proxy before one URL, without a file.
+/// `httpware proxy URL`: a reverse proxy in front of one URL, without a file.
 struct ProxyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "proxy",
@@ -62,7 +62,7 @@ enum WatchedRun {
         let token = InspectorToken()
         let admin = inspects ? BuiltinConfiguration.admin(FreePort.near(9900), token.secret) : ""
         let configuration = try BuiltinConfiguration.read("\(text)\n\(admin)", for: command)
-        let gateway = try GatewayRun.start(configuration, workers: nil, observes: true)
+        let gateway = try GatewayRun.start(configuration, workers: nil, observes: true, for: command)
         GatewayRun.tell(gateway)
         let file = gateway.status.now.adminAddress.flatMap { token.announce(at: $0) }
         defer { file?.remove() }

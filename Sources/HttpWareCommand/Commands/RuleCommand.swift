@@ -42,7 +42,8 @@ struct RuleCommand: ParsableCommand {
                 --options '{"status": 503}'
                 """)
 
-        @Argument(help: "The ware, such as fault, throttle, break, mock or replay.")
+        @Argument(
+            help: "The ware, such as fault, throttle, break, mock or replay.", completion: WaresCommand.completion)
         var ware: String
         @Option(help: "The exchanges that it acts on, in the language of captures; ~all for every one.")
         var filter: String

@@ -27,7 +27,8 @@ struct RunCommand: ParsableCommand {
     var watch = false
     @Option(
         help: ArgumentHelp(
-            "Read the inspector page from this folder at each request, while you write it.", valueName: "dir"))
+            "Read the inspector page from this folder at each request, while you write it.", valueName: "dir"),
+        completion: .directory)
     var uiDir: String?
 
     func validate() throws {
@@ -77,11 +78,11 @@ enum GatewayRun {
     /// The default number of loops: one for each core.
     static let usualLoops = max(1, ProcessInfo.processInfo.activeProcessorCount)
 
-    /// Starts a gateway; ends the program if it cannot listen.
+    /// Starts a gateway; ends the program if it cannot listen. `command` is the one that wrote the configuration and has `--listen`.
     static func start(
         _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
         watches: Bool = false, observes: Bool = false, takesSignals: Bool = true, pageFolder: String? = nil,
-        inheriting inheritance: Inheritance = .none
+        inheriting inheritance: Inheritance = .none, for command: String? = nil
     ) throws -> Gateway {
         do {
             return try Gateway(
@@ -89,7 +90,11 @@ enum GatewayRun {
                 watches: watches, observes: observes, takesSignals: takesSignals,
                 pageFolder: pageFolder, inheriting: inheritance)
         } catch {
-            Terminal.error("\(error)")
+            if let command, let error = error as? ListenError {
+                Terminal.error("httpware \(command): \(error.sentence); choose another address with --listen")
+            } else {
+                Terminal.error("\(error)")
+            }
             throw ExitCode(3)
         }
     }

@@ -8,9 +8,10 @@ struct WaresCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wares", abstract: "Show the built-in wares, or one ware's options, defaults, side and source.")
 
-    @Argument(
-        help: "A ware, such as bodyLimit.",
-        completion: .list(WareDescription.all(BuiltinWares.all).map(\.name)))
+    /// The names of all wares.
+    static let completion = CompletionKind.list(WareDescription.all(BuiltinWares.all).map(\.name))
+
+    @Argument(help: "A ware, such as bodyLimit.", completion: WaresCommand.completion)
     var name: String?
     @Flag(help: "Print JSON.")
     var json = false

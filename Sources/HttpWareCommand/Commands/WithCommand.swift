@@ -52,7 +52,8 @@ struct WithCommand: ParsableCommand {
     var only: [String] = []
     @Option(
         name: [.customShort("c"), .customLong("config")],
-        help: "A configuration file with a forward listener; - reads standard input.")
+        help: "A configuration file with a forward listener; - reads standard input.",
+        completion: ConfigurationOption.completion)
     var config: String?
     @Option(help: "Start this browser in place of a command: chromium or firefox.")
     var browser: Browser?

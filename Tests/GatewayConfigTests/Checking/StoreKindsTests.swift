@@ -49,9 +49,7 @@ import Testing
     @Test func `every program has stores in memory, and another kind is unknown`() {
         #expect(read([], "memory: { maxSize: 2MiB }").configuration?.stores.first?.store.store is MemoryStore)
         #expect(
-            read([], "tape: {}").errors.map(\.message) == [
-                "needs memory", "unknown option",
-            ])
+            read([], "tape: {}").errors.map(\.message) == ["unknown option; memory is missing"])
     }
 
     @Test func `definitions are equal when name, kind and options are`() {

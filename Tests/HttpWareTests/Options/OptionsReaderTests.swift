@@ -72,8 +72,8 @@ import Testing
                     + " or a range such as 500-599",
                 "ware.set.a b: \"a b\" is not a field name; write a token such as X-Request-Id",
                 "ware.wanted.Accept: \"(\" is not a regular expression; missing closing parenthesis at character 2",
-                "ware.path: \"x\" is not a map of options; write key: value",
-                "ware.sequence[0].stat: unknown option",
+                "ware.path: \"x\" is not a map of options; write key: value, such as strip: …",
+                "ware.sequence[0].stat: unknown option; write status",
                 "ware.kex: unknown option; did you mean \"key\"?",
             ])
         #expect(
@@ -91,6 +91,46 @@ import Testing
 
     @Test func `what is required and absent is an error`() {
         #expect(read([:]).1 == ["ware.max: is missing, and there is no default"])
+    }
+
+    @Test(
+        arguments: [
+            (["maximum": "1B"], ["ware.maximum: unknown option; max is missing"]),
+            (["mas": "1B"], ["ware.mas: unknown option; did you mean \"max\"?"]),
+            (
+                ["maximum": "1B", "least": "1B"],
+                [
+                    "ware.maximum: unknown option", "ware.least: unknown option",
+                    "ware.max: is missing, and there is no default",
+                ]
+            ),
+        ] as [(ConfigNode, [String])])
+    func `one unknown option and one that is missing are one error`(node: ConfigNode, errors: [String]) {
+        #expect(read(node).1 == errors)
+    }
+
+    @Test(
+        arguments: [
+            ([:], ["ware: changes nothing", "ware: is doubtful"]),
+            (["set": ["X-A": ["b", "c"]]], ["ware.set.X-A: a list is not a text"]),
+            (["st": ["X-A": "b"]], ["ware.st: unknown option; did you mean \"set\"?"]),
+            ("X-A", ["ware: \"X-A\" is not a map of options; write key: value, such as set: …"]),
+        ] as [(ConfigNode, [String])])
+    func `the options as a whole are judged only if nothing else is wrong in them`(node: ConfigNode, errors: [String]) {
+        var reader = OptionsReader(node, keyPath: "ware")
+        var set: OptionMap<FieldName, String> = [:]
+        reader.read("set", into: &set)
+        reader.fail("changes nothing")
+        reader.warn("is doubtful")
+        #expect(reader.hasErrors)
+        #expect(reader.finish().map { "\($0.keyPath): \($0.message)" } == errors)
+    }
+
+    @Test func `a placeholder without quotes is a map, and the error shows the quotes`() {
+        var reader = OptionsReader(["to": ["client.ip": ConfigNode(.scalar("", isQuoted: false))]], keyPath: "ware")
+        var to: Template?
+        reader.read("to", into: &to)
+        #expect(reader.finish().map(\.message) == ["a map is not a template; quote it: \"{client.ip}\""])
     }
 
     @Test func `the same code describes the options`() {

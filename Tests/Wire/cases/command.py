@@ -452,6 +452,7 @@ def _(t: Trial) -> None:
     for command in (["proxy", "http://127.0.0.1:1", "--listen", f"127.0.0.1:{port}"],):
         result = run(t, *command)
         expect_same("exit", (result.returncode, f"127.0.0.1:{port}" in result.stderr), (3, True))
+        check(result.stderr.startswith("httpware proxy: cannot listen on ") and result.stderr.endswith("; choose another address with --listen\n"), result.stderr)
     # What is closing is nobody's: the port can be taken at once.
     client = open_client(t, port)
     client.send(head())
