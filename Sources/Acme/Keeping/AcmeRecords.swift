@@ -1,40 +1,40 @@
 import Credentials
 import HttpWare
 
-/// Where bytes are kept under names: a folder, or a store that gateways share.
+/// A place that keeps bytes under names: a folder, or a store that gateways share.
 protocol AcmeStorage: Sendable {
-    /// What people call the place of a name.
+    /// The place of a name, as shown to people.
     func place(of name: String) -> String
-    /// `nil` if there is nothing under the name.
+    /// Reads the bytes under a name; `nil` if there are none.
     func read(_ name: String) async throws(AcmeFailure) -> [UInt8]?
     func write(_ name: String, _ bytes: [UInt8]) async throws(AcmeFailure)
-    /// Takes the right to order a certificate for a name; `nil` while another process has it.
+    /// Takes the lock for ordering a certificate for a name; `nil` while another process has it.
     func tryLock(_ name: String) async throws(AcmeFailure) -> (any AcmeLock)?
 }
 
-/// The right to order a certificate: no other process orders one for the name meanwhile.
+/// The lock for ordering a certificate. While it is held, no other process orders one for the name.
 protocol AcmeLock: Sendable {
-    /// To be called once.
+    /// Gives the lock back. Must be called exactly once.
     func release() async
 }
 
-/// What is kept of one certificate authority: the account, and for each name the certificate with its key in one record, so that the two
-/// are replaced together, and what is remembered about its renewal.
+/// The records of one certificate authority: the account, and for each name its certificate and the state of its
+/// renewal. A certificate and its key are one record, so that both are replaced together.
 struct AcmeRecords: Sendable {
     let storage: any AcmeStorage
     private let accountName: String
 
-    /// An account: its key, and its URL at the authority.
+    /// An account: its key, and its URL at the authority; the URL is `nil` until the authority has made the account.
     struct Account: Sendable {
         var key: CertificateKey
         var url: String?
     }
 
-    /// What is kept for one name.
+    /// The record of one name.
     struct Record: Sendable {
-        /// `nil` if there is none, or one that cannot be used.
+        /// `nil` if there is no certificate, or it cannot be used.
         let identity: TlsIdentity?
-        /// `nil` if there is none, or a damaged one.
+        /// `nil` if there is no state, or it is damaged.
         let state: RenewalState?
     }
 
@@ -44,7 +44,7 @@ struct AcmeRecords: Sendable {
             settings.externalAccount.map { "account-\(AcmeFolder.plain($0.keyId)).json" } ?? "account.json"
     }
 
-    /// The account; `nil` if there is none.
+    /// Reads the account; `nil` if there is none.
     func account() async throws(AcmeFailure) -> Account? {
         guard let bytes = try await storage.read(accountName) else { return nil }
         guard let json = try? JsonValue(bytes), let pem = json["key"]?.string,
@@ -62,18 +62,18 @@ struct AcmeRecords: Sendable {
         try await storage.write(accountName, json.bytes)
     }
 
-    /// What is kept for a name.
+    /// Reads the record of a name.
     func record(of name: String) async throws(AcmeFailure) -> Record {
         record(of: name, try await storage.read("\(name).pem"), state: try await storage.read("\(name).json"))
     }
 
-    /// What these bytes say of a name. Damaged ones say nothing.
+    /// Makes the record of a name from its bytes. Damaged bytes are ignored.
     func record(of name: String, _ both: [UInt8]?, state: [UInt8]?) -> Record {
         let state = state.flatMap { try? JsonValue($0) }.map { RenewalState($0) }
         return Record(identity: both.flatMap { identity($0, of: name) }, state: state)
     }
 
-    /// A key and its certificates in one text; `nil` for anything that cannot be used.
+    /// Reads a key and its certificates from one text; `nil` if they cannot be used.
     func identity(_ both: [UInt8], of name: String) -> TlsIdentity? {
         let file = TlsFile(name: storage.place(of: "\(name).pem"), bytes: both)
         let identity = TlsIdentity(chain: file, key: file)

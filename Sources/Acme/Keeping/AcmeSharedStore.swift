@@ -1,21 +1,22 @@
 import Credentials
 import HttpWare
 
-/// What gateways share of one certificate authority: account, certificates and what is remembered of them, and a board on which they
-/// tell each other of challenges, so that any of them can answer, and that a certificate is new.
+/// The shared state of gateways for one certificate authority: the account, the certificates, and the states of their
+/// renewals. A board carries messages between gateways: pending challenges, so that any gateway can answer them, and a
+/// mark that changes with each new certificate.
 ///
-/// All but the mark of the last change is sealed for the name that it has, so that nothing can be put in the place of something else.
+/// Except for the mark, each value is sealed for its own name. So a value under another name cannot be opened.
 struct AcmeSharedStore: AcmeStorage {
     private let server: any AcmeServer
     private let store: String
     private let folder: String
     private let keys: [SealingKey]
 
-    /// How often the board is looked at.
+    /// The time between two reads of the board.
     static let pause = Duration.seconds(1)
-    /// For how long a gateway that dies keeps the others from ordering.
+    /// The duration of a lock's lease. If a gateway dies, other gateways order certificates after this time.
     private static let lease = Duration.seconds(60)
-    /// No challenge is answered for longer.
+    /// The maximum time for which a challenge is answered.
     private static let longestChallenge = Duration.seconds(600)
     private static let mostMembers = 4096
     private static let board = "board"
@@ -47,7 +48,8 @@ struct AcmeSharedStore: AcmeStorage {
         return sealed
     }
 
-    /// What was sealed, and whether by another secret than the first one.
+    /// The opened bytes, and whether they were sealed with another secret than the first one. `nil` if no secret opens
+    /// them.
     private func opened(_ sealed: [UInt8], for name: String) -> (bytes: [UInt8], isOld: Bool)? {
         let context = Array(key(name).utf8)
         for (index, key) in keys.enumerated() {
@@ -64,7 +66,7 @@ struct AcmeSharedStore: AcmeStorage {
                 "\(place(of: name)): was not sealed with a secret of acme.key; add the former secret to the list, or remove this key from Redis"
             )
         }
-        // So that the former secret can be removed from the list one day.
+        // Seals the value with the first secret, so that the former secret can be removed from the list later.
         if isOld { try? await write(name, bytes) }
         return bytes
     }
@@ -93,14 +95,15 @@ struct AcmeSharedStore: AcmeStorage {
 
     // MARK: The board
 
-    /// What stands on the board.
+    /// The contents of the board.
     struct Board: Sendable {
-        /// Changes with each new certificate; `nil` if there never was one, or the store lost it.
+        /// The mark changes with each new certificate. `nil` if no certificate was announced yet, or the store lost the
+        /// mark.
         var mark: [UInt8]?
         var challenges: [PendingChallenge] = []
     }
 
-    /// Tells the others of a challenge.
+    /// Publishes a challenge for the other gateways.
     func publish(_ challenge: PendingChallenge, at now: WallTime) async throws(AcmeFailure) {
         let name = AcmeSharedStore.member(challenge)
         let end = now + AcmeSharedStore.longestChallenge
@@ -117,13 +120,13 @@ struct AcmeSharedStore: AcmeStorage {
         try? await server.remove(AcmeSharedStore.member(challenge), from: key(AcmeSharedStore.board))
     }
 
-    /// Tells the others that there is a new certificate.
+    /// Announces a new certificate to the other gateways.
     func announce() async throws(AcmeFailure) {
         let mark = withUnsafeBytes(of: UInt64.random(in: 0 ... .max)) { Array($0) }
         try await ask { try await server.set(AcmeSharedStore.mark, to: mark, in: key(AcmeSharedStore.board)) }
     }
 
-    /// Reads the board. Challenges whose time is over, because a gateway died, are removed.
+    /// Reads the board. Expired challenges, whose gateway has died, are removed.
     func look(at now: WallTime) async throws(AcmeFailure) -> Board {
         var board = Board()
         let members = try await ask { try await server.members(of: key(AcmeSharedStore.board)) }

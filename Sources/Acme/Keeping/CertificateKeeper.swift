@@ -8,7 +8,7 @@ public final class CertificateKeeper: Sendable {
     /// What it was made for.
     public let settings: AcmeSettings
     private let records: AcmeRecords
-    /// The store, if gateways share it.
+    /// The store that gateways share; `nil` if the certificates are in a folder.
     private let shared: AcmeSharedStore?
     private let challenges: PendingChallenges
     private let http: any HttpClient
@@ -17,7 +17,7 @@ public final class CertificateKeeper: Sendable {
     private let changed: @Sendable () async -> Void
     private let kept: Mutex<[String: Kept]>
     private let tasks = Mutex<[Task<Void, Never>]>([])
-    /// What the board of a shared store said last.
+    /// The result of the last read of the shared store's board.
     private let board = Mutex(BoardState())
 
     /// What there is for one name.
@@ -29,9 +29,9 @@ public final class CertificateKeeper: Sendable {
         var state = RenewalState()
         /// Somebody asked for a new one now.
         var isWanted = false
-        /// It is not in the store yet, or no longer.
+        /// Whether the store does not have the certificate: it was not written yet, or the store lost it.
         var isUnwritten = false
-        /// That it cannot be written was logged.
+        /// Whether the failure to write it was logged.
         var isToldUnwritten = false
 
         func due(at now: WallTime) -> WallTime { isWanted ? now : state.due(for: facts, at: now) }
@@ -40,7 +40,7 @@ public final class CertificateKeeper: Sendable {
     private struct BoardState {
         var hasLooked = false
         var mark: [UInt8]?
-        /// Whether the last look failed, which was logged.
+        /// Whether the last read failed. That failure was logged.
         var hasFailed = false
     }
 
@@ -62,10 +62,11 @@ public final class CertificateKeeper: Sendable {
     private static let longestRest = Duration.seconds(3600)
     /// How long another process's order is left alone before the files are read again.
     private static let lockPause = Duration.seconds(5)
-    /// How long a start waits for a store that gateways share.
+    /// The maximum time that a start waits for a store that gateways share.
     private static let patience = DispatchTimeInterval.seconds(2)
 
-    /// Reads what the store has; blocks for a moment. Throws what keeps it from being used.
+    /// Reads the certificates from the store, which blocks for a moment. Throws if the folder or a setting cannot be
+    /// used.
     public convenience init(
         _ settings: AcmeSettings, challenges: PendingChallenges, changed: @escaping @Sendable () async -> Void
     ) throws(AcmeFailure) {
@@ -139,17 +140,18 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Takes the state of a name that is kept, and its certificate if it is another one than what is there. Answers whether it was.
+    /// Takes the state of a name from its record, and the certificate if it differs from the present one. Returns
+    /// whether the certificate was taken.
     @discardableResult
     private func take(_ record: AcmeRecords.Record, of name: String) -> Bool {
         let facts = record.identity.flatMap { try? CertificateFacts($0.chain) }
         return kept.withLock { kept in
-            // What is newer here is not there yet.
+            // If the present certificate is newer than the store's, it must be written first.
             guard kept[name]?.isUnwritten == false else { return false }
             if let state = record.state { kept[name]?.state = state }
             guard let facts, facts.names.contains(name), kept[name]?.facts != facts else { return false }
             if let here = kept[name]?.facts, facts.start < here.start {
-                // A store that lost its last writes gets the newer one back.
+                // The store lost its last writes, so the newer certificate is written again.
                 kept[name]?.isUnwritten = shared != nil
                 return false
             }
@@ -159,7 +161,7 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Reads what is kept of a name. Answers whether there is another certificate.
+    /// Reads the record of a name. Returns whether it has another certificate.
     @discardableResult
     private func read(_ name: String) async throws(AcmeFailure) -> Bool {
         take(try await records.record(of: name), of: name)
@@ -232,8 +234,8 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Takes what the gateways that share the store tell: challenges that all of them answer, and new certificates. A store that lost what
-    /// it had gets back what is here.
+    /// Reads the board: takes challenges, which this gateway then answers too, and reads new certificates. If the store
+    /// lost its values, they are written again.
     func look(at now: WallTime) async {
         guard let shared else { return }
         do throws(AcmeFailure) {
@@ -248,7 +250,7 @@ public final class CertificateKeeper: Sendable {
             var isNew = false
             var failure: AcmeFailure?
             for name in settings.domains {
-                // One that cannot be opened hides no other one.
+                // If one record cannot be opened, the others are still read.
                 do throws(AcmeFailure) { if try await read(name) { isNew = true } } catch { failure = error }
             }
             if isNew { await changed() }
@@ -264,7 +266,7 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Logs that the store cannot be used, once until it can.
+    /// Logs that the store cannot be used. Further failures are logged only after a read has succeeded.
     private func report(_ failure: AcmeFailure) {
         let isFirst = board.withLock { board in
             defer { board.hasFailed = true }
@@ -307,13 +309,13 @@ public final class CertificateKeeper: Sendable {
             }.min()
         }
         let rest = next.map { $0 - now } ?? CertificateKeeper.longestRest
-        // What is due and was not done is another process's order, or waits for the store.
+        // If due work was not done, another process has the lock, or the store is not available.
         return rest > .zero ? rest : CertificateKeeper.lockPause
     }
 
-    /// Asks for renewal information. That there is none is no failure: two thirds of the lifetime count then.
+    /// Asks for renewal information. If there is none, the certificate is renewed after two thirds of its lifetime.
     private func ask(_ name: String, about id: String, on loop: EventLoop) async {
-        // Another gateway may have asked.
+        // Another gateway may have asked in the meantime.
         if shared != nil {
             guard (try? await read(name)) != nil,
                 let due = kept.withLock({ $0[name].flatMap { $0.state.askDue(for: $0.facts, at: loop.wallNow()) } }),
@@ -362,7 +364,7 @@ public final class CertificateKeeper: Sendable {
             guard let identity = records.identity(both, of: name),
                 let made = try? CertificateFacts(identity.chain)
             else { throw .badAnswer("the certificate cannot be used") }
-            // In use before it is written: what was issued counts against the authority's limits.
+            // The certificate is used even before it is written: the authority limits how many certificates it issues.
             kept.withLock { kept in
                 kept[name]?.identity = identity
                 kept[name]?.facts = made
@@ -383,7 +385,7 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Writes a certificate that is not kept yet.
+    /// Writes a certificate that the store does not have yet.
     private func write(_ name: String) async {
         guard let here = kept.withLock({ $0[name] }), here.isUnwritten, let identity = here.identity else { return }
         do throws(AcmeFailure) {
@@ -445,9 +447,9 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// `hasAsked` says whether the authority was asked for anything: then the next try has to wait.
+    /// Records a failure. If `hasAsked` is true, the authority was asked, so the next try has to wait.
     private func failed(_ name: String, _ failure: AcmeFailure, hasAsked: Bool, on loop: EventLoop) async {
-        // A store that is away is tried again soon.
+        // If the store is not available, the next try follows soon.
         if failure.kind == .unkept, !hasAsked { return report(failure) }
         let now = loop.wallNow()
         let lifetime = kept.withLock { $0[name]?.facts.map { $0.end - $0.start } }
