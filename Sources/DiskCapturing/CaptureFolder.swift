@@ -519,7 +519,8 @@ public final class CaptureFolder: CaptureArchive {
         }
     }
 
-    /// The row at a place, as users marked it, if it matches; what it does not say is read.
+    /// The row at a place with its marks, if it matches; `nil` otherwise. If the row does not decide, the rest of the
+    /// capture is read.
     private func row(
         at place: Int, _ reader: SegmentReader, _ marks: CaptureMarks, _ filter: RowFilter?
     ) -> CapturedExchange? {

@@ -160,7 +160,8 @@ enum CaptureRecord {
         return rest.bytes
     }
 
-    /// Added to the opcode of a message in which values were masked. RFC 6455 §5.2: an opcode has four bits.
+    /// A number that is added to the opcode of a message with masked values. An opcode has only four bits: RFC 6455
+    /// §5.2.
     private static let masked = 0x10
 
     /// Parts that are the same on the other side of the chain are written once.
@@ -190,7 +191,7 @@ enum CaptureRecord {
         }
     }
 
-    /// Fills in the parts that its row does not have.
+    /// Fills in the parts that the row does not have.
     static func readRest(_ bytes: UnsafeRawBufferPointer, into capture: inout CapturedExchange) throws(DamagedRecord) {
         var rest = RecordReader(bytes)
         let request = try readMessage(&rest, nil)

@@ -15,7 +15,7 @@ struct CaptureSearch {
     private var closed: [Segment]
     private var opened: [Opened] = []
 
-    /// `segments` by falling highest numbers. Rows that differ for sure are passed over.
+    /// `segments` are sorted by their highest numbers, descending. Rows that cannot match are skipped.
     init(_ segments: [Segment], in folder: String, before: Int, _ filter: RowFilter?) {
         closed = segments.reversed()
         self.folder = folder

@@ -14,7 +14,8 @@ struct AcmeLimits: Sendable {
     var content = ByteCount.kibibytes(256)
     /// The shortest and the longest pause before an order or an authorization is asked for again.
     var pause: ClosedRange<Duration> = .seconds(1) ... .seconds(30)
-    /// The time for gateways that share a store to take a challenge before the authority tries it.
+    /// The time that other gateways have to read a challenge from the shared store, before the authority is asked to
+    /// try it.
     var notice = Duration.milliseconds(2500)
     /// How many certificates a chain may have.
     var chain = 10

@@ -2,8 +2,8 @@ import Credentials
 import Glibc
 import HttpWare
 
-/// The files of one certificate authority in a folder. Only their owner can read them, and each is replaced in one step. Methods that are not
-/// async block: never call them on a loop.
+/// The files of one certificate authority in a folder. Only their owner can read them, and each is replaced in one
+/// step. The methods that are not async block, so they must not be called on a loop.
 struct AcmeFolder: AcmeStorage {
     let path: String
 
@@ -14,7 +14,7 @@ struct AcmeFolder: AcmeStorage {
         path = FilePath.joined(settings.store, AcmeFolder.name(of: settings.directory))
     }
 
-    /// The name of the folder of an authority.
+    /// The name of an authority's folder.
     static func name(of directory: EndpointUrl) -> String {
         let place = directory.text.split(separator: "/", omittingEmptySubsequences: true).dropFirst()
         return plain(place.joined(separator: "-"))

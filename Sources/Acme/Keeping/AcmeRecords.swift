@@ -1,40 +1,40 @@
 import Credentials
 import HttpWare
 
-/// A place for bytes under names: a folder, or a store that gateways share.
+/// A place that keeps bytes under names: a folder, or a store that gateways share.
 protocol AcmeStorage: Sendable {
-    /// The place of a name, for messages.
+    /// The place of a name, as shown to people.
     func place(of name: String) -> String
-    /// `nil` if there is nothing under the name.
+    /// Reads the bytes under a name; `nil` if there are none.
     func read(_ name: String) async throws(AcmeFailure) -> [UInt8]?
     func write(_ name: String, _ bytes: [UInt8]) async throws(AcmeFailure)
-    /// Takes the right to order a certificate for a name; `nil` while another process has it.
+    /// Takes the lock for ordering a certificate for a name; `nil` while another process has it.
     func tryLock(_ name: String) async throws(AcmeFailure) -> (any AcmeLock)?
 }
 
-/// The right to order a certificate. No other process orders a certificate for the name at the same time.
+/// The lock for ordering a certificate. While it is held, no other process orders one for the name.
 protocol AcmeLock: Sendable {
-    /// To be called once.
+    /// Gives the lock back. Must be called exactly once.
     func release() async
 }
 
-/// The records of one certificate authority: the account, and for each name the certificate and the state of its renewal. Certificate and
-/// key are in one text, so that both are replaced together.
+/// The records of one certificate authority: the account, and for each name its certificate and the state of its
+/// renewal. A certificate and its key are one record, so that both are replaced together.
 struct AcmeRecords: Sendable {
     let storage: any AcmeStorage
     private let accountName: String
 
-    /// An account: its key, and its URL at the authority.
+    /// An account: its key, and its URL at the authority; the URL is `nil` until the authority has made the account.
     struct Account: Sendable {
         var key: CertificateKey
         var url: String?
     }
 
-    /// The certificate and the renewal state of one name.
+    /// The record of one name.
     struct Record: Sendable {
-        /// `nil` if it is missing or cannot be used.
+        /// `nil` if there is no certificate, or it cannot be used.
         let identity: TlsIdentity?
-        /// `nil` if it is missing or damaged.
+        /// `nil` if there is no state, or it is damaged.
         let state: RenewalState?
     }
 
@@ -44,7 +44,7 @@ struct AcmeRecords: Sendable {
             settings.externalAccount.map { "account-\(AcmeFolder.plain($0.keyId)).json" } ?? "account.json"
     }
 
-    /// The account; `nil` if there is none.
+    /// Reads the account; `nil` if there is none.
     func account() async throws(AcmeFailure) -> Account? {
         guard let bytes = try await storage.read(accountName) else { return nil }
         guard let json = try? JsonValue(bytes), let pem = json["key"]?.string,
@@ -67,13 +67,13 @@ struct AcmeRecords: Sendable {
         record(of: name, try await storage.read("\(name).pem"), state: try await storage.read("\(name).json"))
     }
 
-    /// The record in these bytes. Damaged bytes count as missing.
+    /// Makes the record of a name from its bytes. Damaged bytes are ignored.
     func record(of name: String, _ both: [UInt8]?, state: [UInt8]?) -> Record {
         let state = state.flatMap { try? JsonValue($0) }.map { RenewalState($0) }
         return Record(identity: both.flatMap { identity($0, of: name) }, state: state)
     }
 
-    /// The identity in a PEM text with a key and its certificates; `nil` if it cannot be used.
+    /// Reads a key and its certificates from one text; `nil` if they cannot be used.
     func identity(_ both: [UInt8], of name: String) -> TlsIdentity? {
         let file = TlsFile(name: storage.place(of: "\(name).pem"), bytes: both)
         let identity = TlsIdentity(chain: file, key: file)

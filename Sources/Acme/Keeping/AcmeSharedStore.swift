@@ -1,21 +1,22 @@
 import Credentials
 import HttpWare
 
-/// The records of one certificate authority in a store that gateways share: the account, the certificates and their states. The store
-/// also contains a board with the pending challenges, so that any gateway can answer them, and a mark that changes with each new certificate.
+/// The shared state of gateways for one certificate authority: the account, the certificates, and the states of their
+/// renewals. A board carries messages between gateways: pending challenges, so that any gateway can answer them, and a
+/// mark that changes with each new certificate.
 ///
-/// Everything except the mark is sealed together with its name, so that no record can take the place of another one.
+/// Except for the mark, each value is sealed for its own name. So a value under another name cannot be opened.
 struct AcmeSharedStore: AcmeStorage {
     private let server: any AcmeServer
     private let store: String
     private let folder: String
     private let keys: [SealingKey]
 
-    /// The pause between two looks at the board.
+    /// The time between two reads of the board.
     static let pause = Duration.seconds(1)
-    /// The maximum time that a gateway that dies keeps the others from ordering.
+    /// The duration of a lock's lease. If a gateway dies, other gateways order certificates after this time.
     private static let lease = Duration.seconds(60)
-    /// The maximum time that other gateways answer a challenge.
+    /// The maximum time for which a challenge is answered.
     private static let longestChallenge = Duration.seconds(600)
     private static let mostMembers = 4096
     private static let board = "board"
@@ -47,7 +48,8 @@ struct AcmeSharedStore: AcmeStorage {
         return sealed
     }
 
-    /// Opens a sealed text. `isOld` is true if another secret than the first one sealed it.
+    /// The opened bytes, and whether they were sealed with another secret than the first one. `nil` if no secret opens
+    /// them.
     private func opened(_ sealed: [UInt8], for name: String) -> (bytes: [UInt8], isOld: Bool)? {
         let context = Array(key(name).utf8)
         for (index, key) in keys.enumerated() {
@@ -64,7 +66,7 @@ struct AcmeSharedStore: AcmeStorage {
                 "\(place(of: name)): was not sealed with a secret of acme.key; add the former secret to the list, or remove this key from Redis"
             )
         }
-        // Sealed again, so that the former secret can be removed from the list later.
+        // Seals the value with the first secret, so that the former secret can be removed from the list later.
         if isOld { try? await write(name, bytes) }
         return bytes
     }
@@ -95,12 +97,13 @@ struct AcmeSharedStore: AcmeStorage {
 
     /// The contents of the board.
     struct Board: Sendable {
-        /// Changes with each new certificate; `nil` if there never was a certificate, or the store lost its contents.
+        /// The mark changes with each new certificate. `nil` if no certificate was announced yet, or the store lost the
+        /// mark.
         var mark: [UInt8]?
         var challenges: [PendingChallenge] = []
     }
 
-    /// Announces a challenge to the other gateways.
+    /// Publishes a challenge for the other gateways.
     func publish(_ challenge: PendingChallenge, at now: WallTime) async throws(AcmeFailure) {
         let name = AcmeSharedStore.member(challenge)
         let end = now + AcmeSharedStore.longestChallenge
@@ -123,7 +126,7 @@ struct AcmeSharedStore: AcmeStorage {
         try await ask { try await server.set(AcmeSharedStore.mark, to: mark, in: key(AcmeSharedStore.board)) }
     }
 
-    /// Reads the board. Expired challenges, which a gateway that died left there, are removed.
+    /// Reads the board. Expired challenges, whose gateway has died, are removed.
     func look(at now: WallTime) async throws(AcmeFailure) -> Board {
         var board = Board()
         let members = try await ask { try await server.members(of: key(AcmeSharedStore.board)) }

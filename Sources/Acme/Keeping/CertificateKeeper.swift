@@ -10,7 +10,7 @@ public final class CertificateKeeper: Sendable {
     /// What it was made for.
     public let settings: AcmeSettings
     private let records: AcmeRecords
-    /// The store if gateways share it; `nil` for a folder.
+    /// The store that gateways share; `nil` if the certificates are in a folder.
     private let shared: AcmeSharedStore?
     private let challenges: PendingChallenges
     private let http: any HttpClient
@@ -19,7 +19,7 @@ public final class CertificateKeeper: Sendable {
     private let changed: @Sendable () async -> Void
     private let kept: Mutex<[String: Kept]>
     private let tasks = Mutex<[Task<Void, Never>]>([])
-    /// The state of the board at the last look.
+    /// The result of the last read of the shared store's board.
     private let board = Mutex(BoardState())
 
     /// What there is for one name.
@@ -31,7 +31,7 @@ public final class CertificateKeeper: Sendable {
         var state = RenewalState()
         /// Somebody asked for a new one now.
         var isWanted = false
-        /// Whether the store does not contain the certificate yet, or no longer.
+        /// Whether the store does not have the certificate: it was not written yet, or the store lost it.
         var isUnwritten = false
         /// Whether the failure to write it was logged.
         var isToldUnwritten = false
@@ -42,7 +42,7 @@ public final class CertificateKeeper: Sendable {
     private struct BoardState {
         var hasLooked = false
         var mark: [UInt8]?
-        /// Whether the last look failed. The failure was logged.
+        /// Whether the last read failed. That failure was logged.
         var hasFailed = false
     }
 
@@ -64,10 +64,11 @@ public final class CertificateKeeper: Sendable {
     private static let longestRest = Duration.seconds(3600)
     /// How long another process's order is left alone before the files are read again.
     private static let lockPause = Duration.seconds(5)
-    /// The maximum time that a start waits for a shared store.
+    /// The maximum time that a start waits for a store that gateways share.
     private static let patience = DispatchTimeInterval.seconds(2)
 
-    /// Reads the store; blocks for a moment. Throws the reason if the store cannot be used.
+    /// Reads the certificates from the store, which blocks for a moment. Throws if the folder or a setting cannot be
+    /// used.
     public convenience init(
         _ settings: AcmeSettings, challenges: PendingChallenges, changed: @escaping @Sendable () async -> Void
     ) throws(AcmeFailure) {
@@ -141,17 +142,18 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Takes the state in a record, and its certificate if that is another one. Answers whether it is another one.
+    /// Takes the state of a name from its record, and the certificate if it differs from the present one. Returns
+    /// whether the certificate was taken.
     @discardableResult
     private func take(_ record: AcmeRecords.Record, of name: String) -> Bool {
         let facts = record.identity.flatMap { try? CertificateFacts($0.chain) }
         return kept.withLock { kept in
-            // The newer certificate here is not in the store yet.
+            // If the present certificate is newer than the store's, it must be written first.
             guard kept[name]?.isUnwritten == false else { return false }
             if let state = record.state { kept[name]?.state = state }
             guard let facts, facts.names.contains(name), kept[name]?.facts != facts else { return false }
             if let here = kept[name]?.facts, facts.start < here.start {
-                // The store lost its last writes: it gets the newer certificate back.
+                // The store lost its last writes, so the newer certificate is written again.
                 kept[name]?.isUnwritten = shared != nil
                 return false
             }
@@ -161,7 +163,7 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Reads the record of a name. Answers whether its certificate is another one.
+    /// Reads the record of a name. Returns whether it has another certificate.
     @discardableResult
     private func read(_ name: String) async throws(AcmeFailure) -> Bool {
         take(try await records.record(of: name), of: name)
@@ -234,8 +236,8 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Reads the board of the shared store: challenges of other gateways, and the news of certificates. If the store lost its contents, the
-    /// certificates of this gateway are written to it again.
+    /// Reads the board: takes challenges, which this gateway then answers too, and reads new certificates. If the store
+    /// lost its values, they are written again.
     func look(at now: WallTime) async {
         guard let shared else { return }
         do throws(AcmeFailure) {
@@ -250,7 +252,7 @@ public final class CertificateKeeper: Sendable {
             var isNew = false
             var failure: AcmeFailure?
             for name in settings.domains {
-                // A record that cannot be opened must not hide the others.
+                // If one record cannot be opened, the others are still read.
                 do throws(AcmeFailure) { if try await read(name) { isNew = true } } catch { failure = error }
             }
             if isNew { await changed() }
@@ -266,7 +268,7 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Logs a failure of the store, once until the store works again.
+    /// Logs that the store cannot be used. Further failures are logged only after a read has succeeded.
     private func report(_ failure: AcmeFailure) {
         let isFirst = board.withLock { board in
             defer { board.hasFailed = true }
@@ -309,13 +311,13 @@ public final class CertificateKeeper: Sendable {
             }.min()
         }
         let rest = next.map { $0 - now } ?? CertificateKeeper.longestRest
-        // Another process is ordering, or the store is unreachable.
+        // If due work was not done, another process has the lock, or the store is not available.
         return rest > .zero ? rest : CertificateKeeper.lockPause
     }
 
-    /// Asks for renewal information. That there is none is no failure: two thirds of the lifetime count then.
+    /// Asks for renewal information. If there is none, the certificate is renewed after two thirds of its lifetime.
     private func ask(_ name: String, about id: String, on loop: EventLoop) async {
-        // Another gateway may have asked the authority already.
+        // Another gateway may have asked in the meantime.
         if shared != nil {
             guard (try? await read(name)) != nil,
                 let due = kept.withLock({ $0[name].flatMap { $0.state.askDue(for: $0.facts, at: loop.wallNow()) } }),
@@ -364,7 +366,7 @@ public final class CertificateKeeper: Sendable {
             guard let identity = records.identity(both, of: name),
                 let made = try? CertificateFacts(identity.chain)
             else { throw .badAnswer("the certificate cannot be used") }
-            // The certificate is used before it is written: it counts against the authority's limits already.
+            // The certificate is used even before it is written: the authority limits how many certificates it issues.
             kept.withLock { kept in
                 kept[name]?.identity = identity
                 kept[name]?.facts = made
@@ -385,7 +387,7 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Writes the certificate of a name, if the store does not contain it.
+    /// Writes a certificate that the store does not have yet.
     private func write(_ name: String) async {
         guard let here = kept.withLock({ $0[name] }), here.isUnwritten, let identity = here.identity else { return }
         do throws(AcmeFailure) {
@@ -447,9 +449,9 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// `hasAsked` says whether the authority was called. Only then does the next attempt have to wait.
+    /// Records a failure. If `hasAsked` is true, the authority was asked, so the next try has to wait.
     private func failed(_ name: String, _ failure: AcmeFailure, hasAsked: Bool, on loop: EventLoop) async {
-        // If the store is unreachable, the next attempt follows soon.
+        // If the store is not available, the next try follows soon.
         if failure.kind == .unkept, !hasAsked { return report(failure) }
         let now = loop.wallNow()
         let lifetime = kept.withLock { $0[name]?.facts.map { $0.end - $0.start } }

@@ -10,9 +10,9 @@ struct PendingChallenge: Sendable, Hashable {
     let keyAuthorization: String
 }
 
-/// Answers challenges during an order.
+/// An object that makes challenges answerable during an order.
 protocol ChallengeAnswerer: Sendable {
-    /// Returns when listeners answer the challenge.
+    /// Returns when the challenge can be answered.
     func add(_ challenge: PendingChallenge) async throws(AcmeFailure)
     func remove(_ challenge: PendingChallenge) async
 }
@@ -20,9 +20,9 @@ protocol ChallengeAnswerer: Sendable {
 /// The challenges that listeners answer at present. Shared by all loops; guarded by a mutex, with a count that is read without it.
 public final class PendingChallenges: ChallengeAnswerer {
     private struct State {
-        /// The challenges of this process's orders.
+        /// The challenges of orders of this process.
         var own: [PendingChallenge] = []
-        /// The challenges of other gateways' orders, by the object that reported them.
+        /// The challenges of other gateways' orders, by the object that read them.
         var others: [ObjectIdentifier: [PendingChallenge]] = [:]
 
         var all: [PendingChallenge] {
@@ -42,7 +42,7 @@ public final class PendingChallenges: ChallengeAnswerer {
 
     func remove(_ challenge: PendingChallenge) async { await update { $0.own.removeAll { $0 == challenge } } }
 
-    /// Replaces the challenges of other gateways that the same object gave before.
+    /// Answers these challenges of other gateways. They replace the earlier challenges of the same object.
     func answer(_ others: [PendingChallenge], of giver: AnyObject) async {
         await update { $0.others[ObjectIdentifier(giver)] = others.isEmpty ? nil : others }
     }
@@ -79,11 +79,11 @@ public final class PendingChallenges: ChallengeAnswerer {
     }
 }
 
-/// Lets all gateways that share a store answer a challenge, because the authority may ask any of them.
+/// Makes all gateways that share a store answer a challenge, because the authority may ask any of them.
 struct SharedAnswerer: ChallengeAnswerer {
     let challenges: PendingChallenges
     let store: AcmeSharedStore
-    /// The time for the other gateways to learn of a challenge. They look every `AcmeSharedStore.pause`.
+    /// The time that the other gateways have to read the challenge. They read the board every `AcmeSharedStore.pause`.
     let notice: Duration
     let loop: EventLoop
 

@@ -15,7 +15,7 @@ public struct AcmeFailure: Error, Sendable, Equatable, CustomStringConvertible {
         case endless
         /// Something on this side: a file, or memory.
         case local
-        /// The shared store is unreachable, or contains a record that cannot be opened.
+        /// The store that gateways share cannot be reached, or has a value that cannot be opened.
         case unkept
     }
 

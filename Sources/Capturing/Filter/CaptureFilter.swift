@@ -78,16 +78,17 @@ public struct CaptureFilter: Sendable {
         }
     }
 
-    /// Whether an operator asks for more of a row than its first facts, and whether for what wares did.
+    /// Whether the filter needs `Facts.details`. If `needsSummary` is true, it also needs their summary of the wares'
+    /// decisions.
     public var needsDetails: Bool { root.contains { FilterFacts.need($0) == .details } || needsSummary }
     public var needsSummary: Bool { root.contains { FilterFacts.need($0) == .summary } }
-    /// Whether an operator asks for fields or content.
+    /// Whether the filter needs fields or content.
     public var needsParts: Bool { root.contains { FilterFacts.need($0) == .parts } }
 
-    /// Whether the exchange matches, as far as the facts tell; `nil` if they do not.
+    /// Whether the exchange matches, according to the facts; `nil` if they do not decide.
     public func answer(_ facts: Facts) -> Bool? { FilterFacts(facts).answer(root) }
 
-    /// Whether the exchange differs for sure.
+    /// Whether the facts decide that the exchange does not match.
     public func differs(_ facts: Facts) -> Bool { answer(facts) == false }
 
     /// The result of an evaluation.

@@ -1,9 +1,10 @@
 import HttpWare
 
-/// Looks for a decision in what wares did: in their words, alone and behind the ware's name, and in the words for the exchange as a whole.
+/// Searches the decisions of wares. A decision is searched alone and behind the ware's name. The words for the exchange
+/// as a whole are searched, too.
 struct DecisionSearch {
     private let pattern: FilterPattern
-    /// `ware:decision` may match.
+    /// Whether `ware:decision` may match.
     private let looksForNames: Bool
     private var named: [UInt8] = []
 
@@ -12,11 +13,11 @@ struct DecisionSearch {
         looksForNames = pattern.mayMatch(with: 0x3a)
     }
 
-    /// What a ware decided.
+    /// Searches a ware's decision.
     mutating func isFound(
         ware: UnsafeRawBufferPointer, decision: UnsafeRawBufferPointer
     ) throws(Pattern.LimitReached) -> Bool {
-        // A decision of its own may be a phrase: its first word counts too.
+        // A decision may be a phrase; its first word is then searched by itself, too.
         let first = UnsafeRawBufferPointer(rebasing: decision[..<(decision.firstIndex(of: 0x20) ?? decision.count)])
         for word in first.count < decision.count ? [decision, first] : [decision] {
             if try pattern.isFound(in: word) { return true }
@@ -31,7 +32,7 @@ struct DecisionSearch {
         return try pattern.isFound(in: "mocked")
     }
 
-    /// What became of the exchange.
+    /// Searches the words for the exchange as a whole.
     func isFound(
         responder: String, cache: String?, isReplayed: Bool, end: String
     ) throws(Pattern.LimitReached) -> Bool {
@@ -44,7 +45,7 @@ struct DecisionSearch {
         return try pattern.isFound(in: end)
     }
 
-    /// What a record says.
+    /// Searches the summary of a record.
     mutating func isFound(in summary: ReportSummary) throws(Pattern.LimitReached) -> Bool {
         for step in summary.wares {
             var (ware, decision) = (step.ware, step.decision)

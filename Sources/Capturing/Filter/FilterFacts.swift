@@ -1,7 +1,7 @@
 import HttpWare
 
 extension CaptureFilter {
-    /// Parts of an exchange where they are in memory, so that none is made of it: for filters over many rows.
+    /// The parts of an exchange, read in place. A filter over many rows does not have to make an exchange of each row.
     public struct Facts {
         public typealias Bytes = UnsafeRawBufferPointer
 
@@ -9,11 +9,11 @@ extension CaptureFilter {
         public var url: Bytes
         public var method: Bytes
         public var status: Int?
-        /// The bytes of both contents.
+        /// The sum of both contents' sizes, in bytes.
         public var size: Int
-        /// In nanoseconds.
+        /// The duration in nanoseconds.
         public var duration: Int64
-        /// `nil` as long as the filter has not asked for them.
+        /// `nil` until the filter needs them.
         public var details: Details?
         public var parts: Parts?
 
@@ -29,7 +29,7 @@ extension CaptureFilter {
         }
     }
 
-    /// The rest of a row, without the parts that users can change.
+    /// The other parts of a row, except those that users can change.
     public struct Details {
         public var kind = CapturedExchange.Kind.http
         public var route: Facts.Bytes?
@@ -39,7 +39,7 @@ extension CaptureFilter {
         public var hasFault = false
         public var isRepeated = false
         public var operations: [Facts.Bytes] = []
-        /// The values of `Content-Type`; of the response `nil` if there is none.
+        /// The values of `Content-Type`. `responseTypes` is `nil` if there is no response.
         public var requestTypes: [Facts.Bytes] = []
         public var responseTypes: [Facts.Bytes]?
         public var summary: ReportSummary?
@@ -47,18 +47,18 @@ extension CaptureFilter {
         public init() {}
     }
 
-    /// Fields and contents.
+    /// The fields and contents of an exchange.
     public struct Parts {
         public var request = Message()
         public var response: Message?
-        /// Messages of a WebSocket.
+        /// The messages of a WebSocket.
         public var messages: [(direction: CapturedPiece.Direction, data: Facts.Bytes)] = []
 
-        /// A message with its fields as filters search them.
+        /// A message. Its fields are in the form in which filters search them.
         public struct Message {
             public var lines: [UInt8] = []
             public var content = Facts.Bytes(start: nil, count: 0)
-            /// The content has a coding, so that it must be decoded first.
+            /// Whether the content has a coding, so that it must be decoded first.
             public var isCoded = false
 
             public init() {}
@@ -68,10 +68,10 @@ extension CaptureFilter {
     }
 }
 
-/// Evaluates the operators that facts decide; the others have no answer.
+/// Evaluates the operators that the facts decide. The other operators have no answer.
 struct FilterFacts {
     private let facts: CaptureFilter.Facts
-    /// For matches in content.
+    /// The limit for searches in content; `nil` without parts.
     private let deadline: ContinuousClock.Instant?
 
     init(_ facts: CaptureFilter.Facts) {
@@ -79,7 +79,7 @@ struct FilterFacts {
         deadline = facts.parts == nil ? nil : .now + FilterEvaluation.longestTime
     }
 
-    /// What decides an operator.
+    /// The part of a row that decides an operator.
     enum Need { case firstFacts, details, summary, parts, wholeRow }
 
     static func need(_ test: FilterTest) -> Need {
@@ -87,7 +87,7 @@ struct FilterFacts {
         case .always, .url, .domain, .method, .status, .duration, .size, .id: .firstFacts
         case .decision, .isReplay(.response), .isReplay(.either): .summary
         case .fields, .content: .parts
-        // Seldom asked for, or changed by users.
+        // These are seldom used, or users can change them.
         case .isAsset, .comment, .isMarked, .marker, .meta, .ware: .wholeRow
         default: .details
         }

@@ -20,7 +20,7 @@ struct FilterPattern: Sendable {
         isWhole = style.contains(.whole)
     }
 
-    /// Whether a whole text with this byte, which is no letter, may match.
+    /// Whether a text with this byte may match; the byte must not be a letter.
     func mayMatch(with byte: UInt8) -> Bool { literal?.contains(byte) ?? true }
 
     func isFound(in text: String) throws(Pattern.LimitReached) -> Bool {

@@ -83,7 +83,7 @@ indirect enum FilterNode: Sendable {
     /// With the number of the operator's character, from 1.
     case test(FilterTest, column: Int)
 
-    /// Whether a test in the tree is such a one.
+    /// Whether a test in the tree meets the condition.
     func contains(_ isWanted: (FilterTest) -> Bool) -> Bool {
         switch self {
         case .all(let nodes), .any(let nodes): nodes.contains { $0.contains(isWanted) }

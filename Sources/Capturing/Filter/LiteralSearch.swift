@@ -1,10 +1,10 @@
 import Glibc
 
-/// Looks for a text in bytes, without regard to the case of ASCII letters. Its rarest byte is looked for first.
+/// Searches bytes for a text, without regard to the case of ASCII letters. It looks for the text's rarest byte first.
 struct LiteralSearch: Sendable {
-    /// In lower case.
+    /// The text in lower case.
     private let text: [UInt8]
-    /// The place of the byte that is rarest in messages.
+    /// The position in the text of its rarest byte.
     private let rarest: Int
 
     init(_ text: String) {
@@ -20,10 +20,10 @@ struct LiteralSearch: Sendable {
 
     private static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
 
-    /// Whether the text has this byte.
+    /// Whether the text contains this byte.
     func contains(_ byte: UInt8) -> Bool { text.contains(byte) }
 
-    /// Whether the bytes are the text.
+    /// Whether the bytes equal the text.
     func isSame(as bytes: UnsafeRawBufferPointer) -> Bool { bytes.count == text.count && stands(at: 0, in: bytes) }
 
     private func stands(at start: Int, in bytes: UnsafeRawBufferPointer) -> Bool {
@@ -31,13 +31,14 @@ struct LiteralSearch: Sendable {
         return true
     }
 
-    /// Whether the bytes contain the text; `nil` if that takes much more work than to read them, because they nearly contain it often.
+    /// Whether the bytes contain the text. `nil` if many near matches make the search much slower than reading the
+    /// bytes.
     func isFound(in bytes: UnsafeRawBufferPointer) -> Bool? {
         guard let last = text.indices.last else { return true }
         guard text.count <= bytes.count else { return false }
         let byte = text[rarest]
         let capital = (0x61...0x7a).contains(byte) ? byte & 0xdf : byte
-        // Where the rarest byte can stand.
+        // The end of the positions at which the rarest byte can be.
         let end = bytes.count - (last - rarest)
         var small = LiteralSearch.next(byte, in: bytes, from: rarest, to: end)
         var large = capital == byte ? end : LiteralSearch.next(capital, in: bytes, from: rarest, to: end)
@@ -56,7 +57,7 @@ struct LiteralSearch: Sendable {
         }
     }
 
-    /// The next place of a byte; `end` if there is none.
+    /// The next position of a byte; `end` if there is none.
     private static func next(_ byte: UInt8, in bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int {
         guard start < end, let base = bytes.baseAddress, let found = memchr(base + start, Int32(byte), end - start)
         else {

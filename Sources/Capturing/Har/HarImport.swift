@@ -255,7 +255,7 @@ struct HarImport {
         exchange.kind = .websocket
         for message in messages ?? [] {
             guard let data = message["data"]?.text else { continue }
-            // Four bits. RFC 6455 §5.2.
+            // An opcode has four bits. RFC 6455 §5.2.
             let opcode = message["opcode"]?.whole.flatMap { (0...15).contains($0) ? UInt8($0) : nil } ?? 1
             let bytes = (opcode == 2 ? HarText.base64(data) : nil) ?? Array(data.utf8)
             var piece = CapturedPiece(

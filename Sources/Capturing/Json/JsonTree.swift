@@ -25,7 +25,7 @@ public indirect enum JsonTree: Sendable, Equatable {
         return nil
     }
 
-    /// A truth value.
+    /// The value of a boolean; `nil` for any other value.
     public var flag: Bool? {
         if case .bool(let flag) = self { return flag }
         return nil

@@ -51,7 +51,7 @@ public struct CapturedExchange: Sendable {
     public var fault: String?
     /// The record with each ware's decision; `nil` while the exchange runs.
     var record: CapturedRecord?
-    /// The same in texts, which are made at each call.
+    /// The record as texts, which are made at each call.
     public var report: ExchangeReport? {
         get { record?.report }
         set { record = newValue.map { CapturedRecord(.report($0)) } }

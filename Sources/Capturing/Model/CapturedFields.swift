@@ -90,7 +90,8 @@ public struct CapturedFields: Sendable {
         }
     }
 
-    /// The value of the next line with that name, which is in lower case, from a place on, which becomes the one behind it.
+    /// The value of the first line with this name at or after `next`, which then moves behind the line. `name` must be
+    /// in lower case. `nil` if there is no such line.
     func nextValue(of name: StaticString, from next: inout Int) -> ArraySlice<UInt8>? {
         let wanted = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
         guard next < lines.count, let found = place(of: wanted, from: next) else { return nil }

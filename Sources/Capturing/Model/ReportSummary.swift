@@ -1,15 +1,15 @@
 public import HttpWare
 
-/// The part of a record that filters ask for: the responder, and each ware's decision.
+/// The part of a record that filters need: the responder, and each ware's decision.
 public struct ReportSummary: Sendable, Equatable {
     public var responder: String
-    /// The result of the cache, if one saw the request.
+    /// The result of the cache; `nil` if no cache saw the request.
     public var cache: String?
     /// Whether the request was sent inward again.
     public var isReplayed: Bool
     /// How the exchange ended.
     public var end: String
-    /// How many connections upstream were used.
+    /// The number of upstream connections that were used.
     public var attempts = 1
     /// The wares with their decisions, in the order in which they were asked.
     public var wares: [Decision]

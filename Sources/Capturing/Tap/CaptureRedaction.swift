@@ -7,7 +7,8 @@ public struct CaptureRedaction: Sendable {
     private var injected = FieldNames([])
     let showsAll: Bool
 
-    /// The rules of the settings; with an exchange, also for the fields that the gateway put into its request.
+    /// The masking rules of the settings. With an exchange, they also mask the fields that the gateway put into its
+    /// request.
     public init(_ settings: CaptureSettings, _ exchange: Exchange? = nil) {
         redacted = FieldNames(settings.redacted)
         showsAll = settings.showsAll

@@ -14,7 +14,7 @@ enum ContentMask {
     /// A place where a mark replaces a value.
     struct Mark {
         var range: Range<Int>
-        /// The value is one of JSON.
+        /// Whether the value is a JSON value.
         let isQuoted: Bool
 
         static let plain = Array(Redaction.mark.utf8)
@@ -73,12 +73,12 @@ enum ContentMask {
         return output + bytes[copied...]
     }
 
-    /// The data of a message of a WebSocket or of an event with marks in its JSON; `nil` if there is nothing to mask. Messages of gRPC
-    /// stay as they are.
+    /// The data of a WebSocket message or an event, with values masked in its JSON; `nil` if nothing is masked. For
+    /// messages of gRPC this is always `nil`.
     static func maskedData(_ piece: CapturedPiece) -> [UInt8]? {
         switch piece.form {
         case .webSocket(opcode: 1), .event: break
-        // Some programs send JSON as binary messages.
+        // Some programs send JSON in binary messages.
         case .webSocket(opcode: 2) where piece.data.first == 0x7b || piece.data.first == 0x5b: break
         default: return nil
         }
@@ -211,7 +211,8 @@ struct JsonMarks {
 }
 
 extension CaptureRedaction {
-    /// A message inside an exchange. Of an event the exchange's content is the original.
+    /// A message with its values masked. The original of an event is not kept here, because the exchange's content
+    /// contains it.
     func masked(_ piece: CapturedPiece, keepsOriginal: Bool) -> CapturedPiece {
         guard !showsAll, !piece.isMasked, let data = ContentMask.maskedData(piece) else { return piece }
         var masked = piece

@@ -213,7 +213,8 @@ final class ExchangeCapture: ExchangeTap {
     private func readMessages(_ bytes: UnsafeRawBufferPointer, _ reader: inout MessageReader?) {
         guard reader != nil, captured != nil else { return }
         for piece in reader?.read(bytes, at: captures.loop.wallNow()) ?? [] {
-            // What an origin server says behind a credential of ours may contain it.
+            // If the gateway added a credential, the origin server's messages may contain it, so their originals are
+            // not kept.
             let keepsOriginal = !hasInjected || piece.direction == .send
             let masked = captures.redaction.masked(piece, keepsOriginal: keepsOriginal)
             if take(masked.memory) { captured?.messages.append(masked) }

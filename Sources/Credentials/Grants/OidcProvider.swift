@@ -1,38 +1,40 @@
 public import HttpWare
 import Synchronization
 
-/// An OpenID provider, as one of its clients sees it: metadata, token endpoint, keys. Shared by all loops.
+/// An OpenID provider, as one of its clients sees it: metadata, token endpoint and keys. Shared by all loops.
 ///
-/// Metadata and keys are read when they are first needed, so a gateway starts while its provider is down. After a failure the provider
-/// is left alone for 1 to 30 seconds. Metadata that were read once stay in use during that time.
+/// The provider is not called before it is needed, so a gateway starts while its provider is down. After a failure, no
+/// request makes another call for 1 to 30 seconds. Metadata that were read once stay in use, even if they cannot be
+/// read again.
 public final class OidcProvider: Sendable {
-    /// Why there are no tokens.
+    /// The reason why there are no tokens.
     public enum Failure: Error, Equatable, Sendable {
-        /// The provider cannot be reached, or does not answer as it should: later it may.
+        /// The provider cannot be reached, its answer is unusable, or the session cannot be stored. A later try may
+        /// succeed.
         case unavailable(String)
-        /// The provider said no.
+        /// The provider refused, or the login is unknown, expired or already used.
         case refused(String)
-        /// The provider answered what must not be accepted.
+        /// The provider's answer, or the session made of it, cannot be accepted.
         case invalid(String)
     }
 
-    /// The tokens that were issued for a code or a refresh token.
+    /// The tokens that the provider returned for a code or a refresh token.
     public struct Tokens: Sendable {
         public let accessToken: Secret
         public let refreshToken: Secret?
-        /// Of the access token, in seconds; `nil` where the provider does not say.
+        /// The lifetime of the access token, in seconds; `nil` if the provider does not state it.
         public let lifetime: Int64?
         /// Verified; `nil` only after a refresh.
         public let idToken: Secret?
     }
 
-    /// The rules for an ID token besides those for issuer, audience and times.
+    /// The values that an ID token must have, besides issuer, audience and times.
     struct Expectation {
         /// The nonce of the login.
         var nonce: String?
-        /// Whether an ID token without a nonce will do: after a refresh.
+        /// Whether an ID token without a nonce is accepted, as after a refresh.
         var mayLackNonce = false
-        /// The subject of the login, after a refresh.
+        /// The subject of the login, after a refresh; `nil` accepts any subject.
         var subject: JsonValue?
     }
 
@@ -41,9 +43,9 @@ public final class OidcProvider: Sendable {
         var failures = 0
     }
 
-    /// The provider's name for itself.
+    /// The URL by which the provider identifies itself.
     public let issuer: EndpointUrl
-    /// The gateway's name there.
+    /// The gateway's client identifier at the provider.
     public let clientId: String
     private let clientSecret: Secret?
     private let verifier: JwtVerifier
@@ -52,21 +54,21 @@ public final class OidcProvider: Sendable {
     private let keys: KeySource
     private let state = Mutex(State())
     private let flights = SingleFlight<Int, Result<ProviderMetadata, Failure>>()
-    /// From when on metadata are to be read, in nanoseconds of the loops' clock.
+    /// The time at which the metadata are next read, in nanoseconds of the loops' clock.
     private let due = Atomic<Int64>(.min)
-    /// Until when the provider is left alone.
+    /// The time until which the provider is not called, in nanoseconds of the loops' clock.
     private let pausedUntil = Atomic<Int64>(.min)
     private let underWay = Atomic(0)
 
-    /// How long metadata are used before they are read again.
+    /// The time for which metadata are used before they are read again.
     private static let metadataLifetime = Duration.seconds(3600)
     private static let mostContent = ByteCount.kibibytes(256)
     private static let longestPause = 30
-    /// The most calls to the token endpoint at the same time.
+    /// The maximum number of concurrent calls to the token endpoint.
     private static let mostCalls = 1000
 
-    /// The provider of that issuer, for one client; one without a secret is a public client. `algorithms` are the only ones that
-    /// an ID token may be signed with, and `clockSkew` is how far the clocks may differ.
+    /// The provider with this issuer, for one client. Without a secret, the gateway is a public client. An ID token
+    /// must be signed with one of the `algorithms`. The two clocks may differ by at most `clockSkew`.
     public init(
         issuer: EndpointUrl, clientId: String, clientSecret: Secret?,
         algorithms: [VerifyingKey.Algorithm] = OidcProvider.usualAlgorithms, clockSkew: Duration = .seconds(60),
@@ -80,25 +82,25 @@ public final class OidcProvider: Sendable {
         var verifier = JwtVerifier()
         verifier.issuer = issuer.text
         verifier.audience = [clientId]
-        // A provider's secrets are not fetched: RFC 8725 §2.1.
+        // The provider's keys are public, so HS256 would prove nothing. RFC 8725 §2.1.
         verifier.algorithms = algorithms.filter { $0 != .hs256 }
         verifier.clockSkew = clockSkew
         self.verifier = verifier
         keys = KeySource(.issuer(issuer.text), timeout: timeout, client: client)
     }
 
-    /// The algorithms of ID tokens, unless the provider's client is told otherwise.
+    /// The default algorithms of ID tokens.
     public static let usualAlgorithms: [VerifyingKey.Algorithm] = [.rs256, .ps256, .es256, .edDSA]
 
     // MARK: Metadata
 
-    /// The metadata at hand; `nil` when none were read so far. Begins to read them again when it is time, and does not wait for it. On
-    /// a loop's thread.
+    /// The current metadata; `nil` if none have been read. Starts reading them again if that is due, without waiting
+    /// for it. Must be called on a loop's thread.
     public func metadata(at now: LoopInstant) -> ProviderMetadata? {
         let found = state.withLock { $0.metadata }
         let expected = due.load(ordering: .relaxed)
         if found != nil, now.nanoseconds >= expected, !isPaused(at: now),
-            // One loop does it; the others continue.
+            // One loop reads; the others continue.
             due.compareExchange(
                 expected: expected, desired: (now + timeout + timeout).nanoseconds, ordering: .relaxed
             ).exchanged
@@ -108,7 +110,7 @@ public final class OidcProvider: Sendable {
         return found
     }
 
-    /// The metadata, read if they are not at hand: all who ask at once wait for one call.
+    /// The metadata. If none have been read, they are read now; concurrent callers wait for the same call.
     public func readMetadata(at now: LoopInstant) async throws -> ProviderMetadata {
         if let found = metadata(at: now) { return found }
         guard !isPaused(at: now) || flights.isUnderWay(0) else {
@@ -117,7 +119,8 @@ public final class OidcProvider: Sendable {
         return try await flights.value(for: 0) { finish in read(at: now, finish) }.get()
     }
 
-    /// The same, when the keys of the provider are at hand, too: a code is redeemed once, and not for nothing.
+    /// The metadata, once the provider's keys are available as well. A code can be redeemed only once, so its ID token
+    /// must be verifiable.
     public func prepare(at now: LoopInstant) async throws -> ProviderMetadata {
         let metadata = try await readMetadata(at: now)
         guard !isPaused(at: now), try await keys.firstKeys(at: now) != nil else {
@@ -157,16 +160,16 @@ public final class OidcProvider: Sendable {
     }
 
     private func limits(deniesPrivate: Bool) -> CallLimits {
-        // Redirects are not followed: they could carry secrets to a place that the configuration does not name.
+        // Redirects are not followed: they could carry secrets to a place that is not configured.
         CallLimits(timeout: timeout, content: OidcProvider.mostContent, redirects: 0, deniesPrivate: deniesPrivate)
     }
 
     // MARK: Failures
 
-    /// Whether the provider failed just now, and is left alone.
+    /// Whether the provider failed a short time ago and must not be called yet.
     public func isPaused(at now: LoopInstant) -> Bool { now.nanoseconds < pausedUntil.load(ordering: .relaxed) }
 
-    /// Leaves the provider alone for a while: the longer, the more often it failed.
+    /// Starts a pause in which the provider is not called. Each failure in a row doubles it, up to 30 seconds.
     private func failed(_ reason: String, _ what: String, at now: LoopInstant) -> Failure {
         let failures = state.withLock { state in
             state.failures += 1
@@ -180,7 +183,7 @@ public final class OidcProvider: Sendable {
 
     // MARK: The browser's ways
 
-    /// Where a browser goes for a login. OpenID Connect Core 1.0 §3.1.2.1, RFC 7636 §4.3.
+    /// The URL at which a browser begins a login. OpenID Connect Core 1.0 §3.1.2.1, RFC 7636 §4.3.
     public static func loginUrl(
         _ metadata: ProviderMetadata, clientId: String, redirectUri: String, scopes: [String], state: String,
         nonce: String, challenge: String
@@ -194,13 +197,14 @@ public final class OidcProvider: Sendable {
             ])
     }
 
-    /// Where a browser goes to end the login; `nil` where the provider has no such place. OpenID Connect RP-Initiated Logout 1.0 §2.
+    /// The URL at which a browser ends its login at the provider; `nil` if the provider has none. OpenID Connect
+    /// RP-Initiated Logout 1.0 §2.
     public static func logoutUrl(
         _ metadata: ProviderMetadata, clientId: String, idToken: Secret?, returnTo: String?
     ) -> String? {
         guard let endpoint = metadata.endSessionEndpoint else { return nil }
         var form = [("client_id", clientId)]
-        // A longer one makes a URL that servers refuse.
+        // A longer token makes a URL that servers refuse.
         if let idToken, idToken.revealed.utf8.count <= 4096 { form.append(("id_token_hint", idToken.revealed)) }
         if let returnTo { form.append(("post_logout_redirect_uri", returnTo)) }
         return url(endpoint, form)
@@ -210,15 +214,16 @@ public final class OidcProvider: Sendable {
         endpoint.text + (endpoint.text.contains("?") ? "&" : "?") + TokenRequest.text(of: form)
     }
 
-    /// Whether the answer to the browser is this provider's: RFC 9207 §2.4. `named` is its parameter `iss`.
+    /// Whether the answer that the browser carries is from this provider (RFC 9207 §2.4). `named` is its parameter
+    /// `iss`.
     public func isOwnAnswer(_ named: String?, _ metadata: ProviderMetadata) -> Bool {
         named == nil ? !metadata.namesIssuer : named == issuer.text
     }
 
     // MARK: Tokens
 
-    /// Exchanges a code for tokens, once. `verifier` is the secret whose digest began the login. Throws a `Failure`, or
-    /// `CancellationError`. On a loop.
+    /// Exchanges a code for tokens, once. `verifier` is the secret whose digest was sent when the login began. Throws a
+    /// `Failure`, or `CancellationError`. Must be called on a loop.
     public func redeem(
         _ code: String, verifier: String, redirectUri: String, nonce: String, _ metadata: ProviderMetadata
     ) async throws -> Tokens {
@@ -234,8 +239,8 @@ public final class OidcProvider: Sendable {
         return tokens(response)
     }
 
-    /// Exchanges a refresh token for new tokens. A new ID token must be that of the same login: OpenID Connect Core 1.0 §12.2.
-    /// Throws a `Failure`, or `CancellationError`. On a loop.
+    /// Exchanges a refresh token for new tokens. A new ID token must belong to the same login: OpenID Connect Core 1.0
+    /// §12.2. Throws a `Failure`, or `CancellationError`. Must be called on a loop.
     public func refresh(_ refreshToken: Secret, of idToken: Secret, _ metadata: ProviderMetadata) async throws -> Tokens
     {
         let response = try await ask(
@@ -267,7 +272,8 @@ public final class OidcProvider: Sendable {
             let request = try TokenRequest.make(
                 form, clientId, clientSecret, isBasic: clientSecret != nil && !metadata.takesSecretInForm,
                 to: metadata.tokenEndpoint.text)
-            // The metadata name this place, not the configuration.
+            // The token endpoint comes from the provider's document. At another authority than the issuer, it must not
+            // have a private address.
             let isElsewhere = request.authority != (try? HttpRequest(.get, issuer.text))?.authority
             let response = try TokenResponse(
                 await client.send(request, limits: limits(deniesPrivate: isElsewhere)))
@@ -292,7 +298,7 @@ public final class OidcProvider: Sendable {
             throw Failure.unavailable("the provider's keys are not available")
         }
         let token = Array(idToken.revealed.utf8)
-        // A look when it is time; what was fetched before does for now.
+        // Starts a fetch of the keys if it is due. Until it ends, the earlier keys are used.
         let present = keys.keys(at: loop.now) ?? first
         do throws(JwtFault) {
             return try check(verifier.verify(token, keys: present, at: loop.wallNow()), accessToken, expected)
@@ -322,13 +328,13 @@ public final class OidcProvider: Sendable {
         }
         guard token["iat"] != nil else { throw .invalid("the token has no iat") }
         if let former = expected.subject, former != token["sub"] { throw .invalid("the token has another sub") }
-        // §3.1.3.7, 4 and 5.
+        // OpenID Connect Core 1.0 §3.1.3.7, 4 and 5.
         if let party = token["azp"] {
             guard party == .string(clientId) else { throw .invalid("the token's azp is another client") }
         } else if case .array(let named)? = token["aud"], named.count > 1 {
             throw .invalid("the token is for several audiences and has no azp")
         }
-        // §3.1.3.7, 11.
+        // OpenID Connect Core 1.0 §3.1.3.7, 11.
         if let nonce = expected.nonce {
             switch token["nonce"]?.string {
             case nil where expected.mayLackNonce && token["nonce"] == nil: break
@@ -336,7 +342,7 @@ public final class OidcProvider: Sendable {
             default: throw .invalid("the token has another nonce")
             }
         }
-        // §3.1.3.6.
+        // OpenID Connect Core 1.0 §3.1.3.6.
         if let hash = token["at_hash"] {
             guard let text = hash.string, text == OidcProvider.hash(of: accessToken, by: token.algorithm) else {
                 throw .invalid("the token's at_hash is not that of the access token")
@@ -344,13 +350,14 @@ public final class OidcProvider: Sendable {
         }
     }
 
-    /// The left half of the digest of an access token, with the hash of the algorithm. OpenID Connect Core 1.0 §3.1.3.6.
+    /// The left half of the digest of an access token, in base64url. The signature algorithm decides the hash function.
+    /// OpenID Connect Core 1.0 §3.1.3.6.
     static func hash(of token: Secret, by algorithm: VerifyingKey.Algorithm) -> String {
         let digest = Array(token.revealed.utf8).withUnsafeBytes { bytes -> [UInt8] in
             switch algorithm {
             case .rs256, .ps256, .es256, .hs256: Digest256(of: bytes).bytes
             case .es384: Digest256.sha384(of: bytes)
-            // Ed25519 hashes by SHA-512: RFC 8032 §5.1.
+            // Ed25519 uses SHA-512: RFC 8032 §5.1.
             case .ps512, .edDSA: Digest256.sha512(of: bytes)
             }
         }
@@ -358,11 +365,11 @@ public final class OidcProvider: Sendable {
     }
 }
 
-/// The claims of an ID token that was verified before. Nothing is checked here.
+/// The claims of an ID token that was verified before. Nothing is verified here.
 public struct IdTokenClaims: Sendable {
     public let members: [JsonValue.Member]
 
-    /// `nil` if the text is not a token.
+    /// Reads the claims; `nil` if the text is not a token.
     public init?(_ token: Secret) {
         let parts = token.revealed.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let text = Base64.decodeUrl(parts[1]), let members = (try? JsonValue(text))?.members

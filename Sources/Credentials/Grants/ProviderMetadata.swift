@@ -1,19 +1,19 @@
 import HttpWare
 
-/// The metadata of an OpenID provider, as far as a login needs them. OpenID Connect Discovery 1.0 §3.
+/// The members of an OpenID provider's metadata that a login needs. OpenID Connect Discovery 1.0 §3.
 public struct ProviderMetadata: Sendable, Equatable {
-    /// Where a browser goes for a login.
+    /// The URL at which a browser begins a login.
     public let authorizationEndpoint: EndpointUrl
-    /// Where the gateway redeems codes and refresh tokens.
+    /// The URL at which the gateway exchanges codes and refresh tokens for tokens.
     public let tokenEndpoint: EndpointUrl
-    /// Where a browser goes to end the login at the provider; `nil` where the provider has no such place.
+    /// The URL at which a browser ends its login at the provider; `nil` if there is none, or it is unusable.
     public let endSessionEndpoint: EndpointUrl?
-    /// Whether the token endpoint takes the client's secret in the form only.
+    /// Whether the token endpoint accepts the client's secret only in the form.
     let takesSecretInForm: Bool
-    /// Whether the provider names itself in the answer to the browser. RFC 9207 §3.
+    /// Whether the provider adds its issuer to the answer that the browser carries. RFC 9207 §3.
     let namesIssuer: Bool
 
-    /// Reads the document, which must be that of this issuer. Nothing leads from TLS to clear text.
+    /// Reads the document, whose issuer must be this one. If the issuer uses TLS, the endpoints must, too.
     init(_ document: [UInt8], of issuer: EndpointUrl) throws(CredentialFailure) {
         let json: JsonValue
         do { json = try JsonValue(document) } catch {
@@ -36,9 +36,9 @@ public struct ProviderMetadata: Sendable, Equatable {
         }
         authorizationEndpoint = authorization
         tokenEndpoint = token
-        // A login does not depend on it.
+        // A login does not need this endpoint, so a mistake in it is ignored.
         endSessionEndpoint = try? endpoint("end_session_endpoint")
-        // Without the member Basic is meant.
+        // The default method is `client_secret_basic`.
         let methods = json["token_endpoint_auth_methods_supported"]?.elements?.compactMap(\.string) ?? []
         takesSecretInForm = !methods.contains("client_secret_basic") && methods.contains("client_secret_post")
         namesIssuer = json["authorization_response_iss_parameter_supported"] == .boolean(true)

@@ -18,7 +18,8 @@ enum TokenRequest {
         return try make(form, definition.clientId ?? "", definition.clientSecret, isBasic: isBasic, to: url)
     }
 
-    /// A request with this form, and with the client's id and secret: by Basic (RFC 6749 §2.3.1), or in the form.
+    /// A request with this form and the client's id and secret. These are sent by Basic (RFC 6749 §2.3.1), or in the
+    /// form.
     static func make(
         _ form: [(String, String)], _ id: String, _ secret: Secret?, isBasic: Bool, to url: String
     ) throws(GatewayError) -> HttpRequest {
@@ -37,7 +38,7 @@ enum TokenRequest {
         return try HttpRequest(.post, url, fields: fields, content: .text(text(of: form)))
     }
 
-    /// The form as a text; the query of a URL has the same form.
+    /// The form as text. The query of a URL has the same format.
     static func text(of form: [(String, String)]) -> String {
         form.map { "\(encoded($0.0))=\(encoded($0.1))" }.joined(separator: "&")
     }

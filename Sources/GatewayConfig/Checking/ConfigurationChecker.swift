@@ -47,7 +47,7 @@ struct ConfigurationChecker {
     mutating func check(_ entries: [ConfigNode.Entry], at start: SourceLocation) -> GatewayConfiguration {
         checkKeys(entries)
         let source = self.source
-        // Before the listeners, which name stores.
+        // Listeners can name stores, so the stores are read first.
         let stores = readStores(entries)
         var listeners = named("listeners", entries).compactMap { entry in
             read(entry, "listeners") { ListenerDefinition(name: entry.key, options: &$0, files: source) }
@@ -75,7 +75,7 @@ struct ConfigurationChecker {
             diagnostics.error(at: start, "listeners", "more than \(Self.mostListeners)")
             listeners = []
         }
-        // One is enough: under another name, or with a mistake, they are not missing.
+        // If listeners are written under another name or with a mistake, only that mistake is reported.
         let isAnyWritten = entries.contains { $0.key == "listeners" || Self.meant(by: $0.key) == "listeners" }
         if listeners.isEmpty, !isForClient, !isAnyWritten || !diagnostics.hasErrors {
             diagnostics.error(
@@ -233,7 +233,7 @@ struct ConfigurationChecker {
         }
     }
 
-    /// The key for a word of another program, or the key with a similar name.
+    /// The key for a word of another program, or the key with a similar name; `nil` if there is neither.
     private static func meant(by key: String) -> String? {
         otherWords[key.lowercased()] ?? nearest(to: key, among: nouns + ["version", "include"])
     }

@@ -5,7 +5,7 @@ import HttpWare
 extension AcmeSettings {
     /// The maximum number of names of a listener. Each gets its own certificate.
     private static let mostDomains = 1000
-    /// The maximum number of secrets, and the minimum size of each in bytes.
+    /// The maximum number of secrets, and the minimum length of a secret in bytes.
     private static let mostKeys = 8
     private static let leastKey = 16
     /// The secret options of a listener. Nothing may print them.
@@ -78,7 +78,7 @@ extension AcmeSettings {
         externalAccount = account
     }
 
-    /// Finds the store that `store` names; `nil` for a folder.
+    /// The store with this name; `nil` for a folder, or if there is a mistake.
     private static func sharing(_ name: String, _ keys: [Secret], _ options: inout OptionsReader) -> AcmeSharing? {
         let hasKey = options.isGiven("key")
         guard hasKey || options.hasNamed(name, of: "stores") else { return nil }

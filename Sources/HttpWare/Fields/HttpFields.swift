@@ -356,7 +356,7 @@ public struct HttpFields: Sendable {
     }
 
     var reception: Reception {
-        // Where the last line begins: its value may be another one since (`takeCookies`).
+        // The start of the last line: `takeCookies` may have replaced its value.
         Reception(lines: receivedCount, bytes: receivedCount == 0 ? 0 : lines[receivedCount - 1].start)
     }
 

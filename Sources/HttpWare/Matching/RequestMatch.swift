@@ -269,7 +269,7 @@ extension PathMatch: OptionValue {
         guard !source.isEmpty else {
             throw OptionMistake("write it behind the ~, such as ~\\.php$", problem: "the regular expression is missing")
         }
-        // As nginx has it.
+        // nginx allows a space or an asterisk here.
         if let first = source.first, first == " " || first == "*" {
             let flags = first == "*" ? "(?i)" : ""
             let expression = source.drop { $0 == "*" || $0 == " " }

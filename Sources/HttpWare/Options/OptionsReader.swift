@@ -245,7 +245,7 @@ public struct OptionsReader: Sendable {
             let other = otherWords[entry.key.lowercased()]
             var near = other ?? nearest(to: entry.key, among: known)
             var hint = other.map { "; here it is \"\($0)\"" } ?? didYouMean(entry.key, among: known)
-            // One mistake, if the only unknown option stands for the only one that is missing.
+            // If one option is unknown and one is missing, the unknown one is probably the missing one.
             if near == nil, unknown.count == 1, missing.count == 1, missing[0].keys.count == 1 {
                 near = missing[0].keys[0]
                 hint = "; \(missing[0].keys[0]) is missing"

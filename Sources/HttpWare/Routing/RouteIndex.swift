@@ -5,7 +5,7 @@
 /// a trie proves that the path of its routes matches. It also proves the host, if the pattern has no port. A candidate lists the
 /// conditions that are not proven.
 ///
-/// A route with a regular expression for the path is at the root of its hosts, among the routes that are tested in order; a
+/// A route with a regular expression for the path is at the root of its hosts, among the routes that are tested in order. A
 /// table without such routes has none there. If a route names hosts and paths only in `any`, these lead to it.
 ///
 /// The size is bounded. A route that would need more than 64 places for its hosts and paths together is placed only by

@@ -172,7 +172,7 @@ public final class TlsSession {
         let cipher = SSL_get_current_cipher(pointer)
         let (own, peer) = (SSL_get_certificate(pointer), SSL_get0_peer_certificate(pointer))
         let isServer = SSL_is_server(pointer) == 1
-        // A client that signed something has shown its certificate.
+        // If the client signed the handshake, it has sent its certificate.
         var algorithm: Int32 = 0
         let hasShown =
             isServer ? context.asksForClientCertificate : SSL_get_signature_type_nid(pointer, &algorithm) == 1

@@ -163,9 +163,9 @@ public final class Endpoint: Sendable {
         key.deniesPrivate && address.isPrivate || key.deniesMetadata && address.isMetadata
     }
 
-    /// Whether it is one of its name's addresses.
+    /// Whether the endpoint is one of the addresses of a name.
     var isFixed: Bool { !key.addresses.isEmpty }
-    /// Whether its name has to be resolved.
+    /// Whether the endpoint's name must be resolved.
     var isNamed: Bool { addresses.isEmpty }
 
     /// The name of an endpoint at that address.

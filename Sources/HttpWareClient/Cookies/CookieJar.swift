@@ -8,14 +8,15 @@ public import HttpWare
 /// let manager = HttpManager(service: api, middlewares: [Cookies(jar)])
 /// ```
 ///
-/// Responses that a private cache stores for the user of one jar are not for that of another: see `account`.
+/// A private cache never uses a response stored for the account of one jar for the account of another jar. See
+/// `account`.
 ///
 /// At most 50 cookies of a domain and 3,000 in all are kept; those that were not used for longest go first. There is no list of public
 /// suffixes: a server may set a cookie for any domain of its own with two labels or more.
 ///
 /// Usable from any thread: its state is guarded by a lock.
 public final class CookieJar: Sendable {
-    /// Whose cookies these are.
+    /// The account to which the cookies belong.
     struct Account: Sendable {
         let name: String
         let principal: Principal
@@ -45,7 +46,7 @@ public final class CookieJar: Sendable {
     private let state: ThreadLock<State>
     private let clock: @Sendable () -> Date
 
-    /// A jar with the cookies of an earlier one, and its account: without that, the jar makes up another one.
+    /// A jar with the cookies of an earlier jar, and its account. Without an account, the jar gets a random one.
     public convenience init(_ cookies: [Cookie] = [], account: String? = nil) {
         self.init(cookies, account: account) { Date() }
     }
@@ -63,8 +64,8 @@ public final class CookieJar: Sendable {
         return state.withLock { state in state.entries.map(\.cookie).filter { !$0.isOver(now) } }
     }
 
-    /// Whose cookies these are: a name that is given, else a random one. Another random one after `removeAll`. Keep it with the
-    /// cookies if responses are stored on disk.
+    /// The account to which the cookies belong: the given name, or a random name. After `removeAll` it is another
+    /// random name. If responses are stored on disk, keep the account with the cookies.
     public var account: String { owner.name }
 
     var owner: Account { state.withLock { $0.account } }
@@ -75,8 +76,8 @@ public final class CookieJar: Sendable {
         state.withLock { CookieJar.put(cookie, into: &$0, now) }
     }
 
-    /// Forgets all cookies: for logging out. Responses that are stored for their user are not found any more, and what responses
-    /// that are still to come set is ignored.
+    /// Removes all cookies, as for a logout. Stored responses of their user are no longer found. Cookies that pending
+    /// responses set are ignored.
     public func removeAll() {
         state.withLock { state in
             state.entries = []
@@ -90,7 +91,8 @@ public final class CookieJar: Sendable {
     /// Takes a value of `Set-Cookie` from the response to a request. What the origin server may not set is ignored.
     public func take(_ line: String, from request: HttpRequest) { take(line, from: request, of: nil) }
 
-    /// The same, but ignored if the cookies are not that account's any more.
+    /// Takes a value of `Set-Cookie` as above. If an account is given and the jar now has another one, the value is
+    /// ignored.
     func take(_ line: String, from request: HttpRequest, of account: String?) {
         let now = clock()
         guard let place = CookiePlace(request), let read = SetCookie(line, now: now),

@@ -6,7 +6,7 @@ public import HttpWare
 /// let todo = try await manager.send(GetTodo(id: 7), .timeout(.seconds(5)), .tag("list"))
 /// ```
 public struct CallOption: Sendable {
-    /// Encodes the body of the route, which is content when the other options are applied.
+    /// The encoder of the route's body. The body becomes content before the other options are applied.
     private(set) var encoder: (any ModelEncoder)?
     let apply: @Sendable (inout CallChoices) -> Void
 
@@ -26,7 +26,8 @@ public struct CallOption: Sendable {
     /// A field, in place of one of that name; `nil` leaves it out.
     public static func field(_ name: String, _ value: String?) -> CallOption { CallOption { $0.headers[name] = value } }
 
-    /// The encoder of the route's body, in place of the route's. A `Request` has its content already, and needs none.
+    /// The encoder of the route's body, in place of the route's own. It has no effect on a `Request`, which already has
+    /// its content.
     public static func encoder(_ encoder: any ModelEncoder) -> CallOption {
         var option = CallOption { _ in }
         option.encoder = encoder

@@ -18,9 +18,9 @@ struct ManagerCore: Sendable {
     let proxy: UpstreamProxy?
     /// The credentials of the chain.
     let credentials: [Credential]
-    /// The cookies of the chain.
+    /// The cookie jars of the chain.
     let jars: [CookieJar]
-    /// What stands for the tokens of the chain that never change.
+    /// The principals for the tokens of the chain that never change.
     let fixedPrincipals: [Principal]
 
     /// Throws when the wares are no chain, or OpenSSL gives no context.

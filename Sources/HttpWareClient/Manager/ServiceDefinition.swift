@@ -39,7 +39,7 @@ public struct ServiceDefinition: Sendable {
     /// The path of the Unix socket on which the service listens, in place of the base URL's host and port; the host is still what
     /// the service is told. Only for `http`, and not together with a proxy.
     public var unixSocket: String?
-    /// What one call chooses in place of its route's encoder.
+    /// The encoder that one call uses in place of its route's encoder; `nil` for the route's own.
     var callEncoder: (any ModelEncoder)?
 
     public init(

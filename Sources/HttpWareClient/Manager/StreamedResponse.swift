@@ -19,7 +19,7 @@ public struct StreamedResponse: Sendable {
         bytes = ResponseContent(content, failure)
     }
 
-    /// The request that it answers: the last one, after redirects.
+    /// The request of this response; after redirects, the last request.
     public var request: HttpRequest { bytes.failure.request }
     public var status: HttpStatus { response.status }
     public var fields: HttpFields { response.fields }

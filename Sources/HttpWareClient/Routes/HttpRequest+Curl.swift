@@ -1,16 +1,16 @@
 public import HttpWare
 
 extension HttpRequest {
-    /// The command that sends this request with curl, for a terminal or a report. Unless they are asked for, the values of
-    /// `Authorization`, `Cookie`, `Proxy-Authorization` and `X-Api-Key` are left out, and those of query parameters that are named
-    /// like credentials. Content that is not text, or not at hand, is left out, too.
+    /// The command that sends this request with curl, for a terminal or a report. Unless `showsCredentials` is true,
+    /// the command shows no value of `Authorization`, `Cookie`, `Proxy-Authorization` or `X-Api-Key`. It also hides
+    /// query parameters that are named like credentials. Content is left out if it is not text or not available.
     public func curl(showsCredentials: Bool = false) -> String {
-        // `-X HEAD` would wait for content.
+        // With `-X HEAD`, curl would wait for content.
         var words = method == .head ? ["curl", "--head"] : ["curl", "-X", HttpRequest.quoted(method.name)]
         for (name, value) in fields {
             switch name.lowercased() {
             case "host", "content-length": continue
-            // curl decodes what it asks for by itself only.
+            // curl decodes content only if it asks for the codings by its own option.
             case "accept-encoding" where value == DecodedContent.accepted: words.append("--compressed")
             default:
                 let isSecret = FieldName(name).map { Redaction.fields.contains($0) } ?? false
@@ -23,13 +23,13 @@ extension HttpRequest {
         if let bytes = content.bytes, !bytes.isEmpty, !bytes.contains(0),
             let text = String(validating: bytes, as: UTF8.self)
         {
-            // curl calls it a form otherwise.
+            // Without this, curl would add the type of a form.
             if !fields.contains(.contentType) { words += ["-H", "Content-Type:"] }
-            // Not `--data-binary`, which reads the file that a text with `@` in front names.
+            // `--data-binary` would read a file if the text begins with `@`.
             words += ["--data-raw", HttpRequest.quoted(text)]
         }
         let target = String(decoding: targetUri(), as: UTF8.self)
-        // curl makes several requests of these.
+        // curl makes several requests of a URL with braces or brackets.
         if target.utf8.contains(where: { $0 == 0x7b || $0 == 0x7d || $0 == 0x5b || $0 == 0x5d }) {
             words.append("--globoff")
         }

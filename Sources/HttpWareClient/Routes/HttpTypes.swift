@@ -1,8 +1,8 @@
 #if HttpTypes
     public import HTTPTypes
 
-    // The messages of swift-http-types, for those who come from its libraries. A conversion copies; values that one side does not
-    // allow throw or are `nil`, and are never repaired.
+    // Conversions from and to the messages of swift-http-types, for users of its libraries. A conversion copies the
+    // message. Invalid values are never repaired: the conversion throws or returns `nil`.
 
     extension HttpRequest {
         /// The same request. Throws a `GatewayError` if its target cannot be sent, and an `InvalidFieldValue` if a value is

@@ -132,7 +132,7 @@ public final class ScriptedClient: HttpClient {
             timer = nil
         }
 
-        /// Ends the call if it is not answered in time. On the call's loop.
+        /// Ends the call if it is not answered within `time`. On the call's loop.
         func fail(after time: Duration, _ error: GatewayError) {
             timer = loop?.schedule(after: time) {
                 let completion = self.completion.take()

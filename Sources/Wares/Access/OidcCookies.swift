@@ -1,51 +1,54 @@
 import Credentials
 import HttpWare
 
-/// The cookies of `oidcLogin`: names, sealing, parts.
+/// The cookies of `oidcLogin`: their names, their sealing, and their parts.
 ///
-/// Over TLS a name begins with `__Host-`, so that no other host and no clear connection can set it (RFC 6265bis §4.1.3.2). The first
-/// character of a session's value is the number of its parts; the rest is base64url of what was sealed, in `NAME`, `NAME.1` and so on. A
-/// login that is under way has `NAME.login-` and the beginning of its state.
+/// Over TLS, a name begins with `__Host-`, so that no other host and no connection in clear text can set the cookie
+/// (RFC 6265bis §4.1.3.2). The first character of a session's value is the number of its parts. The rest is the sealed
+/// session in base64url, split into `NAME`, `NAME.1` and so on. The cookie of a pending login is named `NAME.login-`,
+/// followed by the beginning of the login's state.
 struct OidcCookies: Sendable {
-    /// The kinds of sealed content. A value of one kind never opens as another kind.
+    /// The kind of a sealed value. A value of one kind cannot be opened as another kind.
     enum Kind: String {
         /// A session in the client's cookies.
         case session
         /// The id of a session in a store.
         case reference
-        /// A session in a store, or between gateways.
+        /// A session in a store, or on its way from one gateway to another.
         case stored
-        /// A login that is under way.
+        /// A pending login.
         case login
     }
 
-    /// The cookies of one request.
+    /// The ware's cookies in a request.
     struct Shown {
-        /// A session that is remembered.
+        /// The remembered session; `nil` if no session is remembered under this cookie.
         var known: OidcAdmission?
-        /// The value of the session's cookies, joined; `nil` without one, or if a part is missing or there twice.
+        /// The joined value of the session's cookies. `nil` if there is no session, a part is missing or repeated, or
+        /// `known` was found by its only part.
         var session: [UInt8]?
-        /// The parts that are there.
+        /// The indices of the parts in the request.
         var parts: [Int] = []
-        /// Logins that are under way: what their names end with, and their values.
+        /// The pending logins: the ends of their cookies' names, and the values.
         var logins: [(suffix: String, value: [UInt8])] = []
 
         var isEmpty: Bool { parts.isEmpty }
     }
 
     static let mostParts = 4
-    /// RFC 6265 §6.1: a browser keeps cookies of "at least 4096 bytes", name, value and attributes together.
+    /// A browser keeps cookies of "at least 4096 bytes", with name, value and attributes. RFC 6265 §6.1.
     private static let longest = 4096
-    /// The maximum number of logins in progress in one browser; a further one replaces the oldest.
+    /// The maximum number of pending logins in one browser; another one replaces the oldest.
     private static let mostLogins = 4
-    /// The maximum number of login cookies that are read.
+    /// The maximum number of pending logins that are read from a request.
     private static let mostLoginsShown = 32
 
     let name: String
     private let keys: [SealingKey]
     private let context: String
 
-    /// Cookies of that name. The first secret seals, each opens; only what was sealed for the same client of the same issuer opens.
+    /// The cookies with this name. The first secret seals; each secret opens. A value opens only for the client and the
+    /// issuer for which it was sealed.
     init(_ name: String, secrets: [Secret], issuer: String, clientId: String) {
         self.name = name
         keys = secrets.map { SealingKey(Array($0.revealed.utf8), for: "oidcLogin") }
@@ -64,7 +67,7 @@ struct OidcCookies: Sendable {
         return nil
     }
 
-    /// Opens the text of a cookie.
+    /// Opens a cookie's value in base64url; `nil` if it was not sealed here.
     func open(text: some Collection<UInt8>, as kind: Kind) -> [UInt8]? {
         Base64.decodeUrl(text).flatMap { open($0, as: kind) }
     }
@@ -76,8 +79,8 @@ struct OidcCookies: Sendable {
         case login(String)
     }
 
-    /// Takes all cookies of the ware from the request: those of the other scheme, too, which are not read. `known` finds a session by
-    /// the digest of its value.
+    /// Removes all cookies of the ware from the request. Cookies for the other scheme are removed, but not read.
+    /// `known` finds a remembered session by the digest of its value.
     func take(from request: inout HttpRequest, isSecure: Bool, _ known: (Digest256) -> OidcAdmission?) -> Shown {
         var shown = Shown()
         var parts: [(index: Int, value: [UInt8])] = []
@@ -91,7 +94,7 @@ struct OidcCookies: Sendable {
             switch place {
             case .part(let index):
                 shown.parts.append(index)
-                // Nearly all sessions have one part, and are known.
+                // Nearly all sessions have one part and are remembered.
                 if index == 0, value.first == UInt8(ascii: "1"), shown.known == nil,
                     let found = known(Digest256(of: value))
                 {
@@ -105,20 +108,20 @@ struct OidcCookies: Sendable {
             return true
         }
         if shown.known != nil {
-            // With a second one, the session is ambiguous.
+            // If the cookie occurs twice, it is unclear which value is valid.
             if parts.contains(where: { $0.index == 0 }) { shown.known = nil }
             return shown
         }
         guard let text = Self.join(parts) else { return shown }
         shown.session = text
-        // The digest of a session in several parts is that of all parts together.
+        // A session with several parts is remembered under the digest of the joined value.
         if text.first != UInt8(ascii: "1") { shown.known = text.withUnsafeBytes { known(Digest256(of: $0)) } }
         return shown
     }
 
     private static let prefix = "__Host-"
 
-    /// The meaning of the rest of a cookie's name, after the ware's own name; `nil` for another cookie.
+    /// The meaning of a cookie by the rest of its name, after the ware's own name; `nil` for another cookie.
     private static func place(_ rest: Slice<UnsafeRawBufferPointer>) -> Place? {
         if rest.isEmpty { return .part(0) }
         guard rest.first == UInt8(ascii: ".") else { return nil }
@@ -132,7 +135,8 @@ struct OidcCookies: Sendable {
 
     private static let loginWord = "login-"
 
-    /// The parts in order, if all parts that the first one counts are there. Parts of an earlier, longer session are ignored.
+    /// Joins as many parts as the first part states; `nil` if one is missing or repeated, or the value is too long.
+    /// Further parts, left over from an earlier session, are ignored.
     private static func join(_ parts: [(index: Int, value: [UInt8])]) -> [UInt8]? {
         func only(_ index: Int) -> [UInt8]? {
             let found = parts.filter { $0.index == index }
@@ -148,7 +152,7 @@ struct OidcCookies: Sendable {
         return text.count <= mostParts * longest ? text : nil
     }
 
-    /// The login that a state belongs to, if this browser has begun it and it still holds.
+    /// The pending login with this state; `nil` if this browser did not begin it, or it has expired.
     func login(_ state: String, among shown: Shown, at now: Int64) -> OidcPendingLogin? {
         for (suffix, value) in shown.logins where suffix == OidcPendingLogin.suffix(of: state) {
             guard let bytes = open(text: value, as: .login), let login = OidcPendingLogin(json: bytes),
@@ -161,8 +165,8 @@ struct OidcCookies: Sendable {
 
     // MARK: Responses
 
-    /// The lines that give the session to the client, and take away what is left of the one before; `nil` if it takes too many
-    /// parts. `text` is what `text(of:)` made.
+    /// The field lines that set the session's cookies and delete further parts of the earlier session. `nil` if the
+    /// session needs too many parts, or its name is invalid. `text` comes from `text(of:)`.
     func lines(_ text: String, for seconds: Int64, isSecure: Bool, replacing former: [Int]) -> [FieldLine]? {
         let attributes = attributeText(seconds, isSecure)
         let room = OidcCookies.longest - fullName(isSecure).utf8.count - 3 - attributes.utf8.count
@@ -179,15 +183,16 @@ struct OidcCookies: Sendable {
         return lines + removal(of: former.filter { $0 >= count }, isSecure: isSecure)
     }
 
-    /// Sealed bytes as text.
+    /// A sealed value as text.
     static func text(of sealed: [UInt8]) -> String { Base64.encodeUrl(sealed) }
 
-    /// The lines that take the parts of a session away.
+    /// The field lines that delete these parts of a session.
     func removal(of parts: [Int], isSecure: Bool) -> [FieldLine] {
         Set(parts).sorted().compactMap { line(partName($0, isSecure), "", attributeText(0, isSecure)) }
     }
 
-    /// The lines for a login that begins: its cookie, and those in whose place it comes. `nil` if it cannot be sealed.
+    /// The field lines for a new pending login: they set its cookie and delete the oldest surplus ones. `nil` if the
+    /// login cannot be sealed.
     func lines(_ login: OidcPendingLogin, isSecure: Bool, among shown: Shown) -> [FieldLine]? {
         guard let sealed = seal(login.json, as: .login),
             let line = line(
@@ -201,7 +206,7 @@ struct OidcCookies: Sendable {
         return [line] + surplus.compactMap { removal(ofLogin: $0.0, isSecure: isSecure) }
     }
 
-    /// The line that takes the cookie of a login away.
+    /// The field line that deletes the cookie of a pending login.
     func removal(ofLogin suffix: String, isSecure: Bool) -> FieldLine? {
         line(loginName(suffix, isSecure), "", attributeText(0, isSecure))
     }
@@ -221,7 +226,7 @@ struct OidcCookies: Sendable {
     }
 
     private func line(_ name: String, _ value: String, _ attributes: String) -> FieldLine? {
-        // A name that a client sent may hold what a cookie must not.
+        // The client may have sent a name with characters that a cookie must not have.
         guard FieldName(name) != nil else { return nil }
         return try? FieldLine(.setCookie, "\(name)=\(value)\(attributes)")
     }

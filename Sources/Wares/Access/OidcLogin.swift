@@ -1,31 +1,33 @@
 public import Credentials
 public import HttpWare
 
-/// Requires a login at an OpenID provider: a browser is sent there, comes back, and has a session from then on. OpenID Connect Core
-/// 1.0 §3.1, with PKCE (RFC 7636).
+/// Requires a login at an OpenID provider: redirects browsers to the provider, and keeps a session afterwards. OpenID
+/// Connect Core 1.0 §3.1, with PKCE (RFC 7636).
 ///
-/// A session is decided synchronously: its cookie is known by its digest. Only a login, a renewal of tokens and a session that is not
-/// remembered wait for something.
+/// A request with a valid session normally passes without waiting: sessions are remembered by the digest of their
+/// cookie. A request waits only during a login, a logout, a renewal of tokens, or while a session is loaded from the
+/// store.
 public struct OidcLogin: Middleware, Postware, CountingWare {
-    /// The answer to a request without a session.
+    /// The response to a request without a session.
     public enum Unauthenticated: String, OptionWord {
-        /// A page load is sent to the provider, anything else is refused with 401.
+        /// A page load is redirected to the provider. Any other request is answered with 401.
         case redirect
-        /// 401.
+        /// Every request without a session is answered with 401.
         case refuse
     }
 
-    /// The scopes that are asked for.
+    /// The scopes that are requested.
     public var scopes = ["openid"]
     /// The path to which the provider sends browsers back.
     public var callback = "/oauth2/callback"
     /// The path that ends a session.
     public var logout = "/oauth2/logout"
-    /// Where a browser goes after that: a path of the host, or a URL.
+    /// The destination of a browser after a logout: a path of the host, or a URL. `nil`: the provider's page, or a
+    /// short text.
     public var afterLogout: String?
     public var unauthenticated = Unauthenticated.redirect
     let sessions: OidcSessions
-    /// The request fields that only this ware sets.
+    /// The fields that only this ware sets. They are removed from the client's request.
     private let ownFields: [FieldName]
 
     public var holdsState: Bool { true }
@@ -38,7 +40,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         ownFields = claimsToHeaders.map(\.field) + (sessions.passesToken ? [.authorization] : [])
     }
 
-    /// Requires logins at a provider. The first secret seals cookies, each opens them.
+    /// Requires logins at a provider. The first secret seals cookies; each secret opens them.
     public init(
         _ provider: OidcProvider, secrets: [Secret], cookie name: String = OidcLogin.usualName,
         claimsToHeaders: [(claim: String, field: FieldName)] = [], lifetime: Duration = .seconds(12 * 3600),
@@ -53,13 +55,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
             claimsToHeaders: claimsToHeaders)
     }
 
-    /// The name of the cookies, unless the ware is told otherwise.
+    /// The default name of the cookies.
     public static let usualName = "httpware-session"
 
-    /// The session of the request.
+    /// The session that the ware found for the request.
     private struct Turn {
         let admission: OidcAdmission
-        /// The fields to add to the response.
+        /// The field lines to add to the response for the client.
         var lines: [FieldLine] = []
     }
 
@@ -79,7 +81,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         if request.path == logout { return logOut(request, shown, isSecure, exchange) }
         if let known = shown.known { return decide(&request, known, shown, isSecure, exchange) }
         if shown.isEmpty, let turn = exchange[TurnKey.self] {
-            // The request is sent again from further out: its cookies were taken the first time.
+            // The request is sent again from an outer ware; its cookies were removed the first time.
             return decide(&request, turn.admission, shown, isSecure, exchange)
         }
         guard let cookie = shown.session else { return begin(request, shown, isSecure, exchange) }
@@ -131,13 +133,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         _ exchange: Exchange
     ) async throws -> Verdict {
         var current = admission
-        // A remembered renewal may be due again.
+        // The result of an earlier renewal may itself be due for renewal.
         for _ in 0..<3 where sessions.isDue(current.session, at: exchange.wallNow.seconds) {
             switch try await sessions.renew(current.session, at: exchange.now) {
             case .renewed(let next):
                 current = next
                 exchange.note("tokens renewed")
-            // The present tokens stay valid until they expire.
+            // If the provider refuses, the session is used until its tokens expire.
             case .refused:
                 guard exchange.wallNow.seconds < current.session.expires else {
                     return begin(request, shown, isSecure, exchange)
@@ -156,7 +158,8 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         return admit(&request, turn(current, admission, shown, isSecure, exchange), exchange)
     }
 
-    /// With the lines for the client, if the session is another one than its cookie has.
+    /// The session for the request. If it differs from the session in the cookie, the turn has field lines for the
+    /// client.
     private func turn(
         _ current: OidcAdmission, _ former: OidcAdmission, _ shown: OidcCookies.Shown, _ isSecure: Bool,
         _ exchange: Exchange
@@ -176,7 +179,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard let lines = exchange[TurnKey.self]?.lines, !lines.isEmpty else { return .pass }
         for line in lines { response.fields.append(line) }
-        // The cookie is for one client: no cache between may keep it.
+        // The cookie is for one client, so no cache may store the response.
         response.fields.set(Self.noStore)
         return .pass
     }
@@ -227,7 +230,8 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         return .abort(with: Self.answer(.found, [location] + lines))
     }
 
-    /// The scheme and the authority that the client used: `https://app.example.com`. The provider compares it with those it knows.
+    /// The scheme and the authority that the client used, such as `https://app.example.com`. The provider accepts only
+    /// the redirect URIs that it knows.
     private static func origin(of request: HttpRequest, _ isSecure: Bool, _ exchange: Exchange) -> String? {
         guard let authority = exchange.forwardedAuthority(of: request) ?? request.authority else { return nil }
         return "\(isSecure ? "https" : "http")://\(authority)"
@@ -242,14 +246,15 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
 
     // MARK: The way back
 
-    /// The parameters that the provider sends with the browser. RFC 6749 §4.1.2, RFC 9207 §2.
+    /// The parameters that the provider sent with the browser. RFC 6749 §4.1.2, RFC 9207 §2.
     struct ProviderAnswer: Equatable {
         var state: String
         var code: String?
         var error: String?
         var issuer: String?
 
-        /// Reads the query; `nil` if a parameter is there twice, or is nothing that a provider sends.
+        /// Reads the query. `nil` if a parameter is repeated or malformed, the state is missing, or there is not either
+        /// a code or an error.
         init?(_ request: HttpRequest) {
             func text(_ name: String, longest: Int) -> (isGood: Bool, text: String?) {
                 switch request.withOnlyParameter(name, { Array($0) }) {
@@ -271,7 +276,8 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
             self.issuer = issuer.text
         }
 
-        /// The error codes that may be shown; others could be anything. RFC 6749 §4.1.2.1, OpenID Connect Core 1.0 §3.1.2.6.
+        /// The error codes that may be shown to the client; others could contain anything. RFC 6749 §4.1.2.1, OpenID
+        /// Connect Core 1.0 §3.1.2.6.
         private static let codes = [
             "access_denied", "invalid_request", "unauthorized_client", "unsupported_response_type", "invalid_scope",
             "server_error", "temporarily_unavailable", "interaction_required", "login_required",
@@ -307,13 +313,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
     private static let strange =
         "this login was not begun by this browser, is finished, or took too long; open the page again"
 
-    /// Redeems the code and makes a session. Returns the fields for the client, and the page to return to.
+    /// Redeems the code and makes a session. Returns the field lines for the client, and the page to which it goes.
     private func complete(
         _ login: OidcPendingLogin, _ answer: ProviderAnswer, _ shown: OidcCookies.Shown, _ origin: String,
         _ isSecure: Bool,
         _ exchange: Exchange
     ) async throws -> (lines: [FieldLine], target: String) {
-        // Steps that can be repeated come first.
+        // This step can be repeated, so it comes before the state is used up.
         let metadata = try await sessions.provider.prepare(at: exchange.now)
         guard sessions.use(login.state) else { throw OidcProvider.Failure.refused(Self.strange) }
         guard sessions.provider.isOwnAnswer(answer.issuer, metadata) else {
@@ -387,7 +393,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
                 }
             }
             if let admission { sessions.end(admission.session, at: now) }
-            // Without the provider the session ends here alone.
+            // If the provider's metadata are not available, only this session ends, not the login at the provider.
             let metadata = try? await sessions.provider.readMetadata(at: exchange.now)
             let page = afterLogout.map { $0.hasPrefix("/") ? (origin ?? "") + $0 : $0 }
             let url =
@@ -409,7 +415,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
 
     private static let text = FieldLine(literal: .contentType, "text/plain; charset=utf-8")
 
-    /// Whether the request may end the session: no other site may do it, by a link, an image or a form.
+    /// Whether the request may end the session. Another site must not do so, by a link, an image or a form.
     static func mayLogOut(_ request: HttpRequest, from origin: String?) -> Bool {
         func values(_ name: FieldName) -> [String] { request.fields.values(of: name) }
         let sites = values("Sec-Fetch-Site")
@@ -419,7 +425,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         if let shown = origins.first { return origins.count == 1 && shown == origin }
         let pages = values("Referer")
         if let page = pages.first { return pages.count == 1 && (page == origin || page.hasPrefix(origin + "/")) }
-        // No browser leaves all of them out for a form of another site.
+        // Every browser sends at least one of these fields with a form of another site.
         return request.method == .post
     }
 }

@@ -1,27 +1,27 @@
 import Credentials
 import HttpWare
 
-/// A session: the tokens of a login, sealed in the client's cookies or in a store.
+/// The result of a login, kept sealed in the client's cookies or in a store.
 struct OidcSession: Sendable, Equatable {
-    /// By chance: it tells the sessions apart, through all refreshes.
+    /// A random id. It identifies the session and does not change when its tokens are renewed.
     var id: String
-    /// When the login was, in seconds since 1970.
+    /// The time of the login, in seconds since 1970.
     var began: Int64
-    /// From when on the tokens are to be renewed, and until when they are valid.
+    /// The times from which the tokens are renewed and at which they expire, in seconds since 1970.
     var due: Int64
     var expires: Int64
     var idToken: Secret
-    /// Only where it is passed to the origin server.
+    /// The access token; `nil` unless it is sent to the origin server.
     var accessToken: Secret?
     var refreshToken: Secret?
 
-    /// About how many bytes of memory it takes.
+    /// The approximate size in memory, in bytes.
     var size: Int {
         512 + idToken.revealed.utf8.count + (accessToken?.revealed.utf8.count ?? 0)
             + (refreshToken?.revealed.utf8.count ?? 0)
     }
 
-    /// Under what its renewal is found: the same in every gateway, and another one after the renewal.
+    /// The key of the session's renewal: the same in every gateway, and a different one after the renewal.
     var renewalKey: Digest256 {
         Digest256(of: ["oidcLogin renewal", id, refreshToken?.revealed ?? "", String(expires)])
     }
@@ -35,7 +35,7 @@ struct OidcSession: Sendable, Equatable {
         ]).bytes
     }
 
-    /// Reads it again; `nil` for anything else.
+    /// Reads a session from its JSON; `nil` if the bytes are not a session.
     init?(json bytes: [UInt8]) {
         guard let json = try? JsonValue(bytes), let id = json["id"]?.string, let began = json.seconds("began"),
             let due = json.seconds("due"), let expires = json.seconds("expires"), let idToken = json["idToken"]?.string
@@ -59,12 +59,14 @@ struct OidcSession: Sendable, Equatable {
         self.refreshToken = refreshToken
     }
 
-    /// The session of these tokens, which came at that second. `former` is the one that they renew.
+    /// The session with these tokens, which were received at `now`, in seconds since 1970. `former` is the session that
+    /// they renew.
     ///
-    /// Tokens are valid as long as the later one of ID token and access token; if the access token is passed on, as long as that. They are
-    /// renewed when a tenth of this is left, at most a minute.
+    /// The tokens are valid until both the ID token and the access token have expired. If the access token is sent to
+    /// the origin server, they are valid until it expires, or until the ID token expires if its lifetime is unknown.
+    /// They are renewed when a tenth of this time is left, but at most one minute before the end.
     init(_ tokens: OidcProvider.Tokens, renewing former: OidcSession? = nil, keepsAccessToken: Bool, at now: Int64) {
-        // By the provider's own clock, which may be another one than the gateway's.
+        // The difference of two times of the provider's clock, which may differ from the gateway's clock.
         let stated = tokens.idToken.flatMap { token -> Double? in
             guard let claims = IdTokenClaims(token), let end = claims["exp"]?.double, let start = claims["iat"]?.double
             else { return nil }
@@ -82,30 +84,30 @@ struct OidcSession: Sendable, Equatable {
             refreshToken: tokens.refreshToken ?? former?.refreshToken)
     }
 
-    /// Of tokens whose provider does not say how long they live.
+    /// The assumed lifetime of tokens, in seconds, if the provider does not state one.
     private static let usualLifetime: Int64 = 300
 
-    /// Random bytes as text.
+    /// Unpredictable bytes, in base64url. `count` is the number of bytes.
     static func random(_ count: Int) -> String {
         var random = SystemRandomNumberGenerator()
         return Base64.encodeUrl((0..<count).map { _ in random.next() })
     }
 }
 
-/// A login that a browser has begun: sealed in a cookie of that browser, until it comes back.
+/// A login that a browser has begun. It is sealed in a cookie of that browser until the browser comes back.
 struct OidcPendingLogin: Sendable, Equatable {
-    /// The text that the provider sends back with the browser.
+    /// The value that the provider sends back with the browser.
     var state: String
-    /// The text that the ID token must contain.
+    /// The nonce that the ID token must contain.
     var nonce: String
-    /// The secret whose digest the provider got: RFC 7636 §4.1.
+    /// The secret whose digest was sent to the provider. RFC 7636 §4.1.
     var verifier: String
-    /// Where the browser wanted to go: a path of this host.
+    /// The page that the browser requested: a path of this host.
     var target: String
-    /// Until when it holds, in seconds since 1970.
+    /// The time at which the login expires, in seconds since 1970.
     var until: Int64
 
-    /// How long a login may take.
+    /// The maximum duration of a login, in seconds.
     static let lifetime: Int64 = 600
 
     init(to target: String, at now: Int64) {
@@ -130,7 +132,7 @@ struct OidcPendingLogin: Sendable, Equatable {
         ]).bytes
     }
 
-    /// Reads it again; `nil` for anything else.
+    /// Reads a login from its JSON; `nil` if the bytes are not a login.
     init?(json bytes: [UInt8]) {
         guard let json = try? JsonValue(bytes), let state = json["state"]?.string, let nonce = json["nonce"]?.string,
             let verifier = json["verifier"]?.string, let target = json["target"]?.string,
@@ -143,20 +145,20 @@ struct OidcPendingLogin: Sendable, Equatable {
         self.until = until
     }
 
-    /// Where a browser returns to: the target as a path of this host, whatever a client wrote. Browsers take a backslash for a slash, and
-    /// two slashes for the beginning of a host.
+    /// The page to which a browser returns, always as a path of this host; `/` if the target is too long or has other
+    /// characters. Browsers treat a backslash like a slash, and two slashes as the beginning of a host.
     static func returnTarget(_ target: String) -> String {
         let path = "/" + target.drop { $0 == "/" || $0 == "\\" }
         let isPlain = path.utf8.count <= longestTarget && path.utf8.allSatisfy { (0x21...0x7e).contains($0) }
         return isPlain ? path : "/"
     }
 
-    /// The cookie has to hold it.
+    /// The maximum length in bytes, so that the target fits into the cookie.
     private static let longestTarget = 2000
 }
 
 extension JsonValue {
-    /// A whole number of seconds.
+    /// The value of a member that is a whole number of seconds; `nil` for any other value.
     fileprivate func seconds(_ name: String) -> Int64? {
         guard case .number(let text)? = self[name] else { return nil }
         return Int64(text).flatMap { (0..<1 << 50).contains($0) ? $0 : nil }

@@ -3,13 +3,13 @@ import HttpCaching
 import HttpWare
 import Synchronization
 
-/// A session that was opened, and what follows from it for each request.
+/// An opened session, with the principal and the fields that each of its requests gets.
 final class OidcAdmission: Sendable {
     let session: OidcSession
     let principal: Principal
-    /// The fields of the claims, and of the access token where it is passed on.
+    /// The fields of the claims, and of the access token if it is sent to the origin server; `nil` without any.
     let fields: FieldBlock?
-    /// The value of its cookie, where a renewal has made it.
+    /// The value of the session's cookie, if a renewal has made it; `nil` otherwise.
     let text: String?
 
     init(_ session: OidcSession, _ principal: Principal, _ fields: FieldBlock?, text: String? = nil) {
@@ -19,36 +19,36 @@ final class OidcAdmission: Sendable {
         self.text = text
     }
 
-    /// The same with the value of its cookie.
+    /// The same session with the value of its cookie.
     func sealed(as text: String) -> OidcAdmission { OidcAdmission(session, principal, fields, text: text) }
 }
 
-/// The sessions of one entry of `oidcLogin`: opened ones are remembered, others are read from cookies or a store, and tokens are renewed,
-/// once for all requests of a session. Shared by all loops.
+/// The sessions of one entry of `oidcLogin`. Opened sessions are remembered; other sessions are read from cookies or a
+/// store. Tokens are renewed once for all requests of a session. Shared by all loops.
 ///
-/// Most of the memory only saves work. Three things are remembered for security: the used states of logins, ended sessions, and
-/// spent refresh tokens. All of it is bounded.
+/// Most remembered values only save work. Used states of logins, ended sessions and spent refresh tokens are remembered
+/// so that they cannot be used again. The number of all remembered values is bounded.
 final class OidcSessions: Sendable {
     /// The result of a renewal.
     enum Renewal: Sendable {
         case renewed(OidcAdmission)
-        /// The provider renews these tokens no more.
+        /// The provider will not renew these tokens again, or its answer was invalid.
         case refused
-        /// It may, later.
+        /// The renewal failed, but a later try may succeed.
         case unavailable
     }
 
     let provider: OidcProvider
     let cookies: OidcCookies
     let counts = OidcCounts()
-    /// How long a session lasts at most, in seconds.
+    /// The maximum duration of a session, in seconds.
     let lifetime: Int64
     /// Whether tokens are renewed.
     let renews: Bool
     let passesToken: Bool
     private let claims: [(claim: String, field: FieldName)]
     private let store: (any CacheStore)?
-    /// A server that gateways share, for one renewal at a time among all of them.
+    /// A server that gateways share, so that only one of them renews a session at a time; `nil` without one.
     private let lock: (any IdempotencyServer)?
     private let memory = RecentlyVerified<OidcAdmission>(most: 32_768, mostBytes: .mebibytes(64))
     private let renewed = RecentlyVerified<OidcAdmission>(most: 16_384, mostBytes: .mebibytes(64))
@@ -58,11 +58,11 @@ final class OidcSessions: Sendable {
     private let hasEnded = Atomic(false)
     private let states = ThreadLock<(younger: Set<Digest256>, older: Set<Digest256>)>(([], []))
 
-    /// How long a renewal serves requests that still have the cookie before it.
+    /// The time for which the result of a renewal serves requests with the earlier cookie.
     static let overlap = Duration.seconds(30)
-    /// After a renewal that could not be tried, the provider is not asked again for this session.
+    /// The pause after a failed renewal, in which the provider is not called for this session.
     private static let pause = Duration.seconds(5)
-    /// How long what came from a store is used before the store is asked again.
+    /// The time for which a session from the store is used before the store is read again, in seconds.
     private static let storeLifetime: Int64 = 10
     private static let mostStates = 16_384
     private static let largest = 64 << 10
@@ -82,26 +82,26 @@ final class OidcSessions: Sendable {
         self.lock = lock
     }
 
-    /// Whether the cookies hold the sessions, and change with them.
+    /// Whether the cookies hold the sessions, so that a renewal changes the cookies.
     var isInCookies: Bool { store == nil }
 
     // MARK: Sessions
 
-    /// The second at which the session ends, whatever its tokens say.
+    /// The first second at which the session has ended, even if its tokens are still valid.
     func end(of session: OidcSession) -> Int64 { session.began + lifetime }
 
-    /// Whether the session has not ended; its tokens are not considered.
+    /// Whether the session has neither ended nor been logged out. Its tokens may have expired.
     func holds(_ admission: OidcAdmission, at now: Int64) -> Bool {
         now < end(of: admission.session)
             && !(hasEnded.load(ordering: .relaxed) && ended.value(Self.key(of: admission.session.id), at: now) == true)
     }
 
-    /// Whether the tokens are to be renewed before the session is used.
+    /// Whether the tokens must be renewed before the session is used.
     func isDue(_ session: OidcSession, at now: Int64) -> Bool {
         now >= session.due && renews && session.refreshToken != nil
     }
 
-    /// A session that is remembered under the digest of its cookie.
+    /// The session that is remembered under the digest of its cookie; `nil` if there is none.
     func known(_ digest: Digest256, at now: Int64) -> OidcAdmission? { memory.value(digest, at: now) }
 
     private func remember(_ admission: OidcAdmission, _ cookie: [UInt8], at now: Int64) {
@@ -112,7 +112,8 @@ final class OidcSessions: Sendable {
 
     private static func key(of id: String) -> Digest256 { Digest256(of: ["oidcLogin session", id]) }
 
-    /// The principal and the fields of a session. Throws if a claim is invalid in a field.
+    /// The principal and the fields of a session. Throws if the ID token is malformed, or a value is invalid in a
+    /// field.
     func admission(_ session: OidcSession) throws(OidcProvider.Failure) -> OidcAdmission {
         guard let token = IdTokenClaims(session.idToken) else { throw .invalid("the ID token is malformed") }
         var lines: [FieldLine] = []
@@ -138,7 +139,7 @@ final class OidcSessions: Sendable {
         return OidcAdmission(session, principal, lines.isEmpty ? nil : FieldBlock(lines))
     }
 
-    /// Opens a session that its cookie holds; `nil` for anything that was not sealed here.
+    /// Opens a session that its cookie holds; `nil` if the value was not sealed here.
     func open(_ cookie: [UInt8], at now: Int64) -> OidcAdmission? {
         guard let bytes = cookies.open(text: cookie.dropFirst(), as: .session), let session = OidcSession(json: bytes),
             let admission = try? self.admission(session)
@@ -151,7 +152,7 @@ final class OidcSessions: Sendable {
 
     private static func storeKey(_ id: String) -> CacheKey { CacheKey(Array("login \(key(of: id).hex)".utf8)) }
 
-    /// Loads the session that a cookie refers to; `nil` without one. On a loop.
+    /// Loads the session to which a cookie refers; `nil` if there is none. Must be called on a loop.
     func load(_ cookie: [UInt8], at now: Int64) async -> OidcAdmission? {
         guard let store, let bytes = cookies.open(text: cookie.dropFirst(), as: .reference),
             let id = String(validating: bytes, as: UTF8.self)
@@ -170,7 +171,8 @@ final class OidcSessions: Sendable {
         return admission
     }
 
-    /// Whether the store can be asked; waits for it a little where it is being opened. On a loop.
+    /// Whether the store is ready. While the store is being opened, this waits up to two seconds. Must be called on a
+    /// loop.
     func isStoreReady(in exchange: Exchange) async throws -> Bool {
         guard let store else { return true }
         let end = exchange.now + Self.storePatience
@@ -204,8 +206,8 @@ final class OidcSessions: Sendable {
 
     // MARK: Beginning and ending
 
-    /// Keeps a new session, and returns the text of its cookie. With a store it returns when the store has the session: the client's next
-    /// request may come to another gateway. `nil` if it cannot be kept.
+    /// Keeps a new session, and returns the text of its cookie; `nil` if the session cannot be kept. If there is a
+    /// store, this waits until the store has the session: the client's next request may go to another gateway.
     func keep(_ admission: OidcAdmission, in exchange: Exchange) async throws -> String? {
         let session = admission.session
         guard let store else { return cookies.seal(session.json, as: .session).map(OidcCookies.text(of:)) }
@@ -225,7 +227,8 @@ final class OidcSessions: Sendable {
         }
     }
 
-    /// Ends a session: copies of its cookie are refused by this gateway from now on, and with a store by all gateways.
+    /// Ends a session. A copy of its cookie is then refused by this gateway, and with a store by all gateways, after at
+    /// most ten seconds.
     func end(_ session: OidcSession, at now: Int64) {
         ended.remember(true, for: Self.key(of: session.id), until: max(now, end(of: session)) + 1, bytes: 64)
         hasEnded.store(true, ordering: .relaxed)
@@ -233,7 +236,7 @@ final class OidcSessions: Sendable {
         counts.add(.loggedOut)
     }
 
-    /// Uses up the state of a login. Answers false if that was done before.
+    /// Uses up the state of a login. Returns false if it was used before.
     func use(_ state: String) -> Bool {
         let digest = Digest256(of: ["oidcLogin state", state])
         return states.withLock { states in
@@ -246,8 +249,8 @@ final class OidcSessions: Sendable {
 
     // MARK: Renewal
 
-    /// Renews the tokens of a session. Concurrent requests wait for one call, and requests with the same tokens get its result for
-    /// another 30 seconds. Throws only if the task is cancelled. On a loop.
+    /// Renews the tokens of a session. Concurrent requests wait for the same call. Requests with the same tokens within
+    /// the next 30 seconds get the same result. Throws only if the task is cancelled. Must be called on a loop.
     func renew(_ session: OidcSession, at now: LoopInstant) async throws(CancellationError) -> Renewal {
         let key = session.renewalKey
         if let known = knownRenewal(key, at: now) { return known }
@@ -266,7 +269,7 @@ final class OidcSessions: Sendable {
     }
 
     private func fly(_ session: OidcSession, _ key: Digest256, _ loop: EventLoop) async -> Renewal {
-        // Another loop may have done it since this one looked.
+        // Another loop may have renewed the tokens in the meantime.
         if let known = knownRenewal(key, at: loop.now) { return known }
         let renewal =
             if let lock { await askAlone(session, key, lock, loop) } else { await ask(session, loop) }
@@ -285,7 +288,7 @@ final class OidcSessions: Sendable {
         return renewal
     }
 
-    /// The same as the only one among several gateways; or what another one got.
+    /// Renews the tokens while no other gateway renews them, or takes the result of another gateway.
     private func askAlone(
         _ session: OidcSession, _ key: Digest256, _ lock: any IdempotencyServer, _ loop: EventLoop
     ) async -> Renewal {
@@ -309,14 +312,14 @@ final class OidcSessions: Sendable {
             case .held:
                 guard loop.now < end, (try? await loop.sleep(for: Self.lockPause)) != nil else { return .unavailable }
             case nil:
-                // It may have been taken, and the answer was late.
+                // The server may have granted the lease although its reply was late.
                 lease.free()
                 return .unavailable
             }
         }
     }
 
-    /// A lease outlives a call to the provider, and is renewed while that lasts.
+    /// The duration of a lease. The lease is extended while the call to the provider lasts.
     private static let lease = Duration.seconds(15)
     private static let lockPause = Duration.milliseconds(50)
 
@@ -340,7 +343,7 @@ final class OidcSessions: Sendable {
         }
     }
 
-    /// Sealed once for all requests that get it.
+    /// Adds the value of the cookie, sealed once for all requests that get the result.
     private func withText(_ admission: OidcAdmission) -> OidcAdmission {
         guard isInCookies, let sealed = cookies.seal(admission.session.json, as: .session) else { return admission }
         return admission.sealed(as: OidcCookies.text(of: sealed))

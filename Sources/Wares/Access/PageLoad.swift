@@ -1,9 +1,9 @@
 import HttpWare
 
-/// Requests with which a browser loads a page, and which can be answered with a redirect to a login.
+/// Recognizes requests with which a browser loads a page. They can be answered with a redirect to a login.
 enum PageLoad {
-    /// Whether a browser loads a page. Browsers say so in `Sec-Fetch-Mode`. Older ones accept HTML, without `X-Requested-With`,
-    /// which scripts send.
+    /// Whether a browser loads a page. If the request has `Sec-Fetch-Mode`, the field decides. Otherwise the request
+    /// must accept HTML, and have neither `X-Requested-With` nor an upgrade.
     static func isOne(_ request: borrowing HttpRequest) -> Bool {
         let modes = request.fields.rawValues(of: fetchMode)
         if let mode = modes.first { return modes.count == 1 && mode.elementsEqual("navigate".utf8) }
