@@ -35,6 +35,7 @@ public enum BuiltinWares {
         Mock.self,
         NotModified.self,
         Offline.self,
+        OidcLogin.self,
         RateLimit.self,
         Record.self,
         Redirect.self,

@@ -169,7 +169,7 @@ public struct ExtAuthz: Middleware, Postware {
     /// The target to which a page load is redirected in place of 401. `nil` for other requests, and for the sign-in page itself,
     /// which would otherwise be redirected to itself forever.
     private func signInLocation(_ request: HttpRequest, _ exchange: Exchange) -> FieldLine? {
-        guard let signIn, Self.isPageLoad(request), let text = signIn.location(request, in: exchange),
+        guard let signIn, PageLoad.isOne(request), let text = signIn.location(request, in: exchange),
             let target = try? HttpRequest(.get, text.prefix { $0 != "#" }.description)
         else { return nil }
         if target.path == request.path, target.host == nil || target.host == request.host { return nil }
@@ -188,20 +188,6 @@ public struct ExtAuthz: Middleware, Postware {
         }
         return refusal
     }
-
-    /// Whether a browser loads a page. Browsers say so in `Sec-Fetch-Mode`. Older ones accept HTML, without `X-Requested-With`,
-    /// which scripts send.
-    static func isPageLoad(_ request: borrowing HttpRequest) -> Bool {
-        let modes = request.fields.rawValues(of: fetchMode)
-        if let mode = modes.first { return modes.count == 1 && mode.elementsEqual("navigate".utf8) }
-        guard !request.fields.contains(requestedWith), request.upgrade == nil else { return false }
-        return request.fields.rawValues(of: .accept).contains { value in
-            value.indices.contains { value[$0] == UInt8(ascii: "t") && value[$0...].starts(with: "text/html".utf8) }
-        }
-    }
-
-    private static let fetchMode: FieldName = "Sec-Fetch-Mode"
-    private static let requestedWith: FieldName = "X-Requested-With"
 
     // MARK: Responses
 
@@ -234,7 +220,7 @@ public struct ExtAuthz: Middleware, Postware {
         bytes.append(contentsOf: request.method.name.utf8)
         bytes.append(0x0a)
         // With the same credential, a page load gets a redirect where another request gets 401.
-        bytes.append(Self.isPageLoad(request) ? 1 : 0)
+        bytes.append(PageLoad.isOne(request) ? 1 : 0)
         if let address = exchange.peer?.address {
             Self.append(address.high, to: &bytes)
             Self.append(address.low, to: &bytes)

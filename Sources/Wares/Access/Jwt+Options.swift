@@ -42,7 +42,7 @@ extension Jwt: ConfigurableWare {
             On a forward listener the token is in `Proxy-Authorization`, whatever `from` says, and the refusal is 407.
             """#,
         otherNames: [
-            "auth", "authentication", "bearer", "jwtAuth", "oidc", "oidcLogin", "openidConnect",
+            "auth", "authentication", "bearer", "jwtAuth",
         ])
 
     public init(options: inout OptionsReader) {

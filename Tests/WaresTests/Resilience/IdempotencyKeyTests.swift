@@ -268,46 +268,14 @@ import Testing
 
     // MARK: Shared keys
 
-    /// Keeps keys as a server would.
-    private final class Server: IdempotencyServer {
-        private struct Entry {
-            let content: Digest256
-            let mark: UInt64
-            var record: [UInt8]?
-        }
-        private let entries = Mutex<[Digest256: Entry]>([:])
-        let isDown = Atomic(false)
-
-        func claim(_ claim: SharedClaim, for lease: Duration) async -> IdempotencyClaim? {
-            if isDown.load(ordering: .relaxed) { return nil }
-            return entries.withLock { entries in
-                if let entry = entries[claim.key] {
-                    return entry.record.map { .answered(entry.content, $0) } ?? .held(entry.content, for: lease)
-                }
-                entries[claim.key] = Entry(content: claim.content, mark: claim.mark)
-                return .taken
-            }
-        }
-        func renew(_ claim: SharedClaim, for lease: Duration) async -> Bool { true }
-        func finish(_ claim: SharedClaim, with record: [UInt8], for ttl: Duration) async -> Bool {
-            entries.withLock { $0[claim.key]?.record = record }
-            return true
-        }
-        func free(_ claim: SharedClaim) async {
-            entries.withLock { if $0[claim.key]?.mark == claim.mark { $0[claim.key] = nil } }
-        }
-        var isEmpty: Bool { entries.withLock { $0.isEmpty } }
-        var isAnswered: Bool { entries.withLock { $0.values.contains { $0.record != nil } } }
-    }
-
-    private func shared(_ server: Server, _ change: (inout IdempotencyKey) -> Void = { _ in }) -> IdempotencyKey {
+    private func shared(_ server: KeyServer, _ change: (inout IdempotencyKey) -> Void = { _ in }) -> IdempotencyKey {
         var ware = IdempotencyKey(store: MemoryStore(limit: .mebibytes(1)), server: server)
         change(&ware)
         return ware
     }
 
     @Test func `gateways that share a server send a request once`() async throws {
-        let server = Server()
+        let server = KeyServer()
         let one = try TestExchange([shared(server)])
         let other = try TestExchange([shared(server)])
         one.upstream.respond(with: HttpResponse(.created, fields: ["X-Order": "7"], content: .text("made")))
@@ -323,7 +291,7 @@ import Testing
     }
 
     @Test func `a response that is too large leaves a marker with the server`() async throws {
-        let server = Server()
+        let server = KeyServer()
         let exchange = try TestExchange([shared(server) { $0.rules.maxBody = .bytes(100) }])
         exchange.upstream.respond(with: HttpResponse(.ok, content: .bytes(count: 1000)))
         #expect(try await exchange.send(order()).status == .ok)
@@ -332,7 +300,7 @@ import Testing
     }
 
     @Test func `without the server requests with a key are refused with 503, others pass`() async throws {
-        let server = Server()
+        let server = KeyServer()
         server.isDown.store(true, ordering: .relaxed)
         let exchange = try TestExchange([shared(server)])
         let answer = try await exchange.send(order())
@@ -343,7 +311,7 @@ import Testing
     }
 
     @Test func `a key of which nothing was sent is given back to the server`() async throws {
-        let server = Server()
+        let server = KeyServer()
         let exchange = try TestExchange([shared(server), Once()])
         #expect(try await exchange.send(order()).status == .serviceUnavailable)
         while !server.isEmpty { await Task.yield() }

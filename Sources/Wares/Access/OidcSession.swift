@@ -1,0 +1,164 @@
+import Credentials
+import HttpWare
+
+/// A session: the tokens of a login, sealed in the client's cookies or in a store.
+struct OidcSession: Sendable, Equatable {
+    /// By chance: it tells the sessions apart, through all refreshes.
+    var id: String
+    /// When the login was, in seconds since 1970.
+    var began: Int64
+    /// From when on the tokens are to be renewed, and until when they are valid.
+    var due: Int64
+    var expires: Int64
+    var idToken: Secret
+    /// Only where it is passed to the origin server.
+    var accessToken: Secret?
+    var refreshToken: Secret?
+
+    /// About how many bytes of memory it takes.
+    var size: Int {
+        512 + idToken.revealed.utf8.count + (accessToken?.revealed.utf8.count ?? 0)
+            + (refreshToken?.revealed.utf8.count ?? 0)
+    }
+
+    /// Under what its renewal is found: the same in every gateway, and another one after the renewal.
+    var renewalKey: Digest256 {
+        Digest256(of: ["oidcLogin renewal", id, refreshToken?.revealed ?? "", String(expires)])
+    }
+
+    var json: [UInt8] {
+        Json.object(given: [
+            ("id", .text(id)), ("began", .digits(String(began))), ("due", .digits(String(due))),
+            ("expires", .digits(String(expires))), ("idToken", .text(idToken.revealed)),
+            ("accessToken", accessToken.map { .text($0.revealed) }),
+            ("refreshToken", refreshToken.map { .text($0.revealed) }),
+        ]).bytes
+    }
+
+    /// Reads it again; `nil` for anything else.
+    init?(json bytes: [UInt8]) {
+        guard let json = try? JsonValue(bytes), let id = json["id"]?.string, let began = json.seconds("began"),
+            let due = json.seconds("due"), let expires = json.seconds("expires"), let idToken = json["idToken"]?.string
+        else { return nil }
+        self.init(
+            id: id, began: began, due: due, expires: expires, idToken: Secret(idToken),
+            accessToken: json["accessToken"]?.string.map { Secret($0) },
+            refreshToken: json["refreshToken"]?.string.map { Secret($0) })
+    }
+
+    init(
+        id: String, began: Int64, due: Int64, expires: Int64, idToken: Secret, accessToken: Secret? = nil,
+        refreshToken: Secret? = nil
+    ) {
+        self.id = id
+        self.began = began
+        self.due = due
+        self.expires = expires
+        self.idToken = idToken
+        self.accessToken = accessToken
+        self.refreshToken = refreshToken
+    }
+
+    /// The session of these tokens, which came at that second. `former` is the one that they renew.
+    ///
+    /// Tokens are valid as long as the later one of ID token and access token; if the access token is passed on, as long as that. They are
+    /// renewed when a tenth of this is left, at most a minute.
+    init(_ tokens: OidcProvider.Tokens, renewing former: OidcSession? = nil, keepsAccessToken: Bool, at now: Int64) {
+        // By the provider's own clock, which may be another one than the gateway's.
+        let stated = tokens.idToken.flatMap { token -> Double? in
+            guard let claims = IdTokenClaims(token), let end = claims["exp"]?.double, let start = claims["iat"]?.double
+            else { return nil }
+            return end - start
+        }
+        let expiry = stated.map { now + Int64(max(1, min($0, 1e9))) }
+        let access = tokens.lifetime.map { now + $0 }
+        let known = keepsAccessToken ? access ?? expiry : [access, expiry].compactMap(\.self).max()
+        let expires = known ?? now + OidcSession.usualLifetime
+        self.init(
+            id: former?.id ?? OidcSession.random(16), began: former?.began ?? now,
+            due: expires - min(60, max(0, expires - now) / 10), expires: expires,
+            idToken: tokens.idToken ?? former?.idToken ?? Secret(""),
+            accessToken: keepsAccessToken ? tokens.accessToken : nil,
+            refreshToken: tokens.refreshToken ?? former?.refreshToken)
+    }
+
+    /// Of tokens whose provider does not say how long they live.
+    private static let usualLifetime: Int64 = 300
+
+    /// Random bytes as text.
+    static func random(_ count: Int) -> String {
+        var random = SystemRandomNumberGenerator()
+        return Base64.encodeUrl((0..<count).map { _ in random.next() })
+    }
+}
+
+/// A login that a browser has begun: sealed in a cookie of that browser, until it comes back.
+struct OidcPendingLogin: Sendable, Equatable {
+    /// The text that the provider sends back with the browser.
+    var state: String
+    /// The text that the ID token must contain.
+    var nonce: String
+    /// The secret whose digest the provider got: RFC 7636 §4.1.
+    var verifier: String
+    /// Where the browser wanted to go: a path of this host.
+    var target: String
+    /// Until when it holds, in seconds since 1970.
+    var until: Int64
+
+    /// How long a login may take.
+    static let lifetime: Int64 = 600
+
+    init(to target: String, at now: Int64) {
+        state = OidcSession.random(32)
+        nonce = OidcSession.random(32)
+        verifier = OidcSession.random(32)
+        self.target = target
+        until = now + OidcPendingLogin.lifetime
+    }
+
+    /// The end of the name of its cookie.
+    var suffix: String { OidcPendingLogin.suffix(of: state) }
+    static func suffix(of state: String) -> String { String(state.prefix(8)) }
+
+    /// The digest of the verifier. RFC 7636 §4.2.
+    var challenge: String { Base64.encodeUrl(Array(verifier.utf8).withUnsafeBytes { Digest256(of: $0) }.bytes) }
+
+    var json: [UInt8] {
+        Json.object([
+            ("state", .text(state)), ("nonce", .text(nonce)), ("verifier", .text(verifier)), ("target", .text(target)),
+            ("until", .digits(String(until))),
+        ]).bytes
+    }
+
+    /// Reads it again; `nil` for anything else.
+    init?(json bytes: [UInt8]) {
+        guard let json = try? JsonValue(bytes), let state = json["state"]?.string, let nonce = json["nonce"]?.string,
+            let verifier = json["verifier"]?.string, let target = json["target"]?.string,
+            let until = json.seconds("until")
+        else { return nil }
+        self.state = state
+        self.nonce = nonce
+        self.verifier = verifier
+        self.target = target
+        self.until = until
+    }
+
+    /// Where a browser returns to: the target as a path of this host, whatever a client wrote. Browsers take a backslash for a slash, and
+    /// two slashes for the beginning of a host.
+    static func returnTarget(_ target: String) -> String {
+        let path = "/" + target.drop { $0 == "/" || $0 == "\\" }
+        let isPlain = path.utf8.count <= longestTarget && path.utf8.allSatisfy { (0x21...0x7e).contains($0) }
+        return isPlain ? path : "/"
+    }
+
+    /// The cookie has to hold it.
+    private static let longestTarget = 2000
+}
+
+extension JsonValue {
+    /// A whole number of seconds.
+    fileprivate func seconds(_ name: String) -> Int64? {
+        guard case .number(let text)? = self[name] else { return nil }
+        return Int64(text).flatMap { (0..<1 << 50).contains($0) ? $0 : nil }
+    }
+}
