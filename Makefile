@@ -38,6 +38,8 @@ clients: build
 	python3 Tests/Clients/run.py --binary $(BINARY)
 	python3 Tests/Clients/glewlwyd.py --binary $(BINARY)
 	python3 Tests/Clients/acme.py --binary $(BINARY)
+	python3 Tests/Clients/oidc_login.py --binary $(BINARY)
+	python3 Tests/Clients/login_browser.py --binary $(BINARY)
 
 load: build
 	python3 Tests/Load/run.py --binary $(BINARY)

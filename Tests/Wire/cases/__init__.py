@@ -35,6 +35,7 @@ from . import (  # noqa: F401
     matching,
     mutations,
     operations,
+    oidc_login,
     own_host,
     passthrough,
     paths,
