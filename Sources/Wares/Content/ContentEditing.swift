@@ -49,7 +49,7 @@ struct ContentEditing: Sendable {
 
     static let events = "text/event-stream"
 
-    // MARK: Which messages
+    // MARK: Selecting messages
 
     /// Whether the content of a request is edited, however large it is.
     func concerns(_ request: HttpRequest) -> Bool {

@@ -50,7 +50,7 @@ struct JsonNode {
         parts = .object([])
     }
 
-    // MARK: Looking inside
+    // MARK: Members and elements
 
     /// Reads the members or elements, if the value is an object or an array. Throws if two members have the same name, because
     /// readers would disagree about its value.

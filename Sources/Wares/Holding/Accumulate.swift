@@ -203,7 +203,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         var isResent = false
     }
 
-    // MARK: By hand
+    // MARK: Manual control
 
     public var isManual: Bool { reason == .manual }
     public var isClosed: Bool { queues.withLock { $0.values.contains { $0.queue.isClosed } } }

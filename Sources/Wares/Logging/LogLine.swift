@@ -71,7 +71,7 @@ struct LogLine {
         capacity = larger
     }
 
-    // MARK: As it is
+    // MARK: Unescaped
 
     @inline(__always)
     mutating func raw(_ text: StaticString) { raw(text.utf8Start, text.utf8CodeUnitCount) }
