@@ -176,7 +176,7 @@ public struct ExtAuthz: Middleware, Postware {
         return try? FieldLine(.location, text)
     }
 
-    /// The same refusal as a proxy's: 407, or 403 in an intercepted tunnel, where the client believes that it talks to the origin
+    /// The refusal in a proxy's form: 407, or 403 in an intercepted tunnel, where the client believes that it talks to the origin
     /// server. RFC 9110 §15.5.8.
     private func proxyRefusal(_ response: HttpResponse, _ exchange: Exchange) -> HttpResponse {
         var refusal = response
