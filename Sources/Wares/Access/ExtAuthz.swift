@@ -8,7 +8,7 @@ public import HttpWare
 public struct ExtAuthz: Middleware, Postware {
     /// The fields of the request that are sent to the server.
     public var headers: [FieldName] = [.authorization, .cookie]
-    /// The fields of the answer that go upstream. Those of the client are always deleted.
+    /// The fields of the answer that go upstream. The client's fields of these names are always deleted.
     public var copy: [FieldName] = []
     /// The fields of a 2xx answer that go to the client with the response.
     public var copyToResponse: [FieldName] = [.setCookie]

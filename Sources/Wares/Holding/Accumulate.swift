@@ -26,7 +26,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     public let overflow: HttpStatus
 
     private let releaseRate: Rate?
-    /// One gate for each service if the reason is `upstreamDown`, else one for all.
+    /// One gate for each service if the reason is `upstreamDown`, otherwise one for all.
     private let queues = Mutex<[ObjectIdentifier?: Gate]>([:])
 
     /// A queue, and the service whose state opens and closes it.
