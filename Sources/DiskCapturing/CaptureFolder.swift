@@ -520,7 +520,7 @@ public final class CaptureFolder: CaptureArchive {
         }
     }
 
-    /// The row at a place, as users marked it, if it matches; what it does not say is read.
+    /// The row at a place with its user's marks; `nil` if it does not match. If the row does not decide, the rest is read.
     private func row(
         at place: Int, _ reader: SegmentReader, _ marks: CaptureMarks, _ filter: RowFilter?
     ) -> CapturedExchange? {

@@ -1,9 +1,9 @@
 import Capturing
 import HttpWare
 
-/// What filters ask of a record, read where it is: no exchange is made of a record that does not match.
+/// Reads the facts for filters in place, without creating an exchange from a record that does not match.
 extension CaptureRecord {
-    /// The first facts of a row. All bytes are those of the row.
+    /// The first facts of a row. Their pointers point into `bytes`.
     static func facts(_ bytes: UnsafeRawBufferPointer) throws(DamagedRecord) -> CaptureFilter.Facts {
         var row = RecordReader(bytes)
         return try facts(&row)
@@ -19,7 +19,7 @@ extension CaptureRecord {
             id: id, url: url, method: try row.piece(), status: status, size: size, duration: duration)
     }
 
-    /// The rest of a row; what wares did, only if it is asked for.
+    /// The other facts of a row. The wares' decisions are read only if needed.
     static func details(
         _ bytes: UnsafeRawBufferPointer, _ pool: inout TextPool, withSummary: Bool
     ) throws(DamagedRecord) -> CaptureFilter.Details {
@@ -58,7 +58,7 @@ extension CaptureRecord {
         return types
     }
 
-    /// Fields and contents of the rest, on the client's side. All bytes but those of fields are those of the rest.
+    /// The fields and contents of the client's side. All pointers except those of fields point into `bytes`.
     static func parts(_ bytes: UnsafeRawBufferPointer) throws(DamagedRecord) -> CaptureFilter.Parts {
         var rest = RecordReader(bytes)
         var parts = CaptureFilter.Parts()
@@ -78,10 +78,10 @@ extension CaptureRecord {
         return parts
     }
 
-    /// A message of the client's side, which is written whole.
+    /// A message of the client's side, which is always written in full.
     private static func part(_ rest: inout RecordReader) throws(DamagedRecord) -> CaptureFilter.Parts.Message {
         var message = CaptureFilter.Parts.Message()
-        // Of lines as most messages have them.
+        // Enough for the lines of most messages.
         message.lines.reserveCapacity(512)
         for isTrailer in [false, true] {
             guard try !rest.flag() else { throw DamagedRecord() }
@@ -108,7 +108,7 @@ extension CaptureRecord {
         return true
     }
 
-    /// The other side of a message.
+    /// Skips the other side of a message.
     private static func pass(_ rest: inout RecordReader) throws(DamagedRecord) {
         for _ in 0..<2 where try !rest.flag() {
             for _ in 0..<(try rest.count()) { _ = (try rest.piece(), try rest.piece()) }
@@ -117,7 +117,7 @@ extension CaptureRecord {
         _ = try passContent(&rest)
     }
 
-    /// What stands behind the bytes of a content. Returns whether its codings were taken off.
+    /// Skips the facts after the bytes of a content. Returns whether its codings were removed.
     private static func passContent(_ rest: inout RecordReader) throws(DamagedRecord) -> Bool {
         _ = (try rest.number(), try optionalPiece(&rest), try rest.number())
         let isDecoded = try rest.flag()

@@ -160,10 +160,10 @@ enum CaptureRecord {
         return rest.bytes
     }
 
-    /// Added to the opcode of a message in which values were masked. RFC 6455 §5.2: an opcode has four bits.
+    /// The flag in the opcode of a message whose values were masked. An opcode has four bits. RFC 6455 §5.2.
     private static let masked = 0x10
 
-    /// Parts that are the same on the other side of the chain are written once.
+    /// Parts that equal the other side of the chain are written once.
     private static func message(_ message: CapturedMessage, _ other: CapturedMessage?, _ rest: inout RecordWriter) {
         fields(message.fields, other?.fields, &rest)
         fields(message.trailers, other?.trailers, &rest)
@@ -190,7 +190,7 @@ enum CaptureRecord {
         }
     }
 
-    /// Fills in the parts that its row does not have.
+    /// Reads the parts that are missing in the row.
     static func readRest(_ bytes: UnsafeRawBufferPointer, into capture: inout CapturedExchange) throws(DamagedRecord) {
         var rest = RecordReader(bytes)
         let request = try readMessage(&rest, nil)

@@ -15,7 +15,7 @@ struct CaptureSearch {
     private var closed: [Segment]
     private var opened: [Opened] = []
 
-    /// `segments` by falling highest numbers. Rows that differ for sure are passed over.
+    /// `segments` are in descending order of their highest numbers. Rows that certainly do not match are skipped.
     init(_ segments: [Segment], in folder: String, before: Int, _ filter: RowFilter?) {
         closed = segments.reversed()
         self.folder = folder

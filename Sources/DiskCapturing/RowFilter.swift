@@ -1,6 +1,6 @@
 import Capturing
 
-/// A filter over the rows of segments, which reads no more of a record than the filter needs.
+/// A filter for the rows of segments. It reads only the parts of a record that the filter needs.
 struct RowFilter {
     let filter: CaptureFilter
     private let needsDetails: Bool
@@ -14,14 +14,14 @@ struct RowFilter {
         needsParts = filter.needsParts
     }
 
-    /// Whether a row matches, as far as it tells; `nil` if that takes more.
+    /// Whether a row matches; `nil` if the row does not decide.
     func answer(_ facts: CaptureFilter.Facts, _ row: UnsafeRawBufferPointer, _ pool: inout TextPool) -> Bool? {
         let first = filter.answer(facts)
         guard first == nil, needsDetails else { return first }
         return filter.answer(detailed(facts, row, &pool))
     }
 
-    /// The same with the rest of the record, whose checksum is right.
+    /// Whether a record matches, given its row and its rest, whose checksum was verified.
     func answer(row: UnsafeRawBufferPointer, rest: UnsafeRawBufferPointer, _ pool: inout TextPool) -> Bool? {
         do throws(DamagedRecord) {
             var facts = try CaptureRecord.facts(row)

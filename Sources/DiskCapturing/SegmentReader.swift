@@ -12,7 +12,7 @@ final class SegmentReader {
     private let rows: [UInt8]
     private var data: OpenFile?
     private var pool = TextPool()
-    /// A part of the data that was read last, and where it begins.
+    /// The part of the data that was read last, and its offset.
     private var window: (start: Int, bytes: [UInt8]) = (0, [])
     private static let mostWindow = 256 << 10
 
@@ -25,7 +25,7 @@ final class SegmentReader {
         rows = readsRows ? file.read(at: 0, count: segment.rowBytes) : []
     }
 
-    /// Gives the rows that are intact, the last one first, with their frames and bytes.
+    /// Calls `body` with each undamaged row, the last row first, with its frame and bytes.
     func forEach(
         _ body: (CapturedExchange, Segment.Frame, UnsafeRawBufferPointer) -> Void
     ) {
@@ -42,7 +42,8 @@ final class SegmentReader {
         }
     }
 
-    /// The numbers and places of the rows with wanted numbers that may match, damaged ones too, by rising numbers.
+    /// The numbers and places of the rows that are wanted and may match, in ascending order of their numbers. Damaged rows are
+    /// included.
     func places(_ filter: RowFilter?, wanting isWanted: (Int) -> Bool) -> [(id: Int, place: Int)] {
         rows.withUnsafeBytes { rows in
             var places: [(id: Int, place: Int)] = []
@@ -63,7 +64,8 @@ final class SegmentReader {
         }
     }
 
-    /// The row at that place, with its frame, and whether it matches as far as the record tells; `nil` if it does not, or is damaged.
+    /// The row at that place, its frame, and whether the record matches, or `nil` if that is undecided. Returns `nil` if it does
+    /// not match, or is damaged.
     func row(
         at place: Int, _ filter: RowFilter?
     ) -> (exchange: CapturedExchange, frame: Segment.Frame, isMatch: Bool?)? {
@@ -100,7 +102,7 @@ final class SegmentReader {
         return data.read(at: frame.dataOffset, count: frame.dataLength)
     }
 
-    /// The rest of a capture while it is looked at; `nil` if it is damaged. Searches go backwards, so more is read ahead of it.
+    /// Passes the rest of a capture to `body`; `nil` if it is damaged. Because searches go backwards, data before it is read too.
     private func withData<Result>(_ frame: Segment.Frame, _ body: (UnsafeRawBufferPointer?) -> Result) -> Result {
         let (start, end) = (frame.dataOffset, frame.dataOffset + frame.dataLength)
         if start < window.start || end > window.start + window.bytes.count {

@@ -6,7 +6,7 @@ final class SegmentWriter {
     private let folder: String
     private let rows: OpenFile
     private let data: OpenFile
-    /// The bytes that are not in the files yet, and the segment with them.
+    /// The rows and the data that are not in the files yet, and the segment that includes them.
     private var waitingRows: [UInt8] = []
     private var waitingData: [UInt8] = []
     private var next: Segment

@@ -14,7 +14,7 @@ struct AcmeLimits: Sendable {
     var content = ByteCount.kibibytes(256)
     /// The shortest and the longest pause before an order or an authorization is requested again.
     var pause: ClosedRange<Duration> = .seconds(1) ... .seconds(30)
-    /// How long gateways that share a store have to take a challenge before the authority tries it.
+    /// How long gateways that share a store have to read a challenge before the authority checks it.
     var notice = Duration.milliseconds(2500)
     /// The most certificates in a chain.
     var chain = 10

@@ -2,8 +2,8 @@ import Credentials
 import Glibc
 import HttpWare
 
-/// The files of one certificate authority in a folder. All are readable by their owner alone and replaced in one step. What is not async
-/// blocks: never on a loop.
+/// The files of one certificate authority in a folder. Only the owner can read them, and each is replaced in one step. Functions
+/// that are not async block, so they must not run on a loop.
 struct AcmeFolder: AcmeStorage {
     let path: String
 
@@ -14,7 +14,7 @@ struct AcmeFolder: AcmeStorage {
         path = FilePath.joined(settings.store, AcmeFolder.name(of: settings.directory))
     }
 
-    /// What the folder of an authority is called.
+    /// The name of an authority's folder.
     static func name(of directory: EndpointUrl) -> String {
         let place = directory.text.split(separator: "/", omittingEmptySubsequences: true).dropFirst()
         return plain(place.joined(separator: "-"))
@@ -49,7 +49,7 @@ struct AcmeFolder: AcmeStorage {
         try await offLoop { () throws(AcmeFailure) in try lockNow(name) }
     }
 
-    /// Does what blocks on another thread.
+    /// Runs blocking work on another thread.
     private func offLoop<Value: Sendable>(
         _ body: @escaping @Sendable () throws(AcmeFailure) -> Value
     ) async throws(AcmeFailure) -> Value {

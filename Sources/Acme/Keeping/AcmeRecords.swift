@@ -1,9 +1,9 @@
 import Credentials
 import HttpWare
 
-/// Where bytes are kept under names: a folder, or a store that gateways share.
+/// Stores bytes under names: a folder, or a store that gateways share.
 protocol AcmeStorage: Sendable {
-    /// What people call the place of a name.
+    /// The place of a name, for people.
     func place(of name: String) -> String
     /// `nil` if there is nothing under the name.
     func read(_ name: String) async throws(AcmeFailure) -> [UInt8]?
@@ -12,14 +12,14 @@ protocol AcmeStorage: Sendable {
     func tryLock(_ name: String) async throws(AcmeFailure) -> (any AcmeLock)?
 }
 
-/// The right to order a certificate: no other process orders one for the name meanwhile.
+/// The right to order a certificate. Meanwhile no other process orders one for the name.
 protocol AcmeLock: Sendable {
-    /// To be called once.
+    /// Must be called once.
     func release() async
 }
 
-/// What is kept of one certificate authority: the account, and for each name the certificate with its key in one record, so that the two
-/// are replaced together, and what is remembered about its renewal.
+/// The records of one certificate authority. There is one record for the account. For each name, one record holds the certificate
+/// with its key, so that both are replaced together, and another holds the renewal state.
 struct AcmeRecords: Sendable {
     let storage: any AcmeStorage
     private let accountName: String
@@ -30,11 +30,11 @@ struct AcmeRecords: Sendable {
         var url: String?
     }
 
-    /// What is kept for one name.
+    /// The records of one name.
     struct Record: Sendable {
-        /// `nil` if there is none, or one that cannot be used.
+        /// `nil` if it is missing or unusable.
         let identity: TlsIdentity?
-        /// `nil` if there is none, or a damaged one.
+        /// `nil` if it is missing or damaged.
         let state: RenewalState?
     }
 
@@ -62,18 +62,18 @@ struct AcmeRecords: Sendable {
         try await storage.write(accountName, json.bytes)
     }
 
-    /// What is kept for a name.
+    /// Reads the records of a name.
     func record(of name: String) async throws(AcmeFailure) -> Record {
         record(of: name, try await storage.read("\(name).pem"), state: try await storage.read("\(name).json"))
     }
 
-    /// What these bytes say of a name. Damaged ones say nothing.
+    /// The records in these bytes. Damaged bytes count as missing.
     func record(of name: String, _ both: [UInt8]?, state: [UInt8]?) -> Record {
         let state = state.flatMap { try? JsonValue($0) }.map { RenewalState($0) }
         return Record(identity: both.flatMap { identity($0, of: name) }, state: state)
     }
 
-    /// A key and its certificates in one text; `nil` for anything that cannot be used.
+    /// A key and its certificates from one text; `nil` if they are unusable.
     func identity(_ both: [UInt8], of name: String) -> TlsIdentity? {
         let file = TlsFile(name: storage.place(of: "\(name).pem"), bytes: both)
         let identity = TlsIdentity(chain: file, key: file)

@@ -1,15 +1,15 @@
 public import Credentials
 public import HttpWare
 
-/// A server that gateways share, as far as their certificates need it: values and maps under names, and locks. In a gateway it is Redis.
+/// The part of a shared server that certificates need: values and maps under names, and locks. In a gateway the server is Redis.
 public protocol AcmeServer: AnyObject, Sendable {
     /// The value under a name; `nil` if there is none.
     func value(of name: String) async throws -> [UInt8]?
-    /// Puts a value under a name, in place of the one that is there.
+    /// Stores a value under a name, replacing an existing one.
     func keep(_ value: [UInt8], under name: String) async throws
     /// The members of the map under a name; empty if there is none.
     func members(of name: String) async throws -> [(name: String, value: [UInt8])]
-    /// Puts a member into the map under a name.
+    /// Sets a member of the map under a name.
     func set(_ member: String, to value: [UInt8], in name: String) async throws
     /// Removes a member of the map under a name.
     func remove(_ member: String, from name: String) async throws
@@ -17,11 +17,11 @@ public protocol AcmeServer: AnyObject, Sendable {
     func lock(_ name: String, for lease: Duration) -> any RefreshLock
 }
 
-/// A store that gateways share, and the secrets that seal what certificates keep there.
+/// A store that gateways share, and the secrets that seal the certificates' data in it.
 public struct AcmeSharing: Sendable, Hashable {
     /// The server of the store.
     public let server: any AcmeServer
-    /// The first one seals, all open.
+    /// The first key seals data; all keys can open it.
     public let keys: [Secret]
     /// The store's name, for people.
     public let store: String

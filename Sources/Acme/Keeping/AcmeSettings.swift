@@ -12,9 +12,9 @@ public struct AcmeSettings: Sendable, Hashable {
     public var authorities: [UInt8]?
     /// The way in which control of the names is proved.
     public var challenge = ChallengeKind.tlsAlpn01
-    /// The folder of accounts and certificates, unless `sharing` is given.
+    /// The folder of accounts and certificates, unless `sharing` is set.
     public var store: String
-    /// The store that gateways share, in place of a folder.
+    /// The store that gateways share, instead of a folder.
     public var sharing: AcmeSharing?
     /// The listener in clear text that answers http-01, instead of the listeners on port 80.
     public var listener: String?

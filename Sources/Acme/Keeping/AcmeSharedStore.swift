@@ -1,21 +1,21 @@
 import Credentials
 import HttpWare
 
-/// What gateways share of one certificate authority: account, certificates and what is remembered of them, and a board on which they
-/// tell each other of challenges, so that any of them can answer, and that a certificate is new.
+/// The data of one certificate authority that gateways share: the account, the certificates and their renewal states. On a board,
+/// gateways announce challenges, so that each of them can answer, and new certificates.
 ///
-/// All but the mark of the last change is sealed for the name that it has, so that nothing can be put in the place of something else.
+/// Everything except the mark of the last change is sealed for its name, so that no value can be put in the place of another.
 struct AcmeSharedStore: AcmeStorage {
     private let server: any AcmeServer
     private let store: String
     private let folder: String
     private let keys: [SealingKey]
 
-    /// How often the board is looked at.
+    /// The interval at which the board is read.
     static let pause = Duration.seconds(1)
-    /// For how long a gateway that dies keeps the others from ordering.
+    /// How long a gateway that died can keep the others from ordering.
     private static let lease = Duration.seconds(60)
-    /// No challenge is answered for longer.
+    /// The longest time for which a challenge is answered.
     private static let longestChallenge = Duration.seconds(600)
     private static let mostMembers = 4096
     private static let board = "board"
@@ -47,7 +47,7 @@ struct AcmeSharedStore: AcmeStorage {
         return sealed
     }
 
-    /// What was sealed, and whether by another secret than the first one.
+    /// The unsealed bytes, and whether another secret than the first one had sealed them.
     private func opened(_ sealed: [UInt8], for name: String) -> (bytes: [UInt8], isOld: Bool)? {
         let context = Array(key(name).utf8)
         for (index, key) in keys.enumerated() {
@@ -64,7 +64,7 @@ struct AcmeSharedStore: AcmeStorage {
                 "\(place(of: name)): was not sealed with a secret of acme.key; add the former secret to the list, or remove this key from Redis"
             )
         }
-        // So that the former secret can be removed from the list one day.
+        // Sealed again, so that the old secret can be removed from the list later.
         if isOld { try? await write(name, bytes) }
         return bytes
     }
@@ -93,14 +93,14 @@ struct AcmeSharedStore: AcmeStorage {
 
     // MARK: The board
 
-    /// What stands on the board.
+    /// The content of the board.
     struct Board: Sendable {
         /// Changes with each new certificate; `nil` if there never was one, or the store lost it.
         var mark: [UInt8]?
         var challenges: [PendingChallenge] = []
     }
 
-    /// Tells the others of a challenge.
+    /// Announces a challenge to the other gateways.
     func publish(_ challenge: PendingChallenge, at now: WallTime) async throws(AcmeFailure) {
         let name = AcmeSharedStore.member(challenge)
         let end = now + AcmeSharedStore.longestChallenge
@@ -117,13 +117,13 @@ struct AcmeSharedStore: AcmeStorage {
         try? await server.remove(AcmeSharedStore.member(challenge), from: key(AcmeSharedStore.board))
     }
 
-    /// Tells the others that there is a new certificate.
+    /// Announces a new certificate to the other gateways.
     func announce() async throws(AcmeFailure) {
         let mark = withUnsafeBytes(of: UInt64.random(in: 0 ... .max)) { Array($0) }
         try await ask { try await server.set(AcmeSharedStore.mark, to: mark, in: key(AcmeSharedStore.board)) }
     }
 
-    /// Reads the board. Challenges whose time is over, because a gateway died, are removed.
+    /// Reads the board. Expired challenges, whose gateway died, are removed.
     func look(at now: WallTime) async throws(AcmeFailure) -> Board {
         var board = Board()
         let members = try await ask { try await server.members(of: key(AcmeSharedStore.board)) }

@@ -17,7 +17,7 @@ public final class CertificateKeeper: Sendable {
     private let changed: @Sendable () async -> Void
     private let kept: Mutex<[String: Kept]>
     private let tasks = Mutex<[Task<Void, Never>]>([])
-    /// What the board of a shared store said last.
+    /// The last known content of a shared store's board.
     private let board = Mutex(BoardState())
 
     /// The state of one name.
@@ -29,9 +29,9 @@ public final class CertificateKeeper: Sendable {
         var state = RenewalState()
         /// Whether a new certificate was requested now.
         var isWanted = false
-        /// It is not in the store yet, or no longer.
+        /// Whether the certificate is not in the store yet, or no longer.
         var isUnwritten = false
-        /// That it cannot be written was logged.
+        /// Whether the failed write was logged.
         var isToldUnwritten = false
 
         func due(at now: WallTime) -> WallTime { isWanted ? now : state.due(for: facts, at: now) }
@@ -40,7 +40,7 @@ public final class CertificateKeeper: Sendable {
     private struct BoardState {
         var hasLooked = false
         var mark: [UInt8]?
-        /// Whether the last look failed, which was logged.
+        /// Whether the last read failed, which was logged.
         var hasFailed = false
     }
 
@@ -65,7 +65,7 @@ public final class CertificateKeeper: Sendable {
     /// How long a start waits for a store that gateways share.
     private static let patience = DispatchTimeInterval.seconds(2)
 
-    /// Reads what the store has; blocks for a moment. Throws what keeps it from being used.
+    /// Reads the store, which blocks for a moment. Throws the reason if the store cannot be used.
     public convenience init(
         _ settings: AcmeSettings, challenges: PendingChallenges, changed: @escaping @Sendable () async -> Void
     ) throws(AcmeFailure) {
@@ -139,17 +139,17 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Takes the state of a name that is kept, and its certificate if it is another one than what is there. Answers whether it was.
+    /// Takes over the stored state of a name, and its certificate if it differs from the current one. Returns whether it differs.
     @discardableResult
     private func take(_ record: AcmeRecords.Record, of name: String) -> Bool {
         let facts = record.identity.flatMap { try? CertificateFacts($0.chain) }
         return kept.withLock { kept in
-            // What is newer here is not there yet.
+            // The certificate here is newer, and not in the store yet.
             guard kept[name]?.isUnwritten == false else { return false }
             if let state = record.state { kept[name]?.state = state }
             guard let facts, facts.names.contains(name), kept[name]?.facts != facts else { return false }
             if let here = kept[name]?.facts, facts.start < here.start {
-                // A store that lost its last writes gets the newer one back.
+                // A store that lost its last writes gets the newer certificate back.
                 kept[name]?.isUnwritten = shared != nil
                 return false
             }
@@ -159,7 +159,7 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Reads what is kept of a name. Answers whether there is another certificate.
+    /// Reads the records of a name. Returns whether the certificate changed.
     @discardableResult
     private func read(_ name: String) async throws(AcmeFailure) -> Bool {
         take(try await records.record(of: name), of: name)
@@ -232,8 +232,8 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Takes what the gateways that share the store tell: challenges that all of them answer, and new certificates. A store that lost what
-    /// it had gets back what is here.
+    /// Reads the announcements of the gateways that share the store: challenges that all of them answer, and new certificates. A
+    /// store that lost its data gets the data of this gateway back.
     func look(at now: WallTime) async {
         guard let shared else { return }
         do throws(AcmeFailure) {
@@ -248,7 +248,7 @@ public final class CertificateKeeper: Sendable {
             var isNew = false
             var failure: AcmeFailure?
             for name in settings.domains {
-                // One that cannot be opened hides no other one.
+                // A certificate that cannot be opened does not prevent the others from being read.
                 do throws(AcmeFailure) { if try await read(name) { isNew = true } } catch { failure = error }
             }
             if isNew { await changed() }
@@ -264,7 +264,7 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Logs that the store cannot be used, once until it can.
+    /// Logs that the store cannot be used. It logs this once, until the store works again.
     private func report(_ failure: AcmeFailure) {
         let isFirst = board.withLock { board in
             defer { board.hasFailed = true }
@@ -307,7 +307,7 @@ public final class CertificateKeeper: Sendable {
             }.min()
         }
         let rest = next.map { $0 - now } ?? CertificateKeeper.longestRest
-        // What is due and was not done is another process's order, or waits for the store.
+        // Due work that was not done is in progress in another process, or waits for the store.
         return rest > .zero ? rest : CertificateKeeper.lockPause
     }
 
@@ -362,7 +362,7 @@ public final class CertificateKeeper: Sendable {
             guard let identity = records.identity(both, of: name),
                 let made = try? CertificateFacts(identity.chain)
             else { throw .badAnswer("the certificate cannot be used") }
-            // In use before it is written: what was issued counts against the authority's limits.
+            // Used before it is written, because every issued certificate counts against the authority's limits.
             kept.withLock { kept in
                 kept[name]?.identity = identity
                 kept[name]?.facts = made
@@ -383,7 +383,7 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Writes a certificate that is not kept yet.
+    /// Writes a certificate that is not in the store yet.
     private func write(_ name: String) async {
         guard let here = kept.withLock({ $0[name] }), here.isUnwritten, let identity = here.identity else { return }
         do throws(AcmeFailure) {
@@ -445,9 +445,9 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// `hasAsked` says whether the authority was asked for anything: then the next try has to wait.
+    /// Records a failure. `hasAsked` says whether the authority was asked for anything; the next attempt then has to wait.
     private func failed(_ name: String, _ failure: AcmeFailure, hasAsked: Bool, on loop: EventLoop) async {
-        // A store that is away is tried again soon.
+        // An unreachable store is tried again soon.
         if failure.kind == .unkept, !hasAsked { return report(failure) }
         let now = loop.wallNow()
         let lifetime = kept.withLock { $0[name]?.facts.map { $0.end - $0.start } }

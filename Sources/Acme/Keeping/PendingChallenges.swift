@@ -10,9 +10,9 @@ struct PendingChallenge: Sendable, Hashable {
     let keyAuthorization: String
 }
 
-/// What answers challenges while an order is under way.
+/// Answers challenges while an order is in progress.
 protocol ChallengeAnswerer: Sendable {
-    /// Returns when the challenge is answered.
+    /// Returns when the challenge can be answered.
     func add(_ challenge: PendingChallenge) async throws(AcmeFailure)
     func remove(_ challenge: PendingChallenge) async
 }
@@ -20,9 +20,9 @@ protocol ChallengeAnswerer: Sendable {
 /// The challenges that listeners currently answer. Shared by all loops: a mutex guards them, and a count is read without it.
 public final class PendingChallenges: ChallengeAnswerer {
     private struct State {
-        /// Those of orders of this process.
+        /// The challenges of this process's orders.
         var own: [PendingChallenge] = []
-        /// Those of other gateways' orders, by who learnt of them.
+        /// The challenges of other gateways' orders, by the object that read them.
         var others: [ObjectIdentifier: [PendingChallenge]] = [:]
 
         var all: [PendingChallenge] {
@@ -42,7 +42,7 @@ public final class PendingChallenges: ChallengeAnswerer {
 
     func remove(_ challenge: PendingChallenge) async { await update { $0.own.removeAll { $0 == challenge } } }
 
-    /// Answers these challenges of other gateways, in place of those that the same object gave before.
+    /// Answers these challenges of other gateways, instead of earlier ones from the same object.
     func answer(_ others: [PendingChallenge], of giver: AnyObject) async {
         await update { $0.others[ObjectIdentifier(giver)] = others.isEmpty ? nil : others }
     }
@@ -79,11 +79,11 @@ public final class PendingChallenges: ChallengeAnswerer {
     }
 }
 
-/// Lets all gateways that share a store answer: the authority may ask any of them.
+/// Lets all gateways that share a store answer, because the authority may ask any of them.
 struct SharedAnswerer: ChallengeAnswerer {
     let challenges: PendingChallenges
     let store: AcmeSharedStore
-    /// How long the others have to learn of it: they look every `AcmeSharedStore.pause`.
+    /// How long the other gateways have to read the challenge: they read the board every `AcmeSharedStore.pause`.
     let notice: Duration
     let loop: EventLoop
 

@@ -15,7 +15,7 @@ public struct AcmeFailure: Error, Sendable, Equatable, CustomStringConvertible {
         case endless
         /// The failure is local: a file, or memory.
         case local
-        /// The store that gateways share cannot be reached, or has what cannot be opened.
+        /// The store that gateways share cannot be reached, or contains data that cannot be opened.
         case unkept
     }
 

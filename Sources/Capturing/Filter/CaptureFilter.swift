@@ -81,13 +81,13 @@ public struct CaptureFilter: Sendable {
         }
     }
 
-    /// Whether an operator asks for more of a row than its first facts, and whether for what wares did.
+    /// Whether an operator needs more of a row than its first facts, and whether it needs the wares' decisions.
     public var needsDetails: Bool { root.contains { FilterFacts.need($0) == .details } || needsSummary }
     public var needsSummary: Bool { root.contains { FilterFacts.need($0) == .summary } }
-    /// Whether an operator asks for fields or content.
+    /// Whether an operator needs fields or content.
     public var needsParts: Bool { root.contains { FilterFacts.need($0) == .parts } }
 
-    /// Whether the exchange matches, as far as the facts tell; `nil` if they do not.
+    /// Whether the exchange matches; `nil` if the facts do not decide.
     public func answer(_ facts: Facts) -> Bool? { FilterFacts(facts).answer(root) }
 
     /// Whether these facts alone prove that the exchange does not match.

@@ -1,9 +1,9 @@
 import HttpWare
 
-/// Looks for a decision in what wares did: in their words, alone and behind the ware's name, and in the words for the exchange as a whole.
+/// Searches for a decision: in the wares' words, with and without the ware's name, and in the words for the whole exchange.
 struct DecisionSearch {
     private let pattern: FilterPattern
-    /// `ware:decision` may match.
+    /// Whether `ware:decision` can match.
     private let looksForNames: Bool
     private var named: [UInt8] = []
 
@@ -12,11 +12,11 @@ struct DecisionSearch {
         looksForNames = pattern.mayMatch(with: 0x3a)
     }
 
-    /// What a ware decided.
+    /// Whether a ware's decision matches.
     mutating func isFound(
         ware: UnsafeRawBufferPointer, decision: UnsafeRawBufferPointer
     ) throws(Pattern.LimitReached) -> Bool {
-        // A decision of its own may be a phrase: its first word counts too.
+        // A ware's own decision may be a phrase; its first word counts too.
         let first = UnsafeRawBufferPointer(rebasing: decision[..<(decision.firstIndex(of: 0x20) ?? decision.count)])
         for word in first.count < decision.count ? [decision, first] : [decision] {
             if try pattern.isFound(in: word) { return true }
@@ -31,7 +31,7 @@ struct DecisionSearch {
         return try pattern.isFound(in: "mocked")
     }
 
-    /// What became of the exchange.
+    /// Whether a word for the whole exchange matches.
     func isFound(
         responder: String, cache: String?, isReplayed: Bool, end: String
     ) throws(Pattern.LimitReached) -> Bool {
@@ -44,7 +44,7 @@ struct DecisionSearch {
         return try pattern.isFound(in: end)
     }
 
-    /// What a record says.
+    /// Whether a decision of the record matches.
     mutating func isFound(in summary: ReportSummary) throws(Pattern.LimitReached) -> Bool {
         for step in summary.wares {
             var (ware, decision) = (step.ware, step.decision)

@@ -192,7 +192,7 @@ extension CapturedExchange {
         guard case .ip(let address, let port)? = peer, let bits = address.ipv4Bits else {
             return try client.map(pattern.isFound) ?? false
         }
-        // A text is not made of each.
+        // The bytes are built without creating a string for each address.
         var text: [UInt8] = []
         text.reserveCapacity(24)
         func add(_ number: Int) {

@@ -1,7 +1,7 @@
 import HttpWare
 
 extension CaptureFilter {
-    /// Parts of an exchange where they are in memory, so that none is made of it: for filters over many rows.
+    /// Parts of an exchange, read in place without creating the exchange. Used for filters over many rows.
     public struct Facts {
         public typealias Bytes = UnsafeRawBufferPointer
 
@@ -9,11 +9,11 @@ extension CaptureFilter {
         public var url: Bytes
         public var method: Bytes
         public var status: Int?
-        /// The bytes of both contents.
+        /// The size of both contents in bytes.
         public var size: Int
         /// In nanoseconds.
         public var duration: Int64
-        /// `nil` as long as the filter has not asked for them.
+        /// `nil` until the filter needs them.
         public var details: Details?
         public var parts: Parts?
 
@@ -39,7 +39,7 @@ extension CaptureFilter {
         public var hasFault = false
         public var isRepeated = false
         public var operations: [Facts.Bytes] = []
-        /// The values of `Content-Type`; of the response `nil` if there is none.
+        /// The values of `Content-Type`; those of the response are `nil` if there is no response.
         public var requestTypes: [Facts.Bytes] = []
         public var responseTypes: [Facts.Bytes]?
         public var summary: ReportSummary?
@@ -54,11 +54,11 @@ extension CaptureFilter {
         /// Messages of a WebSocket.
         public var messages: [(direction: CapturedPiece.Direction, data: Facts.Bytes)] = []
 
-        /// A message with its fields as filters search them.
+        /// A message with its fields in the form that filters search.
         public struct Message {
             public var lines: [UInt8] = []
             public var content = Facts.Bytes(start: nil, count: 0)
-            /// The content has a coding, so that it must be decoded first.
+            /// Whether the content has a coding, and must be decoded first.
             public var isCoded = false
 
             public init() {}
@@ -68,10 +68,10 @@ extension CaptureFilter {
     }
 }
 
-/// Evaluates the operators that facts decide; the others have no answer.
+/// Evaluates the operators that facts decide; other operators have no answer.
 struct FilterFacts {
     private let facts: CaptureFilter.Facts
-    /// For matches in content.
+    /// The time limit for matches in content.
     private let deadline: ContinuousClock.Instant?
 
     init(_ facts: CaptureFilter.Facts) {
@@ -79,7 +79,7 @@ struct FilterFacts {
         deadline = facts.parts == nil ? nil : .now + FilterEvaluation.longestTime
     }
 
-    /// What decides an operator.
+    /// The facts that decide an operator.
     enum Need { case firstFacts, details, summary, parts, wholeRow }
 
     static func need(_ test: FilterTest) -> Need {
@@ -87,7 +87,7 @@ struct FilterFacts {
         case .always, .url, .domain, .method, .status, .duration, .size, .id: .firstFacts
         case .decision, .isReplay(.response), .isReplay(.either): .summary
         case .fields, .content: .parts
-        // Seldom asked for, or changed by users.
+        // Rarely used, or changed by users.
         case .isAsset, .comment, .isMarked, .marker, .meta, .ware: .wholeRow
         default: .details
         }

@@ -2,7 +2,7 @@
 public struct FilterFault: Error, Sendable, Equatable, CustomStringConvertible {
     /// The position of the mistake: the number of the character, from 1.
     public let column: Int
-    /// The fault and the fix, as one sentence without a full stop.
+    /// The mistake and its fix, as one sentence without a full stop.
     public let sentence: String
 
     /// Makes a fault.

@@ -71,7 +71,7 @@ public struct FilterGate: EntryGate {
     }
 }
 
-/// The part of an exchange that a filter looks at.
+/// The parts of an exchange that a filter reads.
 struct FilterParts: OptionSet {
     let rawValue: Int
 

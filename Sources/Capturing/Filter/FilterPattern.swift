@@ -21,7 +21,7 @@ struct FilterPattern: Sendable {
         isWhole = style.contains(.whole)
     }
 
-    /// Whether a whole text with this byte, which is no letter, may match.
+    /// Whether a text that contains this byte can match. The byte is not a letter.
     func mayMatch(with byte: UInt8) -> Bool { literal?.contains(byte) ?? true }
 
     func isFound(in text: String) throws(Pattern.LimitReached) -> Bool {

@@ -83,7 +83,7 @@ indirect enum FilterNode: Sendable {
     /// With the position of the operator: the number of the character, from 1.
     case test(FilterTest, column: Int)
 
-    /// Whether a test in the tree is such a one.
+    /// Whether the tree contains a test for which `isWanted` returns true.
     func contains(_ isWanted: (FilterTest) -> Bool) -> Bool {
         switch self {
         case .all(let nodes), .any(let nodes): nodes.contains { $0.contains(isWanted) }

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Looks for a text in bytes, without regard to the case of ASCII letters. Its rarest byte is looked for first.
+/// Searches bytes for a text, ignoring the case of ASCII letters. It searches for the text's rarest byte first.
 struct LiteralSearch: Sendable {
-    /// In lower case.
+    /// The text in lower case.
     private let text: [UInt8]
-    /// The place of the byte that is rarest in messages.
+    /// The index of the byte that is rarest in messages.
     private let rarest: Int
 
     init(_ text: String) {
@@ -13,17 +13,17 @@ struct LiteralSearch: Sendable {
         rarest = text.indices.max { LiteralSearch.rarity(text[$0]) < LiteralSearch.rarity(text[$1]) } ?? 0
     }
 
-    /// Bytes that are frequent in URLs, fields and JSON, the most frequent first.
+    /// The frequent bytes of URLs, fields and JSON, the most frequent first.
     private static let frequent = Array(" e-taonisrc0l1d\"p:/.hm,u=2;gfy345678b9vwkxqjz".utf8)
 
     private static func rarity(_ byte: UInt8) -> Int { frequent.firstIndex(of: byte) ?? frequent.count }
 
     private static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
 
-    /// Whether the text has this byte.
+    /// Whether the text contains this byte.
     func contains(_ byte: UInt8) -> Bool { text.contains(byte) }
 
-    /// Whether the bytes are the text.
+    /// Whether the bytes equal the text.
     func isSame(as bytes: UnsafeRawBufferPointer) -> Bool { bytes.count == text.count && stands(at: 0, in: bytes) }
 
     private func stands(at start: Int, in bytes: UnsafeRawBufferPointer) -> Bool {
@@ -31,13 +31,13 @@ struct LiteralSearch: Sendable {
         return true
     }
 
-    /// Whether the bytes contain the text; `nil` if that takes much more work than to read them, because they nearly contain it often.
+    /// Whether the bytes contain the text. `nil` if partial matches make the search much slower than reading the bytes.
     func isFound(in bytes: UnsafeRawBufferPointer) -> Bool? {
         guard let last = text.indices.last else { return true }
         guard text.count <= bytes.count else { return false }
         let byte = text[rarest]
         let capital = (0x61...0x7a).contains(byte) ? byte & 0xdf : byte
-        // Where the rarest byte can stand.
+        // The end of the range in which the rarest byte can be.
         let end = bytes.count - (last - rarest)
         var small = LiteralSearch.next(byte, in: bytes, from: rarest, to: end)
         var large = capital == byte ? end : LiteralSearch.next(capital, in: bytes, from: rarest, to: end)

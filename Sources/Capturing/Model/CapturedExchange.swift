@@ -115,7 +115,7 @@ public struct CapturedMessage: Sendable, Equatable {
     static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
 }
 
-/// Content as it went over the wire: its beginning, and the size and digest of the whole.
+/// Content as it was on the wire: its beginning, and the size and digest of the whole.
 public struct CapturedContent: Sendable, Equatable {
     /// The kept beginning of the content.
     public var kept: [UInt8] = []
@@ -160,9 +160,9 @@ public struct CapturedPiece: Sendable, Equatable {
     public var data: [UInt8]
     /// The full size in bytes.
     public var size: Int
-    /// Values in the data were masked.
+    /// Whether values in the data were masked.
     public var isMasked = false
-    /// The data before values were masked, in memory only: it is never shown, archived or written to a disk.
+    /// The data before its values were masked, in memory only: it is never shown, archived or written to a disk.
     var original: [UInt8]?
 
     public init(_ direction: Direction, _ form: Form, time: WallTime, data: [UInt8], size: Int) {

@@ -92,7 +92,8 @@ public struct CapturedFields: Sendable {
         }
     }
 
-    /// The value of the next line with that name, which is in lower case, from a place on, which becomes the one behind it.
+    /// The value of the next line with this name, from the index `next` on; `next` becomes the index after that line. The name
+    /// is in lower case.
     func nextValue(of name: StaticString, from next: inout Int) -> ArraySlice<UInt8>? {
         let wanted = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
         guard next < lines.count, let found = place(of: wanted, from: next) else { return nil }

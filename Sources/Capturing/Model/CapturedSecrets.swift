@@ -1,7 +1,7 @@
 public import HttpWare
 
-/// The values that were masked in an exchange, as the client sent and got them: for repeating the request, and for archives that are asked for with
-/// secrets. They are in memory only, beside their capture.
+/// The masked values of an exchange, as the client sent and received them. Used to repeat the request, and for archives with
+/// secrets. Kept only in memory, beside the capture.
 public final class CapturedSecrets: Sendable {
     /// The value of a field line.
     struct Value: Sendable, Equatable {
@@ -78,7 +78,7 @@ extension CapturedExchange {
         for field in copy.request.fields + (copy.response?.fields ?? []) where CapturedExchange.isMasked(field.value) {
             missing += 1
         }
-        // Events are part of the content.
+        // Events belong to the content, which was counted above.
         for case .webSocket in copy.messages.lazy.filter(\.isMasked).map(\.form) { missing += 1 }
         return (copy, missing)
     }

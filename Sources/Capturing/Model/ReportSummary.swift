@@ -1,15 +1,15 @@
 public import HttpWare
 
-/// The part of a record that filters ask for: the responder, and each ware's decision.
+/// The facts of a record that filters read: the responder, and each ware's decision.
 public struct ReportSummary: Sendable, Equatable {
     public var responder: String
-    /// The result of the cache, if one saw the request.
+    /// The cache's result, if a cache saw the request.
     public var cache: String?
     /// Whether the request was sent inward again.
     public var isReplayed: Bool
     /// How the exchange ended.
     public var end: String
-    /// How many connections upstream were used.
+    /// The number of upstream connections.
     public var attempts = 1
     /// The wares with their decisions, in the order in which they ran.
     public var wares: [Decision]

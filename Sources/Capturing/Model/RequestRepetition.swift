@@ -2,7 +2,7 @@ import HttpWare
 
 /// A captured request to send again, edited or not. Masked values are restored if they are known and go to the same place.
 public struct RequestRepetition: Sendable, Equatable {
-    /// The changes to the request; a member that is `nil` is as captured.
+    /// The changes to the request; `nil` keeps the captured value.
     public struct Edits: Sendable, Equatable {
         public var method: String?
         public var url: String?

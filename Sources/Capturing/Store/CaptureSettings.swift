@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// The settings of captures: which exchanges, and how much of each is kept.
+/// The settings of captures: the captured exchanges, and the limits of what is kept.
 public struct CaptureSettings: Sendable, Equatable {
     /// The most memory for all captures together.
     public var memory = ByteCount.mebibytes(64)

@@ -281,7 +281,7 @@ public final class CaptureStore: Sendable {
             }
             guard let last = some.last else { return (found, nil) }
             for (place, box) in some.enumerated() {
-                // Content may take long, so that the clock is looked at each time.
+                // Content can take long to match, so the clock is read each time.
                 if let deadline, place > 0, .now >= deadline { return (found, box.exchange.id + 1) }
                 guard isWanted(box) else { continue }
                 if found.count == limit { return (found, found.last?.exchange.id ?? before) }

@@ -7,7 +7,7 @@ public struct CaptureRedaction: Sendable {
     private var injected = FieldNames([])
     let showsAll: Bool
 
-    /// The rules of the settings; with an exchange, also for the fields that the gateway put into its request.
+    /// The rules of the settings. For an exchange they include the fields that the gateway put into its request.
     public init(_ settings: CaptureSettings, _ exchange: Exchange? = nil) {
         redacted = FieldNames(settings.redacted)
         showsAll = settings.showsAll

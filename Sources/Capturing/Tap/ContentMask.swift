@@ -72,8 +72,8 @@ enum ContentMask {
         return output + bytes[copied...]
     }
 
-    /// The data of a message of a WebSocket or of an event with marks in its JSON; `nil` if there is nothing to mask. Messages of gRPC
-    /// stay as they are.
+    /// The data of a WebSocket message or an event with the values in its JSON masked; `nil` if there is nothing to mask. gRPC
+    /// messages are not masked.
     static func maskedData(_ piece: CapturedPiece) -> [UInt8]? {
         switch piece.form {
         case .webSocket(opcode: 1), .event: break
@@ -188,7 +188,7 @@ private struct JsonMarks {
 }
 
 extension CaptureRedaction {
-    /// A message inside an exchange. Of an event the exchange's content is the original.
+    /// Masks a message inside an exchange. For an event the original is not kept, because the exchange's content has it.
     func masked(_ piece: CapturedPiece, keepsOriginal: Bool) -> CapturedPiece {
         guard !showsAll, !piece.isMasked, let data = ContentMask.maskedData(piece) else { return piece }
         var masked = piece

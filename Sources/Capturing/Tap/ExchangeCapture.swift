@@ -15,7 +15,7 @@ final class ExchangeCapture: ExchangeTap {
     private var receivedMessages: MessageReader?
     /// The memory that the store has reserved for the copies.
     private var reserved = 0
-    /// The part of it that is not used yet.
+    /// The unused part of `reserved`.
     private var left = 0
     private var startedAt: Int64 = 0
     private var hasChanged = true
@@ -214,7 +214,7 @@ final class ExchangeCapture: ExchangeTap {
     private func readMessages(_ bytes: UnsafeRawBufferPointer, _ reader: inout MessageReader?) {
         guard reader != nil, captured != nil else { return }
         for piece in reader?.read(bytes, at: captures.loop.wallNow()) ?? [] {
-            // What an origin server says behind a credential of ours may contain it.
+            // A response to the gateway's own credential may contain that credential.
             let keepsOriginal = !hasInjected || piece.direction == .send
             let masked = captures.redaction.masked(piece, keepsOriginal: keepsOriginal)
             if take(masked.memory) { captured?.messages.append(masked) }

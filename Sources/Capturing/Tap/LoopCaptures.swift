@@ -5,7 +5,7 @@ public final class LoopCaptures: ExchangeTapSource {
     /// The store that keeps the captures.
     public let store: CaptureStore
     let loop: EventLoop
-    /// The rules of the settings for masking.
+    /// The masking rules of the settings.
     let redaction: CaptureRedaction
     /// The most bytes that are kept of a content.
     let mostContent: Int

@@ -8,14 +8,14 @@ public import HttpWare
 /// let manager = HttpManager(service: api, middlewares: [Cookies(jar)])
 /// ```
 ///
-/// Responses that a private cache stores for the user of one jar are not for that of another: see `account`.
+/// Responses that a private cache stores for the user of one jar are not used for the user of another: see `account`.
 ///
 /// Keeps at most 50 cookies of a domain and 3,000 in all; the least recently used ones are dropped first. There is no list of
 /// public suffixes: a server can set a cookie for any of its own domains with two labels or more.
 ///
 /// Usable from any thread: a lock guards its state.
 public final class CookieJar: Sendable {
-    /// Whose cookies these are.
+    /// The owner of the cookies.
     struct Account: Sendable {
         let name: String
         let principal: Principal
@@ -45,7 +45,7 @@ public final class CookieJar: Sendable {
     private let state: ThreadLock<State>
     private let clock: @Sendable () -> Date
 
-    /// A jar with the cookies of an earlier one, and its account: without that, the jar makes up another one.
+    /// A jar with the cookies of an earlier one, and their account. Without an account, the jar makes up a new one.
     public convenience init(_ cookies: [Cookie] = [], account: String? = nil) {
         self.init(cookies, account: account) { Date() }
     }
@@ -63,8 +63,8 @@ public final class CookieJar: Sendable {
         return state.withLock { state in state.entries.map(\.cookie).filter { !$0.isOver(now) } }
     }
 
-    /// Whose cookies these are: a name that is given, else a random one. Another random one after `removeAll`. Keep it with the
-    /// cookies if responses are stored on disk.
+    /// The name of the cookies' owner: the given name, or a random one. After `removeAll` it is a new random name. Keep it with
+    /// the cookies if responses are stored on disk.
     public var account: String { owner.name }
 
     var owner: Account { state.withLock { $0.account } }
@@ -75,8 +75,8 @@ public final class CookieJar: Sendable {
         state.withLock { CookieJar.put(cookie, into: &$0, now) }
     }
 
-    /// Forgets all cookies: for logging out. Responses that are stored for their user are not found any more, and what responses
-    /// that are still to come set is ignored.
+    /// Removes all cookies, as at a logout. Responses stored for their user are no longer found, and cookies in responses that
+    /// are still to come are ignored.
     public func removeAll() {
         state.withLock { state in
             state.entries = []
@@ -91,7 +91,7 @@ public final class CookieJar: Sendable {
     /// ignored.
     public func take(_ line: String, from request: HttpRequest) { take(line, from: request, of: nil) }
 
-    /// The same, but ignored if the cookies are not that account's any more.
+    /// Stores a value of `Set-Cookie`, unless the cookies now belong to another account.
     func take(_ line: String, from request: HttpRequest, of account: String?) {
         let now = clock()
         guard let place = CookiePlace(request), let read = SetCookie(line, now: now),

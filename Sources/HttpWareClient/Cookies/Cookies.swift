@@ -14,13 +14,14 @@ public struct Cookies: Middleware, Postware {
 
     public init(_ jar: CookieJar = CookieJar()) { self.jar = jar }
 
-    /// The jars of the manager, and whose cookies they had when the request was made.
+    /// The jars of the manager, with the owners of their cookies at the time of the request.
     enum Owners: ExchangeKey { typealias Value = [(jar: CookieJar, account: String)] }
 
     private func owner(_ exchange: Exchange) -> String? { exchange[Owners.self]?.first { $0.jar === jar }?.account }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
-        // While it waited, somebody else may have logged in: what is stored in its place would be the former user's.
+        // While the request waited, another user may have logged in. A response stored for this request would belong to the
+        // former user.
         if let owner = owner(exchange), owner != jar.account { throw AccountChanged(credential: "of the cookies") }
         if !request.fields.contains(.cookie), let line = jar.line(for: request) {
             try request.fields.set(.cookie, to: line)

@@ -6,7 +6,7 @@ public import HttpWare
 /// let todo = try await manager.send(GetTodo(id: 7), .timeout(.seconds(5)), .tag("list"))
 /// ```
 public struct CallOption: Sendable {
-    /// Encodes the body of the route, which is content when the other options are applied.
+    /// Encodes the body of the route. The body is encoded before the other options are applied.
     private(set) var encoder: (any ModelEncoder)?
     let apply: @Sendable (inout CallChoices) -> Void
 
@@ -26,7 +26,8 @@ public struct CallOption: Sendable {
     /// A field, which replaces fields with that name; `nil` removes them.
     public static func field(_ name: String, _ value: String?) -> CallOption { CallOption { $0.headers[name] = value } }
 
-    /// The encoder of the route's body, in place of the route's. A `Request` has its content already, and needs none.
+    /// The encoder of the route's body, instead of the route's own. A `Request` has encoded content already, and needs
+    /// none.
     public static func encoder(_ encoder: any ModelEncoder) -> CallOption {
         var option = CallOption { _ in }
         option.encoder = encoder

@@ -101,7 +101,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
                 for principal in seat.core.fixedPrincipals { exchange.authenticated(as: principal) }
             }
             if !seat.core.jars.isEmpty {
-                // The same for cookies.
+                // The accounts of cookies count in the same way.
                 let owners = seat.core.jars.map { (jar: $0, owner: $0.owner) }
                 exchange[Cookies.Owners.self] = owners.map { ($0.jar, $0.owner.name) }
                 for (_, owner) in owners { exchange.authenticated(as: owner.principal) }

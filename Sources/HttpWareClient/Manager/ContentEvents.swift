@@ -26,7 +26,7 @@ public struct ContentEvents: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { makeAsyncIterator(after: "") }
 
-    /// The events that follow the one with that id.
+    /// The events after the one with this id.
     func makeAsyncIterator(after id: String) -> Iterator {
         Iterator(lines: lines.makeAsyncIterator(), limit: limit, parser: ServerEventParser(after: id))
     }
@@ -45,7 +45,7 @@ public struct ContentEvents: AsyncSequence, Sendable {
         /// The time that the server asks a client to wait before it connects again; `nil` if the server did not state one.
         public var retry: Duration? { parser.retry }
 
-        /// The last id from the server: that of the last event, or of a block without data that came after it.
+        /// The last id from the server: the id of the last event, or of a later block without data.
         public var lastEventId: String { parser.lastId }
 
         /// The next event; `nil` at the end. As the standard requires, an unfinished event at the end is dropped. Throws
@@ -63,14 +63,14 @@ public struct ContentEvents: AsyncSequence, Sendable {
 /// Assembles events from lines. WHATWG HTML §9.2.6.
 struct ServerEventParser {
     private(set) var retry: Duration?
-    /// The id of the last block that ended; one that is cut off does not count.
+    /// The id of the last complete block. A block that was cut off does not count.
     private(set) var lastId: String
     private var type = ""
     private var data: String?
     private var id: String
     private var isFirst = true
 
-    /// For a stream that goes on behind an event with that id.
+    /// A parser for a stream that continues after the event with this id.
     init(after id: String = "") {
         self.id = id
         lastId = id

@@ -119,7 +119,7 @@ public final class HttpManager: Sendable {
         try await response(of: request.with(options), progress: progress).model
     }
 
-    /// The same for a request whose response has no value.
+    /// Sends a request whose response has no value.
     @discardableResult
     public func send(
         _ request: Request<NoContent>, _ options: CallOption...,
@@ -195,7 +195,8 @@ public final class HttpManager: Sendable {
 
     // MARK: One exchange
 
-    /// The request that a route stands for, as a call wants it. Throws an `HttpError` that says why there is none.
+    /// The request that a route describes, with the options of a call. Throws an `HttpError` with the reason if it cannot
+    /// be made.
     func request<R: Route>(_ route: R, _ options: [CallOption] = []) throws -> Request<R.Response> {
         do {
             guard let encoder = options.last(where: { $0.encoder != nil })?.encoder else {
@@ -229,7 +230,7 @@ public final class HttpManager: Sendable {
         var content = content
         let about = ClientRequest(route: request.name, tags: request.tags, authentication: request.authentication)
         var redirects = 0
-        // Redirects count in the time for the whole.
+        // Redirects count towards the total time.
         var timeouts = request.timeouts
         let total = timeouts.total ?? service.timeouts.total
         let began = ContinuousClock.now

@@ -79,7 +79,7 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
                     "the response is \(type ?? "untyped"), which is not text/event-stream"
                 ).about(request.name, nil, response.response)
             }
-            // An event without an id has that of the one before it, also behind another connection.
+            // An event without an id has the id of the previous one, even over a new connection.
             present = response.events.makeAsyncIterator(after: lastId)
             return true
         }

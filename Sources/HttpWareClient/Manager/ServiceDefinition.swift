@@ -39,7 +39,7 @@ public struct ServiceDefinition: Sendable {
     /// The path of the Unix socket on which the service listens, instead of the base URL's host and port. The service still
     /// receives the host's name. Only for `http`, and not together with a proxy.
     public var unixSocket: String?
-    /// What one call chooses in place of its route's encoder.
+    /// The encoder of one call, instead of its route's encoder.
     var callEncoder: (any ModelEncoder)?
 
     public init(

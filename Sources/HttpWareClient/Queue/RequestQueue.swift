@@ -121,7 +121,7 @@ public final class RequestQueue: Sendable {
         try await take(request.with(options), priority, tags).model
     }
 
-    /// The same for a request whose response has no value.
+    /// Sends a request whose response has no value, when its turn comes.
     @discardableResult
     public func send(
         _ request: Request<NoContent>, _ options: CallOption..., priority: RequestPriority? = nil,

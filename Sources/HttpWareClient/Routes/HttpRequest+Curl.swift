@@ -1,16 +1,16 @@
 public import HttpWare
 
 extension HttpRequest {
-    /// The command that sends this request with curl, for a terminal or a report. Unless they are asked for, the values of
-    /// `Authorization`, `Cookie`, `Proxy-Authorization` and `X-Api-Key` are left out, and those of query parameters that are named
-    /// like credentials. Content that is not text, or not at hand, is left out, too.
+    /// The command that sends this request with curl, for a terminal or a report. Unless `showsCredentials` is set, it masks the
+    /// values of `Authorization`, `Cookie`, `Proxy-Authorization` and `X-Api-Key`, and of query parameters whose names suggest
+    /// credentials. Content that is not text, or not in memory, is left out.
     public func curl(showsCredentials: Bool = false) -> String {
-        // `-X HEAD` would wait for content.
+        // With `-X HEAD`, curl would wait for content.
         var words = method == .head ? ["curl", "--head"] : ["curl", "-X", HttpRequest.quoted(method.name)]
         for (name, value) in fields {
             switch name.lowercased() {
             case "host", "content-length": continue
-            // curl decodes what it asks for by itself only.
+            // curl decodes only codings that it requested itself.
             case "accept-encoding" where value == DecodedContent.accepted: words.append("--compressed")
             default:
                 let isSecret = FieldName(name).map { Redaction.fields.contains($0) } ?? false
@@ -23,13 +23,13 @@ extension HttpRequest {
         if let bytes = content.bytes, !bytes.isEmpty, !bytes.contains(0),
             let text = String(validating: bytes, as: UTF8.self)
         {
-            // curl calls it a form otherwise.
+            // Otherwise curl states the media type of a form.
             if !fields.contains(.contentType) { words += ["-H", "Content-Type:"] }
-            // Not `--data-binary`, which reads the file that a text with `@` in front names.
+            // Not `--data-binary`, for which a text that begins with `@` names a file.
             words += ["--data-raw", HttpRequest.quoted(text)]
         }
         let target = String(decoding: targetUri(), as: UTF8.self)
-        // curl makes several requests of these.
+        // curl would make several requests of these characters.
         if target.utf8.contains(where: { $0 == 0x7b || $0 == 0x7d || $0 == 0x5b || $0 == 0x5d }) {
             words.append("--globoff")
         }

@@ -78,7 +78,8 @@ enum GatewayRun {
     /// The default number of loops: one for each core.
     static let usualLoops = max(1, ProcessInfo.processInfo.activeProcessorCount)
 
-    /// Starts a gateway; ends the program if it cannot listen. `command` is the one that wrote the configuration and has `--listen`.
+    /// Starts a gateway; ends the program if it cannot listen. `command` is the command with `--listen` that wrote the
+    /// configuration.
     static func start(
         _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
         watches: Bool = false, observes: Bool = false, takesSignals: Bool = true, pageFolder: String? = nil,
