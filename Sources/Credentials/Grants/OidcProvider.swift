@@ -1,38 +1,38 @@
 public import HttpWare
 import Synchronization
 
-/// An OpenID provider, as one of its clients sees it: metadata, token endpoint, keys. Shared by all loops.
+/// An OpenID provider from the viewpoint of one of its clients: metadata, token endpoint and keys. Shared by all loops.
 ///
-/// Nothing is asked before it is needed, so a gateway starts while its provider is down. After a failure the provider is left alone
-/// for 1 to 30 seconds, whoever asks; metadata that were read once stay in use however long that takes.
+/// Nothing is requested before it is needed, so a gateway starts while its provider is down. After a failure, no request is sent
+/// to the provider for 1 to 30 seconds. Metadata that were read once stay in use during that time.
 public final class OidcProvider: Sendable {
     /// Why there are no tokens.
     public enum Failure: Error, Equatable, Sendable {
-        /// The provider cannot be reached, or does not answer as it should: later it may.
+        /// The provider cannot be reached, or its answer is faulty. A later attempt may succeed.
         case unavailable(String)
-        /// The provider said no.
+        /// The provider refused.
         case refused(String)
-        /// The provider answered what must not be accepted.
+        /// The provider's answer is invalid and must not be accepted.
         case invalid(String)
     }
 
-    /// What a code or a refresh token was exchanged for.
+    /// The tokens that were received for a code or a refresh token.
     public struct Tokens: Sendable {
         public let accessToken: Secret
         public let refreshToken: Secret?
-        /// Of the access token, in seconds; `nil` where the provider does not say.
+        /// The lifetime of the access token in seconds; `nil` if the provider does not state it.
         public let lifetime: Int64?
-        /// Verified; `nil` only after a refresh.
+        /// The verified ID token; `nil` only after a refresh.
         public let idToken: Secret?
     }
 
-    /// What an ID token must say besides issuer, audience and times.
+    /// The required content of an ID token, besides issuer, audience and times.
     struct Expectation {
         /// The nonce of the login.
         var nonce: String?
-        /// Whether an ID token without a nonce will do: after a refresh.
+        /// Whether an ID token without a nonce is accepted, as after a refresh.
         var mayLackNonce = false
-        /// The subject of the login, after a refresh.
+        /// The subject of the login. Set after a refresh.
         var subject: JsonValue?
     }
 
@@ -41,9 +41,9 @@ public final class OidcProvider: Sendable {
         var failures = 0
     }
 
-    /// The provider's name for itself.
+    /// The provider's own name.
     public let issuer: EndpointUrl
-    /// The gateway's name there.
+    /// The gateway's name at the provider.
     public let clientId: String
     private let clientSecret: Secret?
     private let verifier: JwtVerifier
@@ -52,9 +52,9 @@ public final class OidcProvider: Sendable {
     private let keys: KeySource
     private let state = Mutex(State())
     private let flights = SingleFlight<Int, Result<ProviderMetadata, Failure>>()
-    /// From when on metadata are to be read, in nanoseconds of the loops' clock.
+    /// When the metadata must be read again, in nanoseconds of the loops' clock.
     private let due = Atomic<Int64>(.min)
-    /// Until when the provider is left alone.
+    /// The time before which no request is sent to the provider.
     private let pausedUntil = Atomic<Int64>(.min)
     private let underWay = Atomic(0)
 
@@ -62,11 +62,11 @@ public final class OidcProvider: Sendable {
     private static let metadataLifetime = Duration.seconds(3600)
     private static let mostContent = ByteCount.kibibytes(256)
     private static let longestPause = 30
-    /// The most calls to the token endpoint at the same time.
+    /// The most concurrent calls to the token endpoint.
     private static let mostCalls = 1000
 
-    /// The provider of that issuer, for one client; one without a secret is a public client. `algorithms` are the only ones that
-    /// an ID token may be signed with, and `clockSkew` is how far the clocks may differ.
+    /// The provider with that issuer, for one client. A client without a secret is a public client. ID tokens must be signed with
+    /// one of `algorithms`. `clockSkew` is the tolerated difference between the clocks.
     public init(
         issuer: EndpointUrl, clientId: String, clientSecret: Secret?,
         algorithms: [VerifyingKey.Algorithm] = OidcProvider.usualAlgorithms, clockSkew: Duration = .seconds(60),
@@ -80,25 +80,25 @@ public final class OidcProvider: Sendable {
         var verifier = JwtVerifier()
         verifier.issuer = issuer.text
         verifier.audience = [clientId]
-        // A provider's secrets are not fetched: RFC 8725 §2.1.
+        // Symmetric keys are not fetched from a provider: RFC 8725 §2.1.
         verifier.algorithms = algorithms.filter { $0 != .hs256 }
         verifier.clockSkew = clockSkew
         self.verifier = verifier
         keys = KeySource(.issuer(issuer.text), timeout: timeout, client: client)
     }
 
-    /// The algorithms of ID tokens, unless the provider's client is told otherwise.
+    /// The default algorithms of ID tokens.
     public static let usualAlgorithms: [VerifyingKey.Algorithm] = [.rs256, .ps256, .es256, .edDSA]
 
     // MARK: Metadata
 
-    /// The metadata at hand; `nil` when none were read so far. Begins to read them again when it is time, and does not wait for it. On
-    /// a loop's thread.
+    /// The current metadata; `nil` if none were read yet. If they are due, it starts to read them again, without waiting. Must be
+    /// called on a loop's thread.
     public func metadata(at now: LoopInstant) -> ProviderMetadata? {
         let found = state.withLock { $0.metadata }
         let expected = due.load(ordering: .relaxed)
         if found != nil, now.nanoseconds >= expected, !isPaused(at: now),
-            // One loop does it; the others go on.
+            // One loop reads them; the others continue.
             due.compareExchange(
                 expected: expected, desired: (now + timeout + timeout).nanoseconds, ordering: .relaxed
             ).exchanged
@@ -108,7 +108,7 @@ public final class OidcProvider: Sendable {
         return found
     }
 
-    /// The metadata, read if they are not at hand: all who ask at once wait for one call.
+    /// The metadata, which are read if necessary. Concurrent callers wait for the same call.
     public func readMetadata(at now: LoopInstant) async throws -> ProviderMetadata {
         if let found = metadata(at: now) { return found }
         guard !isPaused(at: now) || flights.isUnderWay(0) else {
@@ -117,7 +117,8 @@ public final class OidcProvider: Sendable {
         return try await flights.value(for: 0) { finish in read(at: now, finish) }.get()
     }
 
-    /// The same, when the keys of the provider are at hand, too: a code is redeemed once, and not for nothing.
+    /// The metadata, once the provider's keys are available too. A code can be redeemed only once, so it must not be redeemed
+    /// before its ID token can be verified.
     public func prepare(at now: LoopInstant) async throws -> ProviderMetadata {
         let metadata = try await readMetadata(at: now)
         guard !isPaused(at: now), try await keys.firstKeys(at: now) != nil else {
@@ -157,16 +158,16 @@ public final class OidcProvider: Sendable {
     }
 
     private func limits(deniesPrivate: Bool) -> CallLimits {
-        // A redirect is followed nowhere: it would carry secrets to a place that nobody named.
+        // Redirects are not followed: they would carry secrets to a place that the configuration does not name.
         CallLimits(timeout: timeout, content: OidcProvider.mostContent, redirects: 0, deniesPrivate: deniesPrivate)
     }
 
     // MARK: Failures
 
-    /// Whether the provider failed just now, and is left alone.
+    /// Whether the provider failed recently, so that no request is sent to it.
     public func isPaused(at now: LoopInstant) -> Bool { now.nanoseconds < pausedUntil.load(ordering: .relaxed) }
 
-    /// Leaves the provider alone for a while: the longer, the more often it failed.
+    /// Pauses requests to the provider. The pause grows with the number of failures.
     private func failed(_ reason: String, _ what: String, at now: LoopInstant) -> Failure {
         let failures = state.withLock { state in
             state.failures += 1
@@ -178,9 +179,9 @@ public final class OidcProvider: Sendable {
         return .unavailable(reason)
     }
 
-    // MARK: The browser's ways
+    // MARK: URLs for the browser
 
-    /// Where a browser goes for a login. OpenID Connect Core 1.0 §3.1.2.1, RFC 7636 §4.3.
+    /// The URL to which a browser is redirected for a login. OpenID Connect Core 1.0 §3.1.2.1, RFC 7636 §4.3.
     public static func loginUrl(
         _ metadata: ProviderMetadata, clientId: String, redirectUri: String, scopes: [String], state: String,
         nonce: String, challenge: String
@@ -194,13 +195,14 @@ public final class OidcProvider: Sendable {
             ])
     }
 
-    /// Where a browser goes to end the login; `nil` where the provider has no such place. OpenID Connect RP-Initiated Logout 1.0 §2.
+    /// The URL to which a browser is redirected to end the login; `nil` if the provider has none. OpenID Connect RP-Initiated
+    /// Logout 1.0 §2.
     public static func logoutUrl(
         _ metadata: ProviderMetadata, clientId: String, idToken: Secret?, returnTo: String?
     ) -> String? {
         guard let endpoint = metadata.endSessionEndpoint else { return nil }
         var form = [("client_id", clientId)]
-        // A longer one makes a URL that servers refuse.
+        // A longer token would make a URL that servers refuse.
         if let idToken, idToken.revealed.utf8.count <= 4096 { form.append(("id_token_hint", idToken.revealed)) }
         if let returnTo { form.append(("post_logout_redirect_uri", returnTo)) }
         return url(endpoint, form)
@@ -210,15 +212,15 @@ public final class OidcProvider: Sendable {
         endpoint.text + (endpoint.text.contains("?") ? "&" : "?") + TokenRequest.text(of: form)
     }
 
-    /// Whether the answer to the browser is this provider's: RFC 9207 §2.4. `named` is its parameter `iss`.
+    /// Whether the answer that the browser brings is from this provider: RFC 9207 §2.4. `named` is its parameter `iss`.
     public func isOwnAnswer(_ named: String?, _ metadata: ProviderMetadata) -> Bool {
         named == nil ? !metadata.namesIssuer : named == issuer.text
     }
 
     // MARK: Tokens
 
-    /// Exchanges a code for tokens, once. `verifier` is the secret whose digest began the login. Throws a `Failure`, or
-    /// `CancellationError`. On a loop.
+    /// Exchanges a code for tokens, once. `verifier` is the secret whose digest was sent at the beginning of the login. Throws a
+    /// `Failure`, or `CancellationError`. Must be called on a loop.
     public func redeem(
         _ code: String, verifier: String, redirectUri: String, nonce: String, _ metadata: ProviderMetadata
     ) async throws -> Tokens {
@@ -234,8 +236,8 @@ public final class OidcProvider: Sendable {
         return tokens(response)
     }
 
-    /// Exchanges a refresh token for new tokens. A new ID token must be that of the same login: OpenID Connect Core 1.0 §12.2.
-    /// Throws a `Failure`, or `CancellationError`. On a loop.
+    /// Exchanges a refresh token for new tokens. A new ID token must belong to the same login: OpenID Connect Core 1.0 §12.2.
+    /// Throws a `Failure`, or `CancellationError`. Must be called on a loop.
     public func refresh(_ refreshToken: Secret, of idToken: Secret, _ metadata: ProviderMetadata) async throws -> Tokens
     {
         let response = try await ask(
@@ -267,7 +269,7 @@ public final class OidcProvider: Sendable {
             let request = try TokenRequest.make(
                 form, clientId, clientSecret, isBasic: clientSecret != nil && !metadata.takesSecretInForm,
                 to: metadata.tokenEndpoint.text)
-            // What a document says is not what the configuration says.
+            // The metadata document may name another host than the configuration; private addresses are then denied.
             let isElsewhere = request.authority != (try? HttpRequest(.get, issuer.text))?.authority
             let response = try TokenResponse(
                 await client.send(request, limits: limits(deniesPrivate: isElsewhere)))
@@ -292,7 +294,7 @@ public final class OidcProvider: Sendable {
             throw Failure.unavailable("the provider's keys are not available")
         }
         let token = Array(idToken.revealed.utf8)
-        // A look when it is time; what was fetched before does for now.
+        // This starts to fetch the keys again if they are due; meanwhile the earlier keys are used.
         let present = keys.keys(at: loop.now) ?? first
         do throws(JwtFault) {
             return try check(verifier.verify(token, keys: present, at: loop.wallNow()), accessToken, expected)
@@ -344,13 +346,13 @@ public final class OidcProvider: Sendable {
         }
     }
 
-    /// The left half of the digest of an access token, with the hash of the algorithm. OpenID Connect Core 1.0 §3.1.3.6.
+    /// The left half of an access token's digest, by the hash function of the algorithm. OpenID Connect Core 1.0 §3.1.3.6.
     static func hash(of token: Secret, by algorithm: VerifyingKey.Algorithm) -> String {
         let digest = Array(token.revealed.utf8).withUnsafeBytes { bytes -> [UInt8] in
             switch algorithm {
             case .rs256, .ps256, .es256, .hs256: Digest256(of: bytes).bytes
             case .es384: Digest256.sha384(of: bytes)
-            // Ed25519 hashes by SHA-512: RFC 8032 §5.1.
+            // Ed25519 uses SHA-512: RFC 8032 §5.1.
             case .ps512, .edDSA: Digest256.sha512(of: bytes)
             }
         }
@@ -358,11 +360,11 @@ public final class OidcProvider: Sendable {
     }
 }
 
-/// The claims of an ID token that was verified before. Nothing is checked here.
+/// The claims of an ID token that was verified before. They are not checked here.
 public struct IdTokenClaims: Sendable {
     public let members: [JsonValue.Member]
 
-    /// `nil` for what is no token.
+    /// `nil` if the text is not a token.
     public init?(_ token: Secret) {
         let parts = token.revealed.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let text = Base64.decodeUrl(parts[1]), let members = (try? JsonValue(text))?.members

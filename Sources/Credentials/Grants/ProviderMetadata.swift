@@ -1,19 +1,19 @@
 import HttpWare
 
-/// What an OpenID provider says of itself, as far as a login needs it. OpenID Connect Discovery 1.0 §3.
+/// The metadata of an OpenID provider that a login needs. OpenID Connect Discovery 1.0 §3.
 public struct ProviderMetadata: Sendable, Equatable {
-    /// Where a browser goes for a login.
+    /// The URL to which a browser is redirected for a login.
     public let authorizationEndpoint: EndpointUrl
-    /// Where the gateway redeems codes and refresh tokens.
+    /// The URL at which the gateway redeems codes and refresh tokens.
     public let tokenEndpoint: EndpointUrl
-    /// Where a browser goes to end the login at the provider; `nil` where the provider has no such place.
+    /// The URL to which a browser is redirected to end the login at the provider; `nil` if the provider has none.
     public let endSessionEndpoint: EndpointUrl?
-    /// Whether the token endpoint takes the client's secret in the form only.
+    /// Whether the token endpoint accepts the client's secret only in the form.
     let takesSecretInForm: Bool
-    /// Whether the provider names itself in the answer to the browser. RFC 9207 §3.
+    /// Whether the provider names itself in the answer that the browser brings. RFC 9207 §3.
     let namesIssuer: Bool
 
-    /// Reads the document, which must be that of this issuer. Nothing leads from TLS to clear text.
+    /// Reads the document, which must name this issuer. No URL in it may lead from TLS to clear text.
     init(_ document: [UInt8], of issuer: EndpointUrl) throws(CredentialFailure) {
         let json: JsonValue
         do { json = try JsonValue(document) } catch {
@@ -38,7 +38,7 @@ public struct ProviderMetadata: Sendable, Equatable {
         tokenEndpoint = token
         // A login does not depend on it.
         endSessionEndpoint = try? endpoint("end_session_endpoint")
-        // Without the member Basic is meant.
+        // If the member is missing, Basic is meant.
         let methods = json["token_endpoint_auth_methods_supported"]?.elements?.compactMap(\.string) ?? []
         takesSecretInForm = !methods.contains("client_secret_basic") && methods.contains("client_secret_post")
         namesIssuer = json["authorization_response_iss_parameter_supported"] == .boolean(true)

@@ -18,7 +18,7 @@ enum TokenRequest {
         return try make(form, definition.clientId ?? "", definition.clientSecret, isBasic: isBasic, to: url)
     }
 
-    /// A request with this form, and with the client's id and secret: by Basic (RFC 6749 §2.3.1), or in the form.
+    /// A request with this form and the client's id and secret: by Basic (RFC 6749 §2.3.1), or in the form.
     static func make(
         _ form: [(String, String)], _ id: String, _ secret: Secret?, isBasic: Bool, to url: String
     ) throws(GatewayError) -> HttpRequest {

@@ -11,7 +11,7 @@ struct TokenResponse: Equatable {
     var lifetime: Int64?
     /// The account that the token belongs to, if its source names it.
     var account: String?
-    /// The ID token, where there is one. OpenID Connect Core 1.0 §3.1.3.3.
+    /// The ID token, if there is one. OpenID Connect Core 1.0 §3.1.3.3.
     var idToken: Secret?
 
     /// The maximum length of a token in bytes. Longer ones would not fit into a field line anywhere.

@@ -75,7 +75,7 @@ struct ConfigurationChecker {
             diagnostics.error(at: start, "listeners", "more than \(Self.mostListeners)")
             listeners = []
         }
-        // One is enough: under another name, or with a mistake, they are not missing.
+        // Listeners under a misspelled key, or with a mistake, do not count as missing.
         let isAnyWritten = entries.contains { $0.key == "listeners" || Self.meant(by: $0.key) == "listeners" }
         if listeners.isEmpty, !isForClient, !isAnyWritten || !diagnostics.hasErrors {
             diagnostics.error(
@@ -233,7 +233,7 @@ struct ConfigurationChecker {
         }
     }
 
-    /// The key for a word of another program, or the key with a similar name.
+    /// The key that corresponds to another program's name, or the key with a similar name.
     private static func meant(by key: String) -> String? {
         otherWords[key.lowercased()] ?? nearest(to: key, among: nouns + ["version", "include"])
     }

@@ -67,7 +67,7 @@ struct Lints {
                 diagnostics.warning(
                     at: route.location, keyPath, "/* matches a path of one segment; write /** for every path")
             }
-            // In nginx, location /api/ is for everything below it.
+            // In nginx, location /api/ matches everything below it.
             let bare = pattern.source.dropLast()
             if pattern.source.hasSuffix("/"), !bare.isEmpty, !route.match.paths.contains(where: { $0.source == bare }) {
                 diagnostics.warning(

@@ -179,6 +179,6 @@ public struct ListenError: Error, CustomStringConvertible {
 
     public var description: String { "\(listener.location): listeners.\(listener.name): \(sentence)" }
 
-    /// The same without the place in the file.
+    /// The error without the place in the file.
     public var sentence: String { "cannot listen on \(listener.bind): \(reason)" }
 }

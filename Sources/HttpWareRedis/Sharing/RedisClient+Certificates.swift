@@ -2,8 +2,8 @@ public import Acme
 public import Credentials
 import HttpWare
 
-/// The shared state of listeners' certificates in Redis, for all gateways that name the same store. Writes wait until `minReplicas`
-/// replicas have the value, if that can be confirmed. A value that only the master has is kept nevertheless.
+/// The shared state of listeners' certificates in Redis, for all gateways that name the same store. Writes wait until
+/// `minReplicas` replicas have the value, if that can be confirmed. A value that only the master has is still kept.
 extension RedisClient: AcmeServer {
     /// The minimum time limit of a command. No request waits for these commands.
     private static let patience = Duration.seconds(2)

@@ -1,10 +1,10 @@
 public import HttpWare
 import Synchronization
 
-/// A client that sends nothing. It records the requests, and answers them as the test says. A call without an answer waits for one. If
-/// there are rules for methods and paths, it fails at the call's time limit, and the error names the rules.
+/// A client that sends nothing. It records the requests, and answers them as the test says. A call without an answer waits for
+/// one. If there are rules for methods and paths, an unanswered call fails at its time limit with an error that names the rules.
 ///
-/// Usable from any thread: its state is guarded by a mutex.
+/// Usable from any thread: a mutex guards its state.
 public final class ScriptedClient: HttpClient {
     private struct State {
         var requests: [HttpRequest] = []
@@ -132,7 +132,7 @@ public final class ScriptedClient: HttpClient {
             timer = nil
         }
 
-        /// Ends the call if it is not answered in time. On the call's loop.
+        /// Ends the call if it is not answered in time. Must be called on the call's loop.
         func fail(after time: Duration, _ error: GatewayError) {
             timer = loop?.schedule(after: time) {
                 let completion = self.completion.take()

@@ -1,33 +1,34 @@
 import Credentials
 import HttpWare
 
-/// The cookies of `oidcLogin`: names, sealing, parts.
+/// The cookies of `oidcLogin`: their names, sealing and parts.
 ///
-/// Over TLS a name begins with `__Host-`, so that no other host and no clear connection can set it (RFC 6265bis §4.1.3.2). The first
-/// character of a session's value is the number of its parts; the rest is base64url of what was sealed, in `NAME`, `NAME.1` and so on. A
-/// login that is under way has `NAME.login-` and the beginning of its state.
+/// Over TLS a name begins with `__Host-`, so that no other host and no clear-text connection can set it (RFC 6265bis §4.1.3.2). A
+/// session can have several parts, in `NAME`, `NAME.1` and so on. The first character of its value is the number of parts; the
+/// rest is base64url of the sealed bytes. The name of a pending login's cookie is `NAME.login-` followed by the beginning of its
+/// state.
 struct OidcCookies: Sendable {
-    /// What is sealed. One kind never opens as another.
+    /// The kinds of sealed data. Data of one kind cannot be opened as another.
     enum Kind: String {
         /// A session in the client's cookies.
         case session
         /// The id of a session in a store.
         case reference
-        /// A session in a store, or between gateways.
+        /// A session in a store, or passed between gateways.
         case stored
-        /// A login that is under way.
+        /// A pending login.
         case login
     }
 
-    /// What a request shows.
+    /// The cookies of a request.
     struct Shown {
-        /// A session that is remembered.
+        /// The session, if it is remembered.
         var known: OidcAdmission?
-        /// The value of the session's cookies, joined; `nil` without one, or if a part is missing or there twice.
+        /// The joined value of the session's cookies; `nil` if there is none, or a part is missing or occurs twice.
         var session: [UInt8]?
-        /// The parts that are there.
+        /// The numbers of the parts that the request has.
         var parts: [Int] = []
-        /// Logins that are under way: what their names end with, and their values.
+        /// The pending logins: the suffix of the cookie's name, and its value.
         var logins: [(suffix: String, value: [UInt8])] = []
 
         var isEmpty: Bool { parts.isEmpty }
@@ -36,16 +37,17 @@ struct OidcCookies: Sendable {
     static let mostParts = 4
     /// RFC 6265 §6.1: a browser keeps cookies of "at least 4096 bytes", name, value and attributes together.
     private static let longest = 4096
-    /// The most logins that one browser has under way; a further one takes the place of the oldest.
+    /// The most pending logins of one browser; a further one replaces the oldest.
     private static let mostLogins = 4
-    /// The most that are looked at.
+    /// The most pending logins that are read.
     private static let mostLoginsShown = 32
 
     let name: String
     private let keys: [SealingKey]
     private let context: String
 
-    /// Cookies of that name. The first secret seals, each opens; only what was sealed for the same client of the same issuer opens.
+    /// Cookies with that name. The first secret seals them, and all secrets can open them. Only data sealed for the same client
+    /// of the same issuer can be opened.
     init(_ name: String, secrets: [Secret], issuer: String, clientId: String) {
         self.name = name
         keys = secrets.map { SealingKey(Array($0.revealed.utf8), for: "oidcLogin") }
@@ -64,7 +66,7 @@ struct OidcCookies: Sendable {
         return nil
     }
 
-    /// What a client shows as text.
+    /// Opens the text of a cookie.
     func open(text: some Collection<UInt8>, as kind: Kind) -> [UInt8]? {
         Base64.decodeUrl(text).flatMap { open($0, as: kind) }
     }
@@ -76,8 +78,8 @@ struct OidcCookies: Sendable {
         case login(String)
     }
 
-    /// Takes all cookies of the ware from the request: those of the other scheme, too, which are not read. `known` finds a session by
-    /// the digest of its value.
+    /// Removes all cookies of the ware from the request. Cookies for the other scheme are removed too, but not read. `known`
+    /// finds a session by the digest of its value.
     func take(from request: inout HttpRequest, isSecure: Bool, _ known: (Digest256) -> OidcAdmission?) -> Shown {
         var shown = Shown()
         var parts: [(index: Int, value: [UInt8])] = []
@@ -91,7 +93,7 @@ struct OidcCookies: Sendable {
             switch place {
             case .part(let index):
                 shown.parts.append(index)
-                // Nearly all sessions have one part, and are known.
+                // Almost all sessions have one part, and are remembered.
                 if index == 0, value.first == UInt8(ascii: "1"), shown.known == nil,
                     let found = known(Digest256(of: value))
                 {
@@ -105,20 +107,20 @@ struct OidcCookies: Sendable {
             return true
         }
         if shown.known != nil {
-            // With another one beside it, nobody knows which one is meant.
+            // If there is another session cookie, it is unclear which one is meant.
             if parts.contains(where: { $0.index == 0 }) { shown.known = nil }
             return shown
         }
         guard let text = Self.join(parts) else { return shown }
         shown.session = text
-        // One with several parts is known by all of them together.
+        // A session with several parts is found by the digest of all parts together.
         if text.first != UInt8(ascii: "1") { shown.known = text.withUnsafeBytes { known(Digest256(of: $0)) } }
         return shown
     }
 
     private static let prefix = "__Host-"
 
-    /// What a name stands for by what is behind the ware's own; `nil` for another cookie.
+    /// The meaning of a name, given its part after the ware's own name; `nil` for another cookie.
     private static func place(_ rest: Slice<UnsafeRawBufferPointer>) -> Place? {
         if rest.isEmpty { return .part(0) }
         guard rest.first == UInt8(ascii: ".") else { return nil }
@@ -132,7 +134,8 @@ struct OidcCookies: Sendable {
 
     private static let loginWord = "login-"
 
-    /// The parts in their order, if they are those that the first one counts. What is left of a longer session before is not looked at.
+    /// The joined parts, if all parts that the first one counts are present. Leftover parts of an earlier, longer session are
+    /// ignored.
     private static func join(_ parts: [(index: Int, value: [UInt8])]) -> [UInt8]? {
         func only(_ index: Int) -> [UInt8]? {
             let found = parts.filter { $0.index == index }
@@ -148,7 +151,7 @@ struct OidcCookies: Sendable {
         return text.count <= mostParts * longest ? text : nil
     }
 
-    /// The login that a state belongs to, if this browser has begun it and it still holds.
+    /// The login to which a state belongs, if this browser has begun it and it has not expired.
     func login(_ state: String, among shown: Shown, at now: Int64) -> OidcPendingLogin? {
         for (suffix, value) in shown.logins where suffix == OidcPendingLogin.suffix(of: state) {
             guard let bytes = open(text: value, as: .login), let login = OidcPendingLogin(json: bytes),
@@ -161,8 +164,8 @@ struct OidcCookies: Sendable {
 
     // MARK: Responses
 
-    /// The lines that give the session to the client, and take away what is left of the one before; `nil` if it takes too many
-    /// parts. `text` is what `text(of:)` made.
+    /// The lines that set the session's cookies and remove leftover parts of the previous one; `nil` if too many parts are
+    /// needed. `text` is the result of `text(of:)`.
     func lines(_ text: String, for seconds: Int64, isSecure: Bool, replacing former: [Int]) -> [FieldLine]? {
         let attributes = attributeText(seconds, isSecure)
         let room = OidcCookies.longest - fullName(isSecure).utf8.count - 3 - attributes.utf8.count
@@ -179,15 +182,15 @@ struct OidcCookies: Sendable {
         return lines + removal(of: former.filter { $0 >= count }, isSecure: isSecure)
     }
 
-    /// What was sealed, as text.
+    /// Sealed bytes as text.
     static func text(of sealed: [UInt8]) -> String { Base64.encodeUrl(sealed) }
 
-    /// The lines that take the parts of a session away.
+    /// The lines that remove the parts of a session.
     func removal(of parts: [Int], isSecure: Bool) -> [FieldLine] {
         Set(parts).sorted().compactMap { line(partName($0, isSecure), "", attributeText(0, isSecure)) }
     }
 
-    /// The lines for a login that begins: its cookie, and those in whose place it comes. `nil` if it cannot be sealed.
+    /// The lines for a new login: its cookie, and the removal of logins that it replaces. `nil` if it cannot be sealed.
     func lines(_ login: OidcPendingLogin, isSecure: Bool, among shown: Shown) -> [FieldLine]? {
         guard let sealed = seal(login.json, as: .login),
             let line = line(
@@ -201,7 +204,7 @@ struct OidcCookies: Sendable {
         return [line] + surplus.compactMap { removal(ofLogin: $0.0, isSecure: isSecure) }
     }
 
-    /// The line that takes the cookie of a login away.
+    /// The line that removes the cookie of a login.
     func removal(ofLogin suffix: String, isSecure: Bool) -> FieldLine? {
         line(loginName(suffix, isSecure), "", attributeText(0, isSecure))
     }
@@ -221,7 +224,7 @@ struct OidcCookies: Sendable {
     }
 
     private func line(_ name: String, _ value: String, _ attributes: String) -> FieldLine? {
-        // A name that a client sent may hold what a cookie must not.
+        // A name from a client may contain bytes that a cookie must not have.
         guard FieldName(name) != nil else { return nil }
         return try? FieldLine(.setCookie, "\(name)=\(value)\(attributes)")
     }

@@ -1,13 +1,13 @@
 import HttpWare
 
-/// Counts logins and refreshes, by what became of them. From any thread.
+/// Counts logins and refreshes by their results. Usable from any thread.
 final class OidcCounts: WareCounter {
     enum Event: Int, CaseIterable {
-        /// A browser was sent to the provider.
+        /// A browser was redirected to the provider.
         case begun
-        /// It came back, and has a session.
+        /// The browser came back, and has a session.
         case completed
-        /// It came back with what is not accepted: from the provider, or of itself.
+        /// The browser came back with an answer that is not accepted.
         case refused
         /// The provider, or the store, was not available.
         case unavailable
@@ -15,12 +15,12 @@ final class OidcCounts: WareCounter {
         case loggedOut
         /// The tokens of a session were renewed.
         case renewed
-        /// The provider renews them no more.
+        /// The provider no longer renews the tokens.
         case notRenewed
-        /// The provider, or the lock, was not available for it.
+        /// The provider or the lock was not available for a renewal.
         case renewalUnavailable
 
-        /// Metric and result.
+        /// The metric and the result.
         var names: (refresh: Bool, result: String) {
             switch self {
             case .begun, .completed, .refused, .unavailable: (false, "\(self)")
@@ -32,7 +32,7 @@ final class OidcCounts: WareCounter {
         }
     }
 
-    /// Few and far between: a lock will do.
+    /// The events are rare, so a lock is fast enough.
     private let counts = ThreadLock([Int](repeating: 0, count: Event.allCases.count))
 
     func add(_ event: Event) { counts.withLock { $0[event.rawValue] += 1 } }

@@ -147,7 +147,7 @@ extension OidcLogin: ConfigurableWare {
         if !renews, options.isGiven("lock") { options.fail(at: "lock", "needs refresh: true") }
 
         let fields = claims.map { (claim: $0.key, field: $0.value) }
-        // Without an issuer the options are wrong, and the ware is not used.
+        // Without an issuer the options are invalid, and the ware is not used.
         let provider = OidcProvider(
             issuer: issuer ?? Self.nowhere, clientId: clientId ?? "", clientSecret: clientSecret,
             algorithms: algorithms,
@@ -199,7 +199,7 @@ extension OidcLogin: ConfigurableWare {
         }
     }
 
-    /// Whether a request can have this normal path, and it is more than the root.
+    /// Whether a request can have this path in normal form, and the path is not the root.
     private static func isPath(_ path: String) -> Bool {
         guard path.count > 1, path.utf8.count <= 256, !path.contains("?"), !path.contains("#"),
             let request = try? HttpRequest(.get, path)
@@ -229,6 +229,6 @@ extension OidcLogin: ConfigurableWare {
         }
     }
 
-    // A literal that is a URL.
+    // The literal is a valid URL.
     private static let nowhere = EndpointUrl("https://provider.invalid")!
 }

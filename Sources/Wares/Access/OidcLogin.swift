@@ -1,31 +1,31 @@
 public import Credentials
 public import HttpWare
 
-/// Requires a login at an OpenID provider: a browser is sent there, comes back, and has a session from then on. OpenID Connect Core
+/// Requires a login at an OpenID provider. A browser is redirected there, comes back, and then has a session. OpenID Connect Core
 /// 1.0 §3.1, with PKCE (RFC 7636).
 ///
-/// A session is decided synchronously: its cookie is known by its digest. Only a login, a renewal of tokens and a session that is not
-/// remembered wait for something.
+/// A remembered session is found by the digest of its cookie, without waiting. Only a login, a renewal of tokens, and a session
+/// that is not remembered wait.
 public struct OidcLogin: Middleware, Postware, CountingWare {
-    /// What a request without a session gets.
+    /// The treatment of a request without a session.
     public enum Unauthenticated: String, OptionWord {
-        /// A page load is sent to the provider, anything else is refused with 401.
+        /// A page load is redirected to the provider; any other request is refused with 401.
         case redirect
-        /// 401.
+        /// Every request is refused with 401.
         case refuse
     }
 
-    /// The scopes that are asked for.
+    /// The requested scopes.
     public var scopes = ["openid"]
-    /// The path to which the provider sends browsers back.
+    /// The path to which the provider redirects browsers back.
     public var callback = "/oauth2/callback"
     /// The path that ends a session.
     public var logout = "/oauth2/logout"
-    /// Where a browser goes after that: a path of the host, or a URL.
+    /// The target of a browser after that: a path of the host, or a URL.
     public var afterLogout: String?
     public var unauthenticated = Unauthenticated.redirect
     let sessions: OidcSessions
-    /// Those that only this ware sets.
+    /// The fields that only this ware sets.
     private let ownFields: [FieldName]
 
     public var holdsState: Bool { true }
@@ -38,7 +38,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         ownFields = claimsToHeaders.map(\.field) + (sessions.passesToken ? [.authorization] : [])
     }
 
-    /// Requires logins at a provider. The first secret seals cookies, each opens them.
+    /// Requires logins at a provider. The first secret seals cookies, and all secrets can open them.
     public init(
         _ provider: OidcProvider, secrets: [Secret], cookie name: String = OidcLogin.usualName,
         claimsToHeaders: [(claim: String, field: FieldName)] = [], lifetime: Duration = .seconds(12 * 3600),
@@ -53,13 +53,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
             claimsToHeaders: claimsToHeaders)
     }
 
-    /// The name of the cookies, unless the ware is told otherwise.
+    /// The default name of the cookies.
     public static let usualName = "httpware-session"
 
-    /// What the ware found out about the request.
+    /// The ware's result for the request.
     private struct Turn {
         let admission: OidcAdmission
-        /// What the client is to be given with the response.
+        /// The field lines for the client, sent with the response.
         var lines: [FieldLine] = []
     }
 
@@ -79,7 +79,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         if request.path == logout { return logOut(request, shown, isSecure, exchange) }
         if let known = shown.known { return decide(&request, known, shown, isSecure, exchange) }
         if shown.isEmpty, let turn = exchange[TurnKey.self] {
-            // The request is sent again from further out: its cookies were taken the first time.
+            // The request is sent again from further out. Its cookies were removed the first time.
             return decide(&request, turn.admission, shown, isSecure, exchange)
         }
         guard let cookie = shown.session else { return begin(request, shown, isSecure, exchange) }
@@ -131,13 +131,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         _ exchange: Exchange
     ) async throws -> Verdict {
         var current = admission
-        // What a renewal brought before may be due again.
+        // The tokens of an earlier renewal may be due again.
         for _ in 0..<3 where sessions.isDue(current.session, at: exchange.wallNow.seconds) {
             switch try await sessions.renew(current.session, at: exchange.now) {
             case .renewed(let next):
                 current = next
                 exchange.note("tokens renewed")
-            // What was true stays true until it ends.
+            // The session stays valid until its tokens expire.
             case .refused:
                 guard exchange.wallNow.seconds < current.session.expires else {
                     return begin(request, shown, isSecure, exchange)
@@ -156,7 +156,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         return admit(&request, turn(current, admission, shown, isSecure, exchange), exchange)
     }
 
-    /// With the lines for the client, if the session is another one than its cookie has.
+    /// The result for a session. It includes lines for the client if the session differs from the one in its cookie.
     private func turn(
         _ current: OidcAdmission, _ former: OidcAdmission, _ shown: OidcCookies.Shown, _ isSecure: Bool,
         _ exchange: Exchange
@@ -176,7 +176,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard let lines = exchange[TurnKey.self]?.lines, !lines.isEmpty else { return .pass }
         for line in lines { response.fields.append(line) }
-        // The cookie is for one client: no cache between may keep it.
+        // The cookie is for one client, so no cache may keep the response.
         response.fields.set(Self.noStore)
         return .pass
     }
@@ -227,7 +227,8 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         return .abort(with: Self.answer(.found, [location] + lines))
     }
 
-    /// The scheme and the authority that the client used: `https://app.example.com`. The provider compares it with those it knows.
+    /// The scheme and the authority that the client used, such as `https://app.example.com`. The provider compares them with the
+    /// registered ones.
     private static func origin(of request: HttpRequest, _ isSecure: Bool, _ exchange: Exchange) -> String? {
         guard let authority = exchange.forwardedAuthority(of: request) ?? request.authority else { return nil }
         return "\(isSecure ? "https" : "http")://\(authority)"
@@ -240,16 +241,16 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         return response
     }
 
-    // MARK: The way back
+    // MARK: The provider's answer
 
-    /// What the provider sent with the browser. RFC 6749 §4.1.2, RFC 9207 §2.
+    /// The provider's answer, which the browser brings. RFC 6749 §4.1.2, RFC 9207 §2.
     struct ProviderAnswer: Equatable {
         var state: String
         var code: String?
         var error: String?
         var issuer: String?
 
-        /// Reads the query; `nil` if a parameter is there twice, or is nothing that a provider sends.
+        /// Reads the query; `nil` if a parameter occurs twice, or a provider cannot have sent it.
         init?(_ request: HttpRequest) {
             func text(_ name: String, longest: Int) -> (isGood: Bool, text: String?) {
                 switch request.withOnlyParameter(name, { Array($0) }) {
@@ -271,7 +272,8 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
             self.issuer = issuer.text
         }
 
-        /// The error codes that may be shown; others could be anything. RFC 6749 §4.1.2.1, OpenID Connect Core 1.0 §3.1.2.6.
+        /// The error codes that may be shown. Other codes could contain anything. RFC 6749 §4.1.2.1, OpenID Connect Core 1.0
+        /// §3.1.2.6.
         private static let codes = [
             "access_denied", "invalid_request", "unauthorized_client", "unsupported_response_type", "invalid_scope",
             "server_error", "temporarily_unavailable", "interaction_required", "login_required",
@@ -307,13 +309,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
     private static let strange =
         "this login was not begun by this browser, is finished, or took too long; open the page again"
 
-    /// Redeems the code and makes a session; with the lines for the client, and where it goes.
+    /// Redeems the code and creates a session. Returns the lines for the client, and its target.
     private func complete(
         _ login: OidcPendingLogin, _ answer: ProviderAnswer, _ shown: OidcCookies.Shown, _ origin: String,
         _ isSecure: Bool,
         _ exchange: Exchange
     ) async throws -> (lines: [FieldLine], target: String) {
-        // First what can be tried again.
+        // The steps that can be repeated come first.
         let metadata = try await sessions.provider.prepare(at: exchange.now)
         guard sessions.use(login.state) else { throw OidcProvider.Failure.refused(Self.strange) }
         guard sessions.provider.isOwnAnswer(answer.issuer, metadata) else {
@@ -387,7 +389,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
                 }
             }
             if let admission { sessions.end(admission.session, at: now) }
-            // Without the provider the session ends here alone.
+            // If the provider is not available, the session ends only here.
             let metadata = try? await sessions.provider.readMetadata(at: exchange.now)
             let page = afterLogout.map { $0.hasPrefix("/") ? (origin ?? "") + $0 : $0 }
             let url =
@@ -409,7 +411,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
 
     private static let text = FieldLine(literal: .contentType, "text/plain; charset=utf-8")
 
-    /// Whether the request may end the session: no other site may do it, by a link, an image or a form.
+    /// Whether the request may end the session. Other sites must not end it by a link, an image or a form.
     static func mayLogOut(_ request: HttpRequest, from origin: String?) -> Bool {
         func values(_ name: FieldName) -> [String] { request.fields.values(of: name) }
         let sites = values("Sec-Fetch-Site")
@@ -419,7 +421,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         if let shown = origins.first { return origins.count == 1 && shown == origin }
         let pages = values("Referer")
         if let page = pages.first { return pages.count == 1 && (page == origin || page.hasPrefix(origin + "/")) }
-        // No browser leaves all of them out for a form of another site.
+        // For a form of another site, every browser sends at least one of these fields.
         return request.method == .post
     }
 }

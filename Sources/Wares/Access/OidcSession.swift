@@ -1,27 +1,27 @@
 import Credentials
 import HttpWare
 
-/// What a login left: kept sealed, in the client's cookies or in a store.
+/// The result of a login. It is kept sealed, in the client's cookies or in a store.
 struct OidcSession: Sendable, Equatable {
-    /// By chance: it tells the sessions apart, through all refreshes.
+    /// A random id, which stays the same through all renewals.
     var id: String
-    /// When the login was, in seconds since 1970.
+    /// The time of the login, in seconds since 1970.
     var began: Int64
-    /// From when on the tokens are to be renewed, and until when they are valid.
+    /// When the tokens must be renewed, and when they expire.
     var due: Int64
     var expires: Int64
     var idToken: Secret
-    /// Only where it is passed to the origin server.
+    /// Present only if it is passed to the origin server.
     var accessToken: Secret?
     var refreshToken: Secret?
 
-    /// About how many bytes of memory it takes.
+    /// The approximate memory in bytes.
     var size: Int {
         512 + idToken.revealed.utf8.count + (accessToken?.revealed.utf8.count ?? 0)
             + (refreshToken?.revealed.utf8.count ?? 0)
     }
 
-    /// Under what its renewal is found: the same in every gateway, and another one after the renewal.
+    /// The key of its renewal. It is the same in every gateway, and changes with the renewal.
     var renewalKey: Digest256 {
         Digest256(of: ["oidcLogin renewal", id, refreshToken?.revealed ?? "", String(expires)])
     }
@@ -59,12 +59,12 @@ struct OidcSession: Sendable, Equatable {
         self.refreshToken = refreshToken
     }
 
-    /// The session of these tokens, which came at that second. `former` is the one that they renew.
+    /// The session with these tokens, which were received at `now`. `former` is the session that they renew.
     ///
-    /// Tokens are valid as long as the later one of ID token and access token; if the access token is passed on, as long as that. They are
-    /// renewed when a tenth of this is left, at most a minute.
+    /// Tokens are valid until the later end of ID token and access token. If the access token is passed on, its end counts alone.
+    /// They are renewed when a tenth of the lifetime is left, but at most a minute before the end.
     init(_ tokens: OidcProvider.Tokens, renewing former: OidcSession? = nil, keepsAccessToken: Bool, at now: Int64) {
-        // By the provider's own clock, which may be another one than the gateway's.
+        // By the provider's own clock, which may differ from the gateway's.
         let stated = tokens.idToken.flatMap { token -> Double? in
             guard let claims = IdTokenClaims(token), let end = claims["exp"]?.double, let start = claims["iat"]?.double
             else { return nil }
@@ -82,30 +82,30 @@ struct OidcSession: Sendable, Equatable {
             refreshToken: tokens.refreshToken ?? former?.refreshToken)
     }
 
-    /// Of tokens whose provider does not say how long they live.
+    /// The lifetime of tokens whose provider does not state it.
     private static let usualLifetime: Int64 = 300
 
-    /// Bytes that nobody can guess, as text.
+    /// Unpredictable bytes as text.
     static func random(_ count: Int) -> String {
         var random = SystemRandomNumberGenerator()
         return Base64.encodeUrl((0..<count).map { _ in random.next() })
     }
 }
 
-/// A login that a browser has begun: sealed in a cookie of that browser, until it comes back.
+/// A login that a browser has begun. It is sealed in a cookie of that browser until the browser comes back.
 struct OidcPendingLogin: Sendable, Equatable {
-    /// What the provider sends back with the browser.
+    /// The value that the provider returns with the browser.
     var state: String
-    /// What the ID token must hold.
+    /// The value that the ID token must contain.
     var nonce: String
-    /// The secret whose digest the provider got: RFC 7636 §4.1.
+    /// The secret whose digest the provider received: RFC 7636 §4.1.
     var verifier: String
-    /// Where the browser wanted to go: a path of this host.
+    /// The path of this host that the browser requested.
     var target: String
-    /// Until when it holds, in seconds since 1970.
+    /// The expiry in seconds since 1970.
     var until: Int64
 
-    /// How long a login may take.
+    /// The longest duration of a login, in seconds.
     static let lifetime: Int64 = 600
 
     init(to target: String, at now: Int64) {
@@ -116,7 +116,7 @@ struct OidcPendingLogin: Sendable, Equatable {
         until = now + OidcPendingLogin.lifetime
     }
 
-    /// What the name of its cookie ends with.
+    /// The suffix of its cookie's name.
     var suffix: String { OidcPendingLogin.suffix(of: state) }
     static func suffix(of state: String) -> String { String(state.prefix(8)) }
 
@@ -143,15 +143,15 @@ struct OidcPendingLogin: Sendable, Equatable {
         self.until = until
     }
 
-    /// Where a browser returns to: the target as a path of this host, whatever a client wrote. Browsers take a backslash for a slash, and
-    /// two slashes for the beginning of a host.
+    /// The path of this host to which a browser returns, whatever a client wrote. Browsers treat a backslash as a slash, and two
+    /// slashes as the beginning of a host.
     static func returnTarget(_ target: String) -> String {
         let path = "/" + target.drop { $0 == "/" || $0 == "\\" }
         let isPlain = path.utf8.count <= longestTarget && path.utf8.allSatisfy { (0x21...0x7e).contains($0) }
         return isPlain ? path : "/"
     }
 
-    /// The cookie has to hold it.
+    /// The longest target, which must fit into the cookie.
     private static let longestTarget = 2000
 }
 

@@ -3,13 +3,13 @@ import HttpCaching
 import HttpWare
 import Synchronization
 
-/// A session that was opened, and what follows from it for each request.
+/// An opened session, and the values derived from it for each request.
 final class OidcAdmission: Sendable {
     let session: OidcSession
     let principal: Principal
-    /// The fields of the claims, and of the access token where it is passed on.
+    /// The fields of the claims, and of the access token if it is passed on.
     let fields: FieldBlock?
-    /// The value of its cookie, where a renewal has made it.
+    /// The value of its cookie, if a renewal created it.
     let text: String?
 
     init(_ session: OidcSession, _ principal: Principal, _ fields: FieldBlock?, text: String? = nil) {
@@ -19,36 +19,36 @@ final class OidcAdmission: Sendable {
         self.text = text
     }
 
-    /// The same with the value of its cookie.
+    /// A copy with the value of its cookie.
     func sealed(as text: String) -> OidcAdmission { OidcAdmission(session, principal, fields, text: text) }
 }
 
-/// The sessions of one entry of `oidcLogin`: opened ones are remembered, others are read from cookies or a store, and tokens are renewed,
-/// once for all requests of a session. Shared by all loops.
+/// The sessions of one entry of `oidcLogin`. Opened sessions are remembered; others are read from cookies or a store. Tokens are
+/// renewed once for all requests of a session. Shared by all loops.
 ///
-/// What is remembered here only saves work, but for three things that a client must not do twice or any more: a login's state that was
-/// used, a session that was ended, and a refresh token that was spent. They are bounded, too.
+/// Remembered data only saves work, with three exceptions: used states of logins, ended sessions, and spent refresh tokens. A
+/// client must not use these again. They are limited too.
 final class OidcSessions: Sendable {
-    /// What became of a renewal.
+    /// The result of a renewal.
     enum Renewal: Sendable {
         case renewed(OidcAdmission)
-        /// The provider renews these tokens no more.
+        /// The provider no longer renews these tokens.
         case refused
-        /// It may, later.
+        /// The provider may renew them later.
         case unavailable
     }
 
     let provider: OidcProvider
     let cookies: OidcCookies
     let counts = OidcCounts()
-    /// How long a session lasts at most, in seconds.
+    /// The longest duration of a session, in seconds.
     let lifetime: Int64
     /// Whether tokens are renewed.
     let renews: Bool
     let passesToken: Bool
     private let claims: [(claim: String, field: FieldName)]
     private let store: (any CacheStore)?
-    /// A server that gateways share, for one renewal at a time among all of them.
+    /// A server that gateways share, so that only one of them renews a session's tokens at a time.
     private let lock: (any IdempotencyServer)?
     private let memory = RecentlyVerified<OidcAdmission>(most: 32_768, mostBytes: .mebibytes(64))
     private let renewed = RecentlyVerified<OidcAdmission>(most: 16_384, mostBytes: .mebibytes(64))
@@ -58,11 +58,11 @@ final class OidcSessions: Sendable {
     private let hasEnded = Atomic(false)
     private let states = ThreadLock<(younger: Set<Digest256>, older: Set<Digest256>)>(([], []))
 
-    /// How long a renewal serves requests that still have the cookie before it.
+    /// How long the result of a renewal is used for requests that still have the previous cookie.
     static let overlap = Duration.seconds(30)
-    /// After a renewal that could not be tried, the provider is not asked again for this session.
+    /// The pause before another renewal of this session, if one could not be attempted.
     private static let pause = Duration.seconds(5)
-    /// How long what came from a store is used before the store is asked again.
+    /// How long data from a store is used before the store is asked again, in seconds.
     private static let storeLifetime: Int64 = 10
     private static let mostStates = 16_384
     private static let largest = 64 << 10
@@ -82,26 +82,26 @@ final class OidcSessions: Sendable {
         self.lock = lock
     }
 
-    /// Whether the cookies hold the sessions, and change with them.
+    /// Whether the cookies contain the sessions, and change with them.
     var isInCookies: Bool { store == nil }
 
     // MARK: Sessions
 
-    /// When the session is over whatever its tokens say: the first second.
+    /// The second in which the session ends, whatever the state of its tokens.
     func end(of session: OidcSession) -> Int64 { session.began + lifetime }
 
-    /// Whether a client may still use it, but for its tokens.
+    /// Whether a client may still use it, regardless of its tokens.
     func holds(_ admission: OidcAdmission, at now: Int64) -> Bool {
         now < end(of: admission.session)
             && !(hasEnded.load(ordering: .relaxed) && ended.value(Self.key(of: admission.session.id), at: now) == true)
     }
 
-    /// Whether the tokens are to be renewed before the session is used.
+    /// Whether the tokens must be renewed before the session is used.
     func isDue(_ session: OidcSession, at now: Int64) -> Bool {
         now >= session.due && renews && session.refreshToken != nil
     }
 
-    /// A session that is remembered under the digest of its cookie.
+    /// The session that is remembered under the digest of its cookie.
     func known(_ digest: Digest256, at now: Int64) -> OidcAdmission? { memory.value(digest, at: now) }
 
     private func remember(_ admission: OidcAdmission, _ cookie: [UInt8], at now: Int64) {
@@ -112,7 +112,7 @@ final class OidcSessions: Sendable {
 
     private static func key(of id: String) -> Digest256 { Digest256(of: ["oidcLogin session", id]) }
 
-    /// What follows from a session. Throws what cannot be told to the origin server.
+    /// The values derived from a session. Throws if a claim cannot be passed to the origin server.
     func admission(_ session: OidcSession) throws(OidcProvider.Failure) -> OidcAdmission {
         guard let token = IdTokenClaims(session.idToken) else { throw .invalid("the ID token is malformed") }
         var lines: [FieldLine] = []
@@ -138,7 +138,7 @@ final class OidcSessions: Sendable {
         return OidcAdmission(session, principal, lines.isEmpty ? nil : FieldBlock(lines))
     }
 
-    /// Opens a session that its cookie holds; `nil` for anything that was not sealed here.
+    /// Opens a session from its cookie; `nil` for data that was not sealed here.
     func open(_ cookie: [UInt8], at now: Int64) -> OidcAdmission? {
         guard let bytes = cookies.open(text: cookie.dropFirst(), as: .session), let session = OidcSession(json: bytes),
             let admission = try? self.admission(session)
@@ -151,7 +151,7 @@ final class OidcSessions: Sendable {
 
     private static func storeKey(_ id: String) -> CacheKey { CacheKey(Array("login \(key(of: id).hex)".utf8)) }
 
-    /// Loads the session that a cookie refers to; `nil` without one. On a loop.
+    /// Loads the session to which a cookie refers; `nil` if there is none. Must be called on a loop.
     func load(_ cookie: [UInt8], at now: Int64) async -> OidcAdmission? {
         guard let store, let bytes = cookies.open(text: cookie.dropFirst(), as: .reference),
             let id = String(validating: bytes, as: UTF8.self)
@@ -170,7 +170,7 @@ final class OidcSessions: Sendable {
         return admission
     }
 
-    /// Whether the store can be asked; waits for it a little where it is being opened. On a loop.
+    /// Whether the store can be asked. If it is being opened, waits for it briefly. Must be called on a loop.
     func isStoreReady(in exchange: Exchange) async throws -> Bool {
         guard let store else { return true }
         let end = exchange.now + Self.storePatience
@@ -204,8 +204,8 @@ final class OidcSessions: Sendable {
 
     // MARK: Beginning and ending
 
-    /// Keeps a new session, and returns the text of its cookie. With a store it returns when the store has the session: the client's next
-    /// request may come to another gateway. `nil` if it cannot be kept.
+    /// Stores a new session, and returns the text of its cookie. With a store, it returns when the store has the session, because
+    /// the client's next request may reach another gateway. `nil` if the session cannot be stored.
     func keep(_ admission: OidcAdmission, in exchange: Exchange) async throws -> String? {
         let session = admission.session
         guard let store else { return cookies.seal(session.json, as: .session).map(OidcCookies.text(of:)) }
@@ -225,7 +225,7 @@ final class OidcSessions: Sendable {
         }
     }
 
-    /// Ends a session: its cookie, should somebody have a copy, is worth nothing here any more, and with a store nowhere.
+    /// Ends a session. Copies of its cookie are no longer accepted by this gateway, and with a store by no gateway.
     func end(_ session: OidcSession, at now: Int64) {
         ended.remember(true, for: Self.key(of: session.id), until: max(now, end(of: session)) + 1, bytes: 64)
         hasEnded.store(true, ordering: .relaxed)
@@ -233,7 +233,7 @@ final class OidcSessions: Sendable {
         counts.add(.loggedOut)
     }
 
-    /// Uses up the state of a login. Answers false if that was done before.
+    /// Marks the state of a login as used. Returns false if it was used before.
     func use(_ state: String) -> Bool {
         let digest = Digest256(of: ["oidcLogin state", state])
         return states.withLock { states in
@@ -246,8 +246,8 @@ final class OidcSessions: Sendable {
 
     // MARK: Renewal
 
-    /// Renews the tokens of a session: all requests that ask at once wait for one call, and those that come within 30 seconds with the same
-    /// tokens get its result. Throws only if the task is cancelled. On a loop.
+    /// Renews the tokens of a session. Concurrent requests wait for one call, and requests with the same tokens within 30 seconds
+    /// get its result. Throws only if the task is cancelled. Must be called on a loop.
     func renew(_ session: OidcSession, at now: LoopInstant) async throws(CancellationError) -> Renewal {
         let key = session.renewalKey
         if let known = knownRenewal(key, at: now) { return known }
@@ -266,7 +266,7 @@ final class OidcSessions: Sendable {
     }
 
     private func fly(_ session: OidcSession, _ key: Digest256, _ loop: EventLoop) async -> Renewal {
-        // Another loop may have done it since this one looked.
+        // Another loop may have renewed them in the meantime.
         if let known = knownRenewal(key, at: loop.now) { return known }
         let renewal =
             if let lock { await askAlone(session, key, lock, loop) } else { await ask(session, loop) }
@@ -285,7 +285,7 @@ final class OidcSessions: Sendable {
         return renewal
     }
 
-    /// The same as the only one among several gateways; or what another one got.
+    /// Renews the tokens while no other gateway does, or returns the result of another gateway.
     private func askAlone(
         _ session: OidcSession, _ key: Digest256, _ lock: any IdempotencyServer, _ loop: EventLoop
     ) async -> Renewal {
@@ -309,14 +309,14 @@ final class OidcSessions: Sendable {
             case .held:
                 guard loop.now < end, (try? await loop.sleep(for: Self.lockPause)) != nil else { return .unavailable }
             case nil:
-                // It may have been taken, and the answer was late.
+                // The lock may have been taken although the answer was late.
                 lease.free()
                 return .unavailable
             }
         }
     }
 
-    /// A lease outlives a call to the provider, and is renewed while that lasts.
+    /// The duration of a lease. It exceeds a call to the provider, and is extended during the call.
     private static let lease = Duration.seconds(15)
     private static let lockPause = Duration.milliseconds(50)
 
@@ -340,7 +340,7 @@ final class OidcSessions: Sendable {
         }
     }
 
-    /// Sealed once for all requests that get it.
+    /// Seals the session once for all requests that get it.
     private func withText(_ admission: OidcAdmission) -> OidcAdmission {
         guard isInCookies, let sealed = cookies.seal(admission.session.json, as: .session) else { return admission }
         return admission.sealed(as: OidcCookies.text(of: sealed))

@@ -1,8 +1,9 @@
 import HttpWare
 
-/// Requests with which a browser loads a page, and which can be answered with a redirect to a login.
+/// Recognizes requests for pages from a browser, which can be answered with a redirect to a login.
 enum PageLoad {
-    /// Whether a browser loads a page: it says so in `Sec-Fetch-Mode`; older ones want HTML and no script asks for them.
+    /// Whether a browser loads a page. It states this in `Sec-Fetch-Mode`. For older browsers, the request must accept
+    /// HTML and must not come from a script.
     static func isOne(_ request: borrowing HttpRequest) -> Bool {
         let modes = request.fields.rawValues(of: fetchMode)
         if let mode = modes.first { return modes.count == 1 && mode.elementsEqual("navigate".utf8) }
