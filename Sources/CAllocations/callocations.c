@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-// An executable's own malloc comes before that of glibc, whose functions are still there under these names.
+// An executable's own malloc replaces glibc's, whose functions are still available under these names.
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *memory, size_t size);

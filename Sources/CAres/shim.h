@@ -3,7 +3,7 @@
 #include <sys/select.h>
 #include <ares.h>
 
-// Microseconds until c-ares wants to be called again; -1 for never. No timeval crosses into Swift: see CLibevent.
+// Microseconds until c-ares must be called again; -1 for never. No timeval crosses into Swift: see CLibevent.
 static inline long long ares_timeout_microseconds(ares_channel channel) {
     struct timeval left;
     if (!ares_timeout(channel, 0, &left)) return -1;

@@ -1,6 +1,6 @@
 #include "CInspectorPage.h"
 
-// #embed is of C23; clang knows it in every C and says so.
+// #embed belongs to C23; clang supports it in every C, with a warning.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const uint8_t api_js[] = {

@@ -3,7 +3,7 @@
 #include <sys/select.h>
 #include <event2/event.h>
 
-// Swift names a member of timeval only where it knows which of several modules defines it; that depends on the order in
+// Swift can name a member of timeval only if it knows which of several modules defines it. That depends on the order in
 // which they are built, so no timeval crosses into Swift.
 static inline int event_add_after(struct event *event, long long microseconds) {
     struct timeval interval = {microseconds / 1000000, microseconds % 1000000};

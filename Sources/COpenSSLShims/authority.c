@@ -80,7 +80,7 @@ EVP_PKEY *authority_unlock(const struct authority_key *key) {
 EVP_PKEY *authority_make_key(void) { return EVP_EC_gen("P-256"); }
 
 static int set_serial(X509 *certificate) {
-    // RFC 5280 §4.1.2.2: positive, at most 20 bytes; the CA/Browser Forum asks for 64 random bits at least.
+    // RFC 5280 §4.1.2.2: positive, at most 20 bytes. The CA/Browser Forum requires at least 64 random bits.
     uint8_t bytes[16];
     if (RAND_bytes(bytes, sizeof bytes) != 1) return 0;
     bytes[0] = (bytes[0] & 0x7f) | 0x40;
@@ -184,7 +184,7 @@ static int add_subtree(STACK_OF(GENERAL_SUBTREE) *list, GENERAL_NAME *name) {
     return 0;
 }
 
-/// RFC 5280 §4.2.1.10. A limit to DNS names says nothing about addresses, so these are excluded.
+/// RFC 5280 §4.2.1.10. A limit to DNS names does not limit addresses, so these are excluded.
 static int add_limits(X509 *certificate, const char *const *permitted) {
     static const uint8_t every[32];
     NAME_CONSTRAINTS *limits = NAME_CONSTRAINTS_new();
@@ -246,7 +246,8 @@ X509 *authority_make_leaf(
     return finish(leaf, rootKey, done);
 }
 
-/// Decodes the base64 of a PEM text between its first two lines that begin with a hyphen. Answers the number of bytes, 0 for none.
+/// Decodes the base64 of a PEM text between its first two lines that begin with a hyphen. Returns the number of bytes, or 0 on
+/// failure.
 static size_t decode_pem(const char *text, uint8_t *bytes) {
     const char *line = strchr(text, '\n');
     if (strncmp(text, "-----BEGIN", 10) != 0 || line == NULL) return 0;
@@ -279,7 +280,7 @@ static const uint8_t *find_number(const uint8_t *bytes, size_t count) {
     return NULL;
 }
 
-/// Fills in the key of which the bytes are the number, the first byte uppermost. Answers 1 on success.
+/// Creates the key from the bytes of its number, most significant byte first. Returns 1 on success.
 static int set_number(struct authority_key *key, const uint8_t *number) {
     int done = 0;
     EC_GROUP *group = EC_GROUP_new_by_curve_name(NID_X9_62_prime256v1);
@@ -297,7 +298,7 @@ static int set_number(struct authority_key *key, const uint8_t *number) {
     return done;
 }
 
-// Not by OpenSSL's own reader: what it decodes on the way stays in freed memory, and so in a core dump.
+// Not OpenSSL's own reader: its decoded bytes would stay in freed memory, and so in a core dump.
 struct authority_key *authority_read_key(int descriptor) {
     char *text = own_page();
     uint8_t *bytes = own_page();
@@ -355,7 +356,7 @@ void authority_pem(X509 *certificate, void (*body)(void *, const uint8_t *, long
 
 int authority_pkcs12(
     X509 *certificate, const char *name, const char *password, void (*body)(void *, const uint8_t *, long), void *argument) {
-    // Java takes a certificate without a key for a trusted one only with this attribute.
+    // Java trusts a certificate without a key only if it has this attribute.
     static const char trusted[] = "2.16.840.1.113894.746875.1.1";
     int nid = OBJ_txt2nid(trusted);
     if (nid == NID_undef) nid = OBJ_create(trusted, "oracle-jdk-trustedkeyusage", "Trusted key usage (Oracle)");
@@ -371,7 +372,7 @@ int authority_pkcs12(
         STACK_OF(X509_ATTRIBUTE) *attributes = (STACK_OF(X509_ATTRIBUTE) *)PKCS12_SAFEBAG_get0_attrs(bag);
         done = attribute != NULL && attributes != NULL && sk_X509_ATTRIBUTE_push(attributes, attribute) > 0;
     }
-    // It holds a public certificate: the password protects nothing, and the content is not encrypted.
+    // The file holds a public certificate, so the password protects nothing, and the content is not encrypted.
     done = done && PKCS12_add_safe(&safes, bags, -1, 0, password) == 1 && (archive = PKCS12_add_safes(safes, 0)) != NULL
            && PKCS12_set_mac(archive, password, -1, NULL, 0, 10000, EVP_sha256()) == 1 && memory != NULL
            && i2d_PKCS12_bio(memory, archive) == 1;

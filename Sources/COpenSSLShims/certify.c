@@ -143,7 +143,7 @@ int certify_self(
     GENERAL_NAMES *names = GENERAL_NAMES_new();
     BIO *memory = BIO_new(BIO_s_mem());
     X509_NAME *subject = certificate == NULL ? NULL : X509_get_subject_name(certificate);
-    // The name says what it is: clients and people that see it shall not take it for more.
+    // The name states its purpose, so that clients and people do not mistake the certificate for a valid one.
     const char *title = digest == NULL ? "httpware: no certificate yet" : "ACME challenge";
     int done = subject != NULL && names != NULL && memory != NULL && X509_set_version(certificate, X509_VERSION_3) == 1
                && set_serial(certificate) && X509_gmtime_adj(X509_getm_notBefore(certificate), -3600) != NULL
@@ -176,7 +176,7 @@ int certify_authority(X509 *certificate, certify_body body, void *argument) {
 int certify_serial(X509 *certificate, certify_body body, void *argument) {
     uint8_t *der = NULL;
     int count = i2d_ASN1_INTEGER(X509_get_serialNumber(certificate), &der);
-    // Behind the type and a length of one byte: RFC 5280 §4.1.2.2 allows 20 bytes.
+    // After the type and a length of one byte: RFC 5280 §4.1.2.2 allows 20 bytes.
     int done = count > 2 && count < 130;
     if (done) body(argument, der + 2, count - 2);
     OPENSSL_free(der);

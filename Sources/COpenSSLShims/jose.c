@@ -1,4 +1,5 @@
-// SHA256_Init and its like go by no table of algorithms and allocate nothing: a digest is taken for every request.
+// SHA256_Init and related functions use no table of algorithms and allocate nothing: a digest is computed for every
+// request.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "jose.h"
 
@@ -26,7 +27,7 @@ struct jose_hmac {
     SHA256_CTX inner, outer;
 };
 
-// RFC 2104 §2, with the two first blocks, which are those of the key, done once: §4.
+// RFC 2104 §2. The first two blocks depend only on the key, and are computed once: §4.
 struct jose_hmac *jose_hmac_make(const uint8_t *key, size_t count) {
     uint8_t block[64] = {0}, padded[64];
     struct jose_hmac *made = OPENSSL_malloc(sizeof *made);
@@ -73,7 +74,7 @@ static EVP_PKEY *key_of(const char *type, OSSL_PARAM_BLD *builder) {
     return key;
 }
 
-/// Whether the key keeps the rules of its kind; one that does not is given back.
+/// Whether the key satisfies the rules of its kind. If it does not, the key is freed.
 static EVP_PKEY *checked(EVP_PKEY *key) {
     if (key != NULL) {
         EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_pkey(NULL, key, NULL);
@@ -150,7 +151,7 @@ EVP_PKEY *jose_read_pem(const char *text, int count) {
     return checked(key);
 }
 
-/// Nobody is there to be asked for a passphrase.
+/// Refuses a passphrase, because there is no user to ask.
 static int no_passphrase(char *room, int size, int isWriting, void *argument) { return -1; }
 
 EVP_PKEY *jose_read_private_pem(const char *text, int count) {
@@ -162,7 +163,7 @@ EVP_PKEY *jose_read_private_pem(const char *text, int count) {
     return key;
 }
 
-/// R and S as OpenSSL wants them: DER. Answers the number of bytes, 0 when they are none.
+/// Converts R and S to DER for OpenSSL. Returns the number of bytes, or 0 if they are invalid.
 static int der_of(const uint8_t *signature, size_t half, uint8_t *der, size_t room) {
     int count = 0;
     ECDSA_SIG *parts = ECDSA_SIG_new();
@@ -190,7 +191,7 @@ static const EVP_MD *digest_of(int algorithm) {
     }
 }
 
-/// Whether the padding of RSA is set as the algorithm wants it.
+/// Whether the RSA padding could be set for the algorithm.
 static int set_padding(EVP_PKEY_CTX *context, int algorithm) {
     switch (algorithm) {
     case JOSE_RS256: return EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PADDING) == 1;
@@ -253,7 +254,7 @@ int jose_check_edwards(
     return isGood;
 }
 
-/// R and S of a signature in DER, one behind the other. Answers 1 on success.
+/// Converts a DER signature to R followed by S. Returns 1 on success.
 static int halves_of(const uint8_t *der, size_t count, uint8_t *signature, size_t half) {
     ECDSA_SIG *parts = d2i_ECDSA_SIG(NULL, &der, (long)count);
     int isWhole = parts != NULL && BN_bn2binpad(ECDSA_SIG_get0_r(parts), signature, (int)half) == (int)half

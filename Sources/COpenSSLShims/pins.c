@@ -34,7 +34,8 @@ static int is_pinned(const struct pins *pins, X509 *certificate) {
     return 0;
 }
 
-// Called for each certificate, the server's own last: then all else was verified, and the chain is whole.
+// Called for each certificate. The server's own comes last; by then everything else was verified and the chain is
+// complete.
 static int verify(int is_valid, X509_STORE_CTX *store) {
     if (!is_valid || X509_STORE_CTX_get_error_depth(store) != 0) return is_valid;
     SSL *session = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());

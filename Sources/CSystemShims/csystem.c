@@ -70,8 +70,8 @@ long csystem_splice_memory(int pipe, const void *bytes, unsigned long count) {
     return vmsplice(pipe, &piece, 1, SPLICE_F_NONBLOCK);
 }
 
-// As <linux/openat2.h> and <linux/mman.h> have them, which are younger than some systems that this is built on. The numbers of the
-// calls are the same for all machines.
+// The same as in <linux/openat2.h> and <linux/mman.h>, which some build systems are too old to have. The numbers of the
+// calls are the same for all architectures.
 struct open_how_of_linux {
     uint64_t flags, mode, resolve;
 };

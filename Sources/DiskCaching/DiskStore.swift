@@ -189,7 +189,7 @@ public final class DiskStore: CacheStore {
     /// seconds at most. Must not be called on a loop.
     public func close() { close(patience: .seconds(5)) }
 
-    /// The same, but waits for at most `patience`.
+    /// Writes waiting responses and closes the file. Waits for at most `patience`.
     public func close(patience: Duration) {
         settle(patience: patience)
         let file = state.withLock { state -> DiskFile? in

@@ -52,8 +52,8 @@ final class LmdbEnvironment: @unchecked Sendable {
         try LmdbError.check(mdb_env_set_mapsize(environment, bytes))
         try LmdbError.check(mdb_env_set_maxdbs(environment, MDB_dbi(LmdbTable.allCases.count)))
         try LmdbError.check(mdb_env_set_maxreaders(environment, 126))
-        // Each commit synchronises the content, and the next one the head of the file. So the end of the machine can lose only
-        // the last commit, never the whole file.
+        // Each commit synchronizes the content, and the next one the head of the file. If the machine stops, only the last
+        // commit can be lost, never the whole file.
         let flags = UInt32(MDB_NOTLS | MDB_NORDAHEAD) | UInt32(isReadOnly ? MDB_RDONLY | MDB_NOLOCK : MDB_NOMETASYNC)
         try LmdbError.check(mdb_env_open(environment, path, flags, 0o600))
         self.environment = environment

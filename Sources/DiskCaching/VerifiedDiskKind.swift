@@ -1,8 +1,8 @@
 public import HttpCaching
 public import HttpWare
 
-/// The same as `DiskKind`, for a program with the command `verify-store`. The program runs itself in another process to
-/// verify a file that was not closed.
+/// A `DiskKind` for programs with the command `verify-store`. The program runs itself in another process to verify a
+/// file that was not closed.
 public struct VerifiedDiskKind: StoreKind {
     private let kind: DiskKind
 

@@ -1,11 +1,11 @@
 import Glibc
 import HttpWare
 
-/// The folder itself: for this user alone, and for one process at a time.
+/// The folder itself: private to this user, and used by one process at a time.
 extension CaptureFolder {
     struct Trouble: Error, CustomStringConvertible { let description: String }
 
-    /// The folder is for this user alone.
+    /// Makes the folder, or checks that only this user can use it.
     static func prepare(_ path: String) throws(Trouble) {
         var status = stat()
         if lstat(path, &status) != 0 {
@@ -38,7 +38,7 @@ extension CaptureFolder {
         }
     }
 
-    /// The folder's lock; `nil` while another process has it.
+    /// Takes the folder's lock; `nil` while another process holds it.
     static func lock(_ path: String) throws(Trouble) -> Int32? {
         let descriptor = Glibc.open("\(path)/captures.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw Trouble(description: "cannot be written: \(SystemError("open"))") }

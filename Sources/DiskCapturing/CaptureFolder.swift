@@ -3,40 +3,41 @@ import Glibc
 import HttpWare
 
 // One file: the segments, their marks and the writing thread share one state behind one mutex.
-/// Captures in the files of a folder, within a number of bytes: segments that only grow, of which the oldest goes. One thread writes what
-/// loops hand over; a loop never waits for it. Other threads read the files without any lock.
+/// Keeps captures in the files of a folder, within a size limit. The files are append-only segments, and the oldest segment is
+/// dropped first. One thread writes the captures that loops hand over; a loop never waits for it. Other threads read the files
+/// without a lock.
 ///
-/// A full disk, or a folder that other users can read, ends the writing with a warning, and is tried again later. A folder that another
-/// process still writes to, as the one before an upgrade does, is read, and taken over as soon as it is free; captures wait for that in
-/// memory.
+/// If the disk is full, or other users can read the folder, writing stops with a warning and is tried again later. Another
+/// process may still write to the folder, as the old process of an upgrade does. The folder is then only read, and taken over
+/// when it is free. Meanwhile captures wait in memory.
 public final class CaptureFolder: CaptureArchive {
-    /// What loops and threads share. The lock is held for changes in memory only.
+    /// The state that loops and threads share. The lock is held only for changes in memory.
     private struct State {
         var segments: [Segment] = []
         var marks: CaptureMarks
         var lastId = 0
         var pending: [CapturedExchange] = []
         var pendingBytes = 0
-        /// The size of what is being written.
+        /// The size of the captures being written.
         var writingBytes = 0
         var isScheduled = false
         var isClosed = false
-        /// Nothing is taken before.
+        /// No captures are accepted before this time, in nanoseconds of the loop's clock.
         var failedUntil: Int64?
-        /// Another process writes to the folder.
+        /// Whether another process writes to the folder.
         var isForeign = false
-        /// Captures that were not written.
+        /// The number of captures that were not written.
         var dropped = 0
     }
 
-    /// What the one that writes has. The lock is held while files change.
+    /// The state of the writer. The lock is held while files change.
     private struct Writing {
         var current: SegmentWriter?
         var nextNumber = 1
         var lock: Int32 = -1
         /// Whether the folder has been read.
         var isOpen = false
-        /// What was said last.
+        /// The message that was logged last.
         var told = ""
     }
 
@@ -47,27 +48,27 @@ public final class CaptureFolder: CaptureArchive {
     private let thread = OffloadQueue(name: "httpware.captures", threads: 1, most: 16)
     private let index = CaptureIndex()
 
-    /// So much may wait to be written.
+    /// The most memory for captures that wait to be written.
     private static let mostPending = 16 << 20
     private static let retry = Duration.seconds(5)
-    /// How long it is until a folder that another process writes to is tried again, in microseconds.
+    /// The pause between attempts to take over a folder from another process, in microseconds.
     private static let takeOver: UInt32 = 200_000
-    /// Numbers that are left to the other process for what it still captures.
+    /// The numbers reserved for captures that the other process may still write.
     private static let mostForeign = 1_000_000
 
     /// The most bytes of one segment.
     private let mostInSegment: Int
     private let mostMarks: Int
-    /// What segments may take: as much as one stays free, for what is kept of a segment that goes.
+    /// The most bytes of all segments. Space for one more segment stays free: the kept captures of an erased segment move there.
     private let mostInSegments: Int
 
-    /// Opens the folder, which is made if needed.
+    /// Opens the folder, and makes it if needed.
     public init(_ disk: CaptureDisk) {
         path = disk.path.path
         maxSize = max(1 << 20, disk.maxSize.bytes)
         mostInSegment = min(16 << 20, maxSize / 16)
         mostMarks = min(4 << 20, maxSize / 32)
-        // The marks are there twice while they are replaced.
+        // There are two files of marks while one replaces the other.
         mostInSegments = maxSize - mostInSegment - 2 * mostMarks
         state = ThreadLock(State(marks: CaptureMarks(limit: mostMarks)))
         writing.withLock { open(&$0) }
@@ -76,7 +77,7 @@ public final class CaptureFolder: CaptureArchive {
     deinit { close() }
 
     public var lastId: Int { state.withLock { $0.lastId } }
-    /// How many captures were not written.
+    /// The number of captures that were not written.
     public var dropped: Int { state.withLock { $0.dropped } }
     /// The size of all segments.
     public var bytes: Int { state.withLock { $0.segments.reduce(0) { $0 + $1.bytes } } }
@@ -99,14 +100,14 @@ public final class CaptureFolder: CaptureArchive {
                 $0.failedUntil = nil
                 $0.isForeign = false
             }
-            // The bound may be lower than it was.
+            // The limit may be lower than before.
             _ = makeRoom(0, &writing)
         } catch {
             fail(error.description, &writing)
         }
     }
 
-    /// Shows what another process has written so far, and waits until it has ended.
+    /// Shows what another process has written so far, and waits until that process ends.
     private func readForeign(_ writing: inout Writing) {
         let isFirst = state.withLock { state in
             defer { state.isForeign = true }
@@ -128,7 +129,7 @@ public final class CaptureFolder: CaptureArchive {
         tryAgain()
     }
 
-    /// Tries to take over the folder now and then, until that is done or the folder is closed. Nothing else is to be written meanwhile.
+    /// Tries repeatedly to take over the folder, until it succeeds or the folder is closed. Nothing else is written meanwhile.
     private func tryAgain() {
         let isTaken = thread.submit(
             { [weak self] in
@@ -144,7 +145,7 @@ public final class CaptureFolder: CaptureArchive {
         if !isTaken { state.withLock { $0.isForeign = false } }
     }
 
-    /// Takes nothing for a while, and says why, once.
+    /// Accepts no captures for a while, and logs the reason once.
     private func fail(_ reason: String, _ writing: inout Writing) {
         let until = SystemLoopClock().now().nanoseconds + CaptureFolder.retry.nanoseconds
         let lost = state.withLock { state in
@@ -194,15 +195,15 @@ public final class CaptureFolder: CaptureArchive {
         if !isTaken { state.withLock { $0.isScheduled = false } }
     }
 
-    /// Writes all that waits.
+    /// Writes all waiting captures.
     private func drain(_ writing: inout Writing) {
         if !writing.isOpen, !state.withLock({ $0.isClosed }) { open(&writing) }
-        // What waits for the folder stays.
+        // Captures that wait for the folder stay in memory.
         if !writing.isOpen, state.withLock({ $0.isForeign }) { return }
         while true {
             let batch = state.withLock { state -> [CapturedExchange] in
                 if state.pending.isEmpty { state.isScheduled = false }
-                // It counts until it is written.
+                // The batch counts until it is written.
                 state.writingBytes = state.pendingBytes
                 state.pendingBytes = 0
                 defer { state.pending = [] }
@@ -251,7 +252,7 @@ public final class CaptureFolder: CaptureArchive {
         if lost > 0 { state.withLock { $0.dropped += lost } }
     }
 
-    /// A capture that is larger than a segment goes without its content.
+    /// The bytes of a capture. A capture larger than a segment is written without its content.
     private func bytes(of capture: CapturedExchange) -> (row: [UInt8], rest: [UInt8]) {
         let largest = mostInSegment - 4096
         var capture = capture
@@ -290,7 +291,7 @@ public final class CaptureFolder: CaptureArchive {
         writing.current = nil
     }
 
-    /// Shows readers what has been written.
+    /// Makes the written captures visible to readers.
     private func publish(_ writing: inout Writing) {
         guard let segment = writing.current?.segment else { return }
         state.withLock { state in
@@ -301,7 +302,7 @@ public final class CaptureFolder: CaptureArchive {
 
     // MARK: Erasing
 
-    /// Lets the oldest segments go until so many bytes fit. False if they never do, because the rest is pinned.
+    /// Erases the oldest segments until `needed` bytes fit. Returns false if that is impossible, because the rest is pinned.
     private func makeRoom(_ needed: Int, _ writing: inout Writing) -> Bool {
         var spared: Set<Int> = []
         while true {
@@ -315,7 +316,7 @@ public final class CaptureFolder: CaptureArchive {
             }
             if used + (current?.bytes ?? 0) + needed <= mostInSegments { return true }
             guard let oldest else {
-                // All is in the segment that grows: it is completed, and goes like the others.
+                // Everything is in the growing segment: complete it, so that it can be erased like the others.
                 guard current != nil, (try? finish(&writing)) != nil else { return false }
                 continue
             }
@@ -327,7 +328,7 @@ public final class CaptureFolder: CaptureArchive {
         state.withLock { $0.marks[row.id]?.isPinned } ?? row.isPinned
     }
 
-    /// Takes captures out of a segment that is complete; the others move to a new one. Returns the numbers of those that went.
+    /// Erases captures from a complete segment; the others move to a new one. Returns the numbers of the erased captures.
     private func erase(
         _ segment: Segment, _ writing: inout Writing, where isGone: (CapturedExchange) -> Bool
     ) -> [Int] {
@@ -340,7 +341,7 @@ public final class CaptureFolder: CaptureArchive {
         reader.forEach { row, frame, bytes in
             if isGone(row) { gone.append(row.id) } else { keptFrames.append((row.id, frame, Array(bytes))) }
         }
-        // As they were written, so that lists find the newest at the end.
+        // In the order of writing, so that lists find the newest at the end.
         keptFrames.reverse()
         guard !gone.isEmpty || keptFrames.isEmpty else { return [] }
         guard !keptFrames.isEmpty else {
@@ -413,7 +414,7 @@ public final class CaptureFolder: CaptureArchive {
         }
     }
 
-    /// Waits until all that was put is in the files.
+    /// Waits until all captures are in the files.
     public func flush() { writing.withLock { drain(&$0) } }
 
     public func close() {
@@ -461,7 +462,7 @@ public final class CaptureFolder: CaptureArchive {
         if let comment = mark?.comment { capture.comment = comment }
     }
 
-    /// Whether a row of a segment matches; what it does not say is read.
+    /// Whether a row of a segment matches. If the row does not decide, the rest is read.
     private func matches(_ row: CapturedExchange, _ filter: CaptureFilter?, _ reader: SegmentReader?) -> Bool {
         guard let filter else { return true }
         switch filter.outcome(ofRow: row) {
@@ -489,7 +490,7 @@ public final class CaptureFolder: CaptureArchive {
         while let newest = search.newest {
             if let deadline, newest + 1 < id, .now >= deadline { return CapturePage(found, next: newest + 1) }
             guard let (reader, place) = search.take() else { continue }
-            // What was being moved when a process ended may be in two segments.
+            // If a process ended while captures were moved, they may be in two segments.
             guard found.last?.id != newest, let row = row(at: place, reader, marks, filter), !except(newest)
             else { continue }
             if found.count == limit { return CapturePage(found, next: found.last?.id ?? id) }
@@ -512,7 +513,7 @@ public final class CaptureFolder: CaptureArchive {
         return Array(ids)
     }
 
-    /// Those that have captures with lower numbers, the newest first.
+    /// The segments with captures before this number, newest first.
     private func segments(before id: Int) -> ([Segment], CaptureMarks) {
         state.withLock { state in
             (state.segments.filter { $0.lowest < id }.sorted { $0.highest > $1.highest }, state.marks)

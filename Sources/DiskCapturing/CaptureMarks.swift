@@ -2,7 +2,8 @@ import Glibc
 import HttpCaching
 import HttpWare
 
-/// What users wrote on captures that are in files: in a small file of its own, which is replaced as a whole.
+/// The pins and comments that users set on captures in files. They are in a small separate file, which is replaced as a
+/// whole.
 struct CaptureMarks: Sendable {
     struct Mark: Sendable, Equatable {
         var isPinned: Bool?
@@ -21,7 +22,7 @@ struct CaptureMarks: Sendable {
 
     subscript(_ id: Int) -> Mark? { marks[id] }
 
-    /// False if there are too many.
+    /// Returns false if there are too many marks.
     mutating func set(_ id: Int, pinned: Bool?, comment: String?) -> Bool {
         var mark = marks[id] ?? Mark()
         if let pinned { mark.isPinned = pinned }
@@ -65,7 +66,7 @@ struct CaptureMarks: Sendable {
         }
     }
 
-    /// Those of a folder; none if the file is missing or damaged.
+    /// Reads the marks of a folder; empty if the file is missing or damaged.
     init(of folder: String, limit: Int) {
         self.limit = limit
         guard let file = try? OpenFile(CaptureMarks.path(in: folder)), let size = file.size, size <= limit, size >= 24

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// TLS of a connection as bytes.
+/// The TLS facts of a connection as bytes.
 extension CaptureRecord {
     static func tls(_ facts: TlsFacts?, _ rest: inout RecordWriter) {
         rest.optional(facts) { rest, facts in

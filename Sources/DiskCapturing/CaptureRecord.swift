@@ -7,7 +7,7 @@ import HttpWare
     import Foundation
 #endif
 
-/// A capture as bytes: its row, which lists and filters read, and the rest. What was masked is in neither.
+/// A capture as bytes: its row, which lists and filters read, and the rest. Neither contains masked values.
 enum CaptureRecord {
     // MARK: The row
 
@@ -54,7 +54,7 @@ enum CaptureRecord {
         row.list(message.values(of: "content-type")) { $0.text($1) }
     }
 
-    /// The exchange without fields but `Content-Type`, content and messages.
+    /// The exchange without content, messages, and fields other than `Content-Type`.
     static func readRow(
         _ bytes: UnsafeRawBufferPointer, _ pool: inout TextPool
     ) throws(DamagedRecord) -> CapturedExchange {
@@ -164,7 +164,7 @@ enum CaptureRecord {
     /// §5.2.
     private static let masked = 0x10
 
-    /// Parts that are the same on the other side of the chain are written once.
+    /// Parts that equal the other side of the chain are written once.
     private static func message(_ message: CapturedMessage, _ other: CapturedMessage?, _ rest: inout RecordWriter) {
         fields(message.fields, other?.fields, &rest)
         fields(message.trailers, other?.trailers, &rest)

@@ -1,7 +1,7 @@
 import Capturing
 
-/// Goes over the captures of segments by falling numbers. A segment is opened when its highest number is the next one, so that the
-/// newest captures come before the older segments are read.
+/// Visits the captures of segments in descending order of their numbers. A segment is opened only when its highest number is
+/// next, so the newest captures are found before older segments are read.
 struct CaptureSearch {
     private struct Opened {
         let reader: SegmentReader
@@ -11,7 +11,7 @@ struct CaptureSearch {
     private let folder: String
     private let before: Int
     private let filter: RowFilter?
-    /// By rising highest numbers.
+    /// In ascending order of their highest numbers.
     private var closed: [Segment]
     private var opened: [Opened] = []
 
@@ -23,7 +23,7 @@ struct CaptureSearch {
         self.filter = filter
     }
 
-    /// No capture that is left has a higher number; `nil` at the end.
+    /// An upper limit of the remaining numbers; `nil` at the end.
     var newest: Int? {
         let next = closed.last.map { min($0.highest, before - 1) }
         guard let place = first else { return next }
@@ -34,7 +34,7 @@ struct CaptureSearch {
         opened.indices.max { opened[$0].rows.last?.id ?? 0 < opened[$1].rows.last?.id ?? 0 }
     }
 
-    /// The row with the number `newest`; `nil` if a segment was opened instead, and it may be lower now.
+    /// The row with the number `newest`. `nil` if a segment was opened instead; `newest` may then be lower.
     mutating func take() -> (SegmentReader, place: Int)? {
         let id = first.flatMap { opened[$0].rows.last?.id } ?? 0
         if let segment = closed.last, min(segment.highest, before - 1) >= id {

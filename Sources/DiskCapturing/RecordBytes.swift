@@ -1,11 +1,11 @@
-/// Bytes of a record are not what was written.
+/// The bytes of a record are damaged.
 struct DamagedRecord: Error {}
 
-/// Writes the values of a record, one after the other.
+/// Writes the values of a record in sequence.
 struct RecordWriter {
     private(set) var bytes: [UInt8] = []
 
-    /// In groups of seven bits, the lowest first; small numbers of both signs are short.
+    /// Groups of seven bits, the lowest first. Small numbers of both signs are short.
     mutating func number(_ value: Int64) {
         var rest = UInt64(bitPattern: value << 1 ^ value >> 63)
         while rest >= 0x80 {
@@ -44,12 +44,12 @@ struct RecordWriter {
     }
 }
 
-/// Reads them. Nothing that a file contains takes more memory than the file has bytes.
+/// Reads the values of a record. No content of a file takes more memory than the file has bytes.
 struct RecordReader {
     private let bytes: UnsafeRawBufferPointer
     private var at = 0
 
-    /// Of bytes that outlive it.
+    /// `bytes` must outlive the reader.
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
     var isAtEnd: Bool { at == bytes.count }
@@ -68,7 +68,7 @@ struct RecordReader {
         return Int(truncatingIfNeeded: value >> 1) ^ -Int(truncatingIfNeeded: value & 1)
     }
 
-    /// A number that counts something that is there.
+    /// A count of items that follow. It cannot exceed the remaining bytes.
     mutating func count() throws(DamagedRecord) -> Int {
         let value = try number()
         guard value >= 0, value <= bytes.count - at else { throw DamagedRecord() }
@@ -91,7 +91,7 @@ struct RecordReader {
 
     mutating func text() throws(DamagedRecord) -> String { String(decoding: try piece(), as: UTF8.self) }
 
-    /// A text that many records have.
+    /// A text that occurs in many records.
     mutating func text(_ pool: inout TextPool) throws(DamagedRecord) -> String { pool.text(try piece()) }
 
     mutating func optional<Value>(
@@ -112,7 +112,7 @@ struct RecordReader {
     }
 }
 
-/// Texts that were read last: most rows have the same as others, and need no memory of their own.
+/// The texts that were read last. Most rows repeat the texts of others, which then share their memory.
 struct TextPool {
     private var texts = [String](repeating: "", count: 256)
 

@@ -2,8 +2,9 @@ import Glibc
 import HttpCaching
 import HttpWare
 
-/// A pair of files with captures in the order in which they ended: `.rows`, which lists and filters read, and `.data` with the rest of
-/// each. Both only grow; every row and every rest has a checksum, so whatever was cut off or damaged is found and left out.
+/// A pair of files with captures in the order in which they ended: `.rows`, which lists and filters read, and `.data` with the
+/// rest of each. Both are append-only. Every row and every rest has a checksum, so truncated or damaged captures are detected
+/// and left out.
 struct Segment: Sendable {
     /// The number in the names of its files.
     let number: Int
@@ -17,7 +18,7 @@ struct Segment: Sendable {
 
     var bytes: Int { rowBytes + dataBytes }
 
-    /// A row's place, and that of its rest.
+    /// The sizes and the position of a row and its rest.
     struct Frame {
         static let bytes = 32
         let rowLength: Int
@@ -37,7 +38,7 @@ struct Segment: Sendable {
             self.dataChecksum = dataChecksum
         }
 
-        /// The frame at the beginning of these bytes, with its row whole behind it; `nil` if it does not fit.
+        /// The frame at the beginning of these bytes, followed by its whole row; `nil` if they are incomplete.
         init?(_ bytes: UnsafeRawBufferPointer) {
             guard bytes.count >= Frame.bytes else { return nil }
             rowLength = Int(UInt32(littleEndian: bytes.loadUnaligned(as: UInt32.self)))
@@ -48,7 +49,7 @@ struct Segment: Sendable {
             dataOffset = Int(offset)
         }
 
-        /// Whether the row behind the frame, and the frame itself, are as they were written.
+        /// Whether the frame and the row after it are undamaged.
         func isIntact(_ bytes: UnsafeRawBufferPointer) -> Bool {
             let sum = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: 24, as: UInt64.self))
             return sum
@@ -77,7 +78,7 @@ struct Segment: Sendable {
 
     // MARK: The head
 
-    /// What `.rows` begins with: the sort of file, and what is in the segment once that is complete.
+    /// The size of the head of `.rows`. It contains the kind of file and, once the segment is complete, a summary.
     static let headBytes = 72
     private static let sort = Array("httpware-rows-1\n".utf8)
 
@@ -95,7 +96,7 @@ struct Segment: Sendable {
     /// The content of a head.
     enum Head {
         case foreign
-        /// The segment was not completed: its rows say what is in it.
+        /// The segment was not completed, so its rows must be read.
         case open
         case sealed(Segment)
     }
@@ -123,7 +124,7 @@ struct Segment: Sendable {
     func rows(in folder: String) -> String { "\(folder)/captures-\(number).rows" }
     func data(in folder: String) -> String { "\(folder)/captures-\(number).data" }
 
-    /// The number in a name, and whether that is one of rows; `nil` for other files.
+    /// The number in a file name, and whether it is a file of rows; `nil` for other files.
     static func number(of name: String) -> (number: Int, isRows: Bool)? {
         guard name.hasPrefix("captures-") else { return nil }
         let isRows = name.hasSuffix(".rows")
@@ -133,7 +134,7 @@ struct Segment: Sendable {
         return (number, isRows)
     }
 
-    /// Removes its files: the rows first, for data alone is nothing.
+    /// Removes its files. The rows go first, because data without rows is ignored.
     func remove(from folder: String) {
         unlink(rows(in: folder))
         unlink(data(in: folder))
@@ -141,7 +142,7 @@ struct Segment: Sendable {
 
     // MARK: Rows
 
-    /// The places of all frames that are whole, damaged or not.
+    /// The places of all complete frames, damaged or not.
     static func places(_ bytes: UnsafeRawBufferPointer) -> [Int] {
         var places: [Int] = []
         var at = min(headBytes, bytes.count)
@@ -152,7 +153,8 @@ struct Segment: Sendable {
         return places
     }
 
-    /// Gives each row that is intact with its frame and its place. A damaged one is passed over. Returns where the last whole frame ends.
+    /// Calls `body` with each undamaged row, its frame and its place, until it returns false. Skips damaged rows. Returns the
+    /// place after the last complete frame, or the place at which `body` returned false.
     static func forEachRow(
         _ bytes: [UInt8], _ body: (Frame, UnsafeRawBufferPointer, Int) -> Bool
     ) -> Int {
@@ -172,11 +174,11 @@ struct Segment: Sendable {
     }
 }
 
-/// A file that is open, closed with its last reference.
+/// An open file, closed when the last reference to it is released.
 final class OpenFile: Sendable {
     private let descriptor: Int32
 
-    /// Opens a file to read, or makes one to write.
+    /// Opens a file for reading, or creates one for writing.
     init(_ path: String, makes: Bool = false) throws(SystemError) {
         let flags = makes ? O_RDWR | O_CREAT | O_EXCL : O_RDONLY
         descriptor = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -185,14 +187,14 @@ final class OpenFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The size of a plain file; `nil` of anything else.
+    /// The size of a regular file; `nil` for any other kind.
     var size: Int? {
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
         return Int(status.st_size)
     }
 
-    /// As many of these bytes as there are.
+    /// The bytes at an offset; fewer than `count` at the end of the file.
     func read(at offset: Int, count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: max(0, count)) { buffer, filled in
             while filled < count {
@@ -216,6 +218,6 @@ final class OpenFile: Sendable {
         }
     }
 
-    /// Takes away what a failed write left.
+    /// Removes the remainder of a failed write.
     func cut(to size: Int) { _ = ftruncate(descriptor, off_t(size)) }
 }

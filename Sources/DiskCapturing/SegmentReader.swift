@@ -4,7 +4,7 @@ import HttpCaching
 import HttpWare
 import Synchronization
 
-/// Reads a segment as it was at one time; that it goes meanwhile does no harm.
+/// Reads a segment as it was when the reader was made, even if the segment is erased meanwhile.
 final class SegmentReader {
     let segment: Segment
     private let folder: String
@@ -59,7 +59,7 @@ final class SegmentReader {
                 if let last = places.last, last.id >= facts.id { isSorted = false }
                 places.append((facts.id, place))
             }
-            // Captures nearly end in the order of their numbers.
+            // Captures usually end in the order of their numbers.
             return isSorted ? places : places.sorted { $0.id < $1.id }
         }
     }
@@ -120,7 +120,7 @@ final class SegmentReader {
         }
     }
 
-    /// Fills in what the row does not have; false if it is damaged.
+    /// Adds the parts that are missing in the row. Returns false if they are damaged.
     func fill(_ capture: inout CapturedExchange, _ frame: Segment.Frame) -> Bool {
         withData(frame) { bytes in
             do throws(DamagedRecord) {
@@ -151,7 +151,7 @@ final class SegmentReader {
     }
 }
 
-/// Where the captures of the segments that were asked last are in their files.
+/// The places of captures within the most recently used segments.
 final class CaptureIndex: Sendable {
     private struct Entry {
         let number: Int
@@ -205,8 +205,8 @@ enum Segments {
         Segment.number(of: name) != nil || ["captures.lock", "captures.marks", "captures.marks.new"].contains(name)
     }
 
-    /// Those that are there, and the highest number of a name. Rows that were cut off are taken away; files that are not what their names
-    /// say are removed. Without `repairs` the files are left alone, because another process writes them.
+    /// The segments of a folder, and the highest number of a file name. Truncated rows are cut off, and files with other content
+    /// than their names imply are removed. Without `repairs` the files are not changed, because another process writes them.
     static func read(_ path: String, repairs: Bool = true) -> (segments: [Segment], highest: Int) {
         var segments: [Segment] = []
         var highest = 0
@@ -214,7 +214,7 @@ enum Segments {
             highest = max(highest, number)
             let segment = Segment(number: number)
             if !isRows {
-                // Data whose rows were never written.
+                // Data without rows, because a process ended before it wrote them.
                 if repairs, access(segment.rows(in: path), F_OK) != 0 { unlink(segment.data(in: path)) }
             } else if let known = readSegment(segment, path, repairs: repairs) {
                 segments.append(known)
@@ -242,7 +242,7 @@ enum Segments {
         case .sealed, .open: break
         }
         var segment = empty
-        // No segment of ours is longer.
+        // No valid segment is longer.
         let bytes = rows.read(at: 0, count: min(rowBytes, 64 << 20))
         segment.rowBytes = Segment.forEachRow(bytes) { frame, row, _ in
             var reader = RecordReader(row)

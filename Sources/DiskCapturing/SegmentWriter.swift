@@ -1,17 +1,17 @@
 import HttpWare
 
-/// Appends captures to a new segment. What was not written whole is taken away again.
+/// Appends captures to a new segment. Incomplete writes are removed again.
 final class SegmentWriter {
     private(set) var segment: Segment
     private let folder: String
     private let rows: OpenFile
     private let data: OpenFile
-    /// The bytes that are not in the files yet, and the segment with them.
+    /// The rows and the data that are not in the files yet, and the segment that includes them.
     private var waitingRows: [UInt8] = []
     private var waitingData: [UInt8] = []
     private var next: Segment
 
-    /// So much is written at once.
+    /// The number of waiting bytes at which they are written.
     private static let step = 1 << 20
 
     init(_ number: Int, in folder: String) throws(SystemError) {
@@ -28,10 +28,10 @@ final class SegmentWriter {
         }
     }
 
-    /// Its size with what waits.
+    /// Its size, including the waiting bytes.
     var bytes: Int { next.bytes }
 
-    /// How much a capture takes.
+    /// The size of a capture in the files.
     static func room(row: Int, data: Int) -> Int { Segment.Frame.bytes + row + data }
 
     func append(id: Int, row: [UInt8], data: [UInt8]) throws(SystemError) {
@@ -46,7 +46,7 @@ final class SegmentWriter {
         if waitingRows.count + waitingData.count > SegmentWriter.step { try flush() }
     }
 
-    /// Writes what waits: the data first, so that a row stands for something that is there.
+    /// Writes the waiting bytes. The data goes first, so that a row never refers to missing data.
     func flush() throws(SystemError) {
         do throws(SystemError) {
             try data.write(waitingData, at: segment.dataBytes)
@@ -64,6 +64,6 @@ final class SegmentWriter {
         waitingData.removeAll(keepingCapacity: waitingData.count < 2 * SegmentWriter.step)
     }
 
-    /// Nothing more comes: its head says what is in it. If that cannot be written, its rows still do.
+    /// Completes the segment: its head summarizes the content. If that cannot be written, the rows are read instead.
     func seal() { try? rows.write(segment.sealedHead, at: 0) }
 }

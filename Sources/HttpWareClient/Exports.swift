@@ -1,5 +1,5 @@
-// What an app uses of the modules below, so that one import at the top of its files is enough. Everything else has the name of its
-// module in front: `import HttpWare` brings the transport, `import Wares` every ware.
+// The types of other modules that apps use, so that one import at the top of a file is enough. For all other types, import their
+// module: `import HttpWare` for the transport, `import Wares` for every ware.
 
 @_exported public import class Credentials.Credential
 @_exported public import struct Credentials.CredentialDefinition

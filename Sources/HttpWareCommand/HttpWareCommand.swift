@@ -1,7 +1,7 @@
 import ArgumentParser
 import HttpGateway
 
-/// The command line: `httpware run`, `check`, and the others below.
+/// The command line: `httpware run`, `httpware check` and the other commands.
 @main struct HttpWareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "httpware",
@@ -34,7 +34,7 @@ import HttpGateway
 
     static func main() {
         Terminal.reserveDescriptors()
-        // As programs of this kind have it.
+        // Programs of this kind accept `-v`.
         main(CommandLine.arguments.dropFirst() == ["-v"] ? ["--version"] : nil)
     }
 }

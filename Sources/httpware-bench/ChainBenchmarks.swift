@@ -25,7 +25,7 @@
         func resumeRequest() {}
     }
 
-    /// The same plan for every request.
+    /// A router with one plan for every request.
     struct OnePlan: ExchangeRouter {
         let listenerPlan: ExchangePlan
 

@@ -1,7 +1,7 @@
 import Credentials
 import HttpWare
 
-/// What is to be issued.
+/// The certificate to order.
 struct AcmeRequest: Sendable {
     /// DNS names in lower case.
     let names: [String]
@@ -9,12 +9,12 @@ struct AcmeRequest: Sendable {
     let key: CertificateKey
     let challenge: ChallengeKind
     var profile: String?
-    /// The renewal identifier of the certificate that the new one takes the place of. RFC 9773 §5.
+    /// The renewal identifier of the certificate that the new one replaces. RFC 9773 §5.
     var replaced: String?
 }
 
 extension AcmeClient {
-    /// Orders a certificate, proves control of its names, and answers the chain in PEM. RFC 8555 §7.4.
+    /// Orders a certificate, proves control of its names, and returns the chain in PEM. RFC 8555 §7.4.
     func issue(
         _ wanted: AcmeRequest, answering challenges: any ChallengeAnswerer
     ) async throws(AcmeFailure) -> [UInt8] {
@@ -43,14 +43,14 @@ extension AcmeClient {
             ("identifiers", .list(wanted.names.map { .object([("type", "dns"), ("value", .text($0))]) }))
         ]
         if let profile = wanted.profile { members.append(("profile", .text(profile))) }
-        // Only where the authority knows of replacing: others may refuse a member that they do not know.
+        // Sent only if the authority offers renewal information: others may refuse an unknown member.
         let isReplacing = wanted.replaced != nil && directory.renewalInfo != nil
         let replacing = isReplacing ? [("replaces", Json.optional(wanted.replaced))] : []
         var answer: Answer
         do throws(AcmeFailure) {
             answer = try await post(directory.newOrder, .object(members + replacing), "the order")
         } catch {
-            // What was to be replaced has been, or is unknown: RFC 9773 §5. The order stands without it.
+            // The old certificate was replaced already, or is unknown: RFC 9773 §5. The order is made without it.
             guard isReplacing, error.isRefusal("alreadyReplaced") || error.isRefusal("malformed") else { throw error }
             answer = try await post(directory.newOrder, .object(members), "the order")
         }
@@ -160,7 +160,7 @@ extension AcmeClient {
 
     // MARK: The certificate
 
-    /// Refuses a chain that is not for the names and the key, or is not valid for a while from now on.
+    /// Refuses a chain that does not match the names and the key, or is not valid from now for some time.
     static func check(
         _ chain: [UInt8], _ wanted: AcmeRequest, mostCertificates: Int, now: WallTime = SystemLoopClock().wallNow()
     ) throws(AcmeFailure) {
@@ -182,7 +182,7 @@ extension AcmeClient {
 
     // MARK: Renewal
 
-    /// When the authority suggests to renew, and after how long to ask again; `nil` where it has no such information. RFC 9773 §4.
+    /// The suggested renewal time, and how soon to ask again; `nil` if the authority has no renewal information. RFC 9773 §4.
     func renewalInfo(of id: String) async throws(AcmeFailure) -> (info: RenewalInfo, again: Duration?)? {
         guard let base = try await directory().renewalInfo else { return nil }
         let slash = base.text.hasSuffix("/") ? "" : "/"

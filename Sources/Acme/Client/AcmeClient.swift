@@ -1,10 +1,10 @@
 import Credentials
 import HttpWare
 
-/// A client of a certificate authority, for the time of one order. Used on a loop.
+/// A client of a certificate authority, made for one order. Used on a loop.
 ///
-/// It asks one thing after the other, and never trusts the authority to come to an end: calls, bytes, time and repetitions are
-/// bounded by `AcmeLimits`.
+/// It sends one request at a time, and does not trust the authority to finish: calls, bytes, time and repetitions are limited
+/// by `AcmeLimits`.
 final class AcmeClient {
     let place: EndpointUrl
     let signer: AcmeSigner
@@ -20,7 +20,7 @@ final class AcmeClient {
     /// The URL of the account, once it is known.
     private(set) var account: String?
 
-    /// An answer whose status is one of success.
+    /// An answer with a successful status.
     struct Answer {
         let response: HttpResponse
         let retryAfter: Duration?
@@ -35,7 +35,8 @@ final class AcmeClient {
         }
     }
 
-    /// A client of the authority with this directory, for an account with this key. The account's URL is given if there is an account.
+    /// A client of the authority with this directory, for the account with this key. `account` is the account's URL, if the
+    /// account exists.
     init(
         _ place: EndpointUrl, key: CertificateKey, account: String?, http: any HttpClient,
         limits: AcmeLimits = AcmeLimits(),
@@ -102,7 +103,7 @@ final class AcmeClient {
         return Answer(response: response, retryAfter: retryAfter)
     }
 
-    /// RFC 9110 §10.2.3.
+    /// The pause that `Retry-After` asks for. RFC 9110 §10.2.3.
     private func retryAfter(_ response: HttpResponse) -> Duration? {
         guard let text = response.fields[.retryAfter] else { return nil }
         if !text.isEmpty, text.utf8.count <= 9, let seconds = Int64(text), seconds >= 0 { return .seconds(seconds) }
@@ -110,12 +111,12 @@ final class AcmeClient {
         return HttpDate.time(text, now: now).map { max(.zero, $0 - now) }
     }
 
-    /// Asks for what anybody may see.
+    /// Requests a public resource, without a signature.
     func get(_ url: AcmeUrl, _ what: String) async throws(AcmeFailure) -> Answer {
         try answer(try await call(try request(.get, url), isElsewhere: url.isElsewhere), what)
     }
 
-    /// The directory: asked for once.
+    /// The directory, requested once.
     func directory() async throws(AcmeFailure) -> AcmeDirectory {
         if let known { return known }
         let made = try AcmeDirectory(
@@ -134,7 +135,7 @@ final class AcmeClient {
         return taken
     }
 
-    /// RFC 8555 §6.5.1: base64url; what is none is passed over.
+    /// Stores the response's nonce, unless it is empty, too long, or contains a byte that JSON would escape. RFC 8555 §6.5.1.
     private func keepNonce(_ response: HttpResponse) {
         guard let text = response.fields["Replay-Nonce"], (1...256).contains(text.utf8.count),
             text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != 0x22 && $0 != 0x5c })
@@ -142,7 +143,7 @@ final class AcmeClient {
         nonce = text
     }
 
-    /// Sends a signed request, again with another nonce while that is what the authority asks for. RFC 8555 §6.5.
+    /// Sends a signed request. If the authority refuses the nonce, sends it again with another one. RFC 8555 §6.5.
     func post(
         _ url: AcmeUrl, _ payload: Json?, _ what: String, byKey: Bool = false, accept: String = "application/json"
     ) async throws(AcmeFailure) -> Answer {
@@ -166,7 +167,7 @@ final class AcmeClient {
 
     // MARK: Waiting
 
-    /// Asks for an object again and again until it is as wanted.
+    /// Requests an object repeatedly until `body` accepts it.
     func poll<Value>(
         _ url: AcmeUrl, _ what: String, first: Duration? = nil,
         until body: (JsonValue) throws(AcmeFailure) -> Value?
@@ -175,7 +176,7 @@ final class AcmeClient {
         var usual = limits.pause.lowerBound
         while true {
             try await wait(asked ?? usual)
-            // Longer each time where the authority does not say.
+            // Longer each time, unless the authority states a pause.
             usual = min(usual * 2, limits.pause.upperBound)
             let answer = try await post(url, nil, what)
             if let value = try body(try answer.json) { return value }
@@ -194,7 +195,7 @@ final class AcmeClient {
 
     // MARK: The account
 
-    /// Makes the account, or finds the one of this key. RFC 8555 §7.3. Answers its URL.
+    /// Creates the account, or finds the existing one of this key. RFC 8555 §7.3. Returns its URL.
     func makeAccount(email: String?, external: ExternalAccount?) async throws(AcmeFailure) -> String {
         let directory = try await directory()
         try directory.require(external: external)

@@ -7,7 +7,7 @@ import HttpWare
 struct AcmeFolder: AcmeStorage {
     let path: String
 
-    /// More is not one of ours.
+    /// A larger file was not written by this type.
     private static let mostBytes = 1 << 20
 
     init(_ settings: AcmeSettings) {
@@ -20,12 +20,12 @@ struct AcmeFolder: AcmeStorage {
         return plain(place.joined(separator: "-"))
     }
 
-    /// A text as part of a file's name.
+    /// A text that is safe as part of a file name.
     static func plain(_ text: String) -> String {
         let bytes = text.utf8.prefix(120).map { byte -> UInt8 in
             switch byte {
             case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x5f: byte
-            // No name begins with a dot.
+            // A leading dot gets a prefix below.
             case 0x2e: byte
             default: 0x5f
             }
@@ -60,14 +60,14 @@ struct AcmeFolder: AcmeStorage {
 
     // MARK: The lock
 
-    /// Held until it is given back, or the process ends: another process orders no certificate for the name meanwhile.
+    /// Held until `release`, or the end of the process. Meanwhile no other process orders a certificate for the name.
     private struct Lock: AcmeLock {
         let descriptor: Int32
 
         func release() async { close(descriptor) }
     }
 
-    /// Takes the lock of a name; `nil` while another process has it.
+    /// Takes the lock of a name; `nil` while another process holds it.
     private func lockNow(_ name: String) throws(AcmeFailure) -> (any AcmeLock)? {
         try makeFolder()
         let place = file("\(name).lock")

@@ -1,39 +1,40 @@
 public import Credentials
 
-/// How a listener gets its certificates.
+/// The settings by which a listener obtains its certificates.
 public struct AcmeSettings: Sendable, Hashable {
-    /// The DNS names, in lower case; each has a certificate of its own.
+    /// The DNS names in lower case; each has its own certificate.
     public var domains: [String]
-    /// Where the certificate authority's directory is.
+    /// The URL of the certificate authority's directory.
     public var directory: EndpointUrl
-    /// Whom the authority may write to.
+    /// The address to which the authority may write.
     public var email: String?
-    /// PEM: the roots of the directory's own certificate; `nil` for those of the system.
+    /// The root certificates, in PEM, that the directory's own certificate is checked with; `nil` for those of the system.
     public var authorities: [UInt8]?
-    /// How control of the names is proved.
+    /// The way in which control of the names is proved.
     public var challenge = ChallengeKind.tlsAlpn01
     /// The folder of accounts and certificates; unused if `sharing` is given.
     public var store: String
     /// The store that gateways share, in place of a folder; `nil` for a folder.
     public var sharing: AcmeSharing?
-    /// The listener in clear text that answers http-01, in place of those on port 80.
+    /// The listener in clear text that answers http-01, instead of the listeners on port 80.
     public var listener: String?
     /// The profile of the certificates.
     public var profile: String?
-    /// The account of the authority that ours is bound to.
+    /// The account at the authority to which the ACME account is bound.
     public var externalAccount: ExternalAccount?
 
-    /// Certificates of Let's Encrypt for these names.
+    /// Settings for certificates of Let's Encrypt for these names.
     public init(domains: [String], store: String) {
         self.domains = domains
         self.store = store
         directory = AcmeSettings.letsEncrypt
     }
 
-    /// The directory of Let's Encrypt. A literal that is a URL.
+    /// The directory of Let's Encrypt. The literal is a valid URL.
     public static let letsEncrypt = EndpointUrl("https://acme-v02.api.letsencrypt.org/directory")!
 
-    /// A DNS name that a certificate can be ordered for, in lower case: LDH labels, at least two, and no wildcard. RFC 1035 §2.3.1.
+    /// Whether a text is a DNS name, in lower case, that a certificate can be ordered for: at least two LDH labels and no
+    /// wildcard. RFC 1035 §2.3.1.
     public static func isDomain(_ text: String) -> Bool {
         let labels = text.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count >= 2, text.utf8.count <= 253,

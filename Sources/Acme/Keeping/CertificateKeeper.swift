@@ -7,7 +7,7 @@ import Synchronization
 /// Keeps the certificates of some names valid: orders them, one after the other, renews them in time, and remembers over restarts what
 /// failed. What it has is guarded by a mutex; the work is one task of a loop.
 public final class CertificateKeeper: Sendable {
-    /// What it was made for.
+    /// The settings of these certificates.
     public let settings: AcmeSettings
     private let records: AcmeRecords
     /// The store that gateways share; `nil` if the certificates are in a folder.
@@ -15,21 +15,21 @@ public final class CertificateKeeper: Sendable {
     private let challenges: PendingChallenges
     private let http: any HttpClient
     private let limits: AcmeLimits
-    /// Called with each new certificate: returns when listeners show it.
+    /// Called after each new certificate; returns when listeners use it.
     private let changed: @Sendable () async -> Void
     private let kept: Mutex<[String: Kept]>
     private let tasks = Mutex<[Task<Void, Never>]>([])
     /// The result of the last read of the shared store's board.
     private let board = Mutex(BoardState())
 
-    /// What there is for one name.
+    /// The state of one name.
     private struct Kept {
-        /// To serve with until there is a certificate.
+        /// The certificate that is served until one is issued.
         let placeholder: TlsIdentity
         var identity: TlsIdentity?
         var facts: CertificateFacts?
         var state = RenewalState()
-        /// Somebody asked for a new one now.
+        /// Whether a new certificate was requested now.
         var isWanted = false
         /// Whether the store does not have the certificate: it was not written yet, or the store lost it.
         var isUnwritten = false
@@ -46,23 +46,23 @@ public final class CertificateKeeper: Sendable {
         var hasFailed = false
     }
 
-    /// What is known of a name, for people.
+    /// The state of one name, for people.
     public struct Report: Sendable {
         /// The DNS name.
         public let name: String
-        /// Its certificate; `nil` while there is none.
+        /// The certificate; `nil` while there is none.
         public let certificate: CertificateFacts?
-        /// When the next order is to begin.
+        /// When the next order begins.
         public let due: WallTime
-        /// How many orders failed, one after the other.
+        /// The number of consecutive failed orders.
         public let failures: Int
-        /// Why the last one failed.
+        /// Why the last order failed.
         public let problem: String?
     }
 
-    /// The longest rest: a clock may be set, and another process may have renewed a certificate.
+    /// The longest rest. A clock may be set meanwhile, or another process may renew a certificate.
     private static let longestRest = Duration.seconds(3600)
-    /// How long another process's order is left alone before the files are read again.
+    /// How long to wait for another process's order before the files are read again.
     private static let lockPause = Duration.seconds(5)
     /// The maximum time that a start waits for a store that gateways share.
     private static let patience = DispatchTimeInterval.seconds(2)
@@ -120,16 +120,16 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    // MARK: What it has
+    // MARK: State
 
-    /// What listeners show: the certificates, and for names without one a certificate that says that there is none yet.
+    /// The certificates that listeners show. A name without one has a placeholder, which says that no certificate was issued yet.
     public var identities: [TlsIdentity] {
         kept.withLock { kept in
             settings.domains.compactMap { name in kept[name].map { $0.identity ?? $0.placeholder } }
         }
     }
 
-    /// What is known of each name.
+    /// The state of each name.
     public func report(at now: WallTime) -> [Report] {
         kept.withLock { kept in
             settings.domains.compactMap { name in
@@ -171,7 +171,7 @@ public final class CertificateKeeper: Sendable {
 
     // MARK: The work
 
-    /// Begins to keep them valid, on a loop that has a transport.
+    /// Begins to keep the certificates valid, on a loop that has a transport.
     public func start(on loop: EventLoop) {
         var made = [Task(executorPreference: loop) { await self.run(on: loop) }]
         if shared != nil { made.append(Task(executorPreference: loop) { await self.watchBoard(on: loop) }) }
@@ -181,15 +181,15 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// What an authority offers.
+    /// The features of an authority.
     public struct Authority: Sendable {
-        /// The names of its profiles; empty if it has none.
+        /// The names of the profiles; empty if the authority has none.
         public let profiles: [String]
-        /// Whether it says when to renew. RFC 9773.
+        /// Whether the authority suggests renewal times. RFC 9773.
         public let hasRenewalInfo: Bool
     }
 
-    /// Asks the authority for its directory, and throws what is wrong with it, or does not fit the settings.
+    /// Requests the authority's directory. Throws if the directory is invalid or does not fit the settings.
     public func checkAuthority(on loop: EventLoop) async throws(AcmeFailure) -> Authority {
         let client = AcmeClient(
             settings.directory, key: try await account().key, account: nil, http: http, limits: limits, loop: loop)
@@ -199,7 +199,7 @@ public final class CertificateKeeper: Sendable {
         return Authority(profiles: directory.profiles ?? [], hasRenewalInfo: directory.renewalInfo != nil)
     }
 
-    /// Ends the work; an order under way is given up.
+    /// Ends the work and abandons an order in progress.
     public func stop() {
         let challenges = challenges
         if shared != nil { Task.detached { await challenges.answer([], of: self) } }
@@ -209,13 +209,13 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// Orders a certificate for a name now, whatever is remembered of it. Answers false if it is not one of its names.
+    /// Orders a certificate for a name now, even after failures. Returns false if the name is not in the settings.
     public func orderNow(_ name: String, on loop: EventLoop) -> Bool {
         let isKnown = kept.withLock { kept in
             kept[name]?.isWanted = true
             return kept[name] != nil
         }
-        // A rest would be as long as nothing was due.
+        // The current rest was computed before this order was due.
         if isKnown { start(on: loop) }
         return isKnown
     }
@@ -290,7 +290,7 @@ public final class CertificateKeeper: Sendable {
         if hasWritten { try await shared?.announce() }
     }
 
-    /// Does what is due, and answers for how long there is nothing more to do.
+    /// Does the due work. Returns how long to wait before the next step.
     func step(on loop: EventLoop) async -> Duration {
         for name in settings.domains where !Task.isCancelled {
             await write(name)
@@ -336,7 +336,7 @@ public final class CertificateKeeper: Sendable {
         await remember(name) { $0.asked(about: id, answer?.info, again: answer?.again, at: loop.wallNow()) }
     }
 
-    /// Orders a certificate, unless another process does or has.
+    /// Orders a certificate, unless another process is ordering it or has already done so.
     private func order(_ name: String, on loop: EventLoop) async {
         let lock: any AcmeLock
         do throws(AcmeFailure) {
@@ -416,7 +416,7 @@ public final class CertificateKeeper: Sendable {
         let wanted = AcmeRequest(
             names: [name], key: key, challenge: settings.challenge, profile: settings.profile, replaced: former)
         var account = try await account()
-        // Twice where the authority has forgotten the account.
+        // A second time if the authority no longer knows the account.
         for isLast in [false, true] {
             let client = AcmeClient(
                 settings.directory, key: account.key, account: account.url, http: http, limits: limits, loop: loop)
@@ -439,7 +439,7 @@ public final class CertificateKeeper: Sendable {
         throw AcmeFailure(.local, "the account cannot be made")
     }
 
-    /// The account; a new key where there is none.
+    /// The stored account, or else a new one with a new key.
     private func account() async throws(AcmeFailure) -> AcmeRecords.Account {
         if let account = try await records.account() { return account }
         do throws(TlsFault) {
@@ -468,7 +468,7 @@ public final class CertificateKeeper: Sendable {
         )
     }
 
-    /// Changes what is remembered about a name, in memory and in its file.
+    /// Changes the state of a name, in memory and in its file.
     private func remember(_ name: String, _ body: (inout RenewalState) -> Void) async {
         let state = kept.withLock { kept -> RenewalState in
             var state = kept[name]?.state ?? RenewalState()

@@ -1,7 +1,7 @@
 public import HttpWare
 import Synchronization
 
-/// A challenge that an authority is about to try.
+/// A challenge that an authority is about to check.
 struct PendingChallenge: Sendable, Hashable {
     let kind: ChallengeKind
     /// The DNS name, in lower case.
@@ -17,7 +17,7 @@ protocol ChallengeAnswerer: Sendable {
     func remove(_ challenge: PendingChallenge) async
 }
 
-/// The challenges that listeners answer at present. Shared by all loops; guarded by a mutex, with a count that is read without it.
+/// The challenges that listeners currently answer. Shared by all loops: a mutex guards them, and a count is read without it.
 public final class PendingChallenges: ChallengeAnswerer {
     private struct State {
         /// The challenges of orders of this process.
@@ -32,10 +32,10 @@ public final class PendingChallenges: ChallengeAnswerer {
 
     private let pending = Mutex(State())
     private let httpCount = Atomic(0)
-    /// Called with those of TLS when one was added or removed: returns when listeners answer accordingly.
+    /// Called with the TLS challenges after one was added or removed; returns when listeners answer accordingly.
     private let changed: @Sendable ([TlsChallenge]) async -> Void
 
-    /// None so far.
+    /// Begins without challenges.
     public init(changed: @escaping @Sendable ([TlsChallenge]) async -> Void = { _ in }) { self.changed = changed }
 
     func add(_ challenge: PendingChallenge) async { await update { $0.own.append(challenge) } }
@@ -65,13 +65,13 @@ public final class PendingChallenges: ChallengeAnswerer {
         }
     }
 
-    /// Whether a request may ask for the answer to a challenge: costs a load when none is pending.
+    /// Whether an HTTP challenge is pending. Costs one atomic load if not.
     public var hasHttp: Bool { httpCount.load(ordering: .acquiring) > 0 }
 
-    /// Where a challenge of http-01 is asked for. RFC 8555 §8.3.
+    /// The path prefix of http-01 challenges. RFC 8555 §8.3.
     public static let path = "/.well-known/acme-challenge/"
 
-    /// The content for the path of a request; `nil` if it is not that of a pending challenge.
+    /// The content for the path of a request; `nil` if the path belongs to no pending challenge.
     public func answer(_ path: String) -> String? {
         guard hasHttp, path.hasPrefix(PendingChallenges.path) else { return nil }
         let token = path.dropFirst(PendingChallenges.path.count)

@@ -1,17 +1,17 @@
 import Credentials
 import HttpWare
 
-/// What is remembered about the certificate of one name, over restarts too: failures, and when to renew. Pure: it is told the time.
+/// The failures and the renewal time of one name, kept across restarts. It reads no clock: the caller passes the time.
 struct RenewalState: Sendable, Equatable {
-    /// How many orders failed, one after the other.
+    /// The number of consecutive failed orders.
     var failures = 0
-    /// No order begins before this.
+    /// The earliest time of the next order.
     var notBefore: WallTime?
     /// Why the last order failed.
     var problem: String?
-    /// The certificate that `info` is about.
+    /// The renewal identifier of the certificate that `info` describes.
     var renewalId: String?
-    /// When the authority suggests to renew it.
+    /// The renewal window that the authority suggests.
     var info: RenewalInfo?
     /// When to ask for renewal information again.
     var askAgain: WallTime?
@@ -23,8 +23,9 @@ struct RenewalState: Sendable, Equatable {
 
     // MARK: Failures
 
-    /// An order failed: the next one waits, each time five times as long, for a minute first and for a day at most; for a certificate that
-    /// is short-lived at most for a twelfth of its lifetime. `jitter` is from 0 to 1.
+    /// Records a failed order. The next order waits for a minute at first, five times as long after each failure, and at most for
+    /// a day. For a short-lived certificate the maximum is a twelfth of its lifetime, but at least an hour. `jitter` is from 0 to
+    /// 1.
     mutating func failed(_ failure: AcmeFailure, at now: WallTime, lifetime: Duration?, jitter: Double) {
         failures = min(failures, 1000) + 1
         problem = failure.reason
@@ -38,19 +39,19 @@ struct RenewalState: Sendable, Equatable {
         notBefore = now + pause
     }
 
-    // MARK: When
+    // MARK: The next order
 
-    /// When the next order is to begin.
+    /// When the next order begins.
     func due(for certificate: CertificateFacts?, at now: WallTime) -> WallTime {
-        // A clock that was set back does not make anybody wait for longer than the longest pause.
+        // After a clock was set back, no wait exceeds the longest pause.
         let earliest = notBefore.map { $0 - now > RenewalState.longestAsked + RenewalState.longestPause ? now : $0 }
         guard let certificate else { return earliest ?? now }
         let planned = planned(for: certificate)
         return earliest.map { max($0, planned) } ?? planned
     }
 
-    /// In the suggested window, if there is one, else after two thirds of the lifetime. What an authority suggests is not followed
-    /// further than to a short while after the certificate began, and to five sixths of its lifetime.
+    /// A moment in the suggested window, if there is one, or else after two thirds of the lifetime. The authority's suggestion is
+    /// limited: at the earliest shortly after the certificate's start, at the latest after five sixths of its lifetime.
     private func planned(for certificate: CertificateFacts) -> WallTime {
         let lifetime = certificate.end - certificate.start
         guard let info, let id = certificate.renewalId, id == renewalId else {
@@ -61,7 +62,7 @@ struct RenewalState: Sendable, Equatable {
         return min(max(info.moment(RenewalState.fraction(of: id)), earliest), latest)
     }
 
-    /// A number from 0 to 1 that is another one for each certificate, and stays the same for one.
+    /// A number from 0 to 1 that differs between certificates, and is always the same for one certificate.
     static func fraction(of id: String) -> Double {
         let number = Array(id.utf8).sha256.prefix(6).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return Double(number) / Double(UInt64(1) << 48)
@@ -69,15 +70,15 @@ struct RenewalState: Sendable, Equatable {
 
     // MARK: Renewal information
 
-    /// When to ask for renewal information; `nil` for a certificate that has none.
+    /// When to request renewal information; `nil` for a certificate without a renewal identifier.
     func askDue(for certificate: CertificateFacts?, at now: WallTime) -> WallTime? {
         guard let id = certificate?.renewalId else { return nil }
         guard id == renewalId, let askAgain, askAgain - now < RenewalState.longestPause * 2 else { return now }
         return askAgain
     }
 
-    /// The authority was asked. Without an answer what it said before stays. RFC 9773 §4.3: at least a minute and at most a day later
-    /// it is asked again.
+    /// Records a request for renewal information. Without an answer, the earlier information stays. It is requested again after a
+    /// minute at the earliest and a day at the latest: RFC 9773 §4.3.
     mutating func asked(about id: String, _ answer: RenewalInfo?, again: Duration?, at now: WallTime) {
         if renewalId != id { info = nil }
         renewalId = id
@@ -88,7 +89,7 @@ struct RenewalState: Sendable, Equatable {
 
     // MARK: JSON
 
-    /// For the file.
+    /// The content of the state's file.
     var json: Json {
         func time(_ time: WallTime?) -> Json? { time.map { .number(Int($0.seconds)) } }
         return .object(given: [
@@ -100,7 +101,7 @@ struct RenewalState: Sendable, Equatable {
 
     init() {}
 
-    /// Of a file; what is missing or makes no sense is left out.
+    /// Reads the content of a file; missing and invalid values are left out.
     init(_ json: JsonValue) {
         func time(_ name: String) -> WallTime? {
             json[name]?.double.flatMap { (0...1e11).contains($0) ? WallTime(seconds: Int64($0)) : nil }

@@ -1,15 +1,15 @@
 import Credentials
 import HttpWare
 
-/// What a certificate authority offers, and where. RFC 8555 §7.1.1.
+/// The URLs and features of a certificate authority. RFC 8555 §7.1.1.
 struct AcmeDirectory: Sendable, Equatable {
     let newNonce: AcmeUrl
     let newAccount: AcmeUrl
     let newOrder: AcmeUrl
-    /// Where renewal information is. RFC 9773 §4.
+    /// The URL of renewal information. RFC 9773 §4.
     let renewalInfo: AcmeUrl?
     let needsExternalAccount: Bool
-    /// The names of the profiles that an order may ask for; `nil` where the directory says nothing about profiles.
+    /// The names of the profiles that an order may request; `nil` if the directory does not mention profiles.
     let profiles: [String]?
 
     init(_ json: JsonValue, at place: EndpointUrl) throws(AcmeFailure) {
@@ -22,7 +22,7 @@ struct AcmeDirectory: Sendable, Equatable {
         profiles = meta?["profiles"]?.members?.map(\.name)
     }
 
-    /// Throws if there is no such profile.
+    /// Throws if the directory lacks this profile.
     func require(profile: String?) throws(AcmeFailure) {
         guard let profile, !(profiles?.contains(profile) ?? false) else { return }
         let offered = profiles.map { AcmeProblem.line($0.joined(separator: ", ")) } ?? ""
@@ -42,8 +42,8 @@ struct AcmeDirectory: Sendable, Equatable {
     }
 }
 
-/// A URL that a certificate authority names. Nothing leads from TLS to clear text, and what is not on the directory's own host
-/// may not be an address that is private.
+/// A URL from a certificate authority. It must not lead from TLS to clear text. If its host differs from the directory's host,
+/// its address must not be private.
 struct AcmeUrl: Sendable, Hashable {
     let text: String
     let isElsewhere: Bool
@@ -59,7 +59,7 @@ struct AcmeUrl: Sendable, Hashable {
         isElsewhere = url.host != directory.host
     }
 
-    /// The URL of a member.
+    /// The URL in a member of a JSON object.
     init(_ json: JsonValue, _ name: String, under directory: EndpointUrl) throws(AcmeFailure) {
         guard let text = json[name]?.string else { throw .badAnswer("\(name) is missing") }
         try self.init(text, under: directory)

@@ -3,27 +3,27 @@ import HttpWare
 
 /// Why a certificate authority issued no certificate.
 public struct AcmeFailure: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What sort of failure it is.
+    /// The kind of failure.
     public enum Kind: Sendable, Equatable {
         /// The authority was not reached, or did not answer in time.
         case unreachable
-        /// The authority refused, with this type of problem, without the prefix that all have.
+        /// The authority refused with this type of problem. The common prefix of the types is left out.
         case refused(String)
-        /// The authority's answer is not what RFC 8555 says.
+        /// The authority's answer violates RFC 8555.
         case badAnswer
-        /// The order took too long, or too many calls.
+        /// The order needed too much time or too many calls.
         case endless
-        /// Something on this side: a file, or memory.
+        /// The failure is local: a file, or memory.
         case local
         /// The store that gateways share cannot be reached, or has a value that cannot be opened.
         case unkept
     }
 
-    /// What sort of failure it is.
+    /// The kind of failure.
     public let kind: Kind
-    /// What was seen, for people: starts in lower case, ends without a full stop.
+    /// The reason, for people: starts in lower case, ends without a full stop.
     public let reason: String
-    /// How long the authority asks to wait before the next try.
+    /// How long the authority asks to wait before the next attempt.
     public var retryAfter: Duration?
 
     /// The reason.
@@ -45,16 +45,16 @@ public struct AcmeFailure: Error, Sendable, Equatable, CustomStringConvertible {
 
 /// A problem document of a certificate authority. RFC 8555 §6.7, RFC 9457.
 struct AcmeProblem: Equatable {
-    /// The type, without the prefix of ACME's errors.
+    /// The type, without the prefix of ACME's error types.
     let type: String
-    /// What it says, of the subproblems too, on one line and cut.
+    /// The description, with those of the subproblems, on one line and cut.
     let detail: String
 
     private static let prefix = "urn:ietf:params:acme:error:"
-    /// How many subproblems are told.
+    /// The most subproblems that are described.
     private static let mostParts = 5
 
-    /// Reads a problem; what is missing is empty.
+    /// Reads a problem; missing values become empty.
     init(_ json: JsonValue) {
         let type = json["type"]?.string ?? ""
         self.type = type.hasPrefix(AcmeProblem.prefix) ? String(type.dropFirst(AcmeProblem.prefix.count)) : type
@@ -73,7 +73,7 @@ struct AcmeProblem: Equatable {
             .refused(type), "\(what): \(name)\(detail.isEmpty ? "" : ": \(detail)")", retryAfter: retryAfter)
     }
 
-    /// A peer's text on one line, without control characters, cut.
+    /// A peer's text on one line, without control characters, and cut.
     static func line(_ text: String) -> String {
         let scalars = text.unicodeScalars.prefix(300).map {
             $0.value < 0x20 || (0x7f...0x9f).contains($0.value) ? " " : $0

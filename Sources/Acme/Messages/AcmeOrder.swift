@@ -1,7 +1,7 @@
 import Credentials
 public import HttpWare
 
-/// An order of a certificate. RFC 8555 §7.1.3.
+/// An order for a certificate. RFC 8555 §7.1.3.
 struct AcmeOrder: Sendable {
     enum Status: String, Sendable { case pending, ready, processing, valid, invalid }
 
@@ -11,7 +11,7 @@ struct AcmeOrder: Sendable {
     let certificate: AcmeUrl?
     let problem: AcmeProblem?
 
-    /// Reads the order of these names: one for others, or with more authorizations than names, is refused.
+    /// Reads the order for these names. Refuses an order for other names, or with more authorizations than names.
     init(_ json: JsonValue, for names: [String], at directory: EndpointUrl) throws(AcmeFailure) {
         guard let status = json["status"]?.string.flatMap(Status.init) else {
             throw .badAnswer("the order has no status")
@@ -33,11 +33,11 @@ struct AcmeOrder: Sendable {
     }
 }
 
-/// What proves control of one name. RFC 8555 §7.1.4.
+/// The proof of control over one name. RFC 8555 §7.1.4.
 struct AcmeAuthorization: Sendable {
     enum Status: String, Sendable { case pending, valid, invalid, deactivated, expired, revoked }
 
-    /// One way to prove it. RFC 8555 §8.
+    /// One way to prove control. RFC 8555 §8.
     struct Challenge: Sendable {
         let type: String
         let url: AcmeUrl
@@ -47,10 +47,10 @@ struct AcmeAuthorization: Sendable {
 
     let status: Status
     let name: String
-    /// Those of the kinds that we know, with a token that is one.
+    /// The challenges of supported kinds with a valid token.
     let challenges: [Challenge]
 
-    /// How many challenges are looked at.
+    /// The most challenges that are read.
     private static let mostChallenges = 20
 
     init(_ json: JsonValue, at directory: EndpointUrl) throws(AcmeFailure) {
@@ -88,7 +88,7 @@ struct AcmeAuthorization: Sendable {
     }
 }
 
-/// How control of a name is proved.
+/// The way in which control of a name is proved.
 public enum ChallengeKind: String, OptionWord, Hashable {
     /// In a TLS handshake on port 443. RFC 8737.
     case tlsAlpn01 = "tls-alpn-01"

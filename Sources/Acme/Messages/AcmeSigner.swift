@@ -1,9 +1,9 @@
 import HttpWare
 
-/// Signs what an account sends to a certificate authority: JSON Web Signatures by ES256 in the flattened form. RFC 8555 §6.2,
-/// RFC 7515 §7.2.2.
+/// Signs the requests of an account to a certificate authority: JSON Web Signatures by ES256 in the flattened form. RFC 8555
+/// §6.2, RFC 7515 §7.2.2.
 struct AcmeSigner: Sendable {
-    /// Who signs: the key itself, before there is an account, or the account by its URL.
+    /// The signer: the key itself, before the account exists, or the account by its URL.
     enum Identification: Sendable {
         case key
         case account(String)
@@ -23,11 +23,11 @@ struct AcmeSigner: Sendable {
     /// The thumbprint of the public key. RFC 7638.
     var thumbprint: String { Base64.encodeUrl(webKey.bytes.sha256) }
 
-    /// What proves that the account answers a challenge. RFC 8555 §8.1.
+    /// The text that proves that the account answers a challenge. RFC 8555 §8.1.
     func keyAuthorization(of token: String) -> String { "\(token).\(thumbprint)" }
 
-    /// The signed request for a URL. Without a payload it is a *POST-as-GET* (RFC 8555 §6.3). `nil` only without memory or
-    /// randomness.
+    /// The signed request for a URL. Without a payload it is a *POST-as-GET* (RFC 8555 §6.3). `nil` only if memory or
+    /// randomness is not available.
     func sign(_ payload: Json?, url: String, nonce: String, by identification: Identification) -> Json? {
         let signer: (String, Json) =
             switch identification {
@@ -38,7 +38,7 @@ struct AcmeSigner: Sendable {
         return AcmeSigner.flattened(head, payload) { key.sign($0) }
     }
 
-    /// The binding of the account to one that the authority knows already. RFC 8555 §7.3.4. `nil` only without memory.
+    /// Binds the account to one that the authority knows already. RFC 8555 §7.3.4. `nil` only if memory is not available.
     func bind(_ account: ExternalAccount, url: String) -> Json? {
         let head = Json.object([("alg", "HS256"), ("kid", .text(account.keyId)), ("url", .text(url))])
         return AcmeSigner.flattened(head, webKey) { CertificateKey.hmac($0, key: account.macKey) }
@@ -56,6 +56,6 @@ struct AcmeSigner: Sendable {
 }
 
 extension [UInt8] {
-    /// Their SHA-256.
+    /// The SHA-256 of the bytes.
     var sha256: [UInt8] { withUnsafeBytes { Digest256(of: $0).withBytes { Array($0) } } }
 }

@@ -1,21 +1,21 @@
 import Credentials
 public import HttpWare
 
-/// When a certificate authority suggests to renew a certificate. RFC 9773 §4.2.
+/// The time window in which a certificate authority suggests to renew a certificate. RFC 9773 §4.2.
 public struct RenewalInfo: Sendable, Equatable {
-    /// From when on.
+    /// The start of the window.
     public let start: WallTime
-    /// Until when.
+    /// The end of the window.
     public let end: WallTime
 
-    /// A window that begins before it ends.
+    /// `nil` unless the window ends after it begins.
     public init?(start: WallTime, end: WallTime) {
         guard start < end else { return nil }
         self.start = start
         self.end = end
     }
 
-    /// Reads a renewal information.
+    /// Reads renewal information.
     init(_ json: JsonValue) throws(AcmeFailure) {
         guard let start = json["suggestedWindow"]?["start"]?.string.flatMap(WallTime.init(iso8601:)),
             let end = json["suggestedWindow"]?["end"]?.string.flatMap(WallTime.init(iso8601:)),

@@ -1,7 +1,7 @@
 #ifndef CALLOCATIONS_H
 #define CALLOCATIONS_H
 
-/// How often memory was asked for in this process, by any thread: malloc, calloc, realloc and their aligned kin.
+/// The number of allocations in this process, by any thread: malloc, calloc, realloc and their aligned variants.
 unsigned long callocations_count(void);
 
 #endif

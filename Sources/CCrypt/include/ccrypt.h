@@ -1,4 +1,4 @@
-// What Swift cannot import from libcrypt: a structure of 32 KiB that the caller has to bring.
+// A part of libcrypt that Swift cannot import: a structure of 32 KiB that the caller must supply.
 #ifndef CCRYPT_H
 #define CCRYPT_H
 
@@ -7,8 +7,8 @@
 #include <sys/select.h>
 #include <stdint.h>
 
-/// Hashes a phrase, which ends with NUL, with the method, cost and salt of another hash. Puts the hash and a NUL into the
-/// buffer. Answers 1 on success, 0 when the setting is none or the hash does not fit.
+/// Hashes a phrase, which ends with NUL, with the method, cost and salt of another hash. Writes the hash and a NUL to the
+/// buffer. Returns 1 on success, 0 if the setting is invalid or the hash does not fit.
 int ccrypt_hash(const uint8_t *phrase, const char *setting, uint8_t *hash, size_t room);
 
 #endif

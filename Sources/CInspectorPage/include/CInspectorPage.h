@@ -1,4 +1,4 @@
-// The files of the inspector page, as they are in the folder Page: the compiler puts them into the program.
+// The files of the inspector page from the folder Page, which the compiler embeds in the program.
 #ifndef CINSPECTORPAGE_H
 #define CINSPECTORPAGE_H
 
@@ -7,13 +7,13 @@
 
 /// A file of the page.
 struct CInspectorFile {
-    /// Such as `main.js`.
+    /// The name, such as `main.js`.
     const char *name;
     const uint8_t *bytes;
     size_t count;
 };
 
-/// One of the files, from 0; `NULL` behind the last one.
+/// The file at an index from 0; `NULL` after the last one.
 const struct CInspectorFile *cinspector_file(size_t place);
 
 #endif

@@ -1,4 +1,4 @@
-// The public keys that a client insists on.
+// The public keys that a client requires.
 #ifndef COPENSSL_PINS_H
 #define COPENSSL_PINS_H
 
@@ -6,8 +6,8 @@
 
 struct ssl_ctx_st;
 
-/// Accepts a server only if its chain, once verified, has a certificate with one of these keys. Each digest is the SHA-256 of a
-/// SubjectPublicKeyInfo, 32 bytes; they are copied. Answers 1 on success.
+/// Accepts a server only if its verified chain has a certificate with one of these keys. Each digest is the SHA-256 of a
+/// SubjectPublicKeyInfo, 32 bytes; the digests are copied. Returns 1 on success.
 int copenssl_set_pins(struct ssl_ctx_st *context, const unsigned char *digests, size_t count);
 
 #endif

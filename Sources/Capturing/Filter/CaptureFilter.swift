@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// A filter of captured exchanges, in the language of mitmproxy with some operators more: `~d example.com & ! ~c 200`.
+/// A filter of captured exchanges, in mitmproxy's language with additional operators: `~d example.com & ! ~c 200`.
 ///
 /// | operator | matches |
 /// |---|---|
@@ -22,17 +22,18 @@ public import HttpWare
 /// | `~dur >500ms`, `~size >1MiB` | the duration; the bytes of both contents; also `<`, `>=`, `<=` and `=` |
 /// | `~id 17`, `~gql NAME` | one exchange; an operation of GraphQL |
 ///
-/// `!`, `&`, `|` and expressions side by side, which must all match, bind in this order; `( )` group. Text with spaces, parentheses,
-/// tildes or quotes is put in `'` or `"`. There a backslash stands for itself, unless a quote or another backslash follows.
+/// `!`, `&`, `|` and expressions side by side, which must all match, bind in this order; `( )` group. Text with spaces,
+/// parentheses, tildes or quotes must be quoted with `'` or `"`. Within quotes, a backslash escapes only a quote or another
+/// backslash.
 ///
-/// Differences from mitmproxy 11: regular expressions are those of PCRE2 over bytes, ignore the case of ASCII letters everywhere, and
-/// have limits. A backslash in quotes stays. `~q)`, `~q&~s`, `~u"x"` and, in parentheses, expressions side by side are
-/// accepted. An operator `&` or `|` that lacks a side is refused instead of searched for, and so are letters behind the digits of `~c`.
-/// `$` in `~h` is the end of a line.
+/// Differences from mitmproxy 11: regular expressions use PCRE2 over bytes, ignore the case of ASCII letters everywhere, and have
+/// limits. A backslash in quotes stays. `~q)`, `~q&~s`, `~u"x"` and, in parentheses, expressions side by side are accepted. An
+/// operator `&` or `|` without one of its sides is refused instead of searched for. Letters after the digits of `~c` are refused
+/// too. `$` in `~h` matches the end of a line.
 public struct CaptureFilter: Sendable {
-    /// As it was written.
+    /// The filter as written.
     public let text: String
-    /// What its operators need beyond the request's head, in the order of the text.
+    /// The operators that need more than the request's head, in the order of the text.
     public let needs: [FilterNeed]
     let root: FilterNode
 
@@ -42,10 +43,10 @@ public struct CaptureFilter: Sendable {
         self.text = text
     }
 
-    /// The first operator that cannot be decided at a phase; `nil` if the whole filter can.
+    /// The first operator that is undecided at a phase; `nil` if the whole filter can be decided.
     public func need(beyond phase: CapturePhase) -> FilterNeed? { needs.first { $0.phase > phase } }
 
-    /// Refuses the filter if an operator needs more than is known at a phase.
+    /// Refuses the filter if an operator cannot be decided at a phase.
     public func check(at phase: CapturePhase) throws(FilterFault) {
         guard let need = need(beyond: phase) else { return }
         let mend =
@@ -57,17 +58,19 @@ public struct CaptureFilter: Sendable {
             column: need.column, "\(need.name) needs \(need.phase.name), which is not known yet; \(mend)")
     }
 
-    /// Refuses the filter if an operator needs what a ware that watches an exchange to its end cannot know: the decisions of wares.
+    /// Refuses the filter if an operator needs the decisions of wares. A ware that watches an exchange to its end cannot know
+    /// them.
     public func checkWithoutRecord() throws(FilterFault) {
         guard let need = needs.first(where: { $0.name == "~ware" || $0.name == "~did" }) else { return }
         throw FilterFault(
             column: need.column, "\(need.name) needs the record of the exchange, which is not complete yet; remove it")
     }
 
-    /// Whether the exchange matches, as it is now. If a regular expression reaches its limit and the rest does not decide, it does not.
+    /// Whether the exchange matches in its current state. False if a regular expression reaches its limit and the rest does not
+    /// decide.
     public func matches(_ exchange: CapturedExchange) -> Bool { outcome(exchange) == .matches }
 
-    /// Evaluates the filter for the row of an exchange, which is there without fields, content and messages. If they are needed, the
+    /// Evaluates the filter for the row of an exchange, which lacks fields, content and messages. If the filter needs them, the
     /// outcome is `undecided`.
     public func outcome(ofRow exchange: CapturedExchange) -> Outcome {
         var evaluation = FilterEvaluation(CapturedBox(exchange), nil, isRow: true)
@@ -94,18 +97,18 @@ public struct CaptureFilter: Sendable {
     /// The result of an evaluation.
     public enum Outcome: Sendable, Equatable {
         case matches, differs
-        /// It depends on a later phase.
+        /// The result depends on a later phase.
         case undecided
-        /// It depends on a regular expression that reached its limit.
+        /// The result depends on a regular expression that reached its limit.
         case limitReached
     }
 
-    /// Evaluates the filter. With a phase, operators that need a later one have no answer yet, and decide nothing.
+    /// Evaluates the filter. With a phase, operators that need a later one have no answer yet and decide nothing.
     public func outcome(_ exchange: CapturedExchange, at phase: CapturePhase? = nil) -> Outcome {
         outcome(CapturedBox(exchange), at: phase)
     }
 
-    /// The same for one that is kept.
+    /// Whether a kept exchange matches.
     func matches(_ box: CapturedBox) -> Bool { outcome(box, at: nil) == .matches }
 
     private func outcome(_ box: CapturedBox, at phase: CapturePhase?) -> Outcome {
@@ -134,7 +137,7 @@ extension CaptureFilter: OptionValue {
 }
 
 extension CaptureFilter: Hashable {
-    /// Two filters are equal if they were written the same.
+    /// Filters are equal if their texts are equal.
     public static func == (left: CaptureFilter, right: CaptureFilter) -> Bool { left.text == right.text }
     public func hash(into hasher: inout Hasher) { hasher.combine(text) }
 }

@@ -1,10 +1,10 @@
-/// How far an exchange has come: what is known of it.
+/// The progress of an exchange, which determines what is known about it.
 public enum CapturePhase: Int, Sendable, Comparable, CaseIterable {
     case requestHead, requestContent, responseHead, responseContent, end
 
     public static func < (left: CapturePhase, right: CapturePhase) -> Bool { left.rawValue < right.rawValue }
 
-    /// As a part of a sentence: `the response's head`.
+    /// The name within a sentence: `the response's head`.
     var name: String {
         switch self {
         case .requestHead: "the request's head"
@@ -16,7 +16,7 @@ public enum CapturePhase: Int, Sendable, Comparable, CaseIterable {
     }
 }
 
-/// What an operator of a filter needs to be decided.
+/// The phase that an operator of a filter needs before it can be decided.
 public struct FilterNeed: Sendable, Equatable {
     /// The phase that an exchange must have reached.
     public let phase: CapturePhase

@@ -1,8 +1,8 @@
 public import HttpWare
 
 extension CaptureFilter {
-    /// The `if` of a configuration file that says the same; `nil` if it is always met. Throws at the first operator that no `if` says
-    /// exactly.
+    /// The equivalent `if` of a configuration file; `nil` if it is always met. Throws at the first operator that an `if` cannot
+    /// express exactly.
     public func condition(isPostware: Bool) throws(FilterFault) -> ConfigNode? {
         var writer = ConditionWriter(isPostware: isPostware)
         try writer.add(root)
@@ -10,7 +10,7 @@ extension CaptureFilter {
     }
 }
 
-/// Makes an `if` of a filter: keys for what must hold together, lists for alternatives.
+/// Converts a filter to an `if`: keys for conditions that must all hold, lists for alternatives.
 private struct ConditionWriter {
     let isPostware: Bool
     private var entries: [(key: String, value: ConfigNode)] = []
@@ -48,7 +48,7 @@ private struct ConditionWriter {
 
     private mutating func add(_ part: (key: String, value: ConfigNode), _ column: Int) throws(FilterFault) {
         if let place = entries.firstIndex(where: { $0.key == part.key }) {
-            // Fields of different names stand together, other keys would be alternatives.
+            // Fields with different names can share a key; with other keys, the values would be alternatives.
             guard let former = entries[place].value.entries, let more = part.value.entries,
                 !former.contains(where: { one in more.contains { $0.key.lowercased() == one.key.lowercased() } })
             else { throw fault(column) }
@@ -121,7 +121,7 @@ private struct ConditionWriter {
 
     private static func isHost(_ text: String) -> Bool { !text.isEmpty && !text.contains("*") }
 
-    /// The name and the expression of the value in `^name: value$`; `nil` for other patterns, and for fields that are masked.
+    /// The name and the value's expression in `^name: value$`; `nil` for other patterns, and for masked fields.
     private static func field(_ source: String) -> (name: String, value: String)? {
         guard source.hasPrefix("^"), source.hasSuffix("$"), let colon = source.range(of: ": ") else { return nil }
         let name = String(source[source.index(after: source.startIndex)..<colon.lowerBound])

@@ -1,21 +1,22 @@
 import HttpWare
 
-/// One evaluation of a filter: what is made of an exchange is made when it is asked for, and at most once.
+/// One evaluation of a filter. Derived values are computed when they are first needed, and at most once.
 struct FilterEvaluation {
-    /// An answer; without one, a phase that is needed has not been reached, or a limit was.
+    /// The answer; `nil` if a needed phase has not been reached, or a limit was reached.
     typealias Answer = Bool?
 
-    /// Not copied: it has many parts.
+    /// A box, because copying the exchange's many parts would be slow.
     private let box: CapturedBox
-    /// How far the exchange has come; `nil` takes it as it is.
+    /// The progress of the exchange; `nil` evaluates it in its current state.
     private let phase: CapturePhase?
     private var requestContent: [UInt8]?
     private var responseContent: [UInt8]?
     private var summary: ReportSummary?
-    /// Only the row of the exchange is there: fields other than `Content-Type`, content and messages are not.
+    /// Whether only the row of the exchange is available. A row has no content, no messages, and no fields except
+    /// `Content-Type`.
     private let isRow: Bool
     private var deadline: ContinuousClock.Instant?
-    /// A match reached its limit.
+    /// Whether a match reached its limit.
     private(set) var reachedLimit = false
 
     /// The most time for matching content in one evaluation.
@@ -51,7 +52,7 @@ struct FilterEvaluation {
     private mutating func answer(_ test: FilterTest) -> Answer {
         if isRow, test.needsMore { return nil }
         let isKnown = phase.map { $0 >= test.phase } ?? true
-        // What has one side already may be decided by it.
+        // A test of either side may already be decided by the side that is known.
         switch test {
         case .fields(.either, _), .contentType(.either, _), .content(.either, _): break
         default: if !isKnown { return nil }
@@ -115,7 +116,7 @@ struct FilterEvaluation {
         }
     }
 
-    // MARK: What is asked
+    // MARK: Facts
 
     private mutating func isInContent(
         _ pattern: FilterPattern, _ side: FilterTest.Side
@@ -166,7 +167,7 @@ struct FilterEvaluation {
         return text
     }
 
-    /// What the record says; `nil` without one.
+    /// The summary of the record; `nil` without a record.
     private mutating func facts() -> ReportSummary? {
         if summary == nil { summary = box.exchange.summaryOfRecord }
         return summary
@@ -174,7 +175,7 @@ struct FilterEvaluation {
 }
 
 extension CapturedMessage {
-    /// `name: value` on a line each.
+    /// One line `name: value` for each field.
     fileprivate var lines: [UInt8] { trailers.isEmpty ? fields.text : fields.text + trailers.text }
 
     fileprivate func hasType(_ pattern: FilterPattern) throws(Pattern.LimitReached) -> Bool {

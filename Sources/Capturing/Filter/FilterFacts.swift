@@ -194,7 +194,7 @@ struct FilterFacts {
 
 /// The host in a target URI.
 enum TargetHost {
-    /// Without user, port and brackets.
+    /// The host without user, port and brackets.
     static func range(in url: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         var start = 0
         if let colon = url.firstIndex(of: 0x3a), colon + 2 < url.count, url[colon + 1] == 0x2f, url[colon + 2] == 0x2f {

@@ -1,8 +1,8 @@
 /// A mistake in the text of a filter.
 public struct FilterFault: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Where it is: the number of the character, from 1.
+    /// The position of the mistake: the number of the character, from 1.
     public let column: Int
-    /// The fault and the fix, as one sentence without a full stop.
+    /// The mistake and its fix, as one sentence without a full stop.
     public let sentence: String
 
     /// Makes a fault.

@@ -1,20 +1,20 @@
 public import HttpWare
 
-/// A filter as it decides about exchanges under way: whether an entry of a chain acts on them.
+/// A filter that decides, while an exchange runs, whether an entry of a chain acts on it.
 ///
-/// It sees what a capture would: the request as the client sent it, the response at hand, secrets masked. Only the parts that the
-/// filter asks for are copied.
+/// It sees the same as a capture: the request as the client sent it, the current response, secrets masked. Only the parts that
+/// the filter needs are copied.
 public struct FilterGate: EntryGate {
     public let filter: CaptureFilter
     public let needsRequestContent: Bool
     private let parts: FilterParts
     private let redaction: CaptureRedaction
 
-    /// The phase at which requests and responses are judged.
+    /// The phases at which requests and responses are judged.
     public static let requestPhase = CapturePhase.requestContent
     public static let responsePhase = CapturePhase.responseHead
 
-    /// A gate for requests or for responses. Throws if the filter needs what comes later.
+    /// A gate for requests or for responses. Throws if the filter needs a later phase.
     public init(_ filter: CaptureFilter, isPostware: Bool) throws(FilterFault) {
         try filter.check(at: isPostware ? FilterGate.responsePhase : FilterGate.requestPhase)
         self.filter = filter
@@ -71,7 +71,7 @@ public struct FilterGate: EntryGate {
     }
 }
 
-/// The part of an exchange that a filter looks at.
+/// The parts of an exchange that a filter reads.
 struct FilterParts: OptionSet {
     let rawValue: Int
 
@@ -95,7 +95,7 @@ extension FilterParts {
                     side == .request
                     ? .requestFields : side == .response ? .responseFields : [.requestFields, .responseFields]
             case .isAsset: self = .responseFields
-            // The coding of content is in its fields.
+            // The fields name the coding of the content.
             case .content: self = [.requestContent, .requestFields]
             case .operation: self = [.url, .requestContent, .requestFields, .operations]
             default: self = []

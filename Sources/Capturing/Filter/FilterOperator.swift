@@ -1,8 +1,8 @@
 import HttpWare
 
-/// The names of the operators, and what each reads as its argument.
+/// The names of the operators, with the argument that each one reads.
 enum FilterOperator {
-    /// What follows a name.
+    /// The argument after a name.
     enum Argument: Sendable {
         case nothing(FilterTest)
         case pattern(Pattern.Style, limits: Pattern.Limits = .loop, @Sendable (FilterPattern) -> FilterTest)
@@ -11,10 +11,10 @@ enum FilterOperator {
         case size
     }
 
-    /// A decoded body is longer than what a loop matches, and filters run beside the store.
+    /// Decoded content may be longer than the limit of a loop, and filters run away from the loops.
     private static let contentLimits = Pattern.Limits(subject: DecodedContent.longest, time: .milliseconds(100))
 
-    /// By name, without the tilde.
+    /// The arguments by name, without the tilde.
     static let all: [String: Argument] = {
         func text(_ make: @escaping @Sendable (FilterPattern) -> FilterTest) -> Argument {
             .pattern([.ignoresCase], make)
@@ -58,7 +58,7 @@ enum FilterOperator {
             "tcp": .nothing(.always(false)),
             "udp": .nothing(.always(false)),
             "dns": .nothing(.always(false)),
-            // Ours.
+            // Operators that mitmproxy lacks.
             "route": text { .route($0) },
             "service": text { .service($0) },
             "ware": text { .ware($0) },

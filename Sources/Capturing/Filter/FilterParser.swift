@@ -1,21 +1,21 @@
 import HttpWare
 
-/// Reads the text of a filter. Parentheses bind first, then `!`, `&`, `|`, and at last expressions that stand side by side.
+/// Parses the text of a filter. Parentheses bind first, then `!`, `&`, `|`, and last expressions side by side.
 struct FilterParser {
     /// The longest text, in bytes.
     static let longest = 4096
-    /// The most parentheses around one place.
+    /// The deepest nesting of parentheses.
     static let deepest = 100
 
     private let scalars: [Unicode.Scalar]
     private var at = 0
     private var depth = 0
-    /// The operators with what they need, in the order of the text.
+    /// The operators and the phases that they need, in the order of the text.
     private(set) var needs: [FilterNeed] = []
 
     init(_ text: String) { scalars = Array(text.unicodeScalars) }
 
-    /// The whole text.
+    /// Parses the whole text.
     static func parse(_ text: String) throws(FilterFault) -> (FilterNode, [FilterNeed]) {
         guard text.utf8.count <= longest else {
             throw FilterFault(
@@ -141,7 +141,7 @@ struct FilterParser {
         do throws(Pattern.Malformed) {
             return try FilterPattern(text, style, limits: limits)
         } catch {
-            // The offset is one of bytes: find the character that holds it.
+            // The offset counts bytes: find the character that contains it.
             var bytes = 0
             var index = 0
             for scalar in text.unicodeScalars {
@@ -171,7 +171,7 @@ struct FilterParser {
         return value
     }
 
-    /// A comparison and a value with its unit; they may stand apart.
+    /// A comparison and a value with its unit. Space may separate them.
     private mutating func quantity(
         of name: String, example: String
     ) throws(FilterFault) -> (FilterTest.Comparison, String, Int) {
@@ -194,7 +194,7 @@ struct FilterParser {
 
     // MARK: Words
 
-    /// A word or a text in quotes, with the place of each of its characters.
+    /// A word or a quoted text, with the position of each of its characters.
     private mutating func argument(of name: String?) throws(FilterFault) -> (String, [Int]) {
         guard let first = peek(), !"()~".unicodeScalars.contains(first) else {
             let name = name ?? ""
@@ -233,7 +233,7 @@ struct FilterParser {
         scalar == " " || (0x09...0x0d).contains(scalar.value) && scalar.value != 0x0b && scalar.value != 0x0c
     }
 
-    /// The next character that is no space, which stays.
+    /// The next character that is not a space. It is not consumed.
     private mutating func peek() -> Unicode.Scalar? {
         while at < scalars.count, FilterParser.isSpace(scalars[at]) { at += 1 }
         return at < scalars.count ? scalars[at] : nil

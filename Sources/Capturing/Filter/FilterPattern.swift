@@ -1,8 +1,9 @@
 import HttpWare
 
-/// The regular expression of an operator. One without special characters is searched for as it is, which takes a tenth of the time.
+/// The regular expression of an operator. An expression without special characters is searched for literally, which is ten times
+/// as fast.
 struct FilterPattern: Sendable {
-    /// As it was written.
+    /// The expression as written.
     var source: String { pattern.source }
     private let pattern: Pattern
     private let literal: LiteralSearch?
@@ -27,7 +28,7 @@ struct FilterPattern: Sendable {
         try isFound(inPartOf: text) { $0 }
     }
 
-    /// A part of a text, which is matched where it is.
+    /// Whether the pattern is found in a part of a text, which is matched in place.
     func isFound(
         inPartOf text: String, _ part: (UnsafeRawBufferPointer) -> UnsafeRawBufferPointer
     ) throws(Pattern.LimitReached) -> Bool {

@@ -2,7 +2,7 @@ import HttpWare
 
 /// One operator of a filter with its argument.
 enum FilterTest: Sendable {
-    /// A side of an exchange, or either.
+    /// One side of an exchange, or either side.
     enum Side: Sendable { case request, response, either }
 
     case always(Bool)
@@ -34,7 +34,7 @@ enum FilterTest: Sendable {
     case id(Int)
     case operation(FilterPattern)
 
-    /// How a quantity is compared.
+    /// The comparison of a quantity.
     enum Comparison: String, Sendable, CaseIterable {
         case greaterOrEqual = ">="
         case lessOrEqual = "<="
@@ -53,7 +53,7 @@ enum FilterTest: Sendable {
         }
     }
 
-    /// Whether its answer is not in the row of an exchange.
+    /// Whether the row of an exchange is not enough to answer it.
     var needsMore: Bool {
         switch self {
         case .fields, .content: true
@@ -61,7 +61,7 @@ enum FilterTest: Sendable {
         }
     }
 
-    /// The phase from which on its answer does not change.
+    /// The phase after which its answer no longer changes.
     var phase: CapturePhase {
         switch self {
         case .status, .fields(.response, _), .fields(.either, _), .contentType(.response, _), .contentType(.either, _),
@@ -80,7 +80,7 @@ indirect enum FilterNode: Sendable {
     case all([FilterNode])
     case any([FilterNode])
     case not(FilterNode)
-    /// With the number of the operator's character, from 1.
+    /// With the position of the operator: the number of the character, from 1.
     case test(FilterTest, column: Int)
 
     /// Whether a test in the tree meets the condition.

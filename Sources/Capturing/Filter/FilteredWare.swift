@@ -1,10 +1,11 @@
 public import HttpWare
 
-/// A ware that takes a filter of captures: `filter` beside `if` in a file.
+/// A ware that accepts a filter of captures: `filter` beside `if` in a file.
 public protocol FilteredWare: Ware {
-    /// Whether the ware decides the filter itself when the exchange has ended; else it is decided before the ware is asked.
+    /// Whether the ware itself evaluates the filter at the end of the exchange. If not, the filter is evaluated before the
+    /// ware runs.
     static var filtersAtEnd: Bool { get }
-    /// The ware with the filter that it decides itself.
+    /// The ware with the filter that it evaluates itself.
     func filtered(by filter: CaptureFilter) -> Self
 }
 

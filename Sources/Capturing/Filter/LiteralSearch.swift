@@ -13,7 +13,7 @@ struct LiteralSearch: Sendable {
         rarest = text.indices.max { LiteralSearch.rarity(text[$0]) < LiteralSearch.rarity(text[$1]) } ?? 0
     }
 
-    /// Bytes that are frequent in URLs, fields and JSON, the most frequent first.
+    /// The frequent bytes of URLs, fields and JSON, the most frequent first.
     private static let frequent = Array(" e-taonisrc0l1d\"p:/.hm,u=2;gfy345678b9vwkxqjz".utf8)
 
     private static func rarity(_ byte: UInt8) -> Int { frequent.firstIndex(of: byte) ?? frequent.count }

@@ -1,8 +1,8 @@
 import HttpWare
 
-/// The cookies of messages as archives list them. HAR 1.2, `cookies`; RFC 6265 §4.
+/// The cookies of messages in the form of archives. HAR 1.2, `cookies`; RFC 6265 §4.
 enum HarCookies {
-    /// Those of `Cookie`.
+    /// The cookies in `Cookie`.
     static func sent(_ message: CapturedMessage) -> Json {
         .list(
             message.values(of: "cookie").flatMap { $0.split(separator: ";") }.compactMap { text in
@@ -10,7 +10,7 @@ enum HarCookies {
             })
     }
 
-    /// Those of `Set-Cookie`.
+    /// The cookies in `Set-Cookie`.
     static func received(_ message: CapturedMessage) -> Json {
         .list(message.values(of: "set-cookie").compactMap(received))
     }
@@ -29,7 +29,7 @@ enum HarCookies {
             switch attribute.lowercased() {
             case "path": path = .text(value)
             case "domain": domain = .text(value)
-            // Readers want ISO 8601 here.
+            // Readers expect ISO 8601 here.
             case "expires":
                 expires = HttpDate.time(value, now: WallTime(seconds: 1_795_262_400)).map { .text($0.rfc3339) }
             case "samesite": sameSite = .text(value)

@@ -25,7 +25,7 @@ struct HarEntry {
 
     // MARK: Times and places
 
-    /// With three decimals, and without an exponent.
+    /// Milliseconds with three decimals and without an exponent.
     private static func milliseconds(_ microseconds: Int?) -> Json {
         guard let microseconds else { return .number(-1) }
         return microseconds % 1000 == 0 ? .number(microseconds / 1000) : .decimal(Double(microseconds) / 1000)
@@ -40,7 +40,7 @@ struct HarEntry {
         ])
     }
 
-    /// The endpoint's address, where it is one and not a name.
+    /// The endpoint's address; `nil` if it is a name.
     private var address: String? {
         guard let server = exchange.server, let colon = server.lastIndex(of: ":") else { return nil }
         let host = server[..<colon].drop { $0 == "[" }.prefix { $0 != "]" }
@@ -128,8 +128,8 @@ struct HarEntry {
         let text = HarText(decoded.bytes, mediaType: mediaType(message))
         let isCoded = !message.content.isDecoded && !message.values(of: "content-encoding").isEmpty
         let isKept = !message.content.kept.isEmpty || message.content.size == 0
-        // What was not captured of content without codings counts; of other content nobody knows how long it would be.
-        // A mask may be longer than what it hides.
+        // Without a coding, content that was not captured counts too; the decoded length of other content is unknown.
+        // A mask may be longer than the value that it hides.
         let isMasked = message.content.maskedFrom != nil && !message.content.isDecoded
         let size = isCoded ? decoded.bytes.count : max(message.content.size, isMasked ? 0 : decoded.bytes.count)
         let saved = isCoded && decoded.isWhole ? Json.number(size - message.content.size) : nil
@@ -141,7 +141,7 @@ struct HarEntry {
         ])
     }
 
-    /// Says what of the content is not there.
+    /// Describes the missing parts of the content.
     private static func lack(_ message: CapturedMessage, _ decoded: DecodedContent) -> String? {
         let content = message.content
         if content.isWhole, content.maskedFrom != nil { return "values were masked" }
@@ -149,7 +149,7 @@ struct HarEntry {
         return decoded.fault
     }
 
-    /// A message of a WebSocket as Chrome writes it; control frames are left out, as there.
+    /// A WebSocket message in Chrome's form. Like Chrome, it leaves out control frames.
     private static func message(_ piece: CapturedPiece) -> Json? {
         guard case .webSocket(let opcode) = piece.form, opcode == 1 || opcode == 2 else { return nil }
         let data = opcode == 1 ? String(decoding: piece.data, as: UTF8.self) : Base64.encode(piece.data)
@@ -162,7 +162,7 @@ struct HarEntry {
         ])
     }
 
-    // MARK: Members of our own
+    // MARK: Extensions
 
     private var own: Json {
         let decisions = (exchange.report?.wares ?? []).map { ware in

@@ -1,10 +1,10 @@
 import HttpWare
 
-/// Makes an exchange of an entry of an archive.
+/// Converts an entry of an archive to an exchange.
 struct HarImport {
     private let entry: JsonTree
     private let id: Int
-    /// Our own archives keep to the format.
+    /// Whether HttpWare wrote the archive, so that it follows the format.
     private let isOwn: Bool
     private(set) var warnings: [String] = []
 
@@ -14,7 +14,7 @@ struct HarImport {
         self.isOwn = isOwn
     }
 
-    /// The exchange; `nil` if the entry has no request that can be read.
+    /// The exchange; `nil` if the entry has no readable request.
     mutating func exchange() -> CapturedExchange? {
         guard let request = entry["request"], let url = request["url"]?.text, !url.isEmpty else {
             warnings.append("it has no request with a URL, and is left out")
@@ -58,7 +58,7 @@ struct HarImport {
         return WallTime(seconds: 0)
     }
 
-    /// Times below zero, and those that are no numbers, did not happen.
+    /// A phase with a negative time or without a number did not happen.
     private mutating func readTimes(_ exchange: inout CapturedExchange) {
         func microseconds(_ name: String) -> Int? {
             guard let value = entry["timings"]?[name]?.number, value >= 0 else { return nil }
@@ -69,7 +69,7 @@ struct HarImport {
         timings.dns = microseconds("dns")
         timings.ssl = microseconds("ssl")
         timings.connect = microseconds("connect")
-        // TLS is part of the connection, which some programs forget.
+        // TLS is part of the connection time, but some programs leave it out there.
         if let ssl = timings.ssl { timings.connect = max(timings.connect ?? 0, ssl) }
         timings.send = microseconds("send") ?? 0
         timings.wait = microseconds("wait") ?? 0
@@ -85,13 +85,13 @@ struct HarImport {
 
     // MARK: Messages
 
-    /// Browsers name WebSockets by schemes of their own.
+    /// Replaces `ws` and `wss`, which browsers write for WebSockets, by `http` and `https`.
     private static func httpUrl(_ url: String) -> String {
         let scheme = url.prefix { $0 != ":" }
         return ["ws", "wss"].contains(scheme.lowercased()) ? "http" + url.dropFirst(2) : url
     }
 
-    /// `h2`, `http/2.0` and `HTTP/2` are the same.
+    /// Normalizes a version: `h2`, `http/2.0` and `HTTP/2` are the same.
     private static func version(_ text: String?) -> String {
         switch text?.lowercased() {
         case "h2", "http/2.0", "http/2", "h2c": "HTTP/2"
@@ -101,7 +101,7 @@ struct HarImport {
         }
     }
 
-    /// Objects, pairs, or one object with all; without the pseudo-fields of HTTP/2.
+    /// Reads a list of objects, a list of pairs, or one object with all fields. Leaves out the pseudo-fields of HTTP/2.
     private static func fields(_ value: JsonTree?) -> CapturedFields {
         func text(_ value: JsonTree?) -> String? {
             switch value {
@@ -142,7 +142,7 @@ struct HarImport {
         }
         let mediaType = data["mimeType"]?.text ?? message.values(of: "content-type").first
         if let text = data["text"]?.text, !text.isEmpty || data["params"]?.list?.isEmpty ?? true {
-            // Firefox writes each byte of content that is not UTF-8 as a character.
+            // Firefox writes each byte as one character if the content is not UTF-8.
             if !isOwn, data["encoding"]?.text == nil, let size = request["bodySize"]?.whole, size != text.utf8.count,
                 size == text.unicodeScalars.count, text.unicodeScalars.allSatisfy({ $0.value < 0x100 })
             {
@@ -213,7 +213,7 @@ struct HarImport {
         exchange.fault = [response["_error"], response["_errorMessage"], entry["_error"]].lazy.compactMap { $0?.text }
             .first { !$0.isEmpty }
         guard let status = response["status"]?.whole, (100...999).contains(status) else {
-            // Browsers write 0 or -1 where none came.
+            // Browsers write 0 or -1 if there was no response.
             if exchange.fault == nil { exchange.fault = "no response" }
             return
         }
@@ -225,7 +225,7 @@ struct HarImport {
                 text, body, mediaType, size: isOwn ? body["size"]?.whole : nil,
                 isCoded: !message.values(of: "content-encoding").isEmpty)
         } else {
-            // Firefox counts the header section in `bodySize`.
+            // Firefox includes the header section in `bodySize`.
             let sizes = [response["content"]?["size"]?.whole, response["bodySize"]?.whole].compactMap(\.self)
             message.content.size = max(0, sizes.first { $0 >= 0 } ?? 0)
             if message.content.size > 0, entry["_eventSourceMessages"]?.list == nil {

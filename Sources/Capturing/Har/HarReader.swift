@@ -1,35 +1,35 @@
 import HttpWare
 
-/// Reads archives of HAR 1.2, and forgives what browsers and proxies get wrong in them.
+/// Reads archives of HAR 1.2, and tolerates common errors of browsers and proxies.
 ///
-/// Entries are read one after the other. Missing members have defaults, an entry that is not an exchange is left out, and `warnings` says so.
-/// A file that is not JSON, has no list of entries, or exceeds a bound is refused as a whole.
+/// Entries are read one at a time. Missing members have defaults, and an entry that is not an exchange is left out with a
+/// warning. A file that is not JSON, has no list of entries, or exceeds a limit is refused as a whole.
 public struct HarReader: Sendable {
-    /// Bounds of a file.
+    /// The limits of a file.
     public struct Limits: Sendable {
         /// In bytes.
         public var size = 256 << 20
         public var entries = 100_000
-        /// Values in one entry, and how deeply they may be nested.
+        /// The most values in one entry, and their deepest nesting.
         public var json = JsonScanner.Limits()
 
         public init() {}
     }
 
-    /// The file is refused.
+    /// The reason why a file is refused.
     public struct Refusal: Error, Sendable, Equatable, CustomStringConvertible {
         public let description: String
     }
 
     /// The exchanges in the order of the file.
     public private(set) var exchanges: [CapturedExchange] = []
-    /// What was missing or wrong, at most `mostWarnings` sentences.
+    /// Sentences about missing and wrong parts, at most `mostWarnings`.
     public private(set) var warnings: [String] = []
-    /// How many secrets the archive says are missing in it.
+    /// The number of missing secrets that the archive states.
     public private(set) var missingSecrets = 0
     private var silentWarnings = 0
 
-    /// The most warnings.
+    /// The most warnings that are kept.
     public static let mostWarnings = 100
 
     /// Reads a file. The exchanges are numbered from `firstId`.
@@ -56,7 +56,7 @@ public struct HarReader: Sendable {
         if silentWarnings > 0 { warnings.append("\(silentWarnings) more") }
     }
 
-    /// Whether the log has entries.
+    /// Reads the log. Returns whether it has a list of entries.
     private mutating func readLog(
         _ scanner: inout JsonScanner, _ firstId: Int, _ limits: Limits
     ) throws(JsonScanner.Fault) -> Bool {

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// Content as a member of JSON: as text where that loses nothing, else in base64.
+/// Content as a member of JSON: text if that loses nothing, or else base64.
 struct HarText {
     let text: String
     let isBase64: Bool
@@ -8,7 +8,7 @@ struct HarText {
     init(_ bytes: [UInt8], mediaType: String?) {
         let isPlain = bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7f || (0x09...0x0d).contains($0) }
         if isPlain, let text = String(validating: bytes, as: UTF8.self) {
-            // A reader that finds another charset makes other bytes of what is not ASCII.
+            // A reader that applies another charset would decode other bytes, except for ASCII.
             let charset = HarText.charset(mediaType)
             if charset == nil || charset == "utf-8" || charset == "utf8" || bytes.allSatisfy({ $0 < 0x80 }) {
                 self.text = text
@@ -30,7 +30,7 @@ struct HarText {
         return nil
     }
 
-    /// The bytes of content that an archive has as text.
+    /// The bytes of content that an archive holds as text.
     static func bytes(_ text: String, mediaType: String?) -> [UInt8] {
         if let charset = charset(mediaType), ["iso-8859-1", "latin1", "iso-8859-15", "windows-1252"].contains(charset) {
             let bytes = text.unicodeScalars.map { UInt8(exactly: $0.value) }
@@ -39,7 +39,7 @@ struct HarText {
         return Array(text.utf8)
     }
 
-    /// The bytes of base64 as programs write it: with line ends and other white space, of either alphabet, with padding or without.
+    /// Decodes base64 as programs write it: either alphabet, with or without padding, and with white space.
     static func base64(_ text: String) -> [UInt8]? {
         var digits: [UInt8] = []
         digits.reserveCapacity(text.utf8.count)

@@ -1,8 +1,8 @@
 import HttpWare
 
-/// Times of archives that are numbers.
+/// Numeric times in archives.
 enum HarTime {
-    /// Seconds since 1970; milliseconds where they would be thousands of years.
+    /// Seconds since 1970, or milliseconds if seconds would mean a time thousands of years ahead.
     static func epoch(_ number: Double?) -> WallTime? {
         guard var number, number >= 0, number < 1e15 else { return nil }
         if number > 1e11 { number /= 1000 }

@@ -1,18 +1,18 @@
-/// Reads JSON (RFC 8259) that other programs wrote, one value after the other, and forgives what does no harm: control characters in
-/// strings, halves of surrogate pairs, bytes that are not UTF-8, commas before a closing bracket, a byte order mark.
+/// Reads JSON (RFC 8259) that other programs wrote, one value at a time. Tolerates harmless errors: control characters in
+/// strings, halves of surrogate pairs, invalid UTF-8, commas before a closing bracket, a byte order mark.
 public struct JsonScanner {
     /// The text cannot be read.
     public struct Fault: Error, Sendable, Equatable, CustomStringConvertible {
-        /// Where, in bytes.
+        /// The position in bytes.
         public let offset: Int
         public let description: String
     }
 
-    /// Bounds of one value.
+    /// The limits of one value.
     public struct Limits: Sendable {
-        /// How deeply arrays and objects may be nested.
+        /// The deepest nesting of arrays and objects.
         public var depth = 64
-        /// The most values in one, members and elements counted.
+        /// The most values within one value, including members and elements.
         public var values = 1_000_000
 
         public init() {}
@@ -38,7 +38,7 @@ public struct JsonScanner {
         }
     }
 
-    /// The whole text as one value, behind which nothing follows.
+    /// Reads the whole text as one value.
     public static func read(_ bytes: [UInt8], limits: Limits = Limits()) throws(Fault) -> JsonTree {
         var scanner = JsonScanner(bytes, limits: limits)
         let value = try scanner.value()
@@ -56,13 +56,13 @@ public struct JsonScanner {
 
     // MARK: Step by step
 
-    /// Goes into an object; false if another value is here, which stays.
+    /// Enters an object; returns false, and consumes nothing, if the next value is not an object.
     public mutating func enterObject() throws(Fault) -> Bool { try enter(0x7b) }
 
-    /// Goes into an array; false if another value is here, which stays.
+    /// Enters an array; returns false, and consumes nothing, if the next value is not an array.
     public mutating func enterList() throws(Fault) -> Bool { try enter(0x5b) }
 
-    /// The name of the next member of an object, whose value is to be read next; `nil` behind the last.
+    /// The name of the next member of an object; its value follows. `nil` after the last member.
     public mutating func nextMember() throws(Fault) -> String? {
         guard try !leaves(0x7d) else { return nil }
         guard bytes[at] == 0x22 else { throw fault("a name is expected") }
@@ -73,16 +73,16 @@ public struct JsonScanner {
         return name
     }
 
-    /// Whether another element of an array is to be read next.
+    /// Whether an array has another element, which follows.
     public mutating func hasNextElement() throws(Fault) -> Bool { try !leaves(0x5d) }
 
-    /// The value that is here.
+    /// Reads the next value.
     public mutating func value() throws(Fault) -> JsonTree {
         values = 0
         return try value(depth: 0)
     }
 
-    /// Passes over the value that is here.
+    /// Skips the next value.
     public mutating func skip() throws(Fault) {
         var depth = 0
         repeat {
@@ -125,7 +125,7 @@ public struct JsonScanner {
         return true
     }
 
-    /// Passes over a comma; whether the object or the array ends here.
+    /// Skips commas. Returns whether the object or the array ends here.
     private mutating func leaves(_ bracket: UInt8) throws(Fault) -> Bool {
         while try peek() == 0x2c { at += 1 }
         guard bytes[at] == bracket else { return false }
@@ -157,11 +157,11 @@ public struct JsonScanner {
         }
     }
 
-    /// A number or a word.
+    /// A number, or one of `true`, `false` and `null`.
     private mutating func scalar() throws(Fault) -> JsonTree {
         let start = at
         while at < bytes.count, JsonScanner.isOfScalar(bytes[at]) { at += 1 }
-        // A number of more digits means nothing.
+        // A longer number has no meaning.
         guard at > start, at - start <= 64 else { throw fault("a value is expected") }
         let word = String(decoding: bytes[start..<at], as: UTF8.self)
         switch word {
@@ -200,7 +200,7 @@ public struct JsonScanner {
         return false
     }
 
-    /// The string that begins here; `nil` if it is not closed.
+    /// The string at this position; `nil` if it is not closed.
     private mutating func string() -> String? {
         at += 1
         let start = at
@@ -234,7 +234,7 @@ public struct JsonScanner {
         }
     }
 
-    /// The character of `\uXXXX`, or of two that are a pair.
+    /// The character of `\uXXXX`, or of two that form a surrogate pair.
     private mutating func unicode() -> String {
         guard let code = fourDigits(at) else { return "\u{fffd}" }
         at += 4

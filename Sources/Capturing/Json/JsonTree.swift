@@ -31,7 +31,7 @@ public indirect enum JsonTree: Sendable, Equatable {
         return nil
     }
 
-    /// A finite number, also one that was written as a string.
+    /// A finite number, also if it was written as a string.
     public var number: Double? {
         switch self {
         case .number(let number): number.isFinite ? number : nil
@@ -40,7 +40,7 @@ public indirect enum JsonTree: Sendable, Equatable {
         }
     }
 
-    /// A number, rounded to a whole one.
+    /// A number rounded to an integer.
     public var whole: Int? { number.flatMap { Int(exactly: $0.rounded()) } }
 
     /// The elements of an array.

@@ -1,8 +1,8 @@
 public import HttpWare
 
-/// Reads server-sent events from decoded content as it comes. HTML Standard §9.2.6.
+/// Reads server-sent events from decoded content while it arrives. HTML Standard §9.2.6.
 ///
-/// Memory is bounded: of the data of each event, of its type and of its id the beginning is kept.
+/// Memory is limited: only the beginning of an event's data, type and id is kept.
 public struct EventReader {
     private let limit: Int
     private var line: PieceBuffer
@@ -13,7 +13,7 @@ public struct EventReader {
     private var isAfterReturn = false
     private var isFirstLine = true
 
-    /// The longest field name, colon and space with it.
+    /// The most bytes of a field name with its colon and space.
     private static let longestName = 16
 
     /// A reader that keeps at most `limit` bytes of the data of each event.
@@ -29,7 +29,7 @@ public struct EventReader {
         var start = 0
         for (place, byte) in input.enumerated() where byte == 0x0a || byte == 0x0d {
             defer { start = place + 1 }
-            // A line feed behind a carriage return is the same line end.
+            // A line feed after a carriage return belongs to the same line end.
             if byte == 0x0a, isAfterReturn, place == start {
                 isAfterReturn = false
                 continue
@@ -69,7 +69,7 @@ public struct EventReader {
             if hasData { data.append(0x0a) }
             hasData = true
             data.append(value)
-            // What of the line was not kept counts.
+            // The part of the line that was not kept counts too.
             data.count(size - text.count)
         case "event": type = String(decoding: value.prefix(limit), as: UTF8.self)
         case "id": if !value.contains(0) { id = String(decoding: value.prefix(limit), as: UTF8.self) }

@@ -1,6 +1,6 @@
-/// Reads the names of the operations of a GraphQL document, without reading what they ask for. GraphQL §2.3.
+/// Reads the names of the operations in a GraphQL document, without parsing their selections. GraphQL §2.3.
 enum GraphQLDocument {
-    /// The names, in order; `nil` if the text does not begin as a document does.
+    /// The names, in order; `nil` if the text does not begin like a document.
     static func names(_ text: String) -> [String]? {
         var names: [String] = []
         var isFirst = true
@@ -26,7 +26,7 @@ enum GraphQLDocument {
             }
             isFirst = false
         }
-        // One word alone may be anything.
+        // A single word may be anything.
         return isFirst || awaitsName ? nil : names
     }
 
@@ -41,7 +41,7 @@ enum GraphQLDocument {
 
         init(_ text: String) { bytes = Array(text.utf8) }
 
-        /// The next name or mark; space, comments, strings and numbers are passed over.
+        /// The next name or mark; skips space, comments, strings and numbers.
         mutating func next() -> Token? {
             while at < bytes.count {
                 let byte = bytes[at]

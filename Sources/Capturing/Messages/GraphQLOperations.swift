@@ -1,19 +1,19 @@
 import HttpWare
 
-/// Finds the names of the GraphQL operations in a request: JSON with `query` and `operationName`, alone or in a batch, the query
-/// parameters of a GET, a document as content, and the part `operations` of a form with files.
+/// Finds the names of the GraphQL operations in a request. It reads JSON with `query` and `operationName`, alone or in a batch,
+/// the query parameters of a GET, and a document as content. In a form with files it reads the part `operations`.
 public enum GraphQLOperations {
-    /// The most names of one request, and the longest.
+    /// The most names of one request, and the most characters of a name.
     private static let mostNames = 100
     private static let longestName = 200
 
-    /// The names, in order, each once. Empty if the request is not one of GraphQL, or if its operations have no names.
+    /// The names, in order, without duplicates. Empty if the request is not a GraphQL request, or its operations have no names.
     ///
     /// - Parameters:
-    ///   - method: `GET` has the request in the query, other methods in the content.
-    ///   - url: the URL, whose path may say that the request is one of GraphQL.
-    ///   - mediaType: the `Content-Type`; `nil` if there is none.
-    ///   - content: decoded, as far as it was captured. Members that are not there yet are not waited for.
+    ///   - method: `GET` has the operations in the query, other methods in the content.
+    ///   - url: the URL, whose path may identify a GraphQL request.
+    ///   - mediaType: the value of `Content-Type`; `nil` if it is missing.
+    ///   - content: the decoded content, as far as it was captured.
     public static func names(method: String, url: String, mediaType: String?, content: [UInt8]) -> [String] {
         guard mayBeThere(method: method, url: url, content: content) else { return [] }
         var names: [String] = []
@@ -34,7 +34,7 @@ public enum GraphQLOperations {
         return names.filter { !$0.isEmpty && $0.utf8.count <= longestName && known.insert($0).inserted }
     }
 
-    /// Whether a request has a place for one. Most have none.
+    /// Whether a request has a place for an operation. Most requests do not.
     static func mayBeThere(method: String, url: String, content: [UInt8]) -> Bool {
         method == "GET" ? url.utf8.contains(0x3f) : !content.isEmpty
     }
@@ -54,7 +54,8 @@ public enum GraphQLOperations {
         }
     }
 
-    /// The texts among the members of an object, as far as it is there, and whether it is whole. A persisted query counts as one of them.
+    /// The strings among the members of an object, as far as it is complete, and whether it is complete. A persisted query counts
+    /// as a member.
     private static func members(_ scanner: inout JsonScanner) -> ([String: String], isWhole: Bool) {
         var members: [String: String] = [:]
         do throws(JsonScanner.Fault) {
@@ -74,7 +75,7 @@ public enum GraphQLOperations {
 
     private static func request(_ members: [String: String], _ isGraphQLPath: Bool, _ names: inout [String]) {
         let document = members["query"].flatMap { GraphQLDocument.names($0) }
-        // Other interfaces have a member of that name too.
+        // Other APIs also use a member with that name.
         guard document != nil || members["query"] == nil && (isGraphQLPath || members["persisted"] != nil) else {
             return
         }
@@ -107,7 +108,7 @@ public enum GraphQLOperations {
 
     // MARK: Forms
 
-    /// The content of the part `operations` of multipart/form-data (RFC 7578 §4), as far as it is there.
+    /// The content of the part `operations` of multipart/form-data (RFC 7578 §4), as far as it is available.
     private static func operationsPart(_ content: [UInt8]) -> [UInt8]? {
         let lines = content.split(separator: 0x0a, maxSplits: 64, omittingEmptySubsequences: false)
         guard let boundary = lines.first?.filter({ $0 != 0x0d }), boundary.starts(with: [0x2d, 0x2d]),
@@ -133,7 +134,7 @@ public enum GraphQLOperations {
 }
 
 extension [UInt8] {
-    /// What stands before the line of a boundary.
+    /// The bytes before the line of a boundary.
     fileprivate func part(before boundary: [UInt8]) -> [UInt8] {
         var start = startIndex
         while let end = self[start...].firstIndex(of: 0x0a) {

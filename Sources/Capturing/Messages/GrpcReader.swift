@@ -1,8 +1,10 @@
 public import HttpWare
 
-/// Reads the messages of one direction of gRPC from content as it comes: a flag, a length, the message. gRPC over HTTP/2, `Length-Prefixed-Message`.
+/// Reads the messages of one direction of gRPC while the content arrives: a flag, a length, the message. gRPC over HTTP/2,
+/// `Length-Prefixed-Message`.
 ///
-/// A compressed message is decoded by `grpc-encoding`, if all of it is kept. Memory is bounded: of each message the beginning is kept.
+/// A compressed message is decoded by `grpc-encoding` if all of it is kept. Memory is limited: only the beginning of a message is
+/// kept.
 public struct GrpcReader {
     private let direction: CapturedPiece.Direction
     private let encoding: String?
@@ -13,7 +15,7 @@ public struct GrpcReader {
     private var isTrailers = false
     private var message: PieceBuffer
 
-    /// A reader for one direction, with the value of `grpc-encoding`. Of each message at most `limit` bytes are kept.
+    /// A reader for one direction, with the value of `grpc-encoding`. Keeps at most `limit` bytes of each message.
     public init(_ direction: CapturedPiece.Direction, encoding: String?, limit: Int) {
         self.direction = direction
         self.encoding = encoding
@@ -32,7 +34,7 @@ public struct GrpcReader {
                 rest = rest.dropFirst(part.count)
                 guard head.count == 5 else { break }
                 isCompressed = head[0] & 0x01 != 0
-                // gRPC-Web sends its trailers so.
+                // gRPC-Web marks its trailers with this bit.
                 isTrailers = head[0] & 0x80 != 0
                 left = head[1...].reduce(0) { $0 << 8 | Int($1) }
             }

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Reads the messages inside one direction of an exchange as its bytes come, whichever form they have.
+/// Reads the messages inside one direction of an exchange while the bytes arrive, for all supported forms.
 ///
 /// One instance serves one direction of one exchange, on one thread at a time.
 public struct MessageReader {
@@ -11,18 +11,18 @@ public struct MessageReader {
     }
 
     private var form: Form
-    /// Takes content codings off; `nil` where there are none.
+    /// Removes content codings; `nil` if there are none.
     private let decoder: ContentDecoder?
     private var isBroken = false
 
-    /// A reader of the messages of a WebSocket, by the fields of the response with status 101.
+    /// A reader of WebSocket messages. The fields of the response with status 101 state the extensions.
     public init(webSocket direction: CapturedPiece.Direction, response: CapturedMessage, limit: Int) {
         let extensions = WebSocketExtensions(response.values(of: "sec-websocket-extensions"))
         form = .webSocket(WebSocketReader(direction, extensions: extensions, limit: limit))
         decoder = nil
     }
 
-    /// A reader of the content of a request or a response; `nil` if it holds no messages: neither events nor gRPC.
+    /// A reader of the content of a request or a response; `nil` if the content holds neither events nor gRPC messages.
     public init?(content direction: CapturedPiece.Direction, of message: CapturedMessage, limit: Int) {
         if direction == .receive, message.fields.hasMediaType("text/event-stream", isPrefix: true) {
             form = .events(EventReader(limit: limit))
@@ -37,7 +37,7 @@ public struct MessageReader {
         self.decoder = decoder.isIdentity ? nil : decoder
     }
 
-    /// Reads bytes as they went over the wire; returns the messages that they complete.
+    /// Reads bytes as they were on the wire; returns the messages that they complete.
     public mutating func read(_ input: UnsafeRawBufferPointer, at time: WallTime) -> [CapturedPiece] {
         guard !isBroken else { return [] }
         guard let decoder else { return readPlain(input, at: time) }
@@ -51,7 +51,7 @@ public struct MessageReader {
     }
 
     private mutating func readPlain(_ input: UnsafeRawBufferPointer, at time: WallTime) -> [CapturedPiece] {
-        // Taken out while it is changed, so that its buffers are not copied.
+        // Moved out while it is changed, so that its buffers are not copied.
         switch form {
         case .webSocket(var reader):
             form = .events(EventReader(limit: 0))

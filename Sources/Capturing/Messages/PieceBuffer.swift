@@ -1,6 +1,6 @@
 import HttpWare
 
-/// The beginning of a message, and its length.
+/// The beginning of a message, and its full length.
 struct PieceBuffer {
     private(set) var bytes: [UInt8] = []
     private(set) var size = 0
@@ -23,10 +23,10 @@ struct PieceBuffer {
         if bytes.count < limit { bytes.append(contentsOf: other.prefix(limit - bytes.count)) }
     }
 
-    /// Counts bytes that belong to the message and are not kept.
+    /// Counts bytes of the message that are not kept.
     mutating func count(_ more: Int) { size += max(0, more) }
 
-    /// Takes all, and begins again.
+    /// Returns the message and begins the next one.
     mutating func take() -> (bytes: [UInt8], size: Int) {
         defer {
             bytes = []

@@ -1,8 +1,9 @@
 public import HttpWare
 
-/// A field of a protobuf message that is read without its schema: the wire knows numbers and lengths only. Protocol Buffers, *Encoding*.
+/// A field of a protobuf message that is read without its schema. The wire format has only numbers and lengths. Protocol Buffers,
+/// *Encoding*.
 public struct ProtobufField: Sendable, Equatable {
-    /// A value, as its wire type and its bytes suggest.
+    /// A value; its form is inferred from the wire type and the bytes.
     public indirect enum Value: Sendable, Equatable {
         case varint(UInt64)
         case fixed64(UInt64)
@@ -21,11 +22,11 @@ public struct ProtobufField: Sendable, Equatable {
         self.value = value
     }
 
-    /// The most fields of a message, those of messages inside counted.
+    /// The most fields of a message, including the fields of nested messages.
     private static let mostFields = 10_000
     private static let deepest = 16
 
-    /// The fields of a message; `nil` if its bytes are not one.
+    /// The fields of a message; `nil` if the bytes are not a message.
     public static func read(_ bytes: [UInt8]) -> [ProtobufField]? {
         var left = mostFields
         return read(bytes[...], depth: 0, &left)
@@ -53,7 +54,7 @@ public struct ProtobufField: Sendable, Equatable {
             case 5:
                 guard let number = fixed(4, &rest) else { return nil }
                 value = .fixed32(UInt32(truncatingIfNeeded: number))
-            // Groups are long out of use.
+            // Groups are deprecated.
             default: return nil
             }
             fields.append(ProtobufField(Int(tag >> 3), value))
@@ -61,7 +62,7 @@ public struct ProtobufField: Sendable, Equatable {
         return fields
     }
 
-    /// Text, a message or bytes. A text seldom begins with a control character, and a message seldom does not.
+    /// Guesses whether bytes are text, a message or neither. Texts rarely begin with a control character; messages usually do.
     private static func guess(_ content: ArraySlice<UInt8>, depth: Int, _ left: inout Int) -> Value {
         guard let first = content.first else { return .text("") }
         let text = String(validating: content, as: UTF8.self)
@@ -70,7 +71,7 @@ public struct ProtobufField: Sendable, Equatable {
         if depth < deepest {
             var attempt = left
             let fields = read(content, depth: depth + 1, &attempt)
-            // What a failed attempt cost counts, so that the work stays linear in the bound.
+            // A failed attempt reduces the limit too, so that the work stays linear.
             left = min(left, attempt)
             if let fields { return .message(fields) }
         }
@@ -82,7 +83,7 @@ public struct ProtobufField: Sendable, Equatable {
         var value: UInt64 = 0
         var shift: UInt64 = 0
         while let byte = rest.popFirst() {
-            // The tenth byte has one bit.
+            // The tenth byte can hold only one bit.
             guard shift < 63 || shift == 63 && byte <= 1 else { return nil }
             value |= UInt64(byte & 0x7f) << shift
             if byte & 0x80 == 0 { return value }
@@ -98,7 +99,7 @@ public struct ProtobufField: Sendable, Equatable {
         return bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// As `{"number", "type", "value"}`. Numbers that JavaScript cannot hold are texts; bytes are base64.
+    /// The field as `{"number", "type", "value"}`. Numbers too large for JavaScript are strings; bytes are base64.
     public var json: Json {
         let (type, value): (Json, Json) =
             switch self.value {

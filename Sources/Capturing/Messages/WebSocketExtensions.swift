@@ -1,8 +1,8 @@
 /// The compression that a handshake agreed on: `Sec-WebSocket-Extensions` of its response. RFC 7692 §7.1.
 public struct WebSocketExtensions: Sendable, Equatable {
-    /// `permessage-deflate` is in use.
+    /// Whether `permessage-deflate` is in use.
     public var isDeflated = false
-    /// Messages of the client, and of the server, do not refer to those before them.
+    /// Whether the client's messages, and the server's, are compressed without reference to earlier ones.
     public var clientForgets = false
     public var serverForgets = false
 

@@ -1,9 +1,9 @@
 public import HttpWare
 
-/// Reads the messages of one direction of a WebSocket from its bytes as they come. RFC 6455 §5, RFC 7692.
+/// Reads the messages of one direction of a WebSocket while the bytes arrive. RFC 6455 §5, RFC 7692.
 ///
-/// Frames are unmasked, fragments joined, compressed messages inflated. Memory is bounded: of each message the beginning is kept.
-/// What breaks the protocol ends the reading; the bytes themselves are another's to judge.
+/// Frames are unmasked, fragments joined, and compressed messages inflated. Memory is limited: only the beginning of a message is
+/// kept. A protocol error ends the reading; it does not affect the connection.
 public struct WebSocketReader {
     private enum Place { case head, payload }
 
@@ -20,13 +20,13 @@ public struct WebSocketReader {
     private var messageOpcode: UInt8?
     private var isCompressed = false
     private var control: PieceBuffer
-    /// The peer broke the protocol, or a message grew beyond all bounds: nothing is read any more.
+    /// Whether reading has ended, because the peer violated the protocol or a message was too large.
     public private(set) var isBroken = false
 
-    /// The most bytes that a compressed message may become.
+    /// The largest size of a compressed message after inflating.
     private static let longestInflated = 64 << 20
 
-    /// A reader for one direction. Of each message at most `limit` bytes are kept.
+    /// A reader for one direction. Keeps at most `limit` bytes of each message.
     public init(_ direction: CapturedPiece.Direction, extensions: WebSocketExtensions, limit: Int) {
         self.direction = direction
         message = PieceBuffer(limit: limit)
@@ -57,7 +57,7 @@ public struct WebSocketReader {
         return pieces
     }
 
-    /// Reads the head of a frame; false if more of it has to come.
+    /// Reads the head of a frame; returns false if it is still incomplete.
     private mutating func readHead(_ rest: inout Slice<UnsafeRawBufferPointer>) -> Bool {
         while head.count < 2 || head.count < WebSocketReader.headLength(head) {
             guard let byte = rest.popFirst() else { return false }

@@ -5,17 +5,17 @@ extension CapturedExchange {
         return url.withUTF8 { String(decoding: TargetHost.range(in: UnsafeRawBufferPointer($0)), as: UTF8.self) }
     }
 
-    /// What filters ask of its record; `nil` without one.
+    /// The summary of its record, which filters read; `nil` without a record.
     public var summaryOfRecord: ReportSummary? { summary ?? record?.summary }
 
-    /// The bytes of content that came from the client and went to it.
+    /// The size of both contents in bytes.
     public var contentSize: Int {
         let (sum, overflows) = request.content.size.addingReportingOverflow(response?.content.size ?? 0)
         return overflows ? .max : sum
     }
 }
 
-/// A capture that is kept: passed around without a copy of its parts.
+/// A kept capture, which is passed around without copying its parts.
 final class CapturedBox: Sendable {
     let exchange: CapturedExchange
 

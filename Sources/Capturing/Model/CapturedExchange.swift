@@ -1,51 +1,51 @@
 public import HttpWare
 
-/// An exchange as it passed the gateway: both sides of each message, as far as they are kept.
+/// An exchange as it passed through the gateway: both sides of each message, as far as they are kept.
 public struct CapturedExchange: Sendable {
     /// The kind of the exchange.
     public enum Kind: String, Sendable, Codable, CaseIterable {
         case http, websocket, sse, grpc
     }
 
-    /// Its number in this process, by which it is found; the same as that of its record.
+    /// The number that identifies it in this process; its record has the same number.
     public var id: Int
     public var kind = Kind.http
-    /// Whether it has not ended yet.
+    /// Whether the exchange is still running.
     public var isOpen = true
-    /// When it began.
+    /// The start time.
     public var started: WallTime
-    /// How long it took so far, in nanoseconds.
+    /// The duration so far, in nanoseconds.
     public var duration: Int64 = 0
     /// The target URI: absolute, with the values of secret parameters masked.
     public var url: String
     public var method: String
-    /// As `HTTP/1.1`.
+    /// The version, such as `HTTP/1.1`.
     public var version: String
-    /// The status of the response to the client; `nil` before there is one.
+    /// The status of the response to the client; `nil` before the response.
     public var status: Int?
     public var listener: String
     public var route: String?
     public var service: String?
-    /// The addresses of the client and of the endpoint that was asked last, with ports.
+    /// The addresses of the client and of the last endpoint, with ports.
     public var client: String? {
         get { clientText ?? peer.map { "\($0)" } }
         set { (clientText, peer) = (newValue, nil) }
     }
     public var server: String?
-    /// The address of the client as a connection has it, of which `client` makes a text.
+    /// The client's address as the connection reports it; `client` converts it to text.
     var peer: SocketAddress?
     private var clientText: String?
-    /// TLS on the connections of the client and of the endpoint that was asked last; all exchanges of a connection share it.
+    /// TLS on the connections of the client and of the last endpoint; all exchanges of a connection share it.
     public var tls = CapturedTls()
-    /// The request as the client sent it, and as the origin server got it; `nil` if none went there.
+    /// The request as the client sent it, and as the origin server received it; `nil` if it was not sent.
     public var request: CapturedMessage
     public var sentRequest: CapturedMessage?
-    /// The response as the origin server sent it, and as the client got it.
+    /// The response as the origin server sent it, and as the client received it.
     public var receivedResponse: CapturedMessage?
     public var response: CapturedMessage?
-    /// Messages of a WebSocket, events, and messages of gRPC, in the order of their times.
+    /// The messages of a WebSocket, events, and messages of gRPC, in the order of their times.
     public var messages: [CapturedPiece] = []
-    /// Names of GraphQL operations.
+    /// The names of GraphQL operations.
     public var operations: [String] = []
     /// The fault of the exchange, as its record names it.
     public var fault: String?
@@ -56,26 +56,26 @@ public struct CapturedExchange: Sendable {
         get { record?.report }
         set { record = newValue.map { CapturedRecord(.report($0)) } }
     }
-    /// Gives it a report that is read when somebody asks for it.
+    /// Sets a report that is read only when it is needed.
     public mutating func setReport(reading read: @escaping @Sendable () -> ExchangeReport?) {
         record = CapturedRecord(.unread(read))
     }
-    /// The same for filters, of a row that was read without its record.
+    /// The summary for filters, if the row was read without its record.
     public var summary: ReportSummary?
-    /// The times of its phases, of an imported exchange, which has no record.
+    /// The times of the phases. Only an imported exchange has them, because it has no record.
     public var timings: CapturedTimings?
-    /// When pieces of the response's content came, of a recording that notes that.
+    /// The arrival times of pieces of the response's content, if the recording has them.
     public var progress: [ContentProgress] = []
     public var isPinned = false
     public var comment = ""
-    /// The capture that this one repeats.
+    /// The number of the capture that this one repeats.
     public var replayOf: Int?
     /// The values before they were masked, in memory only: they are never shown, archived or written to a disk.
     public internal(set) var secrets: CapturedSecrets?
-    /// The numbers of the rules that acted on it.
+    /// The numbers of the rules that acted on the exchange.
     public var rules: [Int] = []
 
-    /// Makes one that has begun.
+    /// An exchange that has begun.
     public init(
         id: Int, started: WallTime, method: String, url: String, version: String, listener: String,
         request: CapturedMessage
@@ -92,7 +92,7 @@ public struct CapturedExchange: Sendable {
 
 /// A request or a response on one side of the chain.
 public struct CapturedMessage: Sendable, Equatable {
-    /// A field line; repeated fields stay apart.
+    /// A field line; repeated fields stay separate.
     public struct Field: Sendable, Equatable {
         public var name: String
         public var value: String
@@ -109,25 +109,26 @@ public struct CapturedMessage: Sendable, Equatable {
 
     public init(fields: CapturedFields = []) { self.fields = fields }
 
-    /// The values of a field, in order; names know no case.
+    /// The values of a field, in order. The case of the name is ignored.
     public func values(of name: String) -> [String] { fields.values(of: name) }
 
     static func lower(_ byte: UInt8) -> UInt8 { (0x41...0x5a).contains(byte) ? byte | 0x20 : byte }
 }
 
-/// Content as it went over the wire: its beginning, and the size and digest of the whole.
+/// Content as it was on the wire: its beginning, and the size and digest of the whole.
 public struct CapturedContent: Sendable, Equatable {
     /// The kept beginning of the content.
     public var kept: [UInt8] = []
     /// The number of bytes so far.
     public var size = 0
-    /// The SHA-256 digest of the whole, in hexadecimal digits; `nil` until it has ended, or where all is kept.
+    /// The SHA-256 digest of the whole in hexadecimal; `nil` until the content has ended, or if all of it is kept.
     public var sha256: String?
-    /// How many bytes were not kept because capturing fell behind.
+    /// The number of bytes that were not kept because capturing fell behind.
     public var dropped = 0
-    /// Content codings were taken off already, although `Content-Encoding` names them: archives keep content so.
+    /// Whether content codings were already removed, although `Content-Encoding` names them. Archives keep content in this
+    /// form.
     public var isDecoded = false
-    /// Values in it were masked: what is kept stands for so many bytes of the content. `nil` where none were.
+    /// The number of content bytes that the kept part stands for, if values in it were masked; otherwise `nil`.
     public var maskedFrom: Int?
 
     public init() {}
@@ -136,19 +137,19 @@ public struct CapturedContent: Sendable, Equatable {
     public var isWhole: Bool { (maskedFrom ?? kept.count) == size }
 }
 
-/// A message inside an exchange: of a WebSocket, an event, or of gRPC.
+/// A message inside an exchange: a WebSocket message, an event, or a gRPC message.
 public struct CapturedPiece: Sendable, Equatable {
     public enum Direction: String, Sendable, Codable {
-        /// From the client, and to it.
+        /// From the client, and to the client.
         case send, receive
     }
 
     public enum Form: Sendable, Equatable {
-        /// A message of a WebSocket with its opcode.
+        /// A WebSocket message with its opcode.
         case webSocket(opcode: UInt8)
         /// A server-sent event with its type and id.
         case event(type: String?, id: String?)
-        /// A message of gRPC; its fields are in the data.
+        /// A gRPC message; its fields are in the data.
         case grpc
     }
 
@@ -157,11 +158,11 @@ public struct CapturedPiece: Sendable, Equatable {
     public var time: WallTime
     /// The kept beginning of its content.
     public var data: [UInt8]
-    /// The number of bytes.
+    /// The full size in bytes.
     public var size: Int
-    /// Values in the data were masked.
+    /// Whether values in the data were masked.
     public var isMasked = false
-    /// The data before values were masked, in memory only: it is never shown, archived or written to a disk.
+    /// The data before its values were masked, in memory only: it is never shown, archived or written to a disk.
     var original: [UInt8]?
 
     public init(_ direction: Direction, _ form: Form, time: WallTime, data: [UInt8], size: Int) {

@@ -1,10 +1,11 @@
 import Glibc
 
-/// The lines of a header or trailer section as they were captured. Texts are made when they are asked for.
+/// The captured lines of a header or trailer section. Strings are created only when they are read.
 ///
-/// One buffer has all lines as `name: value` and a line feed, which is what filters search; bytes that are not UTF-8 stay as they are.
+/// One buffer holds all lines as `name: value` and a line feed, which is the form that filters search. Invalid UTF-8 is kept as
+/// it is.
 public struct CapturedFields: Sendable {
-    /// Where a line ends, without its line feed, and the name before it. A line begins behind the one before.
+    /// The length of a line's name, and the end of the line without its line feed. A line begins after the previous one.
     private struct Line: Sendable, Equatable {
         var nameCount: UInt32
         var end: UInt32
@@ -16,7 +17,7 @@ public struct CapturedFields: Sendable {
 
     public init() {}
 
-    /// Sets memory aside for lines of so many bytes together.
+    /// Reserves memory for lines with this total size.
     init(reserving lineCount: Int, bytes: Int) {
         text.reserveCapacity(bytes + 3 * lineCount)
         lines.reserveCapacity(lineCount)
@@ -33,7 +34,7 @@ public struct CapturedFields: Sendable {
         text.append(0x0a)
     }
 
-    /// About how much memory it takes, in bytes.
+    /// The approximate memory in bytes.
     var memory: Int { lines.isEmpty ? 0 : 64 + text.capacity + 8 * lines.capacity }
 
     // MARK: Parts
@@ -49,7 +50,8 @@ public struct CapturedFields: Sendable {
         nameRange(place).upperBound + 2..<Int(lines[place].end)
     }
 
-    /// The place of the next line of that name, which is in lower case, from a place on; names know no case.
+    /// The index of the next line with a name, from an index on. `wanted` is in lower case; the case of the line's name is
+    /// ignored.
     private func place(of wanted: UnsafeRawBufferPointer, from first: Int = 0) -> Int? {
         text.withUnsafeBytes { text in
             var start = first == 0 ? 0 : Int(lines[first - 1].end) + 1
@@ -65,7 +67,7 @@ public struct CapturedFields: Sendable {
         }
     }
 
-    /// Whether a name is another one, which is in lower case.
+    /// Whether a name equals another one, which is in lower case.
     static func isSame(_ name: UnsafeRawBufferPointer, _ lower: StaticString) -> Bool {
         isSame(name, UnsafeRawBufferPointer(start: lower.utf8Start, count: lower.utf8CodeUnitCount))
     }
@@ -99,7 +101,7 @@ public struct CapturedFields: Sendable {
         return text[valueRange(found)]
     }
 
-    /// Whether the media type of `Content-Type`, in lower case, is this one, or begins so. RFC 9110 §8.3.1.
+    /// Whether the media type of `Content-Type` equals this one in lower case, or begins with it. RFC 9110 §8.3.1.
     func hasMediaType(_ type: StaticString, isPrefix: Bool = false) -> Bool {
         withFirstValue(of: "content-type") { value in
             let count = type.utf8CodeUnitCount
@@ -109,8 +111,8 @@ public struct CapturedFields: Sendable {
         } ?? false
     }
 
-    /// Reads the first value of a field, whose name is in lower case, where it is; the bytes are valid during the call only. `nil` if there
-    /// is no such line.
+    /// Reads the first value of a field in place; the bytes are valid only during the call. The name is in lower case. `nil` if
+    /// the field is missing.
     func withFirstValue<Result>(
         of name: StaticString, _ body: (UnsafeRawBufferPointer) -> Result
     ) -> Result? {

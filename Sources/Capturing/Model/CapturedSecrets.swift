@@ -5,7 +5,7 @@ public import HttpWare
 public final class CapturedSecrets: Sendable {
     /// The value of a field line.
     struct Value: Sendable, Equatable {
-        /// The place of the line in the header section.
+        /// The index of the line in the header section.
         let place: Int
         let text: String
     }
@@ -14,13 +14,13 @@ public final class CapturedSecrets: Sendable {
     let url: String?
     let request: [Value]
     let response: [Value]
-    /// Contents in which values were masked.
+    /// Contents before values in them were masked.
     let requestContent: CapturedContent?
     let responseContent: CapturedContent?
-    /// How the request came to its listener.
+    /// How the request arrived at its listener.
     public let entry: ExchangeEntry?
 
-    /// `nil` if there is nothing to remember.
+    /// `nil` if there is nothing to keep.
     init?(url: String?, request: [Value], entry: ExchangeEntry?) {
         guard url != nil || !request.isEmpty || entry != nil else { return nil }
         self.url = url
@@ -30,7 +30,7 @@ public final class CapturedSecrets: Sendable {
         (requestContent, responseContent) = (nil, nil)
     }
 
-    /// The same with more.
+    /// A copy with additional values.
     init(
         _ other: CapturedSecrets?, response: [Value]? = nil, requestContent: CapturedContent? = nil,
         responseContent: CapturedContent? = nil
@@ -43,7 +43,7 @@ public final class CapturedSecrets: Sendable {
         self.responseContent = responseContent ?? other?.responseContent
     }
 
-    /// About how much memory it takes, in bytes.
+    /// The approximate memory in bytes.
     var memory: Int {
         (request + response).reduce(
             128 + (url?.utf8.count ?? 0) + (entry?.memory ?? 0) + (requestContent?.kept.count ?? 0)
@@ -56,7 +56,7 @@ extension CapturedExchange {
     /// Whether a text is, or ends with, the mark of a masked value.
     static func isMasked(_ value: String) -> Bool { value == Redaction.mark || value.hasSuffix(" " + Redaction.mark) }
 
-    /// The exchange with what was masked, as far as that is still known, and how many values are not.
+    /// The exchange with its masked values restored as far as they are known, and the number of unknown values.
     public var restored: (exchange: CapturedExchange, missing: Int) {
         var copy = self
         if let url = secrets?.url { copy.url = url }
@@ -85,7 +85,7 @@ extension CapturedExchange {
 }
 
 extension String {
-    /// In how many pieces a text divides it.
+    /// The number of pieces into which a text divides this one.
     fileprivate func components(of other: String) -> Int {
         var count = 1
         var rest = utf8[...]

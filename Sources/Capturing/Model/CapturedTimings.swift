@@ -2,10 +2,10 @@ import HttpWare
 
 /// The phases of an exchange as HAR 1.2 counts them, in microseconds. A phase that did not happen is `nil`.
 public struct CapturedTimings: Sendable, Equatable {
-    /// Waiting before a connection was asked for: in the gateway, for other attempts, for a free connection.
+    /// The wait before a connection was requested: in the gateway, for other attempts, for a free connection.
     public var blocked: Int?
     public var dns: Int?
-    /// Making the connection, TLS included.
+    /// The time to connect, including TLS.
     public var connect: Int?
     /// TLS alone.
     public var ssl: Int?
@@ -13,10 +13,10 @@ public struct CapturedTimings: Sendable, Equatable {
     public var wait = 0
     public var receive = 0
 
-    /// Without phases.
+    /// No phases.
     public init() {}
 
-    /// The whole: each phase once.
+    /// The sum of the phases, each counted once.
     public var total: Int {
         [blocked ?? 0, dns ?? 0, connect ?? 0, send, wait, receive].reduce(0) { sum, part in
             let (result, overflows) = sum.addingReportingOverflow(part)
@@ -24,7 +24,7 @@ public struct CapturedTimings: Sendable, Equatable {
         }
     }
 
-    /// The phases of a recorded exchange; they add up to its duration. Phases of attempts before the last are part of `blocked`.
+    /// The phases of a recorded exchange; their sum is its duration. Phases of attempts before the last belong to `blocked`.
     public init(of exchange: CapturedExchange) {
         if let timings = exchange.timings {
             self = timings
@@ -39,7 +39,7 @@ public struct CapturedTimings: Sendable, Equatable {
         var ssl: Int?
         var left = whole
         for phase in phases where phase.attempt == last {
-            // What clocks disagree about is taken from the last phases.
+            // If the clocks disagree, the last phases become shorter.
             let time = min(CapturedTimings.microseconds(phase.duration), left)
             switch phase.phase {
             case "dns": dns = (dns ?? 0) + time

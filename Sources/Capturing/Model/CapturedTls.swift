@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// TLS on the two connections of an exchange; `nil` where there is none.
+/// TLS on the two connections of an exchange; `nil` for a connection without TLS.
 public struct CapturedTls: Sendable, Equatable {
     public var client: TlsFacts?
     public var server: TlsFacts?
@@ -10,6 +10,6 @@ public struct CapturedTls: Sendable, Equatable {
         self.server = server
     }
 
-    /// The memory that is counted for the capture with that number: the first of a connection pays for all.
+    /// The memory counted for the capture with that number. The first capture of a connection is charged for all.
     func memory(for id: Int) -> Int { (client?.memory(for: id) ?? 0) + (server?.memory(for: id) ?? 0) }
 }

@@ -1,8 +1,8 @@
-/// When a piece of content came.
+/// The arrival time of a piece of content.
 public struct ContentProgress: Sendable, Equatable {
-    /// Since the response's head, in microseconds.
+    /// The time since the response's head, in microseconds.
     public var time: Int
-    /// How many bytes of the content had come then.
+    /// The bytes of content that had arrived by then.
     public var size: Int
 
     public init(time: Int, size: Int) {

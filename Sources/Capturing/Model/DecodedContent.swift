@@ -1,15 +1,15 @@
 import HttpWare
 
-/// Content without its codings, as far as it was captured.
+/// Content after its codings were removed, as far as it was captured.
 public struct DecodedContent: Sendable, Equatable {
     /// The most bytes that are decoded.
     public static let longest = 64 << 20
 
-    /// The decoded bytes; as captured where nothing could be decoded.
+    /// The decoded bytes, or the captured bytes if decoding failed.
     public var bytes: [UInt8]
-    /// Whether all of it is there and decoded.
+    /// Whether all of the content is present and decoded.
     public var isWhole: Bool
-    /// Why it could not be decoded, for people.
+    /// Why the content could not be decoded, for people.
     public var fault: String?
 
     /// Decodes the content of a message by its `Content-Encoding` (RFC 9110 §8.4), up to `limit` bytes.

@@ -11,10 +11,10 @@ public struct ReportSummary: Sendable, Equatable {
     public var end: String
     /// The number of upstream connections that were used.
     public var attempts = 1
-    /// The wares with their decisions, in the order in which they were asked.
+    /// The wares with their decisions, in the order in which they ran.
     public var wares: [Decision]
 
-    /// What one ware decided.
+    /// The decision of one ware.
     public struct Decision: Sendable, Equatable {
         public var ware: String
         public var decision: String
@@ -33,7 +33,7 @@ public struct ReportSummary: Sendable, Equatable {
         self.wares = wares
     }
 
-    /// That of a record.
+    /// The summary of a record.
     init(_ recorded: RecordedExchange) {
         self.init(
             responder: recorded.responderName, cache: recorded.cacheName, isReplayed: recorded.record.replays > 0,
@@ -42,7 +42,7 @@ public struct ReportSummary: Sendable, Equatable {
         attempts = recorded.record.attempts
     }
 
-    /// The same of one in texts.
+    /// The summary of a report.
     public init(_ report: ExchangeReport) {
         self.init(
             responder: report.responder, cache: report.cache, isReplayed: report.replays > 0, end: report.end,
@@ -51,12 +51,12 @@ public struct ReportSummary: Sendable, Equatable {
     }
 }
 
-/// The record of an exchange beside its capture: as the loop kept it, or in texts, as archives have it.
+/// The record of an exchange beside its capture: as the loop kept it, or as texts from an archive.
 final class CapturedRecord: Sendable {
     enum Form: Sendable {
         case recorded(RecordedExchange)
         case report(ExchangeReport)
-        /// As a disk has it: it is read when somebody asks.
+        /// A record on a disk, which is read when it is needed.
         case unread(@Sendable () -> ExchangeReport?)
     }
 
@@ -64,7 +64,7 @@ final class CapturedRecord: Sendable {
 
     init(_ form: Form) { self.form = form }
 
-    /// `nil` if it cannot be read.
+    /// The report; `nil` if it cannot be read.
     var report: ExchangeReport? {
         switch form {
         case .recorded(let recorded): ExchangeReport(recorded)
@@ -81,7 +81,7 @@ final class CapturedRecord: Sendable {
         }
     }
 
-    /// About how much memory it takes, in bytes.
+    /// The approximate memory in bytes.
     var memory: Int {
         switch form {
         case .recorded(let recorded): recorded.bytes

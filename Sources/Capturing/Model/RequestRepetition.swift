@@ -1,8 +1,8 @@
 import HttpWare
 
-/// A captured request as it is sent again, edited or not: with what was masked in it, where that is known and goes to the same place.
+/// A captured request to send again, edited or not. Masked values are restored if they are known and go to the same place.
 public struct RequestRepetition: Sendable, Equatable {
-    /// The changes to the request; a member that is `nil` is as captured.
+    /// The changes to the request; `nil` keeps the captured value.
     public struct Edits: Sendable, Equatable {
         public var method: String?
         public var url: String?
@@ -12,11 +12,11 @@ public struct RequestRepetition: Sendable, Equatable {
         public init() {}
     }
 
-    /// Why a request is not repeated.
+    /// The reason for not repeating a request.
     public enum Refusal: Error, Sendable, Equatable, CustomStringConvertible {
-        /// It cannot be: of what was captured too little is known.
+        /// Too little of the request was captured.
         case impossible(String)
-        /// The edits are wrong.
+        /// The edits are invalid.
         case invalid(String)
 
         public var description: String {
@@ -27,9 +27,9 @@ public struct RequestRepetition: Sendable, Equatable {
     }
 
     public let method: String
-    /// Absolute.
+    /// The absolute URL.
     public let url: String
-    /// Without those that belong to one connection, or follow from the URL and the content.
+    /// The fields, except those of one connection and those derived from the URL and the content.
     public let fields: [CapturedMessage.Field]
     public let content: [UInt8]
 
@@ -42,7 +42,7 @@ public struct RequestRepetition: Sendable, Equatable {
             try edits.url.map { url throws(Refusal) in try RequestRepetition.isSamePlace(url, captured.url) } ?? true
         url = try RequestRepetition.url(edits.url, of: captured, isSamePlace)
 
-        // What was masked goes out as it was.
+        // Masked values are sent as they were.
         let former = captured.secrets?.requestContent ?? captured.request.content
         let isCoded = edits.content == nil && !former.isDecoded
         var fields: [CapturedMessage.Field] = []
@@ -58,7 +58,7 @@ public struct RequestRepetition: Sendable, Equatable {
                 fields.append(field)
                 continue
             }
-            // Credentials go to the place that they were for, and are left out elsewhere.
+            // Credentials are sent only to the place that they belong to, and are otherwise left out.
             guard isSamePlace else { continue }
             let place =
                 edits.fields == nil
@@ -97,7 +97,7 @@ public struct RequestRepetition: Sendable, Equatable {
         }
     }
 
-    /// The fields that belong to one connection, or follow from the URL and the content. RFC 9110 §7.6.1.
+    /// The fields that belong to one connection, or are derived from the URL and the content. RFC 9110 §7.6.1.
     private static let ownNames: Set = [
         "host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection",
         "proxy-authorization", "te", "trailer", "upgrade", "expect", "http2-settings",
@@ -114,7 +114,7 @@ public struct RequestRepetition: Sendable, Equatable {
         return request.scheme == former.scheme && request.host == former.host && port(request) == port(former)
     }
 
-    /// The mark is not a character of a URL.
+    /// The mark is not a valid character of a URL.
     private static func read(_ url: String) -> HttpRequest? {
         try? HttpRequest(.get, MaskedUrl.written(url))
     }
@@ -140,7 +140,7 @@ public struct RequestRepetition: Sendable, Equatable {
         return restored
     }
 
-    /// A URL whose masked segments and parameters are as in the original.
+    /// The URL with its masked segments and parameters replaced by those of the original.
     private static func restored(_ url: String, _ masked: String, _ original: String) -> String? {
         let (shown, former) = (pieces(masked), pieces(original))
         guard shown.count == former.count else { return nil }
@@ -151,7 +151,7 @@ public struct RequestRepetition: Sendable, Equatable {
                 result += piece
                 continue
             }
-            // The delimiter before it may be another one.
+            // The delimiter before it may differ.
             let found = shown.indices.first { !isUsed[$0] && shown[$0].dropFirst() == piece.dropFirst() }
             guard let found else { return nil }
             isUsed[found] = true
@@ -160,7 +160,7 @@ public struct RequestRepetition: Sendable, Equatable {
         return result
     }
 
-    /// Segments of the path and parameters of the query, each with the delimiter before it.
+    /// The segments of the path and the parameters of the query, each with the delimiter before it.
     private static func pieces(_ url: String) -> [Substring] {
         var pieces: [Substring] = []
         var start = url.startIndex

@@ -1,21 +1,21 @@
 public import HttpWare
 
-/// The settings of captures: which exchanges, and how much of each is kept.
+/// The settings of captures: the captured exchanges, and the limits of what is kept.
 public struct CaptureSettings: Sendable, Equatable {
-    /// The most bytes of memory for all captures together.
+    /// The most memory for all captures together.
     public var memory = ByteCount.mebibytes(64)
-    /// Where captures are kept beyond memory; `nil`: nowhere.
+    /// The folder for captures beyond memory; `nil` keeps them in memory only.
     public var disk: CaptureDisk?
-    /// The most bytes of each content that are kept.
+    /// The most bytes that are kept of each content.
     public var content = ByteCount.mebibytes(1)
-    /// Only exchanges that it matches are captured; `nil` captures all.
+    /// Limits capturing to matching exchanges; `nil` captures all.
     public var filter: CaptureFilter?
     /// The fields whose values are masked.
     public var redacted: [FieldName] = Redaction.fields
 
     public init() {}
 
-    /// Whether nothing is masked but what the gateway itself put into messages.
+    /// Whether only values are masked that the gateway itself put into messages.
     var showsAll: Bool { redacted.isEmpty }
 }
 

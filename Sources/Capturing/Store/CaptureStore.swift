@@ -2,19 +2,19 @@ import HttpWare
 import Synchronization
 
 // One file: the ring of captures, its byte limit and its watchers change together behind one mutex.
-/// The captures of a gateway in memory: as many as fit, the oldest go first. Those that are pinned stay as long as others can go.
+/// The captures of a gateway in memory. When memory is full, the oldest captures are dropped, but pinned ones are kept.
 ///
-/// Loops put, any thread reads. One `Mutex` guards it, held for one capture at a time.
+/// Loops put captures, and any thread reads them. A `Mutex` guards the state; it is held for a few captures at a time.
 public final class CaptureStore: Sendable {
     /// A capture changed.
     public struct Change: Sendable {
         public let id: Int
     }
 
-    /// A capture with the memory that it takes.
+    /// A capture and the memory that it takes.
     private struct Kept {
         let id: Int
-        /// `nil` once it is gone.
+        /// `nil` after the capture was dropped.
         var box: CapturedBox?
         let memory: Int
 
@@ -26,21 +26,21 @@ public final class CaptureStore: Sendable {
     }
 
     private struct State {
-        /// By their numbers, ascending; those before `first` are gone.
+        /// In ascending order of their numbers. Entries before `first` were dropped.
         var captures: [Kept] = []
         var first = 0
         var count = 0
-        /// Of the captures, and what exchanges that are under way have reserved.
+        /// The memory of the captures, and the memory reserved by running exchanges.
         var bytes = 0
         var reserved = 0
         var lost = 0
-        /// The highest number that memory has let go; those up to it may be in the archive.
+        /// The highest number dropped from memory. Captures up to it may be in the archive.
         var gone = 0
         var watchers: [CaptureWatcher] = []
 
-        /// Where the number is, or would be.
+        /// The index of the number, or the index at which it would be inserted.
         func place(of id: Int) -> Int {
-            // Captures begin in the order of their numbers, and nearly end in it.
+            // Captures begin in the order of their numbers, and usually end in that order.
             if captures.last.map({ $0.id < id }) ?? true { return captures.count }
             var (low, high) = (first, captures.count)
             while low < high {
@@ -55,7 +55,7 @@ public final class CaptureStore: Sendable {
             return place < captures.count && captures[place].id == id ? captures[place].box : nil
         }
 
-        /// Takes a capture away; its place stays.
+        /// Removes a capture; its entry stays.
         mutating func remove(at place: Int) -> CapturedBox? {
             guard let box = captures[place].box.take() else { return nil }
             bytes -= captures[place].memory
@@ -74,16 +74,16 @@ public final class CaptureStore: Sendable {
         }
     }
 
-    /// The listener of exchanges that an archive brought.
+    /// The listener name of exchanges imported from an archive.
     public static let importListener = "har"
 
     public let settings: CaptureSettings
     private let state = Mutex(State())
     private let number = Atomic(0)
-    /// Where captures are kept beyond memory; `nil`: nowhere.
+    /// Keeps captures beyond memory; `nil` if they are in memory only.
     public let archive: (any CaptureArchive)?
 
-    /// A store that counts on from an archive, and from the store before it.
+    /// A store whose numbers continue those of an archive and of the previous store.
     public init(
         _ settings: CaptureSettings, archive: (any CaptureArchive)? = nil, after former: CaptureStore? = nil
     ) {
@@ -94,17 +94,18 @@ public final class CaptureStore: Sendable {
         state.withLock { $0.gone = last }
     }
 
-    /// The number of a capture that begins.
+    /// The number of a new capture.
     public func takeNumber() -> Int { number.add(1, ordering: .relaxed).newValue }
 
-    /// About how much memory all of it takes, in bytes.
+    /// The approximate memory of all captures in bytes.
     public var bytes: Int { state.withLock { $0.bytes + $0.reserved } }
     /// The number of captures.
     public var count: Int { state.withLock { $0.count } }
 
-    // MARK: Putting
+    // MARK: Storing
 
-    /// Takes memory for content of an exchange that is under way; the oldest captures go for it. False if there is none.
+    /// Reserves memory for content of a running exchange, dropping the oldest captures if needed. Returns false if there is not
+    /// enough.
     func reserve(_ count: Int) -> Bool {
         var gone: [CapturedBox] = []
         return state.withLock { state in
@@ -117,15 +118,15 @@ public final class CaptureStore: Sendable {
     /// Gives reserved memory back.
     func giveBack(_ count: Int) { state.withLock { $0.reserved -= count } }
 
-    /// Keeps a capture, in place of its former state. What users wrote on it stays.
+    /// Stores a capture in place of its earlier state. A user's pin and comment are kept.
     func put(_ capture: consuming CapturedExchange) {
         let id = capture.id
         let isOpen = capture.isOpen
         let fresh = Kept(capture)
-        // In the archive before it may go from memory.
+        // It goes to the archive before it can be dropped from memory.
         var ended: CapturedBox?
         defer { if let ended, let archive { archive.put(ended.exchange) } }
-        // What goes is freed behind the lock.
+        // Dropped captures are freed outside the lock.
         var gone: [CapturedBox] = []
         state.withLock { state in
             var kept = fresh
@@ -150,13 +151,13 @@ public final class CaptureStore: Sendable {
         }
     }
 
-    /// Lets the oldest captures go until so much fits; false if it never does.
+    /// Drops the oldest captures until `count` bytes fit. Returns false if that is impossible.
     private static func makeRoom(
         for count: Int, in state: inout State, _ most: Int, sparing id: Int = 0, _ gone: inout [CapturedBox]
     ) -> Bool {
         var pinned: [Kept] = []
         defer {
-            // Those that were passed by are the oldest now.
+            // Pinned captures that were skipped are now the oldest.
             if !pinned.isEmpty {
                 state.first -= pinned.count
                 state.captures.replaceSubrange(state.first..<state.first + pinned.count, with: pinned)
@@ -188,8 +189,8 @@ public final class CaptureStore: Sendable {
         state.withLock { $0.find(id) }?.exchange ?? archive?.find(id)
     }
 
-    /// The newest captures that match, the newest first: at most `limit`, of those before the one with that number. A search that is not
-    /// through at the deadline ends there, and says where to go on.
+    /// The newest matching captures before a number, newest first, at most `limit`. If the search reaches the deadline, it ends
+    /// there and returns where to continue.
     public func list(
         before: Int? = nil, limit: Int, filter: CaptureFilter?, until deadline: ContinuousClock.Instant? = nil
     ) -> CapturePage {
@@ -203,7 +204,7 @@ public final class CaptureStore: Sendable {
         ) { id in
             state.withLock { $0.find(id) != nil }
         }
-        // Pinned captures in memory stand among those of the archive.
+        // Pinned captures in memory are sorted among those of the archive.
         var next = max(recent.next ?? 0, older.next ?? 0)
         var all = (recent.boxes.map(\.exchange) + older.captures).filter { $0.id >= next }.sorted { $0.id > $1.id }
         if all.count > limit {
@@ -213,7 +214,7 @@ public final class CaptureStore: Sendable {
         return CapturePage(all, next: next > 0 ? next : nil)
     }
 
-    /// The numbers of captures that have ended and match, the newest first.
+    /// The numbers of matching captures that have ended, newest first.
     public func ids(filter: CaptureFilter?, limit: Int = .max) -> [Int] {
         let recent = boxes(limit: limit) { !$0.exchange.isOpen && filter?.matches($0) ?? true }.boxes.map(\.exchange.id)
         let gone = state.withLock { $0.gone }
@@ -224,7 +225,7 @@ public final class CaptureStore: Sendable {
         return Array((recent + older).sorted(by: >).prefix(limit))
     }
 
-    /// Keeps exchanges that another program captured, masked as those of the gateway's own. Returns their numbers here.
+    /// Stores exchanges that another program captured, masked like the gateway's own. Returns their new numbers.
     public func take(_ exchanges: [CapturedExchange]) -> [Int] {
         let redaction = CaptureRedaction(settings)
         return exchanges.map { exchange in
@@ -252,7 +253,7 @@ public final class CaptureStore: Sendable {
         }
     }
 
-    /// Captures that began before the one with that number, the newest first. At most `limit` of those that `isWanted`.
+    /// The captures before a number, newest first: at most `limit` that satisfy `isWanted`.
     func list(
         before: Int? = nil, limit: Int, where isWanted: (CapturedExchange) -> Bool = { _ in true }
     ) -> CapturePage {
@@ -292,13 +293,13 @@ public final class CaptureStore: Sendable {
 
     // MARK: Changing
 
-    /// Pins a capture, or lets it go. False if it is not kept.
+    /// Pins or unpins a capture. Returns false if it is not kept.
     public func pin(_ id: Int, _ isPinned: Bool) -> Bool {
         let isInMemory = change(id) { $0.isPinned = isPinned }
         return (archive?.mark(id, pinned: isPinned, comment: nil) ?? false) || isInMemory
     }
 
-    /// Writes a comment on a capture. False if it is not kept.
+    /// Sets a capture's comment. Returns false if the capture is not kept.
     public func comment(_ id: Int, _ comment: String) -> Bool {
         let isInMemory = change(id) { $0.comment = comment }
         return (archive?.mark(id, pinned: nil, comment: comment) ?? false) || isInMemory
@@ -316,7 +317,7 @@ public final class CaptureStore: Sendable {
         }
     }
 
-    /// Forgets captures, except those that are pinned. Returns how many.
+    /// Erases captures, except pinned ones. Returns their number.
     public func clear(filter: CaptureFilter? = nil) -> Int {
         let ids = state.withLock { state in state.captures[state.first...].map(\.id) }
         var cleared: Set<Int> = []
@@ -337,23 +338,23 @@ public final class CaptureStore: Sendable {
 
     // MARK: Watching
 
-    /// Tells the watcher of each change from now on.
+    /// Notifies the watcher of each change from now on.
     public func watch(_ watcher: CaptureWatcher) { state.withLock { $0.watchers.append(watcher) } }
 
-    /// Ends that.
+    /// Ends the notifications.
     public func unwatch(_ watcher: CaptureWatcher) {
         state.withLock { state in state.watchers.removeAll { $0 === watcher } }
     }
 }
 
-/// Gathers the numbers of captures that changed, for one who reads them now and then.
+/// Collects the numbers of changed captures for a reader.
 public final class CaptureWatcher: Sendable {
     private let changed = Mutex<(ids: [Int], dropped: Int)>(([], 0))
     private let wake: @Sendable () -> Void
-    /// One who reads too slowly is told how many were dropped.
+    /// The most numbers that wait for the reader. Further changes are only counted.
     public static let most = 4096
 
-    /// Calls `wake` when there is something to take and there was not; on a loop's thread, so it must not block.
+    /// Calls `wake` when the first change arrives. The call is on a loop's thread, so it must not block.
     public init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
 
     func note(_ id: Int) {
@@ -369,7 +370,7 @@ public final class CaptureWatcher: Sendable {
         if isFirst { wake() }
     }
 
-    /// The numbers of captures that changed since the last time, each once, and how many changes were dropped.
+    /// The numbers of captures that changed since the last call, without duplicates, and the number of dropped changes.
     public func takeChanges() -> (ids: [Int], dropped: Int) {
         let (ids, dropped) = changed.withLock { changed in
             defer { changed = ([], 0) }
@@ -381,7 +382,7 @@ public final class CaptureWatcher: Sendable {
 }
 
 extension CapturedExchange {
-    /// About how much memory it takes, in bytes. Both sides of a message share what is the same.
+    /// The approximate memory in bytes. Both sides of a message share identical parts.
     public var memory: Int {
         var bytes = 512 + url.utf8.count + comment.utf8.count
         bytes += request.memory + (response?.memory ?? 0)

@@ -15,7 +15,7 @@ public struct CaptureRedaction: Sendable {
         if let exchange { add(exchange) }
     }
 
-    /// The same, with what the gateway put into the exchange's request.
+    /// A copy that also masks the fields that the gateway put into the exchange's request.
     func with(_ exchange: Exchange) -> CaptureRedaction {
         var redaction = self
         redaction.add(exchange)
@@ -27,10 +27,11 @@ public struct CaptureRedaction: Sendable {
         if !names.isEmpty { injected = FieldNames(names) }
     }
 
-    /// The lines of a header or trailer section.
+    /// The masked lines of a header or trailer section.
     public func shown(_ fields: HttpFields) -> CapturedFields { self.fields(fields).shown }
 
-    /// The same, and what was masked in them. A host stands first, in place of what they say.
+    /// The masked lines, and the values that were masked. If `host` is set, it comes first and replaces the section's
+    /// `Host`.
     func fields(
         _ fields: HttpFields, host: String? = nil
     ) -> (shown: CapturedFields, secrets: [CapturedSecrets.Value]) {
@@ -42,14 +43,14 @@ public struct CaptureRedaction: Sendable {
             let isInjected = injected.contains(name)
             guard isInjected || redacted.contains(name) else { return shown.append(name: name, value: value) }
             let text = String(decoding: value, as: UTF8.self)
-            // The gateway's own credentials are kept nowhere.
+            // The gateway's own credentials are never kept.
             if !isInjected { secrets.append(CapturedSecrets.Value(place: shown.count, text: text)) }
             shown.append(name: name, value: CaptureRedaction.masked(text).utf8)
         }
         return (shown, secrets)
     }
 
-    /// Masks the fields of a message that another program captured.
+    /// Masks the fields of a message that another program captured. Returns the masked values.
     func mask(_ message: inout CapturedMessage) -> [CapturedSecrets.Value] {
         var secrets: [CapturedSecrets.Value] = []
         let fields = message.fields.enumerated().map { place, field in
@@ -61,7 +62,7 @@ public struct CaptureRedaction: Sendable {
         return secrets
     }
 
-    /// An exchange with masked contents.
+    /// The exchange with masked contents.
     public func masked(_ exchange: CapturedExchange) -> CapturedExchange {
         var exchange = exchange
         _ = maskContent(&exchange.request, limit: CaptureRedaction.mostDecoded)
@@ -74,7 +75,7 @@ public struct CaptureRedaction: Sendable {
 
     private static let mostDecoded = 16 << 20
 
-    /// The scheme of credentials and the names of cookies tell what they are for.
+    /// Masks a value, except the scheme of credentials and the names of cookies.
     static func masked(_ value: String) -> String {
         guard let space = value.firstIndex(of: " "),
             value[..<space].utf8.allSatisfy({ $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7a })
@@ -82,17 +83,17 @@ public struct CaptureRedaction: Sendable {
         return value[...space] + Redaction.mark
     }
 
-    /// The target URI.
+    /// The masked target URI.
     public func url(of request: HttpRequest) -> String { url(String(decoding: request.targetUri(), as: UTF8.self)) }
 
-    /// The same for a URI.
+    /// The masked URI.
     public func url(_ url: String) -> String { showsAll ? url : Redaction.target(url) }
 }
 
-/// Names of fields, in lower case: names know no case.
+/// Field names in lower case, for comparison without case.
 private struct FieldNames: Sendable {
     private let names: [[UInt8]]
-    /// A bit for each length that occurs; those of 63 bytes and more share one.
+    /// One bit for each length that occurs; lengths of 63 and more share one.
     private let lengths: UInt64
 
     init(_ names: some Sequence<FieldName>) {

@@ -1,4 +1,4 @@
-/// The data of server-sent events: each event's lines are one text. HTML Standard §9.2.6.
+/// Masks the data of server-sent events. The data lines of an event form one text. HTML Standard §9.2.6.
 extension ContentMask {
     static func eventMarks(in bytes: [UInt8]) -> [Mark] {
         var marks: [Mark] = []
@@ -7,7 +7,7 @@ extension ContentMask {
         while at < bytes.count {
             let end = bytes[at...].firstIndex { $0 == 0x0a || $0 == 0x0d } ?? bytes.count
             let isEmpty = at == end
-            // A byte order mark is no part of the first line. Before others it does no harm.
+            // A byte order mark does not belong to the first line. Removing it from other lines is harmless.
             if bytes[at..<end].starts(with: [0xef, 0xbb, 0xbf]) { at += 3 }
             let line = bytes[at..<end]
             if isEmpty {
@@ -17,14 +17,14 @@ extension ContentMask {
                 data.add(bytes[(start < end && bytes[start] == 0x20 ? start + 1 : start)..<end])
             }
             at = end + 1
-            // A line feed behind a carriage return is the same line end.
+            // A line feed after a carriage return belongs to the same line end.
             if at < bytes.count, bytes[at] == 0x0a, bytes[at - 1] == 0x0d { at += 1 }
         }
         data.take(&marks)
         return marks
     }
 
-    /// Where the last event of the content begins that is not complete yet: what is before it does not change any more.
+    /// The start of the last event that is still incomplete. The content before it no longer changes.
     static func endOfEvents(in bytes: [UInt8], from start: Int) -> Int {
         var end = bytes.count
         while end > start + 1 {
@@ -37,7 +37,7 @@ extension ContentMask {
     }
 }
 
-/// The data of one event, and where its lines stand in the content.
+/// The data of one event, and the positions of its lines in the content.
 private struct EventData {
     private var text: [UInt8] = []
     private var lines: [(start: Int, place: Int)] = []
@@ -55,7 +55,7 @@ private struct EventData {
         }
         guard !lines.isEmpty else { return }
         var line = 0
-        /// The place of a byte of the text, or the end of its line where it is the line feed between two lines.
+        /// The position of a byte of the text. The line feed between two lines maps to the end of the first one.
         func place(_ at: Int) -> Int {
             while line + 1 < lines.count, lines[line + 1].start <= at { line += 1 }
             return lines[line].place + at - lines[line].start
@@ -70,22 +70,22 @@ private struct EventData {
     }
 }
 
-/// The content of a running response with events, masked as far as its events are complete.
+/// The content of a running response with events, masked up to the last complete event.
 struct MaskedEvents {
     private(set) var masked: [UInt8] = []
-    /// So much of the content is masked.
+    /// The end of the masked part of the content.
     private var end = 0
-    /// Something was masked.
+    /// Whether a value was masked.
     private(set) var hasMarks = false
 
-    /// What was shown last, of so much content.
+    /// The content last shown, and the length from which it was made.
     private var shown: [UInt8] = []
     private var seen = 0
 
-    /// An event that is not complete is shown up to this length, because it is masked again each time.
+    /// An incomplete event is shown up to this length, because it is masked again on each call.
     private static let mostOpen = 16 << 10
 
-    /// The masked content. What is shown of the last event may still change.
+    /// The masked content. The part of the last event may still change.
     mutating func update(_ content: [UInt8], isLast: Bool) -> [UInt8] {
         if isLast || content.count != seen { shown = updated(content, isLast: isLast) }
         seen = content.count

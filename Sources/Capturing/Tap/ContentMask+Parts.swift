@@ -2,7 +2,7 @@ import HttpWare
 
 /// The parts of a form, and of other multipart content. RFC 7578, RFC 2046 §5.1.
 extension ContentMask {
-    /// Parts inside parts are read to this depth.
+    /// The deepest nesting of parts that is read.
     private static let mostDepth = 3
 
     static func partMarks(in bytes: [UInt8], _ boundary: [UInt8], depth: Int) -> [Mark] {
@@ -19,8 +19,8 @@ extension ContentMask {
             }
             guard let feed = bytes[line...].firstIndex(of: 0x0a) else { break }
             line = feed + 1
-            // Behind the last delimiter, which ends with two hyphens, nothing is a part; a reader that goes on there would be wrong, but
-            // what it reads is masked all the same.
+            // After the last delimiter, which ends with two hyphens, there are no more parts. A faulty reader might continue
+            // there, so that text is masked too.
             if isDelimiter { part = line }
         }
         if let part { marks += partMarks(in: bytes, from: part, to: bytes.count, depth) }
@@ -34,7 +34,7 @@ extension ContentMask {
         return end == bytes.count || bytes[end] <= 0x20 || bytes[end] == 0x2d
     }
 
-    /// The line end before a delimiter belongs to it.
+    /// The line end before a delimiter belongs to the delimiter.
     private static func endOfPart(_ bytes: [UInt8], _ part: Int, _ line: Int) -> Int {
         var end = line
         if end > part, bytes[end - 1] == 0x0a { end -= 1 }
@@ -53,7 +53,7 @@ extension ContentMask {
             let isEmpty = line.isEmpty || line.elementsEqual([0x0d])
             content = min(feed + 1, end)
             if isEmpty { break }
-            // A name stands in `Content-Disposition`; wherever else it may stand, even in a folded line, it counts.
+            // The name is in `Content-Disposition`, but a name in any other place counts too, even in a folded line.
             if let name = FieldParameters.value(of: "name", in: line) {
                 isSecret = isSecret || Redaction.isSecret(parameter: String(decoding: name, as: UTF8.self))
             }
@@ -75,7 +75,7 @@ extension ContentMask {
     }
 }
 
-/// Parameters behind a field value, as lenient servers read them.
+/// Parameters after a field value, read as lenient servers read them.
 enum FieldParameters {
     /// The value of the first parameter with that name, without quotes. RFC 9110 §5.6.6.
     static func value(of name: String, in line: ArraySlice<UInt8>) -> [UInt8]? {
@@ -101,7 +101,7 @@ enum FieldParameters {
         while at < line.endIndex, line[at] == 0x20 || line[at] == 0x09 { at += 1 }
     }
 
-    /// The place of a byte outside quotes.
+    /// The position of a byte outside quotes.
     private static func next(_ byte: UInt8, in line: ArraySlice<UInt8>, from start: Int) -> Int? {
         var at = start
         var isQuoted = false

@@ -1,8 +1,8 @@
 import Glibc
 import HttpWare
 
-/// Masks the values of members that are named like credentials in content, whole or cut off anywhere, in linear time: of forms and their
-/// parts, of JSON, and of JSON in events.
+/// Masks the values of credential-like members in content, complete or cut off, in linear time. It reads forms and their parts,
+/// JSON, and JSON in events.
 enum ContentMask {
     /// The forms of content in which values are masked.
     enum Form: Equatable {
@@ -31,7 +31,7 @@ enum ContentMask {
         return value.withUTF8 { form(ofType: UnsafeRawBufferPointer($0)) }
     }
 
-    /// By the media type. RFC 9110 §8.3.1.
+    /// The form by the media type. RFC 9110 §8.3.1.
     private static func form(ofType value: UnsafeRawBufferPointer) -> Form? {
         var end = value.firstIndex(of: 0x3b) ?? value.count
         while end > 0, value[end - 1] <= 0x20 { end -= 1 }
@@ -58,7 +58,7 @@ enum ContentMask {
         return ends("+json") ? .json : nil
     }
 
-    /// The content with marks; `nil` where there is nothing to mask.
+    /// The content with its values masked; `nil` if there is nothing to mask.
     static func masked(_ bytes: [UInt8], _ form: Form) -> [UInt8]? {
         let marks = marks(in: bytes, form)
         guard !marks.isEmpty else { return nil }
@@ -114,7 +114,7 @@ enum ContentMask {
     }
 }
 
-/// Finds values in JSON, or in what resembles it.
+/// Finds values in JSON, or in text that resembles JSON.
 struct JsonMarks {
     private let bytes: [UInt8]
     private var marks: [ContentMask.Mark] = []
@@ -165,7 +165,7 @@ struct JsonMarks {
         return marks
     }
 
-    /// Whether the name in quotes is like that of a credential.
+    /// Whether a quoted name looks like the name of a credential.
     private func isSecret(_ quoted: Range<Int>) -> Bool {
         let name = bytes[quoted].dropFirst().dropLast()
         guard name.contains(0x5c) else {
@@ -180,7 +180,7 @@ struct JsonMarks {
         while at < bytes.count, bytes[at] <= 0x20 { at += 1 }
     }
 
-    /// Behind the closing quote, or the end of what there is.
+    /// The position after the closing quote, or the end of the text.
     private func endOfString(from quote: Int) -> Int {
         var at = quote + 1
         while at < bytes.count, bytes[at] != 0x22 { at += bytes[at] == 0x5c ? 2 : 1 }
@@ -222,8 +222,8 @@ extension CaptureRedaction {
         return masked
     }
 
-    /// Masks members of a message's content that are named like credentials. Content in a coding is decoded for it, where there are some.
-    /// Returns the content as it was; `nil` if nothing was masked.
+    /// Masks credential-like members of a message's content. Coded content is decoded if it has such members. Returns the
+    /// original content; `nil` if nothing was masked.
     func maskContent(_ message: inout CapturedMessage, limit: Int) -> CapturedContent? {
         guard !showsAll, !message.content.kept.isEmpty, message.content.maskedFrom == nil,
             let form = ContentMask.form(of: message)

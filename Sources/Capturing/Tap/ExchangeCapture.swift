@@ -2,7 +2,7 @@ import Glibc
 import HttpWare
 
 // One file: the copies of an exchange's heads, content and messages share one memory limit.
-/// Captures one exchange: what passes is copied, never held. Used on its loop only.
+/// Captures one exchange by copying what passes, without delaying it. Used on its loop only.
 final class ExchangeCapture: ExchangeTap {
     private let captures: LoopCaptures
     private var captured: CapturedExchange?
@@ -10,25 +10,25 @@ final class ExchangeCapture: ExchangeTap {
     private var sentRequest = ContentCopy()
     private var receivedResponse = ContentCopy()
     private var response = ContentCopy()
-    /// Of messages inside what the client sends, and of those that it gets; `nil` if there are none.
+    /// Reads the messages inside the client's content, and inside the response; `nil` if there are none.
     private var sentMessages: MessageReader?
     private var receivedMessages: MessageReader?
-    /// Memory that the store has set aside for the copies.
+    /// The memory that the store has reserved for the copies.
     private var reserved = 0
-    /// The part of it that is not used yet.
+    /// The unused part of `reserved`.
     private var left = 0
     private var startedAt: Int64 = 0
     private var hasChanged = true
-    /// Whether the filter has decided that the exchange is captured. Until then it is not shown.
+    /// Whether the filter has decided to capture the exchange. Until then it is not shown.
     private var isWanted = false
     private var hasRequest = false
     private var hasResponse = false
-    /// Of a response that consists of events.
+    /// The masked content of a response with events.
     private var events = MaskedEvents()
-    /// Credentials of the gateway's own went into the request.
+    /// Whether the gateway's own credentials were put into the request.
     private var hasInjected = false
 
-    /// Memory is taken in steps.
+    /// Memory is reserved in steps of this size.
     private static let step = 4 << 10
 
     init(_ captures: LoopCaptures) { self.captures = captures }
@@ -37,7 +37,7 @@ final class ExchangeCapture: ExchangeTap {
 
     // MARK: The request
 
-    /// Takes the request's head. False if the filter wants nothing of the exchange.
+    /// Takes the request's head. Returns false if the filter excludes the exchange.
     func begin(_ exchange: Exchange) -> Bool {
         startedAt = exchange.now.nanoseconds
         guard let request = exchange.request else { return false }
@@ -71,7 +71,7 @@ final class ExchangeCapture: ExchangeTap {
         exchange.captureNumber = captured.id
         sentMessages = MessageReader(content: .send, of: captured.request, limit: captures.mostContent)
         self.captured = captured
-        // Whoever repeats a request looks for it at once.
+        // A user who repeats a request looks for its capture immediately.
         if captured.replayOf != nil { show() }
         return true
     }
@@ -100,7 +100,7 @@ final class ExchangeCapture: ExchangeTap {
         let redaction = captures.redaction.with(exchange)
         var fields = redaction.fields(request.fields, host: host).shown
         hasInjected = hasInjected || !exchange.injectedFields.isEmpty || exchange.hasSwappedTokens
-        // The same as it came takes no memory of its own.
+        // If the fields are unchanged, they share the memory of the received ones.
         if fields == captured?.request.fields { fields = captured?.request.fields ?? fields }
         captured?.sentRequest = CapturedMessage(fields: fields)
         captured?.route = exchange.route
@@ -129,7 +129,7 @@ final class ExchangeCapture: ExchangeTap {
         let masked = captures.redaction.fields(response.fields)
         var fields = masked.shown
         if let received = captured?.receivedResponse, received.fields == fields { fields = received.fields }
-        // What an origin server says behind a credential of ours may contain it.
+        // A response to the gateway's own credential may contain that credential.
         if !masked.secrets.isEmpty, !hasInjected {
             let former = captured?.secrets
             captured?.secrets = CapturedSecrets(former, response: masked.secrets)
@@ -163,7 +163,7 @@ final class ExchangeCapture: ExchangeTap {
     }
 
     func tunnelled(_ bytes: UnsafeRawBufferPointer, isSent: Bool) {
-        // Of a WebSocket the messages are kept: in frames nothing can be masked.
+        // Of a WebSocket only the messages are kept, because values in frames cannot be masked.
         let isKept = captures.redaction.showsAll || captured?.kind != .websocket
         hasChanged = true
         if isSent {
@@ -177,7 +177,8 @@ final class ExchangeCapture: ExchangeTap {
 
     // MARK: The copies
 
-    /// Adds to the content of one side. As long as it is the same as on the other side, which came first, it takes no memory.
+    /// Adds to the content of one side. It takes no memory while it equals the content of the other side, which arrived
+    /// first.
     private func copy(
         _ bytes: UnsafeRawBufferPointer, to copy: inout ContentCopy, beside other: ContentCopy = ContentCopy()
     ) {
@@ -198,7 +199,7 @@ final class ExchangeCapture: ExchangeTap {
         copy.add(bytes, keeping: count)
     }
 
-    /// Takes memory; false if there is not so much.
+    /// Takes memory; returns false if there is not enough.
     private func take(_ count: Int) -> Bool {
         if count > left {
             let more = (count - left + ExchangeCapture.step - 1) / ExchangeCapture.step * ExchangeCapture.step
@@ -223,7 +224,7 @@ final class ExchangeCapture: ExchangeTap {
 
     // MARK: Showing
 
-    /// Shows how far the exchange is, if that has changed.
+    /// Shows the current state of the exchange, if it has changed.
     func show() {
         guard hasChanged, var captured else { return }
         hasChanged = false
@@ -232,7 +233,7 @@ final class ExchangeCapture: ExchangeTap {
         captures.store.put(captured)
     }
 
-    /// Whether what is known by now makes the filter match. If it makes the filter differ, nothing more is captured.
+    /// Whether the known parts make the filter match. If they make it differ, capturing stops.
     private func isDecided(_ captured: CapturedExchange) -> Bool {
         let phase: CapturePhase =
             !hasRequest
@@ -246,7 +247,7 @@ final class ExchangeCapture: ExchangeTap {
         return isWanted
     }
 
-    /// Captures nothing more of the exchange.
+    /// Stops capturing the exchange.
     private func drop() {
         captures.ended(self)
         captures.giveBack(reserved)
@@ -289,7 +290,7 @@ final class ExchangeCapture: ExchangeTap {
         maskContents(&captured, isLast: isLast)
     }
 
-    /// Masks what is named like credentials on both sides, once where they are the same.
+    /// Masks credential-like values on both sides, only once if both are equal.
     private func maskContents(_ captured: inout CapturedExchange, isLast: Bool) {
         let redaction = captures.redaction
         let limit = captures.mostContent
@@ -316,13 +317,13 @@ final class ExchangeCapture: ExchangeTap {
 }
 
 extension ExchangeCapture {
-    /// Masks the events of a response as they come; false if they are to be masked at once.
+    /// Masks the events of a response while they arrive. Returns false if the whole content must be masked at once.
     private func maskEvents(_ captured: inout CapturedExchange, isLast: Bool) -> Bool {
         guard let original = captured.response?.content else { return true }
         let isCoded = captured.response.map { !$0.values(of: "content-encoding").isEmpty } ?? false
         if isCoded, isLast { return false }
         let isSame = captured.receivedResponse?.content.kept == original.kept
-        // Content in a coding is not decoded again and again: until it has ended, the messages tell what came.
+        // Coded content is not decoded repeatedly. Until it ends, only its messages are shown.
         captured.response?.content.kept = isCoded ? [] : events.update(original.kept, isLast: isLast)
         if events.hasMarks { captured.response?.content.maskedFrom = original.kept.count }
         if isSame, let content = captured.response?.content {
@@ -342,21 +343,22 @@ extension ExchangeCapture {
     }
 }
 
-/// A copy of content as far as it is kept.
+/// A copy of content, as far as it is kept.
 private struct ContentCopy {
     private(set) var kept: [UInt8] = []
     private(set) var size = 0
-    /// It is the beginning of the other side's, so many bytes; nothing is kept here.
+    /// The number of bytes that equal the beginning of the other side; nothing is kept here. `nil` if this copy keeps its own
+    /// bytes.
     private var likeOther: Int?
-    /// How many bytes were not kept for want of memory.
+    /// The number of bytes that were not kept for lack of memory.
     var dropped = 0
-    /// Of content that is longer than what is kept.
+    /// The digest of content that is longer than its kept part.
     private var digest: RunningDigest256?
 
     init(isLikeOther: Bool = false) { likeOther = isLikeOther ? 0 : nil }
 
     var isLikeOther: Bool { likeOther != nil }
-    /// How many bytes are kept, here or on the other side.
+    /// The number of bytes that are kept, here or on the other side.
     var count: Int { likeOther ?? kept.count }
 
     mutating func add(_ bytes: UnsafeRawBufferPointer, keeping count: Int) {
@@ -364,7 +366,7 @@ private struct ContentCopy {
         kept.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(count)))
     }
 
-    /// Goes on as the other side did. False, and nothing is added, if that was different.
+    /// Adds bytes without keeping them if they equal the other side's. Otherwise adds nothing and returns false.
     mutating func add(_ bytes: UnsafeRawBufferPointer, keeping count: Int, ifLike other: ContentCopy) -> Bool {
         guard let likeOther, other.kept.count - likeOther >= count else { return false }
         let isLike = other.kept.withUnsafeBytes { kept in
@@ -376,7 +378,8 @@ private struct ContentCopy {
         return true
     }
 
-    /// Keeps what was the same so far in memory of its own, if there is some.
+    /// Separates the copy from the other side. With `keeps`, the equal bytes are copied here; otherwise they count as
+    /// dropped.
     mutating func part(from other: ContentCopy, keeps: Bool) {
         guard let likeOther else { return }
         if keeps { kept = Array(other.kept[..<likeOther]) } else { dropped += likeOther }
@@ -397,7 +400,7 @@ private struct ContentCopy {
     /// Counts bytes that are not kept.
     mutating func pass(_ more: Int) { size += more }
 
-    /// What it is, for a capture; the other side is given for one that may be like it.
+    /// The content for a capture; `other` is the other side, for a copy that equals it.
     mutating func content(isLast: Bool, beside other: ContentCopy = ContentCopy()) -> CapturedContent {
         var content = CapturedContent()
         content.kept = kept

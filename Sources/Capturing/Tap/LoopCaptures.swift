@@ -2,19 +2,19 @@ public import HttpWare
 
 /// Captures the exchanges of one loop. Used on its thread only.
 public final class LoopCaptures: ExchangeTapSource {
-    /// Where they are kept.
+    /// The store that keeps the captures.
     public let store: CaptureStore
     let loop: EventLoop
-    /// The rules of the settings for masking.
+    /// The masking rules of the settings.
     let redaction: CaptureRedaction
-    /// The most bytes of a content.
+    /// The most bytes that are kept of a content.
     let mostContent: Int
-    /// Those that are under way.
+    /// The exchanges in progress.
     private var open: [ObjectIdentifier: ExchangeCapture] = [:]
     private var isLooking = false
-    /// Memory that the store has set aside for this loop, and that no exchange has taken.
+    /// The memory that the store has reserved for this loop and no exchange uses.
     private var spare = 0
-    /// Memory is taken from the store in steps of so much.
+    /// The step in which memory is reserved from the store.
     private let step: Int
 
     /// Exchanges that take longer are shown while they run.
@@ -38,7 +38,7 @@ public final class LoopCaptures: ExchangeTapSource {
 
     deinit { store.giveBack(spare) }
 
-    /// Takes memory for an exchange; false if there is not so much.
+    /// Takes memory for an exchange; returns false if there is not enough.
     func take(_ count: Int) -> Bool {
         if count > spare {
             let more = (count - spare + step - 1) / step * step
@@ -49,7 +49,7 @@ public final class LoopCaptures: ExchangeTapSource {
         return true
     }
 
-    /// Takes back what an exchange had.
+    /// Takes back the memory of an exchange.
     func giveBack(_ count: Int) {
         spare += count
         guard spare > 2 * step else { return }
@@ -59,7 +59,7 @@ public final class LoopCaptures: ExchangeTapSource {
 
     func ended(_ capture: ExchangeCapture) { open[ObjectIdentifier(capture)] = nil }
 
-    /// Shows what changed of the exchanges that are under way, and looks again as long as there are some.
+    /// Shows the changes of the exchanges in progress, and schedules the next look while there are any.
     private func look() {
         isLooking = true
         loop.schedule(after: LoopCaptures.interval) { [weak self] in

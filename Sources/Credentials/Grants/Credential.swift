@@ -61,7 +61,7 @@ public final class Credential: Sendable {
             keepsBeforeUse: true)
     }
 
-    /// The same with `keepsBeforeUse`, which differs between gateways and clients: see `CredentialDefinition.keepsBeforeUse`.
+    /// A credential with `keepsBeforeUse`, which differs between gateways and clients: see `CredentialDefinition.keepsBeforeUse`.
     package init(
         name: String, source: any TokenSource, store: (any TokenStore)?, account: String? = nil,
         refreshBefore: Duration = .seconds(60), keepsBeforeUse: Bool

@@ -24,7 +24,7 @@ public final class OidcProvider: Sendable {
         public let refreshToken: Secret?
         /// The lifetime of the access token, in seconds; `nil` if the provider does not state it.
         public let lifetime: Int64?
-        /// Verified; `nil` only after a refresh.
+        /// The verified ID token; `nil` only after a refresh.
         public let idToken: Secret?
     }
 
@@ -181,7 +181,7 @@ public final class OidcProvider: Sendable {
         return .unavailable(reason)
     }
 
-    // MARK: The browser's ways
+    // MARK: URLs for the browser
 
     /// The URL at which a browser begins a login. OpenID Connect Core 1.0 §3.1.2.1, RFC 7636 §4.3.
     public static func loginUrl(

@@ -129,7 +129,7 @@ struct PathReadings {
             && one.options.bare(exactly: true) == other.options.bare(exactly: true)
     }
 
-    // MARK: Which requests
+    // MARK: Requests that match
 
     /// Whether a request could take either route, depending only on its path.
     private static func doesPathTellApart(_ earlier: RouteDefinition, _ later: RouteDefinition) -> Bool {

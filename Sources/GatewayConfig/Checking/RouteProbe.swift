@@ -143,7 +143,7 @@ extension RouteProbe {
         return standing
     }
 
-    /// The same, including the path.
+    /// The relation of a match, including its path, to the requests of the probe.
     private func whole(_ other: RequestMatch, at path: Path?) -> Standing {
         min(pathStanding(other.paths, other.pathExpressions, at: path), standing(other, at: path))
     }
@@ -228,7 +228,7 @@ extension ValueMatch {
 extension RequestMatch {
     private static let mostVariants = 64
 
-    /// The same requests as a list of matches without `any`. If there would be too many, a single match for these and more
+    /// Matches without `any` that together match these requests. If there would be too many, a single match for these and more
     /// requests.
     var variants: [RequestMatch] {
         var plain = self

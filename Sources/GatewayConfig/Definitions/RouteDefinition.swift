@@ -84,6 +84,6 @@ public struct ResolvedRoute: Sendable {
     public let route: RouteDefinition
     /// The joined chains of the listener, the route and its service; if there are several services, the first one.
     public var chain: WareChain { chains[0] }
-    /// The same for each share of the route, in order; a single chain without shares.
+    /// The joined chains for each share of the route, in order; a single chain without shares.
     public let chains: [WareChain]
 }

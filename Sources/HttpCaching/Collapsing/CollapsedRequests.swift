@@ -49,7 +49,7 @@ package final class CollapsedRequests: Sendable {
         join(key, at: exchange.now) { CollapsedResponse.Follower($0, self, key, in: exchange, for: limit) }
     }
 
-    /// The same. Without `follower`, the role is `alone` if another request leads.
+    /// Joins a request that waits as the `follower`. Without `follower`, the role is `alone` if another request leads.
     package func join(
         _ key: CacheKey, at now: LoopInstant, _ follower: ((CollapsedResponse) -> CollapsedResponse.Follower)? = nil
     ) -> Role {
@@ -104,7 +104,7 @@ package final class CollapsedRequests: Sendable {
     @discardableResult
     package func close(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: true) }
 
-    /// The same if there was never a follower. A shared response stays in its place.
+    /// Ends the lead for this key if no follower ever joined. Otherwise returns the shared response, which stays in its place.
     package func closeUnshared(_ key: CacheKey) -> CollapsedResponse? { close(key, isShared: false) }
 
     private func close(_ key: CacheKey, isShared: Bool) -> CollapsedResponse? {

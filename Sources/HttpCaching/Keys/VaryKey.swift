@@ -25,7 +25,7 @@ public struct VaryKey: Sendable, Equatable {
         self.init(response, always: always, lines: { request.rawValues(of: $0) })
     }
 
-    /// The same for values that are text.
+    /// The key of a response to a request whose fields have values that are text.
     public init?(_ response: HttpFields, always: [FieldName] = [], request: (FieldName) -> [String]) {
         self.init(response, always: always, lines: { request($0).map { Array($0.utf8) } })
     }
@@ -53,8 +53,9 @@ public struct VaryKey: Sendable, Equatable {
         return matches(request, &known)
     }
 
-    /// The same for one of several variants. `known` keeps the request's values, so that long ones are not read again
-    /// for each variant. A value with the same bytes as the stored one is compared directly.
+    /// Whether a request with these fields would get this response, as one of several variants. `known` keeps the request's
+    /// values, so that long ones are not read again for each variant. A value with the same bytes as the stored one is
+    /// compared directly.
     public func matches(_ request: HttpFields, _ known: inout Known) -> Bool {
         for index in names.indices where !isEqual(index, request, &known) { return false }
         return true
@@ -76,13 +77,13 @@ public struct VaryKey: Sendable, Equatable {
         return request.isOnlyValue(value, of: name) || known.value(of: name) { request.rawValues(of: $0) } == value
     }
 
-    /// The same for values that are text.
+    /// Whether a request would get this response, if its fields have values that are text.
     public func matches(_ request: (FieldName) -> [String]) -> Bool {
         var known = Known()
         return matches(request, &known)
     }
 
-    /// The same for values that are text.
+    /// Whether a request would get this response, as one of several variants, if its fields have values that are text.
     public func matches(_ request: (FieldName) -> [String], _ known: inout Known) -> Bool {
         zip(names, values).allSatisfy { name, value in
             known.value(of: name) { request($0).map { Array($0.utf8) } } == value

@@ -113,7 +113,7 @@ public final class StoredResponse: Sendable {
     /// The current age in nanoseconds. RFC 9111 §4.2.3.
     public func age(at now: WallTime) -> Int64 { StoredHead.age(initialAge, received, at: now) }
 
-    // MARK: Its key
+    // MARK: The key
 
     /// The key that the response holds; an empty key if it holds none.
     var key: CacheKey { CacheKey(Array(packed[..<max(0, Int(keyCount))])) }

@@ -35,7 +35,7 @@ public enum ByteRange: Sendable, Equatable {
         }
     }
 
-    /// The same bytes in as few parts as is sensible; each stands where the first of those that it holds stood.
+    /// The same bytes in fewer parts: overlapping and close ranges are joined. A joined range takes the place of its first range.
     private static func coalesced(_ ranges: [Range<Int>]) -> [Range<Int>] {
         var joined: [(place: Int, range: Range<Int>)] = []
         for (place, range) in ranges.enumerated().sorted(by: { $0.element.lowerBound < $1.element.lowerBound }) {

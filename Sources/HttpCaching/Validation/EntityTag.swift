@@ -17,7 +17,7 @@ public struct EntityTag: Sendable, Hashable {
     /// Reads one entity tag: `"x"` or `W/"x"`; `nil` for anything else.
     public init?(reading text: some StringProtocol) { self.init(reading: Array(text.utf8)[...]) }
 
-    /// The same for a value that need not be UTF-8.
+    /// Reads one entity tag that need not be UTF-8; `nil` for anything else.
     public init?(reading text: ArraySlice<UInt8>) {
         var rest = text
         isWeak = rest.starts(with: [0x57, 0x2f])

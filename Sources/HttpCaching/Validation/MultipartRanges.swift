@@ -2,15 +2,15 @@
 package struct MultipartRanges {
     /// The media type of the content, with its boundary.
     package let type: String
-    /// What stands before the bytes of each part.
+    /// The boundary and the fields before the bytes of each part.
     package let heads: [[UInt8]]
-    /// What stands behind the last part.
+    /// The boundary after the last part.
     package let end: [UInt8]
     private let ranges: [Range<Int>]
 
-    /// Of a representation of that length and media type.
+    /// Makes the parts of a representation with that length and media type.
     package init(_ ranges: [Range<Int>], of complete: Int, type: String?) {
-        // Not to be foreseen by whoever made the content.
+        // Random, so that the author of the content cannot predict it.
         let boundary =
             String(UInt64.random(in: 0 ... .max), radix: 36) + String(UInt64.random(in: 0 ... .max), radix: 36)
         self.ranges = ranges

@@ -197,7 +197,7 @@ public struct Explanation: Sendable {
         return lines + question.fields.map { "\($0.name): \($0.value)" }
     }
 
-    // MARK: Routes that were passed by
+    // MARK: Skipped routes
 
     private static func passed(_ route: RouteDefinition, _ listener: ListenerDefinition, _ run: DryRun) -> Passed? {
         guard let request = run.request else { return nil }

@@ -86,7 +86,7 @@ public final class FileParts: ContentSource, @unchecked Sendable {
         case file(FileSource)
     }
 
-    /// What is left, the next piece last.
+    /// The remaining pieces, the next one last.
     private var left: [Piece] = []
 
     /// Brings these parts, each behind its head; `queue` reads what is not in memory.

@@ -2,23 +2,23 @@ public import FoundationEssentials
 
 /// A stored cookie. RFC 6265bis §5.7.
 ///
-/// It can be encoded, for programs that keep cookies over their end: `jar.cookies` is what to write, `CookieJar(_:)` takes it back.
+/// It can be encoded, for programs that keep cookies after they end: store `jar.cookies`, and restore them with `CookieJar(_:)`.
 public struct Cookie: Sendable, Hashable, Codable {
     public let name: String
     public let value: String
-    /// The host that set it, or the domain that it named; in lower case.
+    /// The host that set it, or the domain that the host named, in lower case.
     public let domain: String
-    /// Whether it goes to no other host of the domain.
+    /// Whether it is sent to this host only, not to other hosts of the domain.
     public let isHostOnly: Bool
-    /// The beginning of the paths that it goes to.
+    /// The path prefix of requests with this cookie.
     public let path: String
-    /// Whether it goes over TLS only.
+    /// Whether it is sent over TLS only.
     public let isSecure: Bool
-    /// Whether scripts of a page may not read it, which a client has no use for.
+    /// Whether it is hidden from the scripts of a page. A client makes no use of this.
     public let isHttpOnly: Bool
-    /// When it ends; `nil` for one that ends with the session.
+    /// The expiry; `nil` for a session cookie.
     public let expires: Date?
-    /// When it was set for the first time.
+    /// When it was first set.
     public internal(set) var created: Date
 
     public init(
@@ -36,17 +36,17 @@ public struct Cookie: Sendable, Hashable, Codable {
         self.created = created
     }
 
-    /// As it stands in `Cookie`. RFC 6265bis §5.8.3.
+    /// The text for `Cookie`. RFC 6265bis §5.8.3.
     var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
 
     func isOver(_ now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 
-    /// Whether both are one cookie, of which the later one counts.
+    /// Whether this cookie replaces the other one, because name, domain and path are the same.
     func replaces(_ other: Cookie) -> Bool {
         name == other.name && domain == other.domain && isHostOnly == other.isHostOnly && path == other.path
     }
 
-    /// Whether it goes to the address.
+    /// Whether it is sent to this address.
     func goes(to place: CookiePlace) -> Bool {
         (isHostOnly ? place.host == domain : CookiePlace.matches(place.host, domain: domain))
             && CookiePlace.matches(place.path, path: path) && (place.isSecure || !isSecure)
@@ -71,18 +71,18 @@ struct CookiePlace {
         self.isSecure = isSecure
     }
 
-    /// Up to the last slash of the path, without it. RFC 6265bis §5.1.4.
+    /// The path up to its last slash, without that slash. RFC 6265bis §5.1.4.
     var defaultPath: String {
         guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return "/" }
         return String(path[..<slash])
     }
 
-    /// Whether the host is the domain or below it. RFC 6265bis §5.1.3.
+    /// Whether the host equals the domain, or is below it. RFC 6265bis §5.1.3.
     static func matches(_ host: String, domain: String) -> Bool {
         host == domain || (host.hasSuffix("." + domain) && !isAddress(host))
     }
 
-    /// RFC 6265bis §5.1.4.
+    /// Whether a path equals a cookie's path, or is below it. RFC 6265bis §5.1.4.
     static func matches(_ path: String, path prefix: String) -> Bool {
         guard path != prefix else { return true }
         return path.hasPrefix(prefix) && (prefix.hasSuffix("/") || path.dropFirst(prefix.count).hasPrefix("/"))
@@ -93,7 +93,7 @@ struct CookiePlace {
         return host.utf8.allSatisfy { $0 == 0x2e || (0x30...0x39).contains($0) }
     }
 
-    /// Whether everybody may have a name right below this one. Without the list of public suffixes, that is known only of names with
-    /// one label, such as `com`.
+    /// Whether anyone can register a name directly below this one. Without the list of public suffixes, only names with one
+    /// label, such as `com`, are recognized. Addresses count too.
     static func isPublicSuffix(_ domain: String) -> Bool { !domain.contains(".") || isAddress(domain) }
 }

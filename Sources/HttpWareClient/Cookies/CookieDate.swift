@@ -1,10 +1,10 @@
 import HttpWare
 
-/// Reads the dates of cookies, in which servers write what they like. RFC 6265bis §5.1.1.
+/// Parses the dates of cookies, whose format varies between servers. RFC 6265bis §5.1.1.
 enum CookieDate {
     private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
-    /// Seconds since 1970; `nil` for what is no date.
+    /// Seconds since 1970; `nil` for an invalid date.
     static func read(_ text: String) -> Int64? {
         var clock: Int?
         var day: Int?
@@ -22,7 +22,7 @@ enum CookieDate {
             }
         }
         guard let clock, let day, let month, let year, (1...31).contains(day), year >= 1601 else { return nil }
-        // A day that its month does not have is none.
+        // A day that its month does not have is invalid.
         return HttpDate.seconds(year: year, month: month, day: day).map { $0 + Int64(clock) }
     }
 
@@ -33,14 +33,14 @@ enum CookieDate {
         }
     }
 
-    /// The number at the beginning of a token, which may be followed by anything but a digit.
+    /// The number at the beginning of a token. Any character except a digit may follow it.
     private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
         let found = token.prefix { (0x30...0x39).contains($0) }
         guard digits.contains(found.count) else { return nil }
         return found.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
-    /// `8:49:37`, as the second of the day.
+    /// A time such as `8:49:37`, in seconds of the day.
     private static func time(_ token: Substring.UTF8View) -> Int? {
         let parts = token.split(separator: 0x3a, maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].count <= 2, parts[1].count <= 2,

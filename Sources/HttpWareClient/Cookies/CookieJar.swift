@@ -1,7 +1,7 @@
 import FoundationEssentials
 public import HttpWare
 
-/// The cookies of a client, shared by as many managers as use it. RFC 6265bis §5.7.
+/// The cookies of a client. Several managers can share a jar. RFC 6265bis §5.7.
 ///
 /// ```swift
 /// let jar = CookieJar()
@@ -11,10 +11,10 @@ public import HttpWare
 /// A private cache never uses a response stored for the account of one jar for the account of another jar. See
 /// `account`.
 ///
-/// At most 50 cookies of a domain and 3,000 in all are kept; those that were not used for longest go first. There is no list of public
-/// suffixes: a server may set a cookie for any domain of its own with two labels or more.
+/// Keeps at most 50 cookies of a domain and 3,000 in all; the least recently used ones are dropped first. There is no list of
+/// public suffixes: a server can set a cookie for any of its own domains with two labels or more.
 ///
-/// Usable from any thread: its state is guarded by a lock.
+/// Usable from any thread: a lock guards its state.
 public final class CookieJar: Sendable {
     /// The account to which the cookies belong.
     struct Account: Sendable {
@@ -36,7 +36,7 @@ public final class CookieJar: Sendable {
     private struct State {
         var account: Account
         var entries: [Entry] = []
-        /// Counts the uses, to order them.
+        /// The counter that orders the uses.
         var uses: UInt64 = 0
     }
 
@@ -51,7 +51,7 @@ public final class CookieJar: Sendable {
         self.init(cookies, account: account) { Date() }
     }
 
-    /// One with a clock of the caller's.
+    /// A jar with the caller's clock.
     init(_ cookies: [Cookie] = [], account: String? = nil, clock: @escaping @Sendable () -> Date) {
         self.clock = clock
         state = ThreadLock(State(account: Account(account)))
@@ -70,7 +70,7 @@ public final class CookieJar: Sendable {
 
     var owner: Account { state.withLock { $0.account } }
 
-    /// Puts a cookie in place of the one with its name, domain and path.
+    /// Stores a cookie, replacing the one with the same name, domain and path.
     public func set(_ cookie: Cookie) {
         let now = clock()
         state.withLock { CookieJar.put(cookie, into: &$0, now) }
@@ -85,10 +85,11 @@ public final class CookieJar: Sendable {
         }
     }
 
-    /// Forgets those that say they end with the session.
+    /// Removes the cookies that end with the session.
     public func endSession() { state.withLock { $0.entries.removeAll { $0.cookie.expires == nil } } }
 
-    /// Takes a value of `Set-Cookie` from the response to a request. What the origin server may not set is ignored.
+    /// Stores a value of `Set-Cookie` from the response to a request. A cookie that the origin server is not allowed to set is
+    /// ignored.
     public func take(_ line: String, from request: HttpRequest) { take(line, from: request, of: nil) }
 
     /// Takes a value of `Set-Cookie` as above. If an account is given and the jar now has another one, the value is
@@ -100,7 +101,7 @@ public final class CookieJar: Sendable {
         else { return }
         state.withLock { state in
             guard account == nil || account == state.account.name else { return }
-            // What is written in the clear does not take the place of what goes over TLS only. RFC 6265bis §5.7, step 18.
+            // A cookie set in clear text does not replace one that is sent over TLS only. RFC 6265bis §5.7, step 18.
             let isGuarded =
                 !cookie.isSecure && !place.isSecure
                 && state.entries.contains {
@@ -113,7 +114,7 @@ public final class CookieJar: Sendable {
         }
     }
 
-    /// The value of `Cookie` for a request; `nil` where no cookie goes to it. RFC 6265bis §5.8.3.
+    /// The value of `Cookie` for a request; `nil` if no cookie matches. RFC 6265bis §5.8.3.
     public func line(for request: HttpRequest) -> String? {
         guard let place = CookiePlace(request) else { return nil }
         let now = clock()
@@ -152,7 +153,7 @@ public final class CookieJar: Sendable {
         if state.entries.count > most { drop(from: &state) { _ in true } }
     }
 
-    /// Drops the one that was not used for longest.
+    /// Drops the least recently used cookie.
     private static func drop(from state: inout State, where isMeant: (Cookie) -> Bool) {
         let oldest = state.entries.indices.filter { isMeant(state.entries[$0].cookie) }
             .min { state.entries[$0].used < state.entries[$1].used }

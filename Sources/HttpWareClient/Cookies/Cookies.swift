@@ -1,15 +1,15 @@
 public import HttpWare
 
-/// Sends the cookies of a jar, and keeps those that origin servers set. Without this ware, a client has no cookies.
+/// Sends the cookies of a jar, and stores the cookies that origin servers set. Without this ware, a client has no cookies.
 ///
 /// ```swift
 /// HttpManager(service: api, middlewares: [Cookies()])
 /// ```
 ///
-/// A request with a `Cookie` field of its own is sent as it is. A request that leaves the service's origin carries no cookies, as it
-/// passes no middlewares; what its response sets is not kept.
+/// A request with its own `Cookie` field is sent unchanged. A request that leaves the service's origin passes no middlewares, so
+/// it carries no cookies, and cookies in its response are not stored.
 public struct Cookies: Middleware, Postware {
-    /// Where cookies are kept.
+    /// The jar with the cookies.
     public let jar: CookieJar
 
     public init(_ jar: CookieJar = CookieJar()) { self.jar = jar }
@@ -30,7 +30,7 @@ public struct Cookies: Middleware, Postware {
     }
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
-        // A stored response set its cookies when it came.
+        // A stored response set its cookies when it arrived.
         guard exchange.responder != .cache, let request = exchange.request else { return .pass }
         for line in response.fields.values(of: .setCookie) {
             jar.take(line, from: request, of: owner(exchange))

@@ -1,15 +1,15 @@
 import FoundationEssentials
 import HttpWare
 
-/// Reads the value of `Set-Cookie`. RFC 6265bis §5.6.
+/// Parses a value of `Set-Cookie`. RFC 6265bis §5.6.
 struct SetCookie {
     var name: String
     var value: String
-    /// When `Expires` or `Max-Age`, which goes first, says that it ends.
+    /// The expiry by `Max-Age`, or else by `Expires`.
     var expires: Date?
-    /// Without a dot in front, in lower case; empty for none.
+    /// In lower case, without a leading dot; empty if there is no domain.
     var domain = ""
-    /// `nil`: that of the request.
+    /// `nil` for the request's default path.
     var path: String?
     var isSecure = false
     var isHttpOnly = false
@@ -18,10 +18,10 @@ struct SetCookie {
     private static let mostBytes = 4096
     /// The most bytes of an attribute's value.
     private static let mostAttributeBytes = 1024
-    /// The longest life of a cookie. RFC 6265bis §5.6.1.
+    /// The longest lifetime of a cookie. RFC 6265bis §5.6.1.
     private static let longestLife: TimeInterval = 400 * 86400
 
-    /// `nil` for what is to be ignored.
+    /// `nil` if the value must be ignored.
     init?(_ line: String, now: Date) {
         guard line.utf8.allSatisfy({ ($0 >= 0x20 && $0 != 0x7f) || $0 == 0x09 }) else { return nil }
         var parts = line.utf8.split(separator: 0x3b, omittingEmptySubsequences: false)[...]
@@ -68,7 +68,8 @@ struct SetCookie {
         return String(text) ?? ""
     }
 
-    /// Seconds; `nil` for what is no number. One that is too long for 64 bits is as good as the largest.
+    /// The number of seconds; `nil` if the text is not a number. A number that exceeds 64 bits becomes the largest or
+    /// smallest one.
     private static func age(_ text: String) -> Int64? {
         let digits = text.utf8.drop { $0 == 0x2d }
         guard !digits.isEmpty, text.utf8.count - digits.count <= 1,
@@ -77,7 +78,7 @@ struct SetCookie {
         return Int64(text) ?? (text.hasPrefix("-") ? .min : .max)
     }
 
-    /// The cookie as it is stored when it comes from that address; `nil` where the address may not set it. RFC 6265bis §5.7.
+    /// The cookie as it is stored for this address; `nil` if the address is not allowed to set it. RFC 6265bis §5.7.
     func cookie(from place: CookiePlace, now: Date) -> Cookie? {
         var domain = domain
         guard domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
@@ -87,7 +88,7 @@ struct SetCookie {
         }
         guard domain.isEmpty || CookiePlace.matches(place.host, domain: domain) else { return nil }
         guard place.isSecure || !isSecure else { return nil }
-        // The names that promise something are judged without regard to case, for servers may compare them so.
+        // Names with special prefixes are compared without case, because servers might do the same.
         let promise = name.isEmpty ? value.lowercased() : name.lowercased()
         if promise.hasPrefix("__secure-"), !isSecure || name.isEmpty { return nil }
         if promise.hasPrefix("__host-"), !isSecure || !domain.isEmpty || path != "/" || name.isEmpty { return nil }

@@ -8,7 +8,7 @@ public struct DecodingProblem: Sendable, Equatable, CustomStringConvertible {
     }
 
     public let kind: Kind
-    /// The place in the content: `items[3].name`; empty for the whole.
+    /// The place in the content, such as `items[3].name`; empty for the whole content.
     public let path: String
     /// The decoder's explanation.
     public let reason: String
@@ -19,10 +19,10 @@ public struct DecodingProblem: Sendable, Equatable, CustomStringConvertible {
         (path.isEmpty ? "" : "at \(path): ") + "\(reason); the content begins \(excerpt.debugDescription)"
     }
 
-    /// How much of the content is shown.
+    /// The most bytes of the content that are shown.
     static let shown = 200
 
-    /// A problem as the client reports it: for tests.
+    /// A problem as the client reports it, for tests.
     public init(kind: Kind, path: String, reason: String = "made by a test", excerpt: String = "") {
         self.kind = kind
         self.path = path

@@ -1,10 +1,10 @@
 public import Credentials
 public import FoundationEssentials
 
-// What an app asks of an error, to decide what its user is told.
+// Properties of an error by which an app decides what to tell its user.
 
 extension HttpError {
-    /// Something took too long: the name, the connection, the response, or content that stopped coming.
+    /// Whether something took too long: the name, the connection, the response, or content that stopped arriving.
     public var isTimeout: Bool {
         if case .exchange(let fault) = fault {
             if [.connectionTimeout, .responseTimeout, .requestTimeout, .dnsTimeout].contains(fault) { return true }
@@ -13,10 +13,10 @@ extension HttpError {
         return cause?.isTimeout ?? false
     }
 
-    /// The user has to log in (again): the login has ended, or the origin server answered 401.
+    /// Whether the user has to log in (again), because the login has ended or the origin server answered 401.
     public var isAuthentication: Bool { fault == .authentication || fault == .status(.unauthorized) }
 
-    /// The server could not be reached: there is no network, or nothing answers there.
+    /// Whether the server could not be reached: there is no network, or nothing answers at its address.
     public var isOffline: Bool {
         if case .exchange(let fault) = fault {
             switch fault {
@@ -27,15 +27,15 @@ extension HttpError {
         return cause?.isOffline ?? false
     }
 
-    /// The task was cancelled; only in the result of `result(of:)`.
+    /// Whether the task was cancelled. Occurs only in the result of `result(of:)`.
     public var isCancelled: Bool { fault == .cancelled }
 
-    /// What a source of tokens was stopped by, where that was a request of its own.
+    /// The error of a token source's own request, if that stopped the source.
     private var cause: HttpError? { (underlying as? CredentialFailure)?.cause as? HttpError }
 }
 
 extension HttpError: LastingFailure {
-    /// Whether a server refused for good: asked again, it would refuse again.
+    /// Whether a server's refusal is permanent, so that another attempt would fail too.
     public var isLasting: Bool {
         switch fault {
         case .status(let status): [400, 401, 403].contains(status.code)

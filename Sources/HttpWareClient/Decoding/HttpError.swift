@@ -1,11 +1,11 @@
-/// Why there is no value: the side that failed, how far the exchange had come, and whether a second try is safe. The
+/// Why there is no value: the side that failed, the stage of the exchange, and whether a second attempt is safe. The
 /// client throws no other errors, except `CancellationError` if the task was cancelled.
 public struct HttpError: Error, Sendable {
     /// The side that failed.
     public enum Side: Sendable {
-        /// Our side: the request cannot be sent, or its sender gave up.
+        /// The client's side: the request cannot be sent, or its sender gave up.
         case client
-        /// The origin server, or the way to it.
+        /// The origin server, or the connection to it.
         case upstream
         /// A ware, or the library.
         case chain
@@ -17,27 +17,27 @@ public struct HttpError: Error, Sendable {
         case invalidRequest
         /// The content to be sent could not be read completely.
         case uploadFailed
-        /// No complete response arrived: named as in RFC 9209 §2.3.
+        /// No complete response arrived. The failure is named as in RFC 9209 §2.3.
         case exchange(GatewayError.Fault)
         /// The response has a status that is not a success.
         case status(HttpStatus)
-        /// The response redirects once too often, or redirects are not followed.
+        /// The response exceeds the limit of redirects, or redirects are not followed.
         case redirect
-        /// The decoder does not read the content's media type.
+        /// The decoder does not accept the content's media type.
         case contentType
-        /// The content is not the requested value.
+        /// The content cannot be decoded to the requested value.
         case decoding
         /// The content could not be stored in a file.
         case fileFailed
         /// The client was shut down.
         case shutDown
-        /// The login has ended: only a new one brings tokens again. `underlying` is a `CredentialFailure`.
+        /// The login has ended: only a new login provides tokens again. `underlying` is a `CredentialFailure`.
         case authentication
-        /// The task was cancelled; only in the result of `result(of:)`.
+        /// The task was cancelled. Occurs only in the result of `result(of:)`.
         case cancelled
     }
 
-    /// How far the exchange had come.
+    /// The stage that the exchange had reached.
     public enum Stage: Sendable {
         /// Nothing was sent.
         case making
@@ -55,24 +55,25 @@ public struct HttpError: Error, Sendable {
     public let stage: Stage
     /// An explanation for people: starts in lower case, ends without a full stop, contains no credentials.
     public let reason: String
-    /// Nothing reached the origin server, or the method is idempotent and no response came. RFC 9110 §9.2.2.
+    /// Whether another attempt is safe: the request did not reach the origin server, or the method is idempotent and no
+    /// response arrived. RFC 9110 §9.2.2.
     public let mayRetry: Bool
     /// The route's type, or the request's name.
     public internal(set) var route: String?
     /// The request, if one was made.
     public internal(set) var request: HttpRequest?
-    /// The response, if one arrived; with its content, unless that was streamed.
+    /// The response, if one arrived. It includes its content, unless that was streamed.
     public internal(set) var response: HttpResponse?
-    /// Who made the response: the origin server, a stored response, a ware; `nil` without a response.
+    /// The source of the response: the origin server, a stored response, a ware; `nil` without a response.
     public internal(set) var responder: Responder?
-    /// The underlying error: what a ware, a decoder or a source of tokens threw, as it was.
+    /// The original error, if a ware, a decoder or a source of tokens threw one.
     public let underlying: (any Error)?
-    /// The place in the content where decoding failed, for `decoding`.
+    /// The place in the content where decoding failed. Set for `decoding`.
     public internal(set) var problem: DecodingProblem?
-    /// Reads error models.
+    /// Decodes error models.
     var decoder: (any ModelDecoder)?
 
-    /// An error as the client throws it: for tests of code that handles errors.
+    /// An error as the client throws it, for tests of code that handles errors.
     public init(
         _ fault: Fault, side: Side = .upstream, stage: Stage = .receiving, reason: String = "made by a test",
         mayRetry: Bool = false, route: String? = nil, request: HttpRequest? = nil, response: HttpResponse? = nil,
@@ -85,7 +86,7 @@ public struct HttpError: Error, Sendable {
         self.responder = responder ?? (response == nil ? nil : .upstream)
     }
 
-    /// An error as the client throws it for a response that is not a success: for tests.
+    /// An error as the client throws it for an unsuccessful response, for tests.
     public init(response: HttpResponse, request: HttpRequest? = nil, route: String? = nil) {
         self.init(
             .status(response.status), side: response.status.code < 500 ? .client : .upstream, stage: .checking,
@@ -107,7 +108,7 @@ public struct HttpError: Error, Sendable {
     /// The response's status, if one arrived.
     public var status: HttpStatus? { response?.status }
 
-    /// The content of a 4xx or 5xx response, as a value. Throws if the response has no content, or content of another
+    /// The content of a 4xx or 5xx response as a value. Throws if the response has no content, or content of another
     /// form.
     ///
     /// ```swift
@@ -122,9 +123,9 @@ public struct HttpError: Error, Sendable {
 }
 
 extension HttpError {
-    /// What the driver says, as the client sees it.
+    /// Converts an error of the driver to the client's form.
     ///
-    /// `thrown` is what a ware threw, if one did in this exchange.
+    /// `thrown` is the error that a ware threw in this exchange, if any.
     init(_ error: GatewayError, _ stage: Stage, thrown: (any Error)? = nil) {
         let isOfWare = error.fault == .wareFailed
         let side: Side =
@@ -139,7 +140,7 @@ extension HttpError {
             underlying: isOfWare ? thrown ?? error : error)
     }
 
-    /// A response that is not a success.
+    /// The error for an unsuccessful response.
     init(unsuccessful answer: ClientCall.Answer) {
         let status = answer.response.status
         if let problem = answer.problem, problem.failure.endsLogin {

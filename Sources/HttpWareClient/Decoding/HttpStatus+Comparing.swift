@@ -1,6 +1,6 @@
 public import HttpWare
 
-// A status is compared with its number as it is read aloud: `error.status == 404`.
+// Compares a status with its number: `error.status == 404`.
 
 extension HttpStatus {
     public static func == (status: HttpStatus, code: Int) -> Bool { status.code == code }

@@ -19,12 +19,12 @@ public struct JsonCoder: ModelEncoder, ModelDecoder {
         decoder = JSONDecoder()
     }
 
-    /// A coder with another setting of its decoder.
+    /// A coder with changed settings of its decoder.
     public init(decoding: (JSONDecoder) -> Void) {
         self.init(encoding: { _ in }, decoding: decoding)
     }
 
-    /// A coder with other settings.
+    /// A coder with changed settings.
     public init(encoding: (JSONEncoder) -> Void, decoding: (JSONDecoder) -> Void) {
         encoder = JSONEncoder()
         decoder = JSONDecoder()

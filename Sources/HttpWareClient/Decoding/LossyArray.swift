@@ -1,5 +1,5 @@
-/// An array that skips the elements that cannot be decoded, and keeps their errors: for lists from a server that may
-/// contain faulty elements.
+/// An array that skips elements that cannot be decoded, and keeps their errors. Use it for lists from a server that
+/// might contain faulty elements.
 public struct LossyArray<Element: Decodable & Sendable>: Decodable, Sendable {
     /// The elements that could be decoded, in order.
     public let elements: [Element]
@@ -16,7 +16,7 @@ public struct LossyArray<Element: Decodable & Sendable>: Decodable, Sendable {
                 elements.append(try container.decode(Element.self))
             } catch {
                 skipped.append((index, error))
-                // A failed decode stays where it is: what any value is goes on.
+                // A failed decode does not advance, so any value is decoded to skip the element.
                 if container.currentIndex == index { _ = try container.decode(Anything.self) }
             }
         }

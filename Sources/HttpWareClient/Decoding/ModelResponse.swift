@@ -6,14 +6,14 @@ public struct ModelResponse<Model: Sendable>: Sendable {
     public let response: HttpResponse
     /// The decoded value.
     public let model: Model
-    /// The origin of the response: the origin server, the cache, a ware.
+    /// The source of the response: the origin server, the cache, a ware.
     public let responder: Responder
-    /// The request that it answers: the last one, after redirects.
+    /// The request that it answers. After redirects it is the last one.
     public let request: HttpRequest
-    /// The times of the exchange; with each ware's actions, if the manager keeps records.
+    /// The times of the exchange, and each ware's actions if the manager keeps records.
     public let record: ExchangeRecord
 
-    /// A response as a test needs it.
+    /// A response for a test.
     public init(
         _ model: Model, response: HttpResponse = HttpResponse(.ok), responder: Responder = .upstream,
         request: HttpRequest? = nil, record: ExchangeRecord = ExchangeRecord()
@@ -36,8 +36,8 @@ public struct ModelResponse<Model: Sendable>: Sendable {
     public var fields: HttpFields { response.fields }
     /// The content's bytes.
     public var content: [UInt8] { response.content.bytes ?? [] }
-    /// How long each step took.
+    /// The duration of each step.
     public var metrics: RequestMetrics { RequestMetrics(record) }
-    /// The targets of `Link`, by their relation.
+    /// The targets of `Link`, by their relations.
     public var links: WebLinks { WebLinks(response.fields.values(of: .link)) }
 }

@@ -1,32 +1,32 @@
 public import HttpWare
 
-/// How long each step of a request took. A step that did not happen is zero: a connection that served before has no `connect`, a stored
-/// response only a `total`. Of a request that was tried more than once, the steps are those of the last attempt.
+/// The duration of each step of a request. A step that did not happen is zero: a reused connection has no `connect`, and a stored
+/// response has only a `total`. If there were several attempts, the steps are those of the last one.
 public struct RequestMetrics: Sendable, Equatable {
-    /// The host's addresses were looked up.
+    /// The lookup of the host's addresses.
     public let resolve: Duration
-    /// The TCP connection was made.
+    /// The TCP connection.
     public let connect: Duration
-    /// The TLS handshake was made.
+    /// The TLS handshake.
     public let handshake: Duration
-    /// The request was sent.
+    /// The transfer of the request.
     public let send: Duration
-    /// From the end of the request to the first byte of the response.
+    /// The time from the end of the request to the first byte of the response.
     public let wait: Duration
-    /// From the first byte of the response to its last.
+    /// The time from the first byte of the response to its last byte.
     public let receive: Duration
-    /// The whole exchange, holds, retries and other waits of wares included; redirects before it are not.
+    /// The whole exchange, including holds, retries and other waits of wares. Earlier redirects are not included.
     public let total: Duration
-    /// Bytes of the request's content.
+    /// The bytes of the request's content.
     public let sentBytes: Int
-    /// Bytes of the response's content, after codings were taken off.
+    /// The bytes of the response's content after decoding.
     public let receivedBytes: Int
-    /// How many connections were tried.
+    /// The number of connection attempts.
     public let attempts: Int
-    /// The connection had served another request before.
+    /// Whether the connection had served another request before.
     public let reusedConnection: Bool
 
-    /// What a record says.
+    /// The metrics of a record.
     public init(_ record: ExchangeRecord) {
         func step(_ start: Int64, _ end: Int64) -> Duration {
             start > 0 && end > start ? .nanoseconds(end - start) : .zero

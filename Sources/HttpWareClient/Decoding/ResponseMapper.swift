@@ -1,19 +1,20 @@
 import FoundationEssentials
 
-/// Makes values from responses: checks the media type, decodes, and reports exactly what is wrong.
+/// Converts responses to values: checks the media type, decodes the content, and reports exactly what is wrong.
 public struct ResponseMapper: Sendable {
-    /// Reads the content.
+    /// Decodes the content.
     public var decoder: any ModelDecoder
 
     public init(decoder: any ModelDecoder = JsonCoder()) { self.decoder = decoder }
 
-    /// The value of the content. Throws an `HttpError` with the place and the beginning of the content.
+    /// The value of the content. Throws an `HttpError` with the position of the mistake and the beginning of the
+    /// content.
     public func map<Model: Decodable>(
         _ content: [UInt8], of response: HttpResponse, to type: Model.Type = Model.self
     ) throws(HttpError) -> Model {
         if let optional = type as? any OptionalResponse.Type {
             let value = try optional.map(content, of: response, by: self)
-            // It is the type's own value, as the type is an optional.
+            // The value belongs to `Model`, because the type is an optional.
             if let model = value as? Model { return model }
         }
         if type == NoContent.self, let empty = NoContent() as? Model { return empty }
@@ -32,7 +33,7 @@ public struct ResponseMapper: Sendable {
         }
     }
 
-    /// A response that states another media type than the decoder reads is not decoded. RFC 9110 §8.3.
+    /// A response with another media type than the decoder accepts is not decoded. RFC 9110 §8.3.
     private func check(_ response: HttpResponse) throws(HttpError) {
         guard !decoder.accepts.isEmpty, let stated = response.fields[.contentType] else { return }
         let type = stated.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
@@ -51,13 +52,13 @@ public struct ResponseMapper: Sendable {
     }
 }
 
-/// A response that may be without a value.
+/// A response type that allows a missing value.
 protocol OptionalResponse {
-    /// Whether the type of the value itself is content as it came.
+    /// Whether the type of the value itself is undecoded content.
     static var isRaw: Bool { get }
     /// The value; `nil` for a response without content.
     static func map(_ content: [UInt8], of response: HttpResponse, by mapper: ResponseMapper) throws(HttpError) -> Self
-    /// No value.
+    /// The missing value.
     static var absent: Self { get }
 }
 
@@ -75,7 +76,7 @@ extension Optional: OptionalResponse where Wrapped: Decodable {
 }
 
 extension ResponseMapper {
-    /// Whether responses of that type are not decoded.
+    /// Whether responses of that type are returned without decoding.
     static func isRaw(_ type: Any.Type) -> Bool {
         if let optional = type as? any OptionalResponse.Type { return optional.isRaw }
         return type == NoContent.self || type == RawContent.self || type == String.self || type == Data.self

@@ -4,7 +4,7 @@
 /// let following = response.links["next"]
 /// ```
 ///
-/// A field that is malformed has the links before its mistake.
+/// If a field is malformed, only the links before the mistake are read.
 public struct WebLinks: Sendable, Equatable {
     private var targets: [String: String] = [:]
 
@@ -15,8 +15,8 @@ public struct WebLinks: Sendable, Equatable {
         for line in lines { read(line) }
     }
 
-    /// The target of the first link with the relation, as it was written: absolute, or relative to the request's URI. Relations are
-    /// compared without regard to case.
+    /// The target of the first link with the relation, as written: absolute, or relative to the request's URI. Relations are
+    /// compared without case.
     public subscript(relation: String) -> String? { targets[relation.lowercased()] }
 
     private mutating func read(_ line: String) {
@@ -33,7 +33,7 @@ public struct WebLinks: Sendable, Equatable {
                 guard rest.first == 0x3b else { break }
                 rest = rest.dropFirst().drop { $0 == 0x20 || $0 == 0x09 }
                 guard let (name, value) = WebLinks.parameter(&rest) else { return }
-                // Of two, the first counts. RFC 8288 §3.3.
+                // If there are two, the first one counts. RFC 8288 §3.3.
                 if name == "rel", relations == nil { relations = value }
             }
             guard rest.isEmpty || rest.first == 0x2c else { return }
@@ -44,7 +44,7 @@ public struct WebLinks: Sendable, Equatable {
         }
     }
 
-    /// `name`, `name=token` or `name="text"`; `nil` for a quoted text without an end. An empty parameter has an empty name.
+    /// Reads `name`, `name=token` or `name="text"`; `nil` for a quoted text without an end. An empty parameter has an empty name.
     private static func parameter(_ rest: inout Substring.UTF8View) -> (String, String)? {
         let name = rest.prefix { $0 != 0x3d && $0 != 0x3b && $0 != 0x2c && $0 != 0x20 && $0 != 0x09 }
         rest = rest[name.endIndex...].drop { $0 == 0x20 || $0 == 0x09 }

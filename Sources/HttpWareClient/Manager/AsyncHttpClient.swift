@@ -1,6 +1,6 @@
 import HttpWare
 
-/// A client that is written as one `async` function: another transport, a cache of its own, an answer in a test.
+/// A client written as one `async` function, such as another transport, a separate cache, or an answer in a test.
 ///
 /// ```swift
 /// struct Echo: AsyncHttpClient {
@@ -11,8 +11,9 @@ import HttpWare
 /// let manager = HttpManager(service: api, client: Echo())
 /// ```
 ///
-/// Requests come whole, for absolute URIs, and responses are returned whole. Throw a `GatewayError` to say what went wrong; any other
-/// error is a connection that broke. The task is cancelled when the time limit of the response has passed, or nobody waits any more.
+/// Requests have absolute URIs. Requests and responses are passed as a whole. Throw a `GatewayError` to state the fault; any
+/// other error counts as a broken connection. The task is cancelled when the time limit of the response has passed, or the
+/// caller has gone.
 public protocol AsyncHttpClient: HttpClient {
     /// The response to a request.
     func respond(to request: HttpRequest) async throws -> HttpResponse
@@ -46,9 +47,10 @@ extension AsyncHttpClient {
     }
 }
 
-/// A call of such a client.
+/// A call of an `AsyncHttpClient`.
 ///
-/// Unchecked: made, ended and cancelled on its loop only. The task holds it to hand it back to that loop, and reads nothing of it.
+/// Unchecked: created, ended and cancelled on its loop only. The task keeps it only to pass it back to that loop, and reads none
+/// of its state.
 private final class AsyncCall: HttpCall, @unchecked Sendable {
     var task: Task<Void, Never>?
     var timer: LoopTimer?

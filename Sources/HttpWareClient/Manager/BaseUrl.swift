@@ -1,4 +1,4 @@
-/// The address of a service: `https://api.example.com/v1`. A literal is checked at run time and traps; `init(_:)`
+/// The address of a service, such as `https://api.example.com/v1`. A literal is checked at run time and traps; `init(_:)`
 /// checks other texts and throws.
 public struct BaseUrl: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// The URL, without a slash at its end.
@@ -17,10 +17,10 @@ public struct BaseUrl: Sendable, Hashable, ExpressibleByStringLiteral, CustomStr
         self.text = text
     }
 
-    /// A URL in code; an invalid one is a mistake in the code and traps.
+    /// A URL in code. An invalid one is a mistake in the code and traps.
     public init(stringLiteral value: StaticString) {
-        // A `StaticString` is a literal that stands in the program: no input of the running program is ever one, so nothing that
-        // a peer, a file or a person writes reaches this trap. What comes from there goes through `init(_:)`, which throws.
+        // A `StaticString` is always a literal in the program. Input from a peer, a file or a person therefore never reaches
+        // this trap. It goes through `init(_:)`, which throws.
         guard let url = try? BaseUrl("\(value)") else { preconditionFailure("\(value) is not a base URL") }
         self = url
     }

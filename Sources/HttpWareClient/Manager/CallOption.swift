@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// What one call does in another way than its route or its service says.
+/// A setting of one call that differs from its route or its service.
 ///
 /// ```swift
 /// let todo = try await manager.send(GetTodo(id: 7), .timeout(.seconds(5)), .tag("list"))
@@ -12,18 +12,18 @@ public struct CallOption: Sendable {
 
     init(apply: @escaping @Sendable (inout CallChoices) -> Void) { self.apply = apply }
 
-    /// The maximum duration of the whole exchange, redirects and waits included.
+    /// The maximum duration of the whole exchange, including redirects and waits.
     public static func timeout(_ duration: Duration) -> CallOption {
         CallOption { $0.timeouts.total = duration }
     }
 
-    /// The time limits, in place of the route's.
+    /// The time limits, which replace the route's.
     public static func timeouts(_ timeouts: ExchangeTimeouts) -> CallOption { CallOption { $0.timeouts = timeouts } }
 
-    /// A purpose of the request, besides the route's.
+    /// A tag of the request, in addition to the route's.
     public static func tag(_ tag: RequestTag) -> CallOption { CallOption { $0.tags.insert(tag) } }
 
-    /// A field, in place of one of that name; `nil` leaves it out.
+    /// A field, which replaces fields with that name; `nil` removes them.
     public static func field(_ name: String, _ value: String?) -> CallOption { CallOption { $0.headers[name] = value } }
 
     /// The encoder of the route's body, in place of the route's own. It has no effect on a `Request`, which already has
@@ -37,11 +37,11 @@ public struct CallOption: Sendable {
     /// The decoder of the response.
     public static func decoder(_ decoder: any ModelDecoder) -> CallOption { CallOption { $0.decoder = decoder } }
 
-    /// The statuses that are a success.
+    /// The statuses that count as success.
     public static func success(_ statuses: StatusSet) -> CallOption { CallOption { $0.success = statuses } }
 }
 
-/// What a call may choose.
+/// The properties that a call can change.
 struct CallChoices: Sendable {
     var timeouts: ExchangeTimeouts
     var tags: Set<RequestTag>
@@ -51,7 +51,7 @@ struct CallChoices: Sendable {
 }
 
 extension Request {
-    /// The request as the options of a call have it.
+    /// The request with the options of a call applied.
     func with(_ options: [CallOption]) -> Request {
         guard !options.isEmpty else { return self }
         var choices = CallChoices(

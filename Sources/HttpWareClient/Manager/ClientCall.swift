@@ -1,44 +1,44 @@
 import Wares
 import HttpWare
 
-/// One exchange of a client: the request with its content, the response whole or as a stream.
+/// One exchange of a client: the request with its content, and the response as a whole or as a stream.
 ///
-/// Unchecked: what changes is touched on the loop only; others see `answer` and `pipe`, which guard themselves.
+/// Unchecked: the mutable state is used on the loop only. Other threads use only `answer` and `pipe`, which are thread-safe.
 final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
-    /// What is known when the response is there: whole, or its head.
+    /// The facts that are known when the response, or its head, has arrived.
     struct Answer: Sendable {
         var response: HttpResponse
         let responder: Responder
-        /// What `StatusCheck` said; `nil` without one.
+        /// The result of `StatusCheck`; `nil` without that ware.
         let isSuccess: Bool?
         var record: ExchangeRecord
-        /// Why there was no token; `nil` where there was one, or none was needed.
+        /// Why there was no token; `nil` if there was one, or none was needed.
         let problem: CredentialProblem?
     }
 
-    /// What a call is made with.
+    /// The input of a call.
     struct Order: Sendable {
         let request: HttpRequest
         let content: RequestContent
-        /// Whether codings are taken off the response's content.
+        /// Whether the response's content is decoded.
         let decodesContent: Bool
         let about: ClientRequest
         let timeouts: ExchangeTimeouts
-        /// The most content that is held; `nil` streams it.
+        /// The most content that is kept in memory; `nil` streams the content.
         let limit: Int?
         let progress: (@Sendable (TransferProgress) -> Void)?
     }
 
     let answer = LoopWait<Result<Answer, HttpError>>()
-    /// The response's content, where it is streamed.
+    /// The response's content, if it is streamed.
     let pipe: ContentPipe?
-    /// The seats of the manager that it is a call of.
+    /// The seats of the manager that made the call.
     let owner: ManagerSeats
     private let order: Order
     private let seat: ManagerSeat
     private var local: LocalExchange?
     private var head: Answer?
-    /// Held where records are kept: else these would take what is in it.
+    /// Kept if there are records, because a record would otherwise take its data.
     private var recorded: Exchange?
     private var bytes: [UInt8] = []
     private var received = 0
@@ -62,10 +62,10 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         }
     }
 
-    /// The response is not wanted any more; from any thread.
+    /// Abandons the response. May be called from any thread.
     func abandon() { seat.loop.loop.execute { self.leave() } }
 
-    /// What is left of the content of a response that is an error, up to a limit; what cuts it off is no news.
+    /// The remaining content of an error response, up to a limit. If the content is cut off, the error is ignored.
     func rest(_ response: HttpResponse, upTo limit: Int) async -> [UInt8] {
         guard let pipe else { return response.content.bytes ?? [] }
         var all: [UInt8] = []
@@ -96,7 +96,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
                 exchange[WantsCredentials.self] = false
             } else if !seat.core.credentials.isEmpty || !seat.core.fixedPrincipals.isEmpty {
                 exchange[OwnsCredentials.self] = true
-                // What is stored for one account is not for another, wherever a cache stands.
+                // Responses stored for one account must not be used for another, wherever a cache is in the chain.
                 for credential in seat.core.credentials { exchange.authenticated(as: credential.accountPrincipal) }
                 for principal in seat.core.fixedPrincipals { exchange.authenticated(as: principal) }
             }
@@ -129,7 +129,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         }
     }
 
-    /// The caller is gone.
+    /// Ends the exchange because the caller has gone.
     func leave() {
         guard !isOver else { return }
         over()
@@ -137,7 +137,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         pipe?.end(.failure(GatewayError(.downstream, .clientLeft, "the response was released before its end")))
     }
 
-    /// The client is shut down.
+    /// Ends the exchange because the client is shut down.
     func shutDown() {
         guard !isOver else { return }
         let local = self.local.take()
@@ -166,7 +166,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
 
     func responseStarted(_ exchange: Exchange, _ response: HttpResponse) {
         if exchange.responder == .gateway, let failure = exchange.failure {
-            // The response that says so goes its way to the end, and the record with it.
+            // The response that reports the failure still passes to the end, and completes the record.
             return finish(
                 HttpError(
                     failure, exchange.record.firstByte > 0 ? .receiving : .sending,
@@ -229,7 +229,8 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
 
     func contentWanted() { wanted.take()?.resume(returning: ()) }
 
-    /// Brings the content, piece by piece, each when the one before it has gone. On the global pool, as it may wait for a disk.
+    /// Sends the content in pieces, each after the previous one was sent. Runs on the global pool, because it may wait for a
+    /// disk.
     private func send(_ open: @Sendable () throws -> any UploadSource, _ length: Int?) async {
         let loop = seat.loop.loop
         var sent = 0
@@ -255,7 +256,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         }
     }
 
-    /// Gives a piece to the exchange; what is to be waited for before the next one.
+    /// Passes a piece to the exchange. Returns the wait that must end before the next piece; `nil` for none.
     private func supply(_ piece: [UInt8], _ progress: TransferProgress) -> LoopWait<Void>? {
         guard let local, !isOver else { return nil }
         order.progress?(progress)
@@ -274,7 +275,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
     }
 }
 
-/// What a source of content did that no message survives.
+/// A fault of a content source that makes the request invalid.
 struct UploadFault: Error, CustomStringConvertible {
     let description: String
 

@@ -18,7 +18,7 @@ public final class ClientLoops: Sendable {
     private let clock: any LoopClock
     private let name: String
 
-    /// That many separate threads, at least one. Starts nothing yet.
+    /// At least one separate thread, up to `count`. Threads start when they are needed.
     public init(count: Int = 1, name: String = "httpware.client", clock: any LoopClock = SystemLoopClock()) {
         self.count = max(1, count)
         self.clock = clock
@@ -29,15 +29,15 @@ public final class ClientLoops: Sendable {
         for loop in state.withLock({ $0.loops }) { loop.stop() }
     }
 
-    /// Gives work to a loop: to the one that it is called on, else to each in turn. The loop runs it, whatever comes. Throws
-    /// when there is none any more.
+    /// Passes work to a loop: to the current loop if it is one of these, or else to each loop in turn. The work is always
+    /// run. Throws after a shutdown.
     func run(_ work: (ClientLoop) -> @Sendable () -> Void) throws(HttpError) -> ClientLoop {
         try state.withLock { state throws(HttpError) in
             guard !state.isShutDown else {
                 throw HttpError(.client, .shutDown, .making, "the client was shut down")
             }
             let loop = try choose(&state)
-            // Under the lock: after a shutdown nothing comes behind its end.
+            // Under the lock, so that no work comes after the end of a shutdown.
             loop.loop.execute(work(loop))
             return loop
         }
@@ -65,7 +65,7 @@ public final class ClientLoops: Sendable {
         for loop in state.withLock({ $0.loops }) { loop.loop.execute { loop.endCalls(of: manager) } }
     }
 
-    /// Ends all exchanges with an error, closes the connections, and waits until the threads end. Later requests are
+    /// Ends all exchanges with an error, closes the connections, and waits until the threads have ended. Later requests are
     /// refused. Must not be called on a loop.
     public func shutdown() async {
         let loops = state.withLock { state in
@@ -75,7 +75,7 @@ public final class ClientLoops: Sendable {
         }
         for loop in loops { loop.stop() }
         await withCheckedContinuation { ended in
-            // Tasks share a few threads, and none of these may wait.
+            // Tasks share a few threads, and none of these should block.
             DispatchQueue.global().async {
                 for loop in loops { loop.loop.join() }
                 ended.resume()
@@ -84,19 +84,19 @@ public final class ClientLoops: Sendable {
     }
 }
 
-/// One loop, and what the exchanges on it share.
+/// One loop, and the objects that its exchanges share.
 ///
-/// Unchecked: all but `loop` is touched on the loop's thread only.
+/// Unchecked: everything except `loop` is used on the loop's thread only.
 final class ClientLoop: @unchecked Sendable {
     let loop: EventLoop
     private var made: LoopTransport?
     private var calls: [ObjectIdentifier: ClientCall] = [:]
-    /// The managers' places that have a server here.
+    /// The managers' seats that have a server on this loop.
     private var seats: [ObjectIdentifier: ManagerSeat] = [:]
 
     init(_ loop: EventLoop) { self.loop = loop }
 
-    /// The loop's connections; made when they are first needed.
+    /// The loop's connections, created when they are first needed.
     func transport() throws -> LoopTransport {
         if let made { return made }
         let transport = LoopTransport(loop: loop, resolver: try Resolver(loop: loop))
@@ -110,12 +110,12 @@ final class ClientLoop: @unchecked Sendable {
     func opened(_ seat: ManagerSeat) { seats[ObjectIdentifier(seat)] = seat }
     func closed(_ seat: ManagerSeat) { seats[ObjectIdentifier(seat)] = nil }
 
-    /// Ends the exchanges of one manager, or all.
+    /// Ends the exchanges of one manager, or of all.
     func endCalls(of manager: ManagerSeats? = nil) {
         for call in calls.values where manager == nil || call.owner === manager { call.shutDown() }
     }
 
-    /// Ends everything, and the thread with it.
+    /// Ends the exchanges, the servers and the thread.
     func stop() {
         loop.execute {
             self.endCalls()

@@ -1,10 +1,10 @@
 /// A server-sent event. WHATWG HTML §9.2.6.
 public struct ServerEvent: Sendable, Equatable {
-    /// The event's type; `message` by default.
+    /// The event's type. The default is `message`.
     public var type = "message"
-    /// The data, its lines joined by LF.
+    /// The data. Its lines are joined by LF.
     public var data = ""
-    /// The last id from the server; empty before the first one.
+    /// The last id that the server sent; empty before the first one.
     public var id = ""
 
     public init(type: String = "message", data: String = "", id: String = "") {
@@ -19,7 +19,7 @@ public struct ContentEvents: AsyncSequence, Sendable {
     public typealias Element = ServerEvent
 
     private let lines: ContentLines
-    /// The maximum size of one event's data: an endless event must not fill the memory.
+    /// The maximum size of one event's data. It keeps an endless event from filling the memory.
     public var limit = ByteCount.mebibytes(4)
 
     init(_ bytes: ResponseContent) { lines = ContentLines(bytes, ends: .any) }
@@ -42,14 +42,14 @@ public struct ContentEvents: AsyncSequence, Sendable {
             self.parser = parser
         }
 
-        /// How long the server wants a client to wait before it connects again; `nil` if the server did not say.
+        /// The time that the server asks a client to wait before it connects again; `nil` if the server did not state one.
         public var retry: Duration? { parser.retry }
 
         /// The last id from the server: that of the last event, or of a later block without data.
         public var lastEventId: String { parser.lastId }
 
-        /// The next event; `nil` at the end. By the standard, an unfinished event at the end is dropped. Throws as the
-        /// content does, and if a line or an event is too long.
+        /// The next event; `nil` at the end. As the standard requires, an unfinished event at the end is dropped. Throws
+        /// the errors of the content, and an error if a line or an event is too long.
         public mutating func next() async throws -> ServerEvent? {
             while let line = try await lines.next() {
                 if let event = parser.takeLine(line) { return event }
@@ -60,7 +60,7 @@ public struct ContentEvents: AsyncSequence, Sendable {
     }
 }
 
-/// Puts events together from lines. WHATWG HTML §9.2.6.
+/// Assembles events from lines. WHATWG HTML §9.2.6.
 struct ServerEventParser {
     private(set) var retry: Duration?
     /// The id of the last complete block. The id of an unfinished block does not count.
@@ -76,12 +76,12 @@ struct ServerEventParser {
         lastId = id
     }
 
-    /// How many bytes of data are held for the event that is under way.
+    /// The bytes of data kept for the unfinished event.
     var size: Int { data?.utf8.count ?? 0 }
 
-    /// Takes a line, and answers the event that it ends.
+    /// Adds a line. Returns the event that it completes.
     mutating func takeLine(_ text: String) -> ServerEvent? {
-        // Code points, as the standard has it: a colon ends the name whatever mark follows and makes one character with it.
+        // Code points, as in the standard: a colon ends the name even if a combining mark follows it.
         var line = text.unicodeScalars[...]
         if isFirst, line.first == "\u{feff}" { line.removeFirst() }
         isFirst = false

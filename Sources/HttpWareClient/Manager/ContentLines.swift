@@ -1,10 +1,10 @@
-/// The lines of content, without their ends. UTF-8; other bytes become U+FFFD.
+/// The lines of content, without their line ends. Invalid UTF-8 becomes U+FFFD.
 public struct ContentLines: AsyncSequence, Sendable {
     public typealias Element = String
 
     private let bytes: ResponseContent
     private let ends: LineSplitter.Ends
-    /// The maximum length of a line: a stream without line ends must not fill the memory.
+    /// The maximum length of a line. It keeps a stream without line ends from filling the memory.
     public var limit = ByteCount.mebibytes(1)
 
     init(_ bytes: ResponseContent, ends: LineSplitter.Ends = .lineFeed) {
@@ -32,7 +32,7 @@ public struct ContentLines: AsyncSequence, Sendable {
             splitter = LineSplitter(ends, limit: limit.bytes)
         }
 
-        /// The next line; `nil` at the end. Throws as the content does, and if a line is too long.
+        /// The next line; `nil` at the end. Throws the errors of the content, and an error if a line is too long.
         public mutating func next() async throws -> String? {
             do {
                 while true {

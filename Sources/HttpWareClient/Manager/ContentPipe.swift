@@ -1,7 +1,7 @@
 import HttpWare
 
-/// The content of a response on its way from the loop to a task: bounded, so that a task which takes little stops the origin
-/// server and not the loop. Guarded by a mutex.
+/// The content of a response on its way from the loop to a task. Its size is limited, so a slow task slows the origin server
+/// down and does not block the loop. Guarded by a mutex.
 final class ContentPipe: Sendable {
     private struct State {
         var pieces: [[UInt8]] = []
@@ -12,9 +12,9 @@ final class ContentPipe: Sendable {
     }
 
     private let state = ThreadLock(State())
-    /// The loop reads no more when so much waits, and again when half of it has gone.
+    /// The loop stops reading at this number of waiting bytes, and continues when half of them were taken.
     private let limit: Int
-    /// Called when the loop may read again; from any thread.
+    /// Called when the loop may read again. May be called on any thread.
     private let onDrain: @Sendable () -> Void
 
     init(limit: Int = 256 << 10, onDrain: @escaping @Sendable () -> Void) {
@@ -22,10 +22,10 @@ final class ContentPipe: Sendable {
         self.onDrain = onDrain
     }
 
-    /// Adds a piece, and answers whether the loop has to wait.
+    /// Adds a piece. Returns whether the loop has to wait.
     func push(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let (waiting, isFull) = state.withLock { state in
-            // Small pieces come together.
+            // Small pieces are merged.
             if let last = state.pieces.indices.last, state.pieces[last].count + bytes.count <= 64 << 10 {
                 state.pieces[last].append(contentsOf: bytes)
             } else {
@@ -39,7 +39,7 @@ final class ContentPipe: Sendable {
         return isFull
     }
 
-    /// Nothing more comes. The first end counts.
+    /// Ends the content. Only the first end counts.
     func end(_ result: Result<Void, GatewayError>) {
         let waiting = state.withLock { state in
             state.end = state.end ?? result
@@ -48,7 +48,7 @@ final class ContentPipe: Sendable {
         waiting?.resume(returning: ())
     }
 
-    /// The next piece, `nil` at the end. Throws what cut the response off, or `CancellationError`. For one task.
+    /// The next piece; `nil` at the end. Throws the error that cut the response off, or `CancellationError`. For one task.
     func next() async throws -> [UInt8]? {
         while true {
             let (step, mayResume) = state.withLock { state -> (Step, Bool) in
@@ -81,6 +81,6 @@ final class ContentPipe: Sendable {
         case wait(LoopWait<Void>)
     }
 
-    /// How much waits.
+    /// The number of waiting bytes.
     var waitingBytes: Int { state.withLock { $0.bytes } }
 }

@@ -6,9 +6,9 @@ public struct Download: Sendable {
     public let response: HttpResponse
     /// The path of the file.
     public let path: String
-    /// The size of the file.
+    /// The size of the file in bytes.
     public let bytes: Int
-    /// The number of bytes from an earlier attempt.
+    /// The number of bytes that an earlier attempt had downloaded.
     public let resumed: Int
 }
 
@@ -38,7 +38,7 @@ extension HttpManager {
         var attempt = 1
         while true {
             var request = request
-            // What is taken up later is counted in the bytes that the server has.
+            // Without a coding, so that a resumed download can count the bytes of the server's file.
             request.headers.append("Accept-Encoding", "identity")
             let offer = part.offer()
             if let offer {
@@ -49,7 +49,7 @@ extension HttpManager {
                 let response = try await stream(request)
                 return try await part.takeContent(of: response, after: offer?.offset, progress)
             } catch let error as HttpError {
-                // What is there cannot be the beginning of what the server has.
+                // The existing part is not the beginning of the server's file.
                 if error.fault == .status(.rangeNotSatisfiable), offer != nil {
                     part.remove()
                 } else if error.stage != .receiving {
@@ -62,7 +62,7 @@ extension HttpManager {
     }
 }
 
-/// A download that is not whole yet: `path.part`, and `path.part.validator`, which tells what it is a part of. Its calls may
+/// An incomplete download: `path.part`, and `path.part.validator`, which identifies the version of the file. Its calls may
 /// wait for a disk.
 private struct PartialFile {
     let path: String
@@ -71,7 +71,8 @@ private struct PartialFile {
 
     init(path: String) { self.path = path }
 
-    /// What can be taken up: so many bytes of the representation that has this validator.
+    /// The size of the part, and the validator of the representation to which it belongs; `nil` if there is nothing to
+    /// resume.
     func offer() -> (offset: Int, validator: String)? {
         var status = Glibc.stat()
         guard stat(part, &status) == 0, status.st_size > 0, let validator = readNote() else { return nil }
@@ -83,7 +84,7 @@ private struct PartialFile {
         unlink(note)
     }
 
-    /// Writes what comes, behind what is there if the server goes on with that.
+    /// Writes the response's content, after the existing part if the server continues it.
     func takeContent(
         of response: StreamedResponse, after offered: Int?, _ progress: (@Sendable (TransferProgress) -> Void)?
     ) async throws -> Download {
@@ -103,7 +104,7 @@ private struct PartialFile {
         guard descriptor >= 0 else { throw failure(FileFault(part, "cannot be written")) }
         defer { close(descriptor) }
         if offset == 0 { writeNote(response) }
-        // What a server says of its length may be any number: the whole is not known then.
+        // A server may state any length. If the sum overflows, the total is unknown.
         let total = response.response.content.length.flatMap { length -> Int? in
             let (sum, isTooLarge) = length.addingReportingOverflow(offset)
             return isTooLarge ? nil : sum
@@ -137,7 +138,8 @@ private struct PartialFile {
 
     // MARK: The validator
 
-    /// Keeps what `If-Range` needs: a strong entity tag, else a date. RFC 9110 §13.1.5: never a weak one.
+    /// Stores the validator for `If-Range`: a strong entity tag, or else a date. A weak tag is not allowed. RFC 9110
+    /// §13.1.5.
     private func writeNote(_ response: StreamedResponse) {
         let tag = response.fields[.etag].flatMap { $0.hasPrefix("\"") ? $0 : nil }
         guard let validator = tag ?? response.fields[.lastModified],
@@ -145,7 +147,7 @@ private struct PartialFile {
         else { return }
         let descriptor = open(note, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { return }
-        // One that is not whole is no validator of anything, so nothing is taken up then.
+        // An incompletely written validator matches nothing, so the download is not resumed then.
         _ = Array(validator.utf8).withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
         close(descriptor)
     }
@@ -161,11 +163,11 @@ private struct PartialFile {
     }
 }
 
-/// Which bytes of the whole a part is: `bytes 5-9/10`. RFC 9110 §14.4.
+/// The position of a part within the whole, such as `bytes 5-9/10`. RFC 9110 §14.4.
 struct ContentRange: Equatable {
     let first: Int
     let last: Int
-    /// `nil` where the server does not know.
+    /// `nil` if the server does not know the length.
     let whole: Int?
 
     init?(_ text: String) {

@@ -9,30 +9,30 @@ import HttpWare
 /// let user = try await manager.send(GetUser(id: 7))
 /// ```
 ///
-/// Wares run in the written order, unless their `order` says otherwise: a stable sort. They are the gateway's own
-/// wares, and so is everything below them: connections, TLS, HTTP/2. A request that leaves the service's origin, by an
-/// absolute URI or a redirect, passes none of its middlewares, because they may add its credentials; its postwares see
-/// the response.
+/// Wares run in the written order, unless their `order` differs; the sort is stable. They are the gateway's own wares,
+/// and the layers below them are the same too: connections, TLS, HTTP/2. A request may leave the service's origin, by an
+/// absolute URI or a redirect. Such a request passes none of its middlewares, because they might add its credentials, but
+/// its postwares see the response.
 ///
 /// A manager needs no set-up: its threads belong to the process (`ClientLoops`) and start with the first request. Any
-/// number of tasks may use it at once.
+/// number of tasks may use it concurrently.
 public final class HttpManager: Sendable {
     /// The destination of requests, and the coders of models.
     public let service: ServiceDefinition
-    /// The last exchanges that ended, with each ware's actions; `nil` if they are not kept.
+    /// The last completed exchanges, with each ware's actions; `nil` if they are not kept.
     public var records: RecordRing? { setting.records }
 
-    /// What its exchanges have in common; why there can be none, where the wares or TLS are wrong.
+    /// The shared state of its exchanges, or the error if the wares or TLS are invalid.
     private let core: Result<ManagerCore, HttpError>
     private let setting: ManagerCore.Setting
     private let loops: ClientLoops
     private let maker: RequestMaker
     private let seats = ManagerSeats()
 
-    /// A manager with these wares. If a ware stands on the wrong side (a two-sided ware or a middleware among the
-    /// postwares), every request fails with an `HttpError` that names it, and nothing is sent. `client` sends the
-    /// requests that pass the wares: the library's own client, or another, such as a script in tests. With `records`,
-    /// the exchanges that end are kept there, with each ware's actions.
+    /// A manager with these wares. A two-sided ware or a middleware among the postwares is a mistake: every request then
+    /// fails with an `HttpError` that names the ware, and nothing is sent. `client` sends the requests that pass the
+    /// wares: the library's own client, or another, such as a script in tests. With `records`, completed exchanges are
+    /// kept there, with each ware's actions.
     public convenience init(
         service: ServiceDefinition, client: any HttpClient = .libevent, middlewares: [any Middleware] = [],
         postwares: [any Postware] = [], records: RecordRing? = nil, loops: ClientLoops = .shared
@@ -70,13 +70,13 @@ public final class HttpManager: Sendable {
 
     deinit { seats.close() }
 
-    /// The same wares, client and threads with the service in another environment. Throws if the service does not
-    /// define that environment, so a request never goes to the wrong one.
+    /// A manager with the same wares, client and threads for another environment of the service. Throws if the service
+    /// does not define that environment, so a request never goes to the wrong one.
     public func using(_ environment: ServiceEnvironment) throws(HttpError) -> HttpManager {
         HttpManager(service: try service.using(environment), setting: setting, loops)
     }
 
-    /// Ends the running exchanges with an error. New ones may follow.
+    /// Ends the running exchanges with an error. New ones can follow.
     public func cancelAll() { loops.end(callsOf: seats) }
 
     /// Ends the running exchanges, and refuses new ones.
@@ -88,23 +88,23 @@ public final class HttpManager: Sendable {
     // MARK: Sending
 
     /// Sends the route, and returns its response. Throws an `HttpError`, or `CancellationError` if the task is
-    /// cancelled; that ends the exchange and its stream upstream.
+    /// cancelled. A cancellation also ends the exchange and its stream upstream.
     public func send<R: Route>(_ route: R) async throws -> R.Response { try await response(of: route).model }
 
-    /// Sends the route as the options say, and tells of the progress of its content.
+    /// Sends the route with options, and reports the progress of its content.
     public func send<R: Route>(
         _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> R.Response {
         try await response(of: try request(route, options), progress: progress).model
     }
 
-    /// The same for a route whose response has no value.
+    /// Sends a route whose response has no value.
     @discardableResult
     public func send<R: Route>(_ route: R) async throws -> NoContent where R.Response == NoContent {
         try await response(of: route).model
     }
 
-    /// The same for a route whose response has no value.
+    /// Sends a route whose response has no value, with options.
     @discardableResult
     public func send<R: Route>(
         _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
@@ -128,8 +128,8 @@ public final class HttpManager: Sendable {
         try await response(of: request.with(options), progress: progress).model
     }
 
-    /// Sends a message, and returns the response whole, whatever its status: for a request that has no type. Its target is
-    /// relative to the service's base URL, or absolute. Passes the chain as all requests do.
+    /// Sends a message, and returns the whole response, whatever its status. Use it for a request without a type. Its
+    /// target is relative to the service's base URL, or absolute. It passes the chain like all requests.
     public func send(_ message: HttpRequest, _ options: CallOption...) async throws -> HttpResponse {
         var request = Request<RawContent>(message, success: .all)
         request.name = "\(message.method) \(request.path)"
@@ -172,7 +172,7 @@ public final class HttpManager: Sendable {
     // MARK: Streaming
 
     /// Sends the route, and returns when the response's head has arrived; its content is read on demand. If the status
-    /// is not a success, throws with the content in the error.
+    /// is not a success, throws an error that includes the content.
     public func stream<R: Route>(
         _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> StreamedResponse {
@@ -193,7 +193,7 @@ public final class HttpManager: Sendable {
             decoder: request.decoder ?? service.decoder)
     }
 
-    // MARK: Inside
+    // MARK: One exchange
 
     /// The request of a route, with the options of the call. Throws an `HttpError` if it cannot be made.
     func request<R: Route>(_ route: R, _ options: [CallOption] = []) throws -> Request<R.Response> {
@@ -220,7 +220,7 @@ public final class HttpManager: Sendable {
         }
     }
 
-    /// One request with its redirects, up to a response whose status is a success.
+    /// Sends one request and follows its redirects, up to a successful response.
     private func exchange<Response>(
         _ message: HttpRequest, _ content: RequestContent, _ request: Request<Response>, limit: Int?,
         _ progress: (@Sendable (TransferProgress) -> Void)?
@@ -276,7 +276,7 @@ public final class HttpManager: Sendable {
         }
     }
 
-    /// What the request says counts first, then what a `StatusCheck` said, then the service.
+    /// The request's own setting decides first, then a `StatusCheck`, then the service.
     private func isSuccess<Response>(_ answer: ClientCall.Answer, _ request: Request<Response>) -> Bool {
         let code = answer.response.status.code
         if request.absent.contains(code), Response.self is any OptionalResponse.Type { return true }
@@ -305,7 +305,7 @@ public final class HttpManager: Sendable {
         }
     }
 
-    /// Decodes away from the caller's actor what takes long.
+    /// Decodes large content away from the caller's actor.
     private func decode<Model: Decodable & Sendable>(
         _ response: HttpResponse, by decoder: any ModelDecoder
     ) async throws(HttpError) -> Model {

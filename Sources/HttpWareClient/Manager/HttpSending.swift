@@ -1,10 +1,10 @@
-/// Sends routes: what a service needs to know of a manager, so that its tests need none.
+/// Sends routes. A service that depends on this protocol instead of a manager can be tested without one.
 ///
 /// ```swift
 /// struct TodoService { let http: any HttpSending }
 /// ```
 ///
-/// In a test, a type of its own answers:
+/// In a test, another type can answer:
 ///
 /// ```swift
 /// struct Answers: HttpSending {
@@ -21,7 +21,7 @@ public protocol HttpSending: Sendable {
 }
 
 extension HttpSending {
-    /// The route's response, or the error; nothing is thrown.
+    /// The route's response, or the error. Does not throw.
     public func result<R: Route>(of route: R) async -> Result<R.Response, HttpError> {
         do {
             return .success(try await send(route))

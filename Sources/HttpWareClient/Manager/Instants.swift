@@ -1,12 +1,13 @@
 public import HttpWare
 
-// The operators of times are those of the module that owns the types: this brings them to files that import the client alone.
+// The module that owns the time types also defines their operators. This makes them available to files that import only the
+// client.
 
 /// A time in an exchange: `exchange.now - began` is a `Duration`.
 public protocol ExchangeTime {
-    /// How long after the other time this one is; negative if it is before.
+    /// The time from `other` to this one; negative if this one is earlier.
     func elapsed(since other: Self) -> Duration
-    /// The time that lies a duration later.
+    /// The time after a duration.
     func advanced(by duration: Duration) -> Self
 }
 

@@ -1,14 +1,14 @@
-/// Takes lines out of bytes that come in pieces.
+/// Splits bytes that arrive in pieces into lines.
 struct LineSplitter {
-    /// What ends a line.
+    /// The line ends that are recognized.
     enum Ends {
-        /// LF, with a CR before it or not.
+        /// LF or CRLF.
         case lineFeed
         /// LF, CRLF, or a CR alone. WHATWG HTML §9.2.5.
         case any
     }
 
-    /// A line is longer than it may be.
+    /// A line exceeds the limit.
     struct TooLong: Error {}
 
     private let ends: Ends
@@ -16,7 +16,7 @@ struct LineSplitter {
     private var buffer: [UInt8] = []
     private var start = 0
     private var looked = 0
-    /// The last line ended with a CR, so a LF that follows belongs to it.
+    /// Whether the last line ended with CR, so that a following LF belongs to it.
     private var endedWithReturn = false
 
     init(_ ends: Ends, limit: Int) {
@@ -24,7 +24,7 @@ struct LineSplitter {
         self.limit = limit
     }
 
-    /// Takes a piece, behind the lines that were not taken out yet.
+    /// Adds a piece to the bytes that were not returned yet.
     mutating func append(_ piece: [UInt8]) {
         buffer.removeFirst(start)
         looked -= start
@@ -32,7 +32,7 @@ struct LineSplitter {
         buffer += piece
     }
 
-    /// The next line whose end is here, without it. Throws when it is, or becomes, too long.
+    /// The next complete line, without its end. Throws if the line exceeds the limit, even if it is incomplete.
     mutating func next() throws(TooLong) -> String? {
         if endedWithReturn, start < buffer.count {
             endedWithReturn = false
@@ -59,7 +59,7 @@ struct LineSplitter {
         return String(decoding: line, as: UTF8.self)
     }
 
-    /// What is left when no more comes, where that is anything: a line without its end.
+    /// The last line, if it has no line end; `nil` if nothing remains.
     mutating func rest() -> String? {
         guard start < buffer.count else { return nil }
         defer {

@@ -1,11 +1,11 @@
 import Credentials
 import HttpWare
 
-/// What a manager's exchanges have in common, on all loops: made once.
+/// The parts that a manager's exchanges share on all loops. Created once.
 struct ManagerCore: Sendable {
-    /// What a manager is made with, beside its service.
+    /// The input of a manager, besides its service.
     struct Setting: Sendable {
-        /// Its wares; what is wrong with them, where no chain can be made of them.
+        /// The wares as a chain, or the error if they do not form one.
         let chain: Result<WareChain, HttpError>
         let client: any HttpClient
         let records: RecordRing?
@@ -14,7 +14,7 @@ struct ManagerCore: Sendable {
     let client: any HttpClient
     let router: OriginRouter
     let records: RecordRing?
-    /// The proxy by which servers are reached; `nil`: none.
+    /// The proxy through which servers are reached; `nil` for none.
     let proxy: UpstreamProxy?
     /// The credentials of the chain.
     let credentials: [Credential]
@@ -23,7 +23,7 @@ struct ManagerCore: Sendable {
     /// The principals for the tokens of the chain that never change.
     let fixedPrincipals: [Principal]
 
-    /// Throws when the wares are no chain, or OpenSSL gives no context.
+    /// Throws if the wares do not form a chain, or OpenSSL cannot create a context.
     init(service: ServiceDefinition, _ setting: Setting) throws(HttpError) {
         let written = try setting.chain.get()
         let users = written.entries.middlewares.compactMap { $0.ware as? any CredentialUser }
@@ -73,7 +73,7 @@ struct ManagerCore: Sendable {
             guard service.serverName == nil else {
                 throw HttpError(.client, .invalidRequest, .making, "serverName cannot be used with a proxy")
             }
-            // The transport chooses the way to each origin then.
+            // The transport then chooses the route to each origin.
             var passing = UpstreamService.Passing()
             passing.tls = service.tls
             passing.limits = service.pool
@@ -83,7 +83,8 @@ struct ManagerCore: Sendable {
         }
         let elsewhere = UpstreamService(
             name: "elsewhere", endpoints: [], isPassthrough: true, host: .preserve, timeouts: service.timeouts)
-        // What leaves the service passes none of its middlewares, for they may add its credentials; its postwares look on.
+        // Requests that leave the service pass none of its middlewares, because these might add its credentials. Its
+        // postwares still see the responses.
         let postwares = try ManagerCore.chain(
             [ChainEntry(ClientEdge(credentials: []), label: "client")], chain.entries.postwares)
         router = OriginRouter(

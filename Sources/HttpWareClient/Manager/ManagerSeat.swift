@@ -1,8 +1,8 @@
 import HttpWare
 
-/// A manager's place on one loop: its chain, ready to take exchanges.
+/// A manager's place on one loop, with its chain ready for exchanges.
 ///
-/// Unchecked: all but `loop` is touched on the loop's thread only.
+/// Unchecked: everything except `loop` is used on the loop's thread only.
 final class ManagerSeat: @unchecked Sendable {
     let loop: ClientLoop
     let core: ManagerCore
@@ -14,12 +14,12 @@ final class ManagerSeat: @unchecked Sendable {
         self.loop = loop
     }
 
-    /// The server that runs the manager's exchanges on this loop; made for the first one.
+    /// The server that runs the manager's exchanges on this loop. It is created for the first exchange.
     func server() throws -> LoopListener {
         if let made { return made }
         var settings = ServerSettings()
         settings.addsVia = false
-        // What is asked for is the program's own choice, not that of somebody behind it.
+        // The program itself chooses its destinations, not a client of it, so private addresses are allowed.
         var forward = ForwardRules()
         forward.deniesPrivate = false
         forward.upstreamProxy = core.proxy
@@ -27,7 +27,7 @@ final class ManagerSeat: @unchecked Sendable {
             name: "client", transport: try loop.transport(), settings: settings, forward: forward, router: core.router)
         server.records = core.records
         if !(core.client is SideCaller) { server.call(through: core.client) }
-        // One that comes late, from a call that outlives its manager, is not kept.
+        // A server created late, by a call that outlives its manager, is not kept.
         if !isClosed {
             made = server
             loop.opened(self)
@@ -35,7 +35,7 @@ final class ManagerSeat: @unchecked Sendable {
         return server
     }
 
-    /// The manager is gone, or the loop ends; exchanges under way go on.
+    /// Closes the seat because the manager is gone or the loop ends. Exchanges in progress continue.
     func close() {
         isClosed = true
         loop.closed(self)

@@ -9,7 +9,7 @@ final class ManagerSeats: Sendable {
 
     private let state = ThreadLock(State())
 
-    /// Starts a call, on whichever loop takes it. Throws when the client was shut down.
+    /// Starts a call on any loop. Throws if the client was shut down.
     func start(
         _ order: ClientCall.Order, _ core: ManagerCore, on loops: ClientLoops
     ) throws(HttpError) -> ClientCall {
@@ -37,7 +37,7 @@ final class ManagerSeats: Sendable {
 
     func refuse() { state.withLock { $0.isRefused = true } }
 
-    /// The manager is gone.
+    /// Closes the seats because the manager is gone.
     func close() {
         for (_, seat) in state.withLock({ $0.seats }) { seat.loop.loop.execute { seat.close() } }
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A call to what is known only later.
+/// A call of a closure that is set later. Until then the call does nothing.
 final class OneWay: Sendable {
     private let body = Mutex<(@Sendable () -> Void)?>(nil)
 

@@ -1,15 +1,15 @@
 import HttpWare
 
-/// Which redirects of a service are followed. One that is not is a response like any other. RFC 9110 §15.4.
+/// The redirects of a service that are followed. Any other redirect is returned as a response. RFC 9110 §15.4.
 ///
-/// A number stands for a policy that follows so many: `redirects: 5`. Redirects from `https` to `http` are never followed; a request
+/// A number stands for a policy with that maximum: `redirects: 5`. Redirects from `https` to `http` are never followed. A request
 /// that leaves the service's origin carries none of its credentials.
 public struct RedirectPolicy: Sendable, ExpressibleByIntegerLiteral {
     /// The maximum number of redirects of one request.
     public var most: Int
     private let decide: (@Sendable (HttpResponse, HttpRequest) -> Bool)?
 
-    /// Follows at most that many redirects: those for which the closure answers true, which is given the response and the request
+    /// Follows at most `most` redirects for which the closure returns true. The closure is given the response and the request
     /// that it answers.
     public init(most: Int, where decide: (@Sendable (HttpResponse, HttpRequest) -> Bool)? = nil) {
         self.most = max(0, most)
@@ -18,7 +18,7 @@ public struct RedirectPolicy: Sendable, ExpressibleByIntegerLiteral {
 
     public init(integerLiteral value: Int) { self.init(most: value) }
 
-    /// Follows none.
+    /// Follows no redirects.
     public static let never = RedirectPolicy(most: 0)
 
     /// Follows redirects that stay on the origin of their request.

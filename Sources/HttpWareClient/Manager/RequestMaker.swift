@@ -1,10 +1,10 @@
 import HttpWare
 
-/// Makes messages of requests, for one service.
+/// Converts requests to messages for one service.
 struct RequestMaker: Sendable {
     let service: ServiceDefinition
 
-    /// The message that goes out. Throws when it could not be sent as it is: nothing is repaired.
+    /// The message to send. Throws if it cannot be sent unchanged, because invalid values are never repaired.
     func make<Response>(_ request: Request<Response>) throws(HttpError) -> HttpRequest {
         if let fault = request.path.fault { throw invalid(fault) }
         guard request.method != .connect else { throw invalid("CONNECT is for proxies") }
@@ -35,7 +35,7 @@ struct RequestMaker: Sendable {
         return message
     }
 
-    /// What the response sends the request to instead; `nil` when it leads nowhere that is followed. RFC 9110 §15.4.
+    /// The request to which the response redirects; `nil` if the redirect is not followed. RFC 9110 §15.4.
     func redirected(
         _ request: HttpRequest, _ content: RequestContent, by response: HttpResponse
     ) throws(HttpError) -> (HttpRequest, RequestContent)? {
@@ -46,7 +46,7 @@ struct RequestMaker: Sendable {
             // Dot segments are resolved here, not by the server. RFC 3986 §5.2.4.
             do { try next.setPath(next.path) } catch { return nil }
         }
-        // Never from TLS to clear text.
+        // Redirects never lead from TLS to clear text.
         guard request.scheme == "http" || next.scheme == "https" else {
             throw HttpError(.upstream, .redirect, .checking, "the response redirects from https to http")
         }
@@ -68,7 +68,7 @@ struct RequestMaker: Sendable {
                 .client, .redirect, .checking, "the response redirects, but the content can be sent only once")
         }
         if !OriginRouter.isSame(next, request) {
-            // Whatever else there is may be a credential of the origin that is left.
+            // Any other field might contain a credential of the previous origin.
             var kept = HttpFields()
             for name in RequestMaker.harmless {
                 for value in request.fields.values(of: name) { try set(name, value, in: &kept) }

@@ -1,4 +1,4 @@
-/// The content of a response, in pieces as they arrive. Each piece is given once, to one iterator.
+/// The content of a response, in pieces as they arrive. Each piece is delivered once, to one iterator.
 public struct ResponseContent: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
 
@@ -12,7 +12,7 @@ public struct ResponseContent: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(call: call, failure: failure) }
 
-    /// The rest of the content, in one piece. Throws if it exceeds the limit.
+    /// The rest of the content in one piece. Throws if it exceeds the limit.
     public func collect(upTo limit: ByteCount) async throws -> [UInt8] {
         var all: [UInt8] = []
         for try await piece in self {
@@ -44,7 +44,7 @@ public struct ResponseContent: AsyncSequence, Sendable {
     }
 }
 
-/// Ends the exchange when nobody can take more of its response.
+/// Ends the exchange when the rest of its response can no longer be read.
 private final class HeldCall: Sendable {
     let call: ClientCall
 

@@ -1,12 +1,12 @@
 import HttpWare
 
-/// The responses of a list that comes in pages, each asked for when it is taken.
+/// The responses of a list that is divided into pages. Each page is requested when it is read.
 ///
 /// ```swift
 /// for try await page in manager.pages(of: Todos()) { show(page.model) }
 /// ```
 ///
-/// Throws what a request for a page throws, and an `HttpError` if a page leads to one that was there before.
+/// Throws the errors of a page's request, and an `HttpError` if a page leads to an earlier page.
 public struct ResponsePages<Model: Decodable & Sendable>: AsyncSequence, Sendable {
     public typealias Element = ModelResponse<Model>
 
@@ -32,7 +32,7 @@ public struct ResponsePages<Model: Decodable & Sendable>: AsyncSequence, Sendabl
             }
             guard let request = next.take() else { return nil }
             let page = try await pages.manager.response(of: request)
-            // Where the content of the request tells the pages apart, their addresses are the same.
+            // If the request has content, the content may select the page, and the addresses can be equal.
             if request.content.isEmpty, !seen.insert(page.request.targetUri()).inserted {
                 throw HttpError(.upstream, .redirect, .checking, "the page leads to itself, or to one before it").about(
                     request.name, page.request, page.response, page.responder)
@@ -44,7 +44,7 @@ public struct ResponsePages<Model: Decodable & Sendable>: AsyncSequence, Sendabl
 }
 
 extension HttpManager {
-    /// The pages of a route. `next` makes the route for the page that follows a response; `nil` ends.
+    /// The pages of a route. `next` returns the route of the page that follows a response; `nil` ends the list.
     public func pages<R: Route>(
         of route: R, _ options: CallOption..., next: @escaping @Sendable (ModelResponse<R.Response>) throws -> R?
     ) -> ResponsePages<R.Response> {
@@ -55,9 +55,9 @@ extension HttpManager {
         }
     }
 
-    /// The pages of a route, of which each names the next one in `Link` with `rel="next"`. RFC 8288.
+    /// The pages of a route whose responses name the next page in `Link` with `rel="next"`. RFC 8288.
     ///
-    /// Throws if the next page is at another origin, where the request's credentials are not meant to go.
+    /// Throws if the next page is at another origin, because the request's credentials must not go there.
     public func pages<R: Route>(of route: R, _ options: CallOption...) -> ResponsePages<R.Response> {
         ResponsePages(manager: self) {
             try self.request(route, options)
@@ -68,7 +68,7 @@ extension HttpManager {
                     .upstream, .redirect, .checking, "the next page, \(target.debugDescription), has no valid URL"
                 ).about("\(R.self)", page.request, page.response, page.responder)
             }
-            // What the request carries is meant for its own origin.
+            // The request's credentials are meant for its own origin.
             guard OriginRouter.isSame(message, page.request) else {
                 throw HttpError(
                     .upstream, .redirect, .checking,

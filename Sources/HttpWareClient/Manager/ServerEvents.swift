@@ -1,23 +1,23 @@
-/// The events of a `text/event-stream` that connects again when its connection ends. WHATWG HTML §9.2.3.
+/// The events of a `text/event-stream`, which connects again when its connection ends. WHATWG HTML §9.2.3.
 ///
 /// ```swift
 /// for try await event in manager.events(of: Prices()) { show(event.data) }
 /// ```
 ///
-/// After a connection has ended, or could not be made, it waits for as long as the server said (`retry`), else for `pause`, longer
-/// each time in a row, and asks again with `Last-Event-ID`. It ends when the server answers 204, and throws when the server refuses
-/// or answers with another media type, or when the task is cancelled. Each iterator has a connection of its own.
+/// After a connection has ended or failed, it waits for the time that the server stated (`retry`), or else for `pause`. The wait
+/// grows with each failure in a row. Then it connects again with `Last-Event-ID`. It ends when the server answers 204. It throws
+/// if the server refuses or answers with another media type, or the task is cancelled. Each iterator has its own connection.
 public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
     public typealias Element = ServerEvent
 
     let manager: HttpManager
     let route: R
     let options: [CallOption]
-    /// The id of the last event that a program has seen; empty for none.
+    /// The id of the last event that the program has received; empty if there was none.
     public var lastEventId = ""
-    /// How long it waits before it connects again, where the server has not said.
+    /// The wait before it connects again, if the server has not stated one.
     public var pause = Duration.seconds(3)
-    /// How long it waits at most.
+    /// The longest wait.
     public var longestPause = Duration.seconds(60)
 
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
@@ -28,7 +28,7 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
         private var lastId: String
         private var pause: Duration
         private var isFirst = true
-        /// Connections in a row that brought no event.
+        /// The number of connections in a row without an event.
         private var failures = 0
 
         init(_ events: ServerEvents) {
@@ -37,7 +37,7 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
             pause = events.pause
         }
 
-        /// The next event; `nil` when the server says that there are no more.
+        /// The next event; `nil` when the server has no more events.
         public mutating func next() async throws -> ServerEvent? {
             while true {
                 do {
@@ -51,7 +51,7 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
                         return event
                     }
                 } catch let error as HttpError where error.mayReconnect {
-                    // It is asked again below.
+                    // The loop below connects again.
                 }
                 if let said = present?.retry { pause = said }
                 if let present { lastId = present.lastEventId }
@@ -64,7 +64,7 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
             Swift.min(Swift.max(events.longestPause, pause), pause * (1 << Swift.min(Swift.max(failures - 1, 0), 10)))
         }
 
-        /// Answers false if the server has no more.
+        /// Returns false if the server has no more events.
         private mutating func connect() async throws -> Bool {
             var request = try events.manager.request(events.route, events.options)
             request.headers["Accept"] = "text/event-stream"
@@ -87,14 +87,14 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
 }
 
 extension HttpManager {
-    /// The events of the route, over as many connections as it takes.
+    /// The events of the route. It opens new connections when needed.
     public func events<R: Route>(of route: R, _ options: CallOption...) -> ServerEvents<R> {
         ServerEvents(manager: self, route: route, options: options)
     }
 }
 
 extension HttpError {
-    /// Whether a stream of events goes on with another connection: this one did not come about, or broke.
+    /// Whether a stream of events continues with another connection, because this one failed or broke.
     fileprivate var mayReconnect: Bool {
         switch fault {
         case .exchange(let fault): side == .upstream && fault != .responseContentTooLarge

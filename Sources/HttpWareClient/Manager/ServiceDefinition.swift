@@ -1,4 +1,4 @@
-/// The common properties of all requests to one service: its address, and how to use it. Injected into a manager.
+/// The common properties of all requests to one service: its address, and how to use it. A manager is created with it.
 ///
 /// ```swift
 /// let api = ServiceDefinition(
@@ -13,7 +13,7 @@ public struct ServiceDefinition: Sendable {
     public var encoder: any ModelEncoder
     /// Decodes the responses of routes.
     public var decoder: any ModelDecoder
-    /// Fields for requests without a field of that name.
+    /// The fields of requests that lack a field of that name.
     public var headers: HeaderFields
     /// The time limit of each step.
     public var timeouts: UpstreamService.Timeouts
@@ -21,12 +21,12 @@ public struct ServiceDefinition: Sendable {
     public var success: StatusSet
     /// The maximum size of a response's content in memory; a larger response fails, unless it is streamed.
     public var responseLimit: ByteCount
-    /// The redirects that are followed; with 0, a redirect is the response.
+    /// The redirects that are followed. With 0, a redirect is returned as the response.
     public var redirects: RedirectPolicy
-    /// Whether compressed responses are asked for and decoded (gzip, Brotli, Zstandard). A request with its own
-    /// `Accept-Encoding` gets its response as it comes.
+    /// Whether compressed responses are requested and decoded (gzip, Brotli, Zstandard). A request with its own
+    /// `Accept-Encoding` gets its response undecoded.
     public var decodesContent: Bool
-    /// The proxy by which servers are reached.
+    /// The proxy through which servers are reached.
     public var proxy: ClientProxy
     /// The maximum number of connections, for each loop.
     public var pool: Endpoint.PoolLimits
@@ -34,10 +34,10 @@ public struct ServiceDefinition: Sendable {
     public var speaks: Endpoint.Version
     /// The TLS settings; `nil` uses the system's trusted roots.
     public var tls: TlsContext?
-    /// The name that the server's certificate must have; `nil` is the base URL's host.
+    /// The name that the server's certificate must have; `nil` for the base URL's host.
     public var serverName: String?
-    /// The path of the Unix socket on which the service listens, in place of the base URL's host and port; the host is still what
-    /// the service is told. Only for `http`, and not together with a proxy.
+    /// The path of the Unix socket on which the service listens, instead of the base URL's host and port. The service still
+    /// receives the host's name. Only for `http`, and not together with a proxy.
     public var unixSocket: String?
     /// The encoder that one call uses in place of its route's encoder; `nil` for the route's own.
     var callEncoder: (any ModelEncoder)?
@@ -73,7 +73,7 @@ public struct ServiceDefinition: Sendable {
     public func using(_ environment: ServiceEnvironment) throws(HttpError) -> ServiceDefinition {
         var copy = self
         var places = environments
-        // Where it is now stays known, for the way back.
+        // The current address stays available as `production`, so that the way back is known.
         if places[.production] == nil { places[.production] = baseURL }
         guard let place = places[environment] else {
             let known = places.keys.map(\.name).sorted().joined(separator: ", ")

@@ -1,4 +1,4 @@
-/// An environment in which a service runs: production, or another.
+/// An environment in which a service runs, such as production.
 public struct ServiceEnvironment: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     public let name: String
 

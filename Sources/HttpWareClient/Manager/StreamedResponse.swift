@@ -3,7 +3,7 @@
 public struct StreamedResponse: Sendable {
     /// The response's head.
     public let response: HttpResponse
-    /// The origin of the response.
+    /// The source of the response.
     public let responder: Responder
     /// The content's pieces, as they arrive.
     public let bytes: ResponseContent
@@ -30,13 +30,13 @@ public struct StreamedResponse: Sendable {
     /// The events of a `text/event-stream`. WHATWG HTML §9.2.
     public var events: ContentEvents { ContentEvents(bytes) }
 
-    /// The values of JSON lines: one per line, empty lines skipped.
+    /// The values of JSON lines, one per line. Empty lines are skipped.
     public func values<Model: Decodable & Sendable>(_ type: Model.Type) -> ContentValues<Model> {
         ContentValues(lines: lines, decoder: decoder, failure: bytes.failure)
     }
 }
 
-/// What errors in a stream say of where they come from.
+/// The context for errors in a stream.
 struct StreamFailure: Sendable {
     let route: String
     let request: HttpRequest

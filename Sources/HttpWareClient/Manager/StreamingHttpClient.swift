@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Another transport, written as one `async` function, whose content streams both ways.
+/// Another transport, written as one `async` function, whose content streams in both directions.
 ///
 /// ```swift
 /// struct Echo: StreamingHttpClient {
@@ -11,15 +11,15 @@ public import HttpWare
 /// let manager = HttpManager(service: api, client: .streaming(Echo()))
 /// ```
 ///
-/// The request is for an absolute URI. The answer may be returned before the request's content was read. Throw a `GatewayError` to say
-/// what went wrong; any other error is a connection that broke. The task is cancelled when nobody waits for the response any more, or
-/// when a time limit has passed. For messages that are short, `AsyncHttpClient` is simpler.
+/// The request has an absolute URL. The answer may be returned before the request's content was read. Throw a `GatewayError` to
+/// state the fault; any other error counts as a broken connection. The task is cancelled when the caller has gone or a time limit
+/// has passed. For short messages, `AsyncHttpClient` is simpler.
 public protocol StreamingHttpClient: Sendable {
-    /// The response to a request, whose content comes in pieces.
+    /// The response to a request whose content arrives in pieces.
     func respond(to request: HttpRequest, content: RequestPieces) async throws -> StreamedAnswer
 }
 
-/// The content of a request, in pieces as they come; for one reader. Who reads slowly, slows the program down.
+/// The content of a request, in pieces as they arrive, for one reader. A slow reader slows the program down.
 public struct RequestPieces: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
 
@@ -35,12 +35,12 @@ public struct RequestPieces: AsyncSequence, Sendable {
     }
 }
 
-/// What such a client answers: the head of a response, and its content.
+/// The answer of a `StreamingHttpClient`: the head of a response, and its content.
 public struct StreamedAnswer: Sendable {
     let head: HttpResponse
     let bring: @Sendable (@Sendable ([UInt8]) async throws -> Void) async throws -> Void
 
-    /// A response whose content comes in pieces. The content of `head` says how long it is: `.streamed(length:)`, where that is known.
+    /// A response whose content arrives in pieces. If the length is known, set it in the content of `head`: `.streamed(length:)`.
     public init<Pieces: AsyncSequence & Sendable>(_ head: HttpResponse, content: Pieces)
     where Pieces.Element == [UInt8] {
         var head = head
@@ -51,7 +51,7 @@ public struct StreamedAnswer: Sendable {
         }
     }
 
-    /// A response that is at hand.
+    /// A response that is available as a whole.
     public init(_ response: HttpResponse) {
         var head = response
         let bytes = response.content.bytes
@@ -70,7 +70,7 @@ extension HttpClient where Self == StreamingTransport {
     }
 }
 
-/// Lets a manager send through a `StreamingHttpClient`.
+/// Connects a manager to a `StreamingHttpClient`.
 public struct StreamingTransport: HttpClient, PiecewiseClient {
     let client: any StreamingHttpClient
 
@@ -78,7 +78,7 @@ public struct StreamingTransport: HttpClient, PiecewiseClient {
         StreamingCall(client, request, receiver)
     }
 
-    /// For messages that are whole.
+    /// Sends a whole message.
     public func start(
         _ request: HttpRequest, limits: CallLimits, completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) -> any HttpCall {
@@ -110,15 +110,15 @@ public struct StreamingTransport: HttpClient, PiecewiseClient {
     }
 }
 
-/// A request that such a client answers.
+/// A request in progress at a `StreamingHttpClient`.
 ///
-/// Unchecked: all but the pipe is touched on its loop only. The task holds it to hand it back to that loop.
+/// Unchecked: everything except the pipe is used on its loop only. The task keeps it only to pass it back to that loop.
 private final class StreamingCall: PiecewiseCall, @unchecked Sendable {
     private let pipe: ContentPipe
     private var task: Task<Void, Never>?
     private var receiver: (any PiecewiseReceiver)?
     private var isPaused = false
-    /// What came while the response was paused, for which the task waits.
+    /// A piece that arrived while the response was paused; the task waits until it is taken.
     private var held: (piece: [UInt8], taken: LoopWait<Void>)?
 
     /// On the loop's thread.
@@ -141,7 +141,7 @@ private final class StreamingCall: PiecewiseCall, @unchecked Sendable {
                     try await taken.value()
                 }
                 try await answer.bring(give)
-                // The end waits for a pause as a piece does.
+                // Like a piece, the end waits while the response is paused.
                 try await give([])
                 loop.execute { self.end { $0.ended() } }
             } catch {

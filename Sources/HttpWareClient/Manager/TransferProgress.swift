@@ -5,7 +5,7 @@ public struct TransferProgress: Sendable, Equatable {
     public let direction: Direction
     /// The number of transferred bytes.
     public let bytes: Int
-    /// The number of all bytes, if known.
+    /// The total number of bytes, if known.
     public let total: Int?
 
     public init(direction: Direction, bytes: Int, total: Int?) {

@@ -1,7 +1,7 @@
 import DequeModule
 import HttpWare
 
-/// Limits the number of concurrent requests. The others wait: a higher priority comes first, else the order of arrival.
+/// Limits the number of concurrent requests. The others wait, ordered by priority and then by arrival.
 ///
 /// ```swift
 /// let queue = RequestQueue(manager, maxConcurrent: 4)
@@ -9,7 +9,7 @@ import HttpWare
 /// queue.cancelAll(tagged: "images")     // on a weak connection, say
 /// ```
 ///
-/// For any task and thread: its state is guarded by a mutex.
+/// Usable from any task and thread: a mutex guards its state.
 public final class RequestQueue: Sendable {
     /// The progress of all work since the queue was last idle.
     public struct Progress: Sendable, Equatable {
@@ -28,7 +28,7 @@ public final class RequestQueue: Sendable {
         let number: Int
         var priority: RequestPriority
         let tags: Set<RequestTag>
-        /// Answers true when its turn has come, false when it was cancelled.
+        /// Resumes with true when its turn has come, and with false if it was cancelled.
         let turn: LoopWait<Bool>
     }
 
@@ -40,9 +40,9 @@ public final class RequestQueue: Sendable {
     }
 
     private struct State {
-        /// Those that wait, by their numbers.
+        /// The waiting requests, by their numbers.
         var waiting: [Int: Entry] = [:]
-        /// Their numbers in the order of coming, by priority; those of some that have gone are still there.
+        /// The numbers in order of arrival, by priority. Numbers of requests that left may remain.
         var lanes: [RequestPriority: Deque<Int>] = [:]
         var goneCount = 0
         var running: [Int: Running] = [:]
@@ -58,7 +58,7 @@ public final class RequestQueue: Sendable {
             lanes[entry.priority, default: []].append(entry.number)
         }
 
-        /// Takes the first of the highest priority.
+        /// Removes the first request of the highest priority.
         mutating func popFirst() -> Entry? {
             for priority in RequestPriority.allCases.reversed() {
                 while let number = lanes[priority]?.popFirst() {
@@ -69,11 +69,11 @@ public final class RequestQueue: Sendable {
             return nil
         }
 
-        /// Takes out one that does not wait any more.
+        /// Removes a request that no longer waits.
         mutating func remove(_ number: Int) {
             guard waiting.removeValue(forKey: number) != nil else { return }
             goneCount += 1
-            // However many come and go while none begins, the lanes stay in proportion to those that wait.
+            // Keeps the lanes in proportion to the waiting requests, even if many requests come and go while none begins.
             guard goneCount > waiting.count + 64 else { return }
             for (priority, lane) in lanes { lanes[priority] = lane.filter { waiting[$0] != nil } }
             goneCount = 0
@@ -84,7 +84,7 @@ public final class RequestQueue: Sendable {
     public let manager: HttpManager
     private let state: ThreadLock<State>
 
-    /// A queue with at most that many concurrent requests, and at least one.
+    /// A queue with at most `maxConcurrent` concurrent requests, and at least one.
     public init(_ manager: HttpManager, maxConcurrent: Int = 4) {
         self.manager = manager
         state = ThreadLock(State(maxConcurrent: max(1, maxConcurrent)))
@@ -92,15 +92,15 @@ public final class RequestQueue: Sendable {
 
     // MARK: Sending
 
-    /// Sends the route when its turn comes. Throws as the manager does, and `CancellationError` if the request or the
-    /// task was cancelled. The route's own tags count, too.
+    /// Sends the route when its turn comes. Throws the manager's errors, and `CancellationError` if the request or the
+    /// task was cancelled. The route's own tags count too.
     public func send<R: Route>(
         _ route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = []
     ) async throws -> R.Response {
         try await take(try manager.request(route, options), priority, tags).model
     }
 
-    /// The same for a route whose response has no value.
+    /// Sends a route whose response has no value, when its turn comes.
     @discardableResult
     public func send<R: Route>(
         _ route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = []
@@ -145,7 +145,7 @@ public final class RequestQueue: Sendable {
         }
     }
 
-    /// Runs any work in its turn: a download, a stream, several requests that belong together.
+    /// Runs other work when its turn comes, such as a download, a stream, or several requests that belong together.
     public func run<Value: Sendable>(
         priority: RequestPriority = .normal, tags: Set<RequestTag> = [],
         _ work: @escaping @Sendable () async throws -> Value
@@ -185,7 +185,7 @@ public final class RequestQueue: Sendable {
         }
     }
 
-    /// Gives turns while there are places.
+    /// Starts waiting work while the limit allows it.
     private func startNext() {
         let turns = state.withLock { state -> [LoopWait<Bool>] in
             var turns: [LoopWait<Bool>] = []
@@ -215,7 +215,7 @@ public final class RequestQueue: Sendable {
 
     // MARK: Steering
 
-    /// The maximum number of concurrent requests. A larger number takes effect at once, a smaller one when enough
+    /// The maximum number of concurrent requests. A larger number takes effect immediately, a smaller one when enough
     /// requests have ended.
     public var maxConcurrent: Int {
         get { state.withLock { $0.maxConcurrent } }
@@ -241,8 +241,8 @@ public final class RequestQueue: Sendable {
         startNext()
     }
 
-    /// Gives the waiting requests that have the tag another priority: images that have come into view, say. Among those of
-    /// that priority they come last.
+    /// Sets the priority of waiting requests with this tag, for example of images that have come into view. They are
+    /// placed after the requests that already have that priority.
     public func setPriority(_ priority: RequestPriority, tagged tag: RequestTag) {
         state.withLock { state in
             let meant = state.waiting.values.filter { $0.tags.contains(tag) && $0.priority != priority }
@@ -276,7 +276,7 @@ public final class RequestQueue: Sendable {
         for cancel in cancels { cancel() }
     }
 
-    /// Returns when no request waits or runs; at once if that is already so. Throws `CancellationError` if the task is
+    /// Returns when no request waits or runs, which may be immediately. Throws `CancellationError` if the task is
     /// cancelled.
     public func waitUntilIdle() async throws {
         let wait = state.withLock { state -> LoopWait<Void>? in

@@ -6,7 +6,7 @@ public struct FileContent: Sendable {
     public let path: String
     /// Its media type.
     public let contentType: String
-    /// Its size when this value was made.
+    /// Its size when this value was created.
     public let length: Int
 
     /// Checks the file without opening it. Throws a `FileFault` if it is not a readable file.

@@ -1,6 +1,6 @@
-/// Makes parameters of a value's members.
+/// Converts the members of a value to parameters.
 enum FormEncoder {
-    /// The members in the order that they are encoded.
+    /// The members in the order of encoding.
     static func items(of value: some Encodable) throws -> [QueryItems.Item] {
         let store = FormStore()
         try value.encode(to: FormValueEncoder(store: store, codingPath: []))
@@ -8,7 +8,7 @@ enum FormEncoder {
     }
 }
 
-/// Where the parameters come together. Used by one call of `FormEncoder` only.
+/// Collects the parameters. Used by one call of `FormEncoder` only.
 private final class FormStore {
     var items: [QueryItems.Item] = []
 
@@ -17,7 +17,7 @@ private final class FormStore {
             throw EncodingError.invalidValue(
                 text, .init(codingPath: [], debugDescription: "a form needs a value with members"))
         }
-        // The places of an array's elements are no part of the name.
+        // The index of an array's element does not belong to the name.
         let name = path.filter { $0.intValue == nil }.map(\.stringValue).joined(separator: ".")
         items.append(QueryItems.Item(name: name, value: text))
     }
@@ -31,7 +31,7 @@ private struct FormIndex: CodingKey {
     init?(stringValue: String) { nil }
 }
 
-/// Encodes one value: a member's, or the whole.
+/// Encodes one value: a member, or the whole.
 private struct FormValueEncoder: Encoder, SingleValueEncodingContainer {
     let store: FormStore
     let codingPath: [any CodingKey]

@@ -10,7 +10,7 @@ public struct HeaderFields: Sendable {
     /// No fields.
     public init() {}
 
-    /// Adds a field line; `nil` adds none.
+    /// Adds a field line. A `nil` value adds nothing.
     public mutating func append(_ name: String, _ value: String?) {
         if let value { items.append((name, value)) }
     }
@@ -24,8 +24,8 @@ public struct HeaderFields: Sendable {
         }
     }
 
-    /// Puts the lines into a message, in place of those that it has of the same names. Throws when a name or a value cannot stand
-    /// in a field line, or a field is not the caller's: those that frame a message, and `Host`, follow from the request.
+    /// Sets the lines in a message, replacing its fields with the same names. Throws if a name or a value is invalid. Throws too
+    /// for a field that is derived from the request, such as `Host` and the fields that frame a message.
     func apply(to fields: inout HttpFields) throws(HttpError) {
         var seen: Set<FieldName> = []
         for (text, value) in items {

@@ -37,7 +37,7 @@ extension HttpRequest {
         return words.joined(separator: " ")
     }
 
-    /// One word of a POSIX shell, whatever is in it.
+    /// One word of a POSIX shell, quoted if necessary.
     private static func quoted(_ text: String) -> String {
         let isPlain = text.utf8.allSatisfy { byte in
             switch byte {

@@ -5,8 +5,8 @@
     // message. Invalid values are never repaired: the conversion throws or returns `nil`.
 
     extension HttpRequest {
-        /// The same request. Throws a `GatewayError` if its target cannot be sent, and an `InvalidFieldValue` if a value is
-        /// not allowed in a field line.
+        /// The same request. Throws a `GatewayError` if its target cannot be sent, and an `InvalidFieldValue` if a field line
+        /// cannot hold a value.
         public init(_ request: HTTPRequest, content: HttpContent = .none) throws {
             guard let method = HttpMethod(request.method.rawValue) else {
                 throw GatewayError(.gateway, .requestMalformed, "not a method")
@@ -30,8 +30,8 @@
     }
 
     extension HttpResponse {
-        /// The same response. Throws an `InvalidFieldValue` if a value is not allowed in a field line, and a `GatewayError`
-        /// if the status is invalid.
+        /// The same response. Throws an `InvalidFieldValue` if a field line cannot hold a value, and a `GatewayError` if the
+        /// status is invalid.
         public init(_ response: HTTPResponse, content: HttpContent = .none) throws {
             guard let status = HttpStatus(response.status.code) else {
                 throw GatewayError(.gateway, .responseMalformed, "not a status")
@@ -51,7 +51,7 @@
     }
 
     extension HttpFields {
-        /// The same lines, in the same order. Throws an `InvalidFieldValue`.
+        /// The same lines in the same order. Throws an `InvalidFieldValue`.
         public init(_ fields: HTTPFields) throws {
             self.init()
             for field in fields {

@@ -1,4 +1,4 @@
-/// A form of fields and files, each of which is one part. RFC 7578.
+/// A form of fields and files. Each of them is one part. RFC 7578.
 ///
 /// ```swift
 /// var form = Multipart()
@@ -6,7 +6,7 @@
 /// try form.add("photo", FileContent(path: path, contentType: "image/jpeg"))
 /// ```
 ///
-/// Files are read while they are sent, one after the other, so the whole form is never in memory.
+/// Files are read one at a time while they are sent, so the whole form is never in memory.
 public struct Multipart: Sendable {
     private enum Part: Sendable {
         case bytes([UInt8])
@@ -27,7 +27,7 @@ public struct Multipart: Sendable {
         parts.append(.bytes(Array((head(name, nil, nil) + value + "\r\n").utf8)))
     }
 
-    /// Adds bytes, as a file of that name.
+    /// Adds bytes as a file with that name.
     public mutating func add(
         _ name: String, _ bytes: some Sequence<UInt8>, filename: String,
         contentType: String = "application/octet-stream"
@@ -51,7 +51,8 @@ public struct Multipart: Sendable {
         return text + "\r\n\r\n"
     }
 
-    /// Line ends and quotation marks encoded as browsers do it: nobody's name ends a line. WHATWG HTML §4.10.22.8.
+    /// Encodes line ends and quotation marks as browsers do, so that a name cannot end its line. WHATWG HTML
+    /// §4.10.22.8.
     private static func quoted(_ name: String) -> String {
         var text = ""
         for byte in name.unicodeScalars {

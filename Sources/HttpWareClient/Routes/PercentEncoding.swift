@@ -1,11 +1,11 @@
-/// Percent-encoding of what goes into a request target. RFC 3986 §2.1.
+/// Percent-encoding for request targets. RFC 3986 §2.1.
 enum PercentEncoding {
-    /// The UTF-8 bytes of a text; all but `unreserved` (RFC 3986 §2.3) become `%XX`.
+    /// Appends the UTF-8 bytes of a text. All except `unreserved` (RFC 3986 §2.3) become `%XX`.
     static func append(_ text: some StringProtocol, to result: inout String) {
         for byte in text.utf8 { append(byte, to: &result, keeps: isUnreserved) }
     }
 
-    /// The same as `application/x-www-form-urlencoded` has it: a space becomes `+`. WHATWG URL §5.2.
+    /// Appends a text in the form `application/x-www-form-urlencoded`: a space becomes `+`. WHATWG URL §5.2.
     static func appendForm(_ text: some StringProtocol, to result: inout String) {
         for byte in text.utf8 {
             if byte == 0x20 { result += "+" } else { append(byte, to: &result, keeps: isUnreserved) }

@@ -1,10 +1,10 @@
-/// Parameters of a query or a form, in the order in which they were written. A name may occur more than once.
+/// Parameters of a query or a form, in the written order. A name may occur more than once.
 ///
 /// ```swift
 /// var query: QueryItems { ["tag": tags, "page": page, "sort": Sort.newest] }   // an array: several; nil: none
 /// ```
 public struct QueryItems: Sendable, Hashable {
-    /// One parameter, not encoded.
+    /// One parameter, not yet encoded.
     public struct Item: Sendable, Hashable {
         public var name: String
         public var value: String
@@ -20,8 +20,8 @@ public struct QueryItems: Sendable, Hashable {
     /// No parameters.
     public init() {}
 
-    /// The members of a value: one parameter for each member, several for an array, none for `nil`. Members of a nested
-    /// value are named `outer.inner`. Throws if the value has no members.
+    /// The members of a value: one parameter for each member, one for each element of an array, none for `nil`. Members
+    /// of a nested value are named `outer.inner`. Throws if the value has no members.
     public init(encoding value: some Encodable) throws { items = try FormEncoder.items(of: value) }
 
     public init(_ items: [Item]) { self.items = items }
@@ -39,7 +39,7 @@ public struct QueryItems: Sendable, Hashable {
         append(name, value?.rawValue)
     }
 
-    /// Adds all of the other parameters.
+    /// Appends all parameters of `other`.
     public mutating func append(_ other: QueryItems) { items += other.items }
 
     public static func + (left: QueryItems, right: QueryItems) -> QueryItems { QueryItems(left.items + right.items) }

@@ -2,7 +2,7 @@ public import FoundationEssentials
 
 /// A type whose values can be query parameters or form fields.
 ///
-/// `nil` adds no parameter, an array adds one for each element.
+/// `nil` adds no parameter. An array adds one for each element.
 public protocol QueryValue {
     /// The parameter's values: none, one or more.
     var queryTexts: [String] { get }
@@ -28,7 +28,7 @@ extension Array: QueryValue where Element: QueryValue {
 }
 
 extension QueryValue where Self: RawRepresentable, RawValue: QueryValue {
-    /// The raw value of the case: an enumeration of texts needs only `: QueryValue`.
+    /// The raw value of the case, so that an enumeration of texts needs only `: QueryValue`.
     public var queryTexts: [String] { rawValue.queryTexts }
 }
 

@@ -1,6 +1,6 @@
-/// A request, and the type that its response is decoded to. It sends nothing itself.
+/// A request, and the type to which its response is decoded. It sends nothing itself.
 ///
-/// A `Route` makes a request. A request that does not need its own type can be written directly: `Request<User>(.get,
+/// A `Route` creates a request. A request that does not need its own type can be written directly: `Request<User>(.get,
 /// "/users/\(id)")`.
 public struct Request<Response: Decodable & Sendable>: Sendable {
     /// The method.
@@ -9,25 +9,25 @@ public struct Request<Response: Decodable & Sendable>: Sendable {
     public var path: RoutePath
     /// The parameters of the query, appended to parameters in the path.
     public var query: QueryItems
-    /// Its own fields; they replace the service's.
+    /// The request's own fields. They replace the service's.
     public var headers: HeaderFields
     /// The content.
     public var content: RequestContent
-    /// Its own time limits, in place of the service's.
+    /// The request's own time limits, which replace the service's.
     public var timeouts = ExchangeTimeouts()
     /// Its purposes.
     public var tags: Set<RequestTag> = []
     /// Its place among waiting requests of a `RequestQueue`.
     public var priority = RequestPriority.normal
-    /// Decodes the response, in place of the service's decoder.
+    /// Decodes the response instead of the service's decoder.
     public var decoder: (any ModelDecoder)?
-    /// The statuses that are a success, in place of the service's.
+    /// The statuses that count as success, instead of the service's.
     public var success: StatusSet?
-    /// The statuses that say that there is no such value: an optional response is `nil` then.
+    /// The statuses that mean a missing value, for which an optional response is `nil`.
     public var absent: StatusSet = []
-    /// Whether it carries credentials.
+    /// Whether the request carries credentials.
     public var authentication = RouteAuthentication.required
-    /// The name in errors and for wares.
+    /// The name in errors, and in the facts for wares.
     public var name: String
 
     public init(
@@ -44,7 +44,7 @@ public struct Request<Response: Decodable & Sendable>: Sendable {
 }
 
 extension Request {
-    /// A request for a message that is there already: its method, target, fields and content.
+    /// A request for an existing message: its method, target, fields and content.
     public init(_ message: HttpRequest, success: StatusSet? = nil) {
         let isAbsolute = message.host != nil
         let path =

@@ -1,9 +1,9 @@
-/// The content of a request: none, bytes, or content that is streamed while it is sent.
+/// The content of a request: none, bytes, or content that is streamed while the request is sent.
 public struct RequestContent: Sendable {
     enum Storage: Sendable {
         case none
         case bytes([UInt8])
-        /// Content that is opened again for each attempt; `length` is `nil` if it is not known.
+        /// Content that is opened again for each attempt; `length` is `nil` if it is unknown.
         case streamed(length: Int?, mayRepeat: Bool, open: @Sendable () throws -> any UploadSource)
     }
 
@@ -31,7 +31,7 @@ public struct RequestContent: Sendable {
         .bytes(text.utf8, contentType: contentType)
     }
 
-    /// A value, as the encoder writes it; JSON by default. Throws the error of the encoding.
+    /// A value, written by the encoder; JSON by default. Throws the encoder's error.
     public static func encoded(_ value: some Encodable, by encoder: any ModelEncoder = JsonCoder()) throws
         -> RequestContent
     {
@@ -48,13 +48,13 @@ public struct RequestContent: Sendable {
         .form(try QueryItems(encoding: value))
     }
 
-    /// Fields and files, streamed one after the other. RFC 7578.
+    /// Fields and files, streamed in sequence. RFC 7578.
     public static func multipart(_ multipart: Multipart) -> RequestContent { multipart.content }
 
     /// A file, streamed from disk. It is opened when the request is sent, once for each attempt.
     public static func file(_ file: FileContent) -> RequestContent { file.content }
 
-    /// Pieces that are requested one after the other, each when the previous one was sent. Such content can be sent
+    /// Pieces that are requested one at a time, each after the previous one was sent. Such content can be sent
     /// only once, so its request is neither redirected nor repeated. If the source supplies another length than stated,
     /// the request fails.
     public static func stream<Pieces: AsyncSequence & Sendable>(
@@ -73,7 +73,7 @@ public struct RequestContent: Sendable {
         }
     }
 
-    /// Whether it can be sent again from its beginning.
+    /// Whether it can be sent again from the beginning.
     public var mayRepeat: Bool {
         if case .streamed(_, let mayRepeat, _) = storage { mayRepeat } else { true }
     }

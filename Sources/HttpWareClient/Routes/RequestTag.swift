@@ -1,4 +1,4 @@
-/// A purpose of a request, by which all requests of a kind can be found: `["images"]`.
+/// A label that finds all requests with the same purpose: `["images"]`.
 public struct RequestTag: Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
     public let text: String
 

@@ -1,4 +1,4 @@
-/// A request that a service supports: the content to send, and the type that comes back. It sends nothing itself.
+/// A request that a service supports: the content to send, and the type of the response. It sends nothing itself.
 ///
 /// ```swift
 /// struct GetUser: Route {
@@ -13,40 +13,40 @@
 /// Everything except the path has a default. A route with a body returns it in `body`. A route with other content, such
 /// as a file or a form, returns it in `content`.
 public protocol Route: Sendable {
-    /// The type of the response: a `Decodable` value; `String`, `Data` or `RawContent` for the content as it came; an optional of
-    /// these, which is `nil` for a response without content; `NoContent` by default.
+    /// The type of the response; `NoContent` by default. It can be a `Decodable` value, or `String`, `Data` or `RawContent` for
+    /// undecoded content. An optional of these is `nil` for a response without content.
     associatedtype Response: Decodable & Sendable = NoContent
     /// The type of the body, encoded by the service's encoder.
     associatedtype Body: Encodable & Sendable = NoContent
 
-    /// The method; POST by default for a route with a body, else GET.
+    /// The method. By default POST for a route with a body, otherwise GET.
     static var method: HttpMethod { get }
-    /// The method of this request; by default that of the type, so that it may be declared with or without `static`.
+    /// The method of this request. The default is the type's method, so it can be declared with or without `static`.
     var method: HttpMethod { get }
-    /// Whether it needs the service's credentials; required by default.
+    /// Whether the route needs the service's credentials; required by default.
     static var authentication: RouteAuthentication { get }
-    /// Whether this request needs them; by default what the type says.
+    /// Whether this request needs the credentials. The default is the type's setting.
     var authentication: RouteAuthentication { get }
 
     /// The destination, relative to the service's base URL.
     var path: RoutePath { get }
-    /// The parameters of its query.
+    /// The parameters of the query.
     var query: QueryItems { get }
-    /// Its own fields.
+    /// The request's own fields.
     var headers: HeaderFields { get }
-    /// The value that it sends as its body.
+    /// The value that is sent as the body.
     var body: Body { get }
-    /// Its own time limits.
+    /// The request's own time limits.
     var timeouts: ExchangeTimeouts { get }
     /// The purposes of its requests.
     var tags: Set<RequestTag> { get }
     /// Its place among waiting requests of a `RequestQueue`.
     var priority: RequestPriority { get }
-    /// Encodes its body; `nil` is the service's encoder.
+    /// Encodes the body; `nil` uses the service's encoder.
     var encoder: (any ModelEncoder)? { get }
-    /// Decodes its response; `nil` is the service's decoder.
+    /// Decodes the response; `nil` uses the service's decoder.
     var decoder: (any ModelDecoder)? { get }
-    /// The statuses that are a success; `nil` is what the service says.
+    /// The statuses that count as success; `nil` uses the service's.
     var success: StatusSet? { get }
     /// The statuses for which an optional response is `nil`, such as `[404]`; none by default.
     var absent: StatusSet { get }

@@ -1,15 +1,15 @@
-/// The destination of a route: a path relative to the service's base URL, written as a string whose interpolated values
-/// are encoded.
+/// The destination of a route: a path relative to the service's base URL. It is written as a string whose interpolated
+/// values are encoded.
 ///
 /// ```swift
 /// var path: RoutePath { "/users/\(id)/notes/\(title)" }
 /// ```
 ///
 /// An interpolated value becomes one segment, whatever it contains: `a/b` is sent as `a%2Fb`. A value that cannot be
-/// one segment makes the path invalid, and the request is refused when it is made. Such values are the empty one, `.`
-/// and `..`, which would name another resource. RFC 3986 §3.3, §5.2.4.
+/// one segment makes the path invalid, and the request is refused when it is created. Such values are the empty one,
+/// `.` and `..`, which would name another resource. RFC 3986 §3.3, §5.2.4.
 public struct RoutePath: Sendable, Hashable {
-    /// The path as sent: percent-encoded, with a slash in front; or an absolute URI.
+    /// The path as sent: percent-encoded, beginning with a slash; or an absolute URI.
     public private(set) var text: String
     /// Why the path is invalid; `nil` if it is valid.
     public private(set) var fault: String?
@@ -20,7 +20,7 @@ public struct RoutePath: Sendable, Hashable {
         check()
     }
 
-    /// Whether it is an absolute URI, for which the service's base URL is not used.
+    /// Whether it is an absolute URI, which replaces the service's base URL.
     public var isAbsolute: Bool { text.hasPrefix("http://") || text.hasPrefix("https://") }
 
     private mutating func check() {
@@ -40,7 +40,7 @@ extension RoutePath: ExpressibleByStringInterpolation {
         fault = stringInterpolation.fault
         check()
         guard fault == nil, !stringInterpolation.values.isEmpty else { return }
-        // What was interpolated must not make a segment vanish, together with what is written around it.
+        // An interpolated value must not remove its segment together with the text around it.
         let path = text.prefix { $0 != "?" }
         for segment in path.split(separator: "/", omittingEmptySubsequences: false)
         where segment == "." || segment == ".." {
@@ -72,7 +72,7 @@ extension RoutePath: ExpressibleByStringInterpolation {
             appendInterpolation(value.rawValue)
         }
 
-        /// The same, for a type that has both.
+        /// One segment, or a part of one, for a type that has both a raw value and a description.
         public mutating func appendInterpolation<Value: RawRepresentable & CustomStringConvertible>(_ value: Value)
         where Value.RawValue: CustomStringConvertible {
             appendInterpolation(value.rawValue)

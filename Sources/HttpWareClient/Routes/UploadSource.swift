@@ -1,15 +1,15 @@
 import Glibc
 import HttpWare
 
-/// Brings content piece by piece, on a thread that may wait. Used by one upload.
+/// Supplies content in pieces, on a thread that may block. Used by one upload.
 protocol UploadSource: AnyObject, Sendable {
-    /// The next piece; `nil` at the end. Throws what keeps the content from being whole.
+    /// The next piece; `nil` at the end. Throws the error that makes the content incomplete.
     func next() async throws -> [UInt8]?
 }
 
 /// The pieces of a sequence.
 ///
-/// Unchecked: `next` is called by one task, one call after the other.
+/// Unchecked: one task calls `next`, one call at a time.
 final class SequenceSource<Pieces: AsyncSequence>: UploadSource, @unchecked Sendable where Pieces.Element == [UInt8] {
     private var iterator: Pieces.AsyncIterator
 
@@ -22,16 +22,16 @@ final class SequenceSource<Pieces: AsyncSequence>: UploadSource, @unchecked Send
     }
 }
 
-/// A part of a file, read in pieces of 256 KiB. Reading blocks: never on a loop.
+/// A part of a file, read in pieces of 256 KiB. Reading blocks, so it must not run on a loop.
 ///
-/// Unchecked: `next` is called by one task, one call after the other.
+/// Unchecked: one task calls `next`, one call at a time.
 final class FileSource: UploadSource, @unchecked Sendable {
     private let descriptor: Int32
     private let path: String
     private var left: Int
     private static let piece = 256 << 10
 
-    /// Opens the file, which has to have so many bytes at least.
+    /// Opens the file, which must have at least `length` bytes.
     init(path: String, length: Int) throws {
         descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw FileFault(path, "cannot be read") }
@@ -56,9 +56,9 @@ final class FileSource: UploadSource, @unchecked Sendable {
     }
 }
 
-/// Sources one after the other.
+/// Sources in sequence.
 ///
-/// Unchecked: `next` is called by one task, one call after the other.
+/// Unchecked: one task calls `next`, one call at a time.
 final class JoinedSource: UploadSource, @unchecked Sendable {
     private var rest: ArraySlice<@Sendable () throws -> any UploadSource>
     private var present: (any UploadSource)?
@@ -74,7 +74,7 @@ final class JoinedSource: UploadSource, @unchecked Sendable {
     }
 }
 
-/// Bytes at hand, as a source.
+/// Bytes in memory, as a source.
 final class BytesSource: UploadSource, Sendable {
     private let bytes: OneTime<[UInt8]>
 
@@ -90,7 +90,7 @@ public struct FileFault: Error, Sendable, CustomStringConvertible {
     /// The operation that failed, and the reason.
     public let reason: String
 
-    /// With the reason that the system gives.
+    /// A fault with the system's reason.
     init(_ path: String, _ what: String) {
         self.path = path
         reason = "\(what): \(SystemError.text(of: errno))"

@@ -1,4 +1,5 @@
-/// Answers a challenge of the origin server and sends the request again: step-up authentication, a second factor, a consent.
+/// Answers a challenge of the origin server and sends the request again: step-up authentication, a second factor, or
+/// consent.
 ///
 /// ```swift
 /// Challenge(statuses: [403]) { response, exchange in
@@ -9,7 +10,7 @@
 ///
 /// The closure is called once for a request, if its response has one of the statuses. The request is sent again with
 /// the fields that it returns; `nil` passes the response on. It runs on the exchange's loop, which continues while the
-/// closure awaits. Content larger than `maxContent` is not kept; then the response is passed on.
+/// closure awaits. If the content is larger than `maxContent`, it is not kept, and the response is passed on.
 public struct Challenge: CompanionWare, Postware {
     public typealias Answering = @Sendable (HttpResponse, Exchange) async throws -> HeaderFields?
 
@@ -41,10 +42,10 @@ public struct Challenge: CompanionWare, Postware {
         }
     }
 
-    /// What the closure said for this exchange.
+    /// The closure's answer for this exchange.
     private enum Answered: ExchangeKey { typealias Value = HeaderFields }
 
-    /// Adds the answer to the request when it comes by again.
+    /// Adds the answer to the request when it is sent again.
     private struct AddedFields: Middleware {
         func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
             if let fields = exchange[Answered.self] { try fields.apply(to: &request.fields) }

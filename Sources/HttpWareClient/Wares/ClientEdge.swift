@@ -3,18 +3,18 @@ import Wares
 import HttpWare
 import Capturing
 
-/// What a client does where a request leaves it, behind all other wares, which so see what the program sent and what it gets:
-/// keeps accounts apart, says what the client is, and takes codings off content.
+/// The innermost ware of a client. It comes after all other wares, so they see the request that the program sent and the
+/// response that the program gets. It keeps accounts apart, names the client, and decodes content.
 struct ClientEdge: Middleware, Postware {
     /// The credentials of the chain.
     let credentials: [Credential]
 
     var order: WareOrder { .last }
 
-    /// Says that the `Accept-Encoding` of the request is the client's own.
+    /// Marks that the client itself added `Accept-Encoding` to the request.
     enum AsksForCodings: ExchangeKey { typealias Value = Bool }
 
-    /// What the client calls itself where a program says nothing. RFC 9110 §10.1.5.
+    /// The client's name, unless the program sets one. RFC 9110 §10.1.5.
     static let userAgent = "httpware/\(HarWriter.programVersion)"
 
     func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
@@ -23,8 +23,8 @@ struct ClientEdge: Middleware, Postware {
         return .pass
     }
 
-    /// A request never goes out with the token of another account than the one that it was made for: while it waited, somebody
-    /// else may have logged in.
+    /// Checks that the request carries no token of another account than the one it was made for. While it waited, another
+    /// account may have logged in.
     private func checkAccounts(_ exchange: Exchange) throws(AccountChanged) {
         for credential in credentials {
             let number = exchange[CarriedTokens.self]?.number(of: credential)
@@ -34,7 +34,7 @@ struct ClientEdge: Middleware, Postware {
     }
 
     func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
-        // A part of coded content is not a whole that can be decoded. RFC 9110 §14.
+        // A part of coded content cannot be decoded alone. RFC 9110 §14.
         guard exchange[AsksForCodings.self] == true, response.fields.contains(.contentEncoding),
             !response.content.isEmpty, response.status != .partialContent, exchange.request?.method != .head
         else { return .pass }
@@ -54,7 +54,7 @@ struct ClientEdge: Middleware, Postware {
         } else {
             exchange.filterResponseContent(with: filter)
             exchange.responseContentChanges()
-            // Its length is that of the coded content.
+            // The stated length is that of the coded content.
             response.content = .streamed()
         }
         return .pass

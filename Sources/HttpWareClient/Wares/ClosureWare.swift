@@ -1,4 +1,4 @@
-/// A ware that is a closure: `OnRequest` on the way out, `OnResponse` on the way back.
+/// A ware made of a closure: `OnRequest` for requests, `OnResponse` for responses.
 ///
 /// ```swift
 /// OnRequest("name the app") { request, exchange in try request.fields.set("X-App", to: "todo/1.0") }
@@ -15,7 +15,7 @@ public struct ClosureWare<Message, Decision: WareDecision>: LabelledWare {
     public let order: WareOrder
     private let decide: Deciding
 
-    /// Changes each message and passes it on. The label is the ware's name in records.
+    /// Changes each message and passes it on. The label names the ware in records.
     public init(_ label: String? = nil, order: WareOrder = .middle, _ change: @escaping Changing) {
         self.init(label, order) { message, exchange in
             try change(&message, exchange)
@@ -35,9 +35,9 @@ public struct ClosureWare<Message, Decision: WareDecision>: LabelledWare {
     ) -> ClosureWare { ClosureWare(label, order, decide: decide) }
 }
 
-/// A middleware that is a closure.
+/// A middleware made of a closure.
 public typealias OnRequest = ClosureWare<HttpRequest, Verdict>
-/// A postware that is a closure.
+/// A postware made of a closure.
 public typealias OnResponse = ClosureWare<HttpResponse, Answer>
 
 extension ClosureWare: Middleware where Message == HttpRequest, Decision == Verdict {

@@ -1,10 +1,10 @@
 import HttpWare
 
-/// Content as it was before it was coded. Used on one loop only.
+/// Decodes content. Used on one loop only.
 final class DecodedContent: ContentFilter {
     private let decoder: ContentDecoder
 
-    /// The codings that are asked for, as `Accept-Encoding` lists them.
+    /// The codings that the client requests, in the form of `Accept-Encoding`.
     static let accepted = "gzip, br, zstd"
 
     init(_ decoder: ContentDecoder) { self.decoder = decoder }

@@ -21,6 +21,6 @@ public struct StatusCheck: Postware {
         return .pass
     }
 
-    /// What the ware said of the response.
+    /// The ware's result for the response.
     enum Outcome: ExchangeKey { typealias Value = Bool }
 }

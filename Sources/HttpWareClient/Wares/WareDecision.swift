@@ -1,6 +1,6 @@
 /// The decision of a ware in either direction; one of its values passes the message on.
 public protocol WareDecision: SendableMetatype {
-    /// On to the next one.
+    /// Passes the message on to the next ware.
     static var pass: Self { get }
 }
 

@@ -1,4 +1,4 @@
-// What makes the wares of caches and tokens short where a chain is written in code.
+// Short initializers for the wares of caches and tokens in chains written in code.
 
 extension CacheStore where Self == MemoryStore {
     /// A store in the memory of this process, with a maximum size: `HttpCache(store: .memory(.mebibytes(50)))`.
@@ -6,8 +6,8 @@ extension CacheStore where Self == MemoryStore {
 }
 
 extension HttpCache {
-    /// A cache for one user or for many. An app's own cache is `private`, so it also stores responses for its user
-    /// alone. RFC 9111 §3.
+    /// A cache for one user or for many. An app's own cache is `private`, so it also stores responses that are only for
+    /// its user. RFC 9111 §3.
     public init(store: any CacheStore, maxObject: ByteCount = .mebibytes(8), mode: CacheMode) {
         self.init(store: store, maxObject: maxObject)
         policy.mode = mode

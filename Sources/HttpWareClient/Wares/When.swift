@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// A ware that acts on some requests only; see `when`.
+/// A ware that acts only on some requests; see `when`.
 public struct When<Base: Ware>: Ware, EntryGate {
     let base: Base
     private let decide: @Sendable (ClientRequest, HttpRequest) -> Bool
@@ -23,7 +23,7 @@ public struct When<Base: Ware>: Ware, EntryGate {
 }
 
 extension When: Middleware where Base: Middleware {
-    /// Not called: the chain asks the ware itself, behind the gate.
+    /// Not called: the chain calls the base ware itself, after the gate.
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         try base.handle(&request, in: exchange)
     }
@@ -35,7 +35,7 @@ extension When: Postware where Base: Postware {
     }
 }
 
-/// What the chain makes of a ware that is under a condition.
+/// The form in which the chain sees a conditional ware.
 protocol GatedWare: Ware, EntryGate {
     var ware: any Ware { get }
 }
@@ -45,13 +45,13 @@ extension When: GatedWare {
 }
 
 extension Ware {
-    /// This ware, for the requests for which the closure answers true; others pass it by.
+    /// This ware, limited to the requests for which the closure returns true. Other requests skip it.
     ///
     /// ```swift
     /// HttpCache(store: .memory()).when { request, _ in request.tags.contains("images") }
     /// ```
     ///
-    /// It is given what is known of the request besides its message, and the message. It is asked on the loop, and must not block.
+    /// The closure receives the facts about the request, and its message. It runs on the loop, and must not block.
     public func when(
         _ decide: @escaping @Sendable (ClientRequest, HttpRequest) -> Bool
     ) -> When<Self> { When(self, decide) }

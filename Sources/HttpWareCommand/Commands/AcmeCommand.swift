@@ -4,15 +4,15 @@ import GatewayConfig
 import HttpWare
 import Synchronization
 
-/// `httpware acme`: the certificates that listeners get by themselves.
+/// `httpware acme`: the certificates that listeners obtain automatically.
 struct AcmeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "acme",
         abstract: "Show, check or order the certificates that listeners get by themselves (tls.acme).",
         subcommands: [AcmeStatusCommand.self, AcmeCheckCommand.self, AcmeIssueCommand.self])
 
-    /// The listeners that get certificates by themselves, with what their stores have; ends the program where something cannot be
-    /// read.
+    /// The listeners that obtain certificates automatically, with the content of their stores. Ends the program if a store cannot
+    /// be read.
     fileprivate static func keepers(_ file: ConfigurationOption) throws -> [(
         listener: String, keeper: CertificateKeeper
     )] {
@@ -107,12 +107,12 @@ struct AcmeCheckCommand: ParsableCommand {
         if !isWhole { throw ExitCode(1) }
     }
 
-    /// What the task was told. Guarded by a mutex.
+    /// The result of the task. Guarded by a mutex.
     private final class Told: Sendable {
         let result = Mutex<Result<CertificateKeeper.Authority, AcmeFailure>?>(nil)
     }
 
-    /// Asks on a loop of its own, on this thread.
+    /// Asks the authority on this thread, with a separate loop.
     private static func ask(_ keeper: CertificateKeeper) throws -> Result<CertificateKeeper.Authority, AcmeFailure> {
         let loop = try EventLoop(name: "acme")
         let transport = LoopTransport(loop: loop, resolver: try Resolver(loop: loop))

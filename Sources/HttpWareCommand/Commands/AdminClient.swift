@@ -157,7 +157,7 @@ struct AdminClient: Sendable {
             }
         }
 
-        // A loop of its own for this request, on this thread.
+        // A separate loop for this request, on this thread.
         let loop = try EventLoop(name: "admin")
         let transport = LoopTransport(loop: loop, resolver: nil)
         let server = LoopListener(
@@ -209,7 +209,8 @@ private struct AdminProblem: Decodable {
 }
 
 extension AdminClient.Answer {
-    /// The decoded content of a 200. If the status is another one, or the content cannot be read, the program ends and names the problem.
+    /// The decoded content of a 200 or 201. For another status, or content that cannot be read, the program ends and names the
+    /// problem.
     func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
         if status == 200 || status == 201, let value = try? JSONDecoder().decode(type, from: Data(content)) {
             return value
@@ -237,10 +238,10 @@ struct EventStream {
     private var event = ""
     private var data: [String] = []
 
-    /// The longest line in bytes; those of an admin listener are far shorter.
+    /// The longest line in bytes; lines of an admin listener are far shorter.
     private static let longestLine = 1 << 20
 
-    /// The events that are complete with these bytes.
+    /// The events that these bytes complete.
     mutating func add(_ bytes: some Sequence<UInt8>) -> [(event: String, data: String)] {
         var events: [(event: String, data: String)] = []
         for byte in bytes {
@@ -272,7 +273,7 @@ struct EventStream {
         switch line[..<colon] {
         case "event": event = String(value)
         case "data": data.append(String(value))
-        default: break  // comments, ids and what we do not know
+        default: break  // comments, ids and unknown fields
         }
     }
 }

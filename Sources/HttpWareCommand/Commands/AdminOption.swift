@@ -3,8 +3,8 @@ import Foundation
 import GatewayConfig
 import HttpWare
 
-/// How a command finds the admin listener of a running gateway: `--admin`, else `admin` of a configuration, else where
-/// `httpware inspect` opens it.
+/// Finds the admin listener of a running gateway by `--admin`, or else by `admin` of a configuration. Without either,
+/// it is the address at which `httpware inspect` opens it.
 struct AdminOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(

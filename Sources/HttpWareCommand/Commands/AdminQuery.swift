@@ -9,7 +9,7 @@ struct AdminQuery {
         text = pairs.isEmpty ? "" : "?" + pairs.joined(separator: "&")
     }
 
-    /// All but unreserved characters percent-encoded. RFC 3986 §2.3.
+    /// Percent-encodes all characters except unreserved ones. RFC 3986 §2.3.
     private static func encoded(_ value: String) -> String {
         var text = ""
         for byte in value.utf8 {

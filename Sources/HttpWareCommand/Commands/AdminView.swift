@@ -6,8 +6,8 @@ struct AdminView: ParsableArguments {
     var json = false
     @OptionGroup var admin: AdminOption
 
-    /// Prints the listener's answer for a path: unchanged with --json, else the lines that `body` makes of it. If the answer is
-    /// invalid, the program ends.
+    /// Prints the listener's answer for a path: unchanged with --json, otherwise as the lines that `body` returns. If the
+    /// answer is invalid, the program ends.
     func show<Answer: Decodable>(_ path: String, as type: Answer.Type, _ body: (Answer) -> [String]) throws {
         let answer = try admin.client().get(path)
         let read = try answer.decoded(type)

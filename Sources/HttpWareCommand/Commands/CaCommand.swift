@@ -25,7 +25,7 @@ struct CaFolder: ParsableArguments {
 
     var path: String { dir ?? CertificateAuthority.usualFolder() }
 
-    /// The authority; ends the program where there is none.
+    /// The authority; ends the program if there is none.
     func read() throws -> CertificateAuthority {
         do throws(TlsFault) {
             return try CertificateAuthority(folder: path)
@@ -38,7 +38,7 @@ struct CaFolder: ParsableArguments {
         }
     }
 
-    /// The name of this user and machine, which people see where they look at certificates.
+    /// The name of this user and machine, which people see when they look at certificates.
     static var owner: String {
         var host = [CChar](repeating: 0, count: 256)
         gethostname(&host, 255)
@@ -129,7 +129,7 @@ struct CaExportCommand: ParsableCommand {
         name: [.customShort("o"), .long], help: "The file to write; standard output otherwise.", completion: .file())
     var output: String?
 
-    /// The password that Java's own trust store has.
+    /// The password of Java's own trust store.
     static let password = "changeit"
 
     func run() throws {

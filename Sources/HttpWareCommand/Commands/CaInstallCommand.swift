@@ -8,7 +8,7 @@ struct TrustStoreOptions: ParsableArguments {
         name: .customLong("store"),
         help: "Only this kind of store: system, nss, java, macos, ios or android; can be repeated.")
     var kinds: [TrustStoreKind] = []
-    /// Another root of the file system, for tests and for images.
+    /// Another root of the file system, for tests and images.
     @Option(help: .hidden)
     var root = "/"
 
@@ -24,8 +24,8 @@ private struct StoreLines {
     var done: [String] = []
     var left: [String] = []
 
-    /// Changes every store of the chosen kinds. If one fails, the others are changed all the same. A kind that is not available has a
-    /// line only if `tells` returns true for it. `change` returns false if there was nothing to change.
+    /// Changes every store of the chosen kinds, even if one of them fails. A kind that is not available has a line only if
+    /// `tells` returns true for it. `change` returns false if there was nothing to change.
     mutating func visit(
         _ stores: TrustStores, _ options: TrustStoreOptions, tells: (TrustStoreKind) -> Bool,
         change: (TrustStore) throws(TrustProblem) -> Bool

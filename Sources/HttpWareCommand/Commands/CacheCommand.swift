@@ -8,7 +8,7 @@ struct CacheCommand: ParsableCommand {
         commandName: "cache", abstract: "List, show or purge the stored responses of a running gateway.",
         subcommands: [List.self, Show.self, Purge.self, Stats.self], defaultSubcommand: List.self)
 
-    /// The options that all of the subcommands have.
+    /// The options of all subcommands.
     struct Common: ParsableArguments {
         @Option(help: "Only this store. Default: all.")
         var store: String?
@@ -138,7 +138,8 @@ struct CacheCommand: ParsableCommand {
         return answers
     }
 
-    /// The same, but passes each answer to `take` at once. If an answer is invalid, the program ends after the last store.
+    /// Sends a request for each chosen store and passes each answer to `take` at once. If an answer is invalid, the program
+    /// ends after the last store.
     private static func ask(
         _ common: Common, orNothing: Bool = false,
         _ body: (AdminClient, _ store: String) throws -> AdminClient.Answer,
@@ -156,7 +157,7 @@ struct CacheCommand: ParsableCommand {
             let answer = try body(client, store)
             if orNothing, answer.status == 404 { continue }
             do {
-                // With --json too, where a valid answer is printed unchanged.
+                // With --json too, which prints a valid answer unchanged.
                 _ = try answer.decoded(StoreName.self)
             } catch {
                 failure = error

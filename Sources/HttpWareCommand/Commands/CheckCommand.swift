@@ -31,7 +31,7 @@ struct CheckCommand: ParsableCommand {
         if strict, !result.errors.isEmpty { throw ExitCode(1) }
     }
 
-    /// `1 listener, 2 routes, 0 services`.
+    /// The numbers of parts, such as `1 listener, 2 routes, 0 services`.
     private static func counts(_ configuration: GatewayConfiguration) -> String {
         [
             (configuration.listeners.count, "listener"), (configuration.routes.count, "route"),

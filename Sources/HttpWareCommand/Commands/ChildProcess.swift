@@ -1,12 +1,12 @@
 import Glibc
 import HttpWare
 
-/// A child process with this process's terminal, input and output, to which signals are passed on.
+/// A child process that shares the terminal, input and output of this process. Signals are passed on to it.
 ///
 /// It stays in this process's group, so that the terminal's signals (interrupt, stop) reach it directly. A signal to this process
 /// alone is passed on.
 struct ChildProcess {
-    /// The signal mask of this process before signals were kept.
+    /// The signal mask of this process before its signals were blocked.
     struct Signals {
         fileprivate let former: sigset_t
     }
@@ -23,7 +23,7 @@ struct ChildProcess {
         return set
     }
 
-    /// Blocks signals until `wait()` takes them. To be called before other threads are made, because threads inherit the mask.
+    /// Blocks signals until `wait()` takes them. Call it before other threads are made, because threads inherit the mask.
     static func takeSignals() -> Signals {
         var set = waitedFor
         var former = sigset_t()
@@ -31,7 +31,7 @@ struct ChildProcess {
         return Signals(former: former)
     }
 
-    /// Starts the command, found by `PATH`. Throws when it cannot be run.
+    /// Starts the command, found by `PATH`. Throws if it cannot be run.
     init(_ command: [String], environment: [String: String], _ signals: Signals) throws(SystemError) {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
@@ -53,7 +53,8 @@ struct ChildProcess {
         pid = started
     }
 
-    /// Passes signals on until the command has ended; its exit status, or 128 and the number of the signal that ended it.
+    /// Passes signals on until the command has ended. Returns its exit status, or 128 plus the number of the signal that ended
+    /// it.
     func wait() -> Int32 {
         var set = ChildProcess.waitedFor
         while true {
@@ -66,7 +67,7 @@ struct ChildProcess {
             if ended < 0, errno != EINTR { return 127 }
             var info = siginfo_t()
             let signal = sigwaitinfo(&set, &info)
-            // The terminal has sent its signal to the command as well.
+            // The terminal has sent its own signal to the command too.
             guard ChildProcess.passed.contains(signal), info.si_code != ChildProcess.fromKernel else { continue }
             kill(pid, signal)
         }

@@ -22,7 +22,7 @@ struct ConfigurationOption: ParsableArguments {
     /// True if there is a file at one of the usual paths.
     var isThere: Bool { ConfigurationOption.usualPaths.contains { FileManager.default.fileExists(atPath: $0) } }
 
-    /// With a file that was named without -c.
+    /// The option with a file that was named without -c.
     func or(_ named: String?) throws -> ConfigurationOption {
         guard let named else { return self }
         guard path == nil else { throw ValidationError("two files are named: \(named), and another with -c") }
@@ -71,7 +71,7 @@ struct ConfigurationOption: ParsableArguments {
 
     /// Why a file cannot be read; `nil` if it can.
     private static func fault(of file: String) -> String? {
-        // Not opened: who writes into a pipe would take that for the reader.
+        // The file is not opened: if it is a pipe, its writer would mistake that for the reader.
         guard access(file, R_OK) != 0 else { return nil }
         return switch errno {
         case ENOENT: "does not exist; httpware init writes one"

@@ -3,7 +3,7 @@ import Foundation
 import GatewayConfig
 import HttpWare
 
-/// `httpware diff`: what a reload would change.
+/// `httpware diff`: the changes that a reload would make.
 struct DiffCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff", abstract: "Show what a reload from one configuration to another would change.",

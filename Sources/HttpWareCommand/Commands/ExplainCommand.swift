@@ -3,7 +3,7 @@ import GatewayConfig
 import HttpGateway
 import HttpWare
 
-/// `httpware explain`: what a configuration would do with a request.
+/// `httpware explain`: the effect of a configuration on a request.
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain", abstract: "Explain what a configuration would do with a request. Sends nothing.",

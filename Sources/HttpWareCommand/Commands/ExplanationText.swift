@@ -21,7 +21,7 @@ struct ExplanationText {
         addEnd(explanation.run)
     }
 
-    /// The lines, places aligned.
+    /// The lines, with their places aligned.
     var text: String {
         let width = min(Self.widest, rows.filter { !$0.place.isEmpty }.map(\.left.count).max() ?? 0)
         return rows.map { row in
@@ -34,7 +34,7 @@ struct ExplanationText {
         rows.append((TerminalStyle.plain.shown(mask.text(left)), place.map { $0 == .code ? "" : "\($0)" } ?? ""))
     }
 
-    // MARK: Where it goes
+    // MARK: The target
 
     private mutating func addTarget(_ explanation: Explanation) {
         add(mask.target(explanation.asked[0]))
@@ -128,7 +128,7 @@ struct ExplanationText {
         if let condition = entry.condition { add("       if \(condition.options.words)") }
     }
 
-    // MARK: What comes of it
+    // MARK: The result
 
     private mutating func addEnd(_ run: DryRun) {
         add("")

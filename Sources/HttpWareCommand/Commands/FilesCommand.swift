@@ -28,7 +28,7 @@ struct FilesCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        // A shell has put the home folder in place of `~` already: what is left is a name.
+        // A shell has already replaced `~` by the home folder; any other `~` belongs to a name.
         let root = BuiltinConfiguration.quoted(folder.hasPrefix("~") ? "./\(folder)" : folder)
         let last = fallback.map { ", fallback: \(BuiltinConfiguration.quoted($0))" } ?? ""
         try WatchedRun.run(

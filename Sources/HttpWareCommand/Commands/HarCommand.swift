@@ -123,7 +123,8 @@ struct HarCommand: ParsableCommand {
         }
     }
 
-    /// Writes to a temporary file first and then renames it, so that a file is never partial. With secrets, only this user can read it.
+    /// Writes to a temporary file first and then renames it, so that a file is never partial. With secrets, only this user can
+    /// read it.
     private static func write(_ bytes: [UInt8], to path: String, isSecret: Bool) throws {
         let fresh = "\(path).\(getpid())"
         let descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isSecret ? 0o600 : 0o666)

@@ -1,7 +1,7 @@
 import ArgumentParser
 import HttpWare
 
-/// `httpware health`: asks a gateway if it is ready, for container health checks without a shell.
+/// `httpware health`: asks a gateway whether it is ready, for container health checks without a shell.
 struct HealthCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health", abstract: "Ask a running gateway whether it is ready.",

@@ -4,7 +4,7 @@ import GatewayConfig
 import Glibc
 import HttpWare
 
-/// `httpware init`: writes a configuration to begin with.
+/// `httpware init`: writes a first configuration.
 struct InitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init", abstract: "Write a commented configuration for one of the uses.",
@@ -26,7 +26,7 @@ struct InitCommand: ParsableCommand {
 
     func run() throws {
         let text = use.text(origin: LocalAddress.url(origin))
-        // An origin that is none is told before anything is written.
+        // An invalid origin is reported before anything is written.
         _ = try BuiltinConfiguration.read(text, for: "init")
         if path == "-" { return try Terminal.result(text, end: "") }
         let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0o644)
@@ -48,7 +48,7 @@ struct InitCommand: ParsableCommand {
     }
 }
 
-/// A configuration to begin with.
+/// The kinds of first configurations.
 enum StartingFile: String, CaseIterable, ExpressibleByArgument {
     case gateway, cache, tokens, site, proxy
 

@@ -94,7 +94,7 @@ struct InspectCommand: ParsableCommand {
     }
 }
 
-/// Ports of this machine.
+/// Free ports of this machine.
 enum FreePort {
     /// The loopback address with this port, or with port 0 if another program listens there.
     static func near(_ port: UInt16) -> String {

@@ -2,12 +2,12 @@ import Foundation
 import Glibc
 import HttpWare
 
-/// The token of an admin listener that a command opens: made at each start, shown in the inspector's URL, and kept for other commands
-/// in a file that only this user can read, named by the listener's address.
+/// The token of an admin listener that a command opens. It is made at each start and shown in the inspector's URL. For other
+/// commands it is kept in a file that only this user can read, named by the listener's address.
 struct InspectorToken: Sendable {
     let secret: Secret
 
-    /// A new one, of 190 random bits.
+    /// A new token of 190 random bits.
     init() {
         var generator = SystemRandomNumberGenerator()
         let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
@@ -17,7 +17,7 @@ struct InspectorToken: Sendable {
     /// The page with the token, for a browser.
     func url(at address: SocketAddress) -> String { "http://\(address)/?token=\(secret.revealed)" }
 
-    /// Prints the page's URL and writes the file. The result removes the file when the listener has gone.
+    /// Prints the page's URL and writes the file. The result removes the file when the listener has ended.
     func announce(at address: SocketAddress) -> File? {
         Terminal.error("httpware: inspector on \(url(at: address))")
         let environment = ProcessInfo.processInfo.environment
@@ -33,7 +33,7 @@ struct InspectorToken: Sendable {
 
     // MARK: The file
 
-    /// Holds the token of one listener while it is open.
+    /// The file with the token of one listener, while that listener is open.
     struct File: Sendable {
         let path: String
         private let bytes: [UInt8]
@@ -63,7 +63,7 @@ struct InspectorToken: Sendable {
         func remove() { if InspectorToken.content(of: path) == bytes { unlink(path) } }
     }
 
-    /// The token that a command of this user has left for the listener at an address; `nil` without one.
+    /// The token that a command of this user has stored for the listener at an address; `nil` if there is none.
     static func kept(
         for address: SocketAddress, _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> Secret? {
@@ -72,7 +72,7 @@ struct InspectorToken: Sendable {
         }
     }
 
-    /// The longest content of such a file.
+    /// The longest content of such a file, in bytes.
     private static let longest = 256
 
     /// The content of a file that belongs to this user and that no other user can read; `nil` for any other file.
@@ -106,7 +106,7 @@ struct InspectorToken: Sendable {
         return FilePath.joined(variable("XDG_STATE_HOME") ?? FilePath.joined(home, ".local/state"), "httpware")
     }
 
-    /// Makes the folder, and those above it that do not exist, for this user alone.
+    /// Makes the folder and its missing parents, readable by this user only.
     private static func makeFolder(_ folder: String) throws(SystemError) {
         if mkdir(folder, 0o700) == 0 || errno == EEXIST { return }
         let above = FilePath.directory(of: folder)

@@ -5,24 +5,24 @@ import Glibc
 import HttpGateway
 import HttpWare
 
-/// The forward proxy of `with` and `inspect`. It needs no file, serves this machine, and reads the tunnels of its clients.
+/// The forward proxy of `with` and `inspect`. It needs no file, serves only this machine, and reads the tunnels of its clients.
 struct LocalProxy {
     /// The command that runs the proxy; the listener has the same name.
     let command: String
     var listen = "127.0.0.1:0"
-    /// The address of the admin listener; `nil`: there is none.
+    /// The address of the admin listener; `nil` for none.
     var admin: String?
-    /// The token of the admin listener; `nil`: it needs none.
+    /// The token of the admin listener; `nil` if none is required.
     var token: Secret?
-    /// What the admin listener keeps of requests.
+    /// The limits of the captures of the admin listener.
     var capture = BuiltinConfiguration.Capture()
-    /// The hosts whose tunnels are read; `nil`: none are.
+    /// The hosts whose tunnels are read; `nil` reads no tunnels.
     var hosts: [String]? = ["*"]
-    /// The hosts of `hosts` whose tunnels are not read.
+    /// The exceptions to `hosts`, whose tunnels are not read.
     var except: [String] = []
-    /// The only hosts that clients can reach; empty: all.
+    /// The only hosts that clients can reach; empty allows all.
     var only: [String] = []
-    /// The proxy by which it reaches other hosts; `nil`: that of the environment, if there is one.
+    /// The proxy through which it reaches other hosts; `nil` uses the proxy of the environment, if there is one.
     var upstream: String?
     /// The lowest level of its log.
     var logs = "notice"
@@ -71,7 +71,7 @@ struct LocalProxy {
         options.flatMap { $0.split { $0 == "," || $0.isWhitespace } }.map(String.init)
     }
 
-    /// Makes the authority of this user at the first run, and says so.
+    /// Makes the authority of this user at the first run, and prints a message about it.
     static func makeAuthority(for command: String, hint: String) throws {
         let folder = CertificateAuthority.usualFolder()
         guard access(FilePath.joined(folder, CertificateAuthority.keyFile), F_OK) != 0 else { return }
@@ -84,8 +84,8 @@ struct LocalProxy {
         Terminal.error("httpware: made a certificate authority in \(folder), for this user alone; \(hint)")
     }
 
-    /// Adds the authorities that the user's variables name to those that this process trusts, because the proxy connects to origin
-    /// servers in place of the command. To be called before any root is read.
+    /// Adds the authorities that the user's variables name to the ones that this process trusts, because the proxy connects to
+    /// origin servers in place of the command. Call it before any root certificate is read.
     static func trustUserCertificates(in folder: CommandFolder, _ user: [String: String]) throws {
         var named = CertificateBundle()
         var others = user
@@ -102,6 +102,6 @@ struct LocalProxy {
 }
 
 extension ExchangeReport {
-    /// True for the CONNECT of a tunnel that is read: its requests have lines of their own.
+    /// True for the CONNECT of a tunnel that is read. The requests in the tunnel have separate lines.
     var isOpeningOfReadTunnel: Bool { responder == Responder.interception.name }
 }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import HttpWare
 
-/// `httpware maintenance`: lets a running gateway answer 503 for a while.
+/// `httpware maintenance`: makes a running gateway answer 503 for a while.
 struct MaintenanceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "maintenance", abstract: "Let a running gateway answer 503 for a while.",

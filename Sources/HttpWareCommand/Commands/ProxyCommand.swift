@@ -37,13 +37,14 @@ struct ProxyCommand: ParsableCommand {
 
 /// Addresses as people write them on a command line.
 enum LocalAddress {
-    /// Where to listen: a port alone, also behind a colon, is on the loopback.
+    /// The address to listen at. A port alone, with or without a colon before it, means the loopback address.
     static func bind(_ text: String) -> String {
         if let port = port(text) { return "127.0.0.1:\(port)" }
         return text.hasPrefix("localhost:") ? "127.0.0.1" + text.dropFirst(9) : text
     }
 
-    /// An origin server: a port alone is one of this machine, and a host without a scheme, if it has a dot or a port, is asked in clear text.
+    /// The URL of an origin server. A port alone means this machine. A host without a scheme, if it has a dot or a port, is
+    /// reached in clear text.
     static func url(_ text: String) -> String {
         if let port = port(text) { return "http://127.0.0.1:\(port)" }
         return text.contains("://") || !text.contains(where: { $0 == ":" || $0 == "." }) ? text : "http://\(text)"
@@ -82,7 +83,7 @@ enum WatchedRun {
 
 /// Configurations that the program itself writes.
 enum BuiltinConfiguration {
-    /// Reads the text; ends the program if an option of the user in it is invalid.
+    /// Reads the text; ends the program if one of the user's options in it is invalid.
     static func read(_ text: String, for command: String) throws -> GatewayConfiguration {
         let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
         let result = ConfigurationReader(
@@ -101,9 +102,9 @@ enum BuiltinConfiguration {
         return "admin: { bind: \(quoted(bind))\(token), capture: \(capture.text) }\n"
     }
 
-    /// What the admin listener keeps of requests.
+    /// The limits of the captures of the admin listener.
     struct Capture {
-        /// As in a configuration: `64MiB`.
+        /// The memory as a configuration states it: `64MiB`.
         var memory = "64MiB"
 
         /// The absolute path of a folder.
@@ -114,7 +115,7 @@ enum BuiltinConfiguration {
         }
     }
 
-    /// A scalar that YAML and the interpolation take as it is.
+    /// A scalar that YAML and the interpolation leave unchanged.
     static func quoted(_ text: String) -> String {
         "\""
             + text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"")

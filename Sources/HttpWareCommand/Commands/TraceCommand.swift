@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import HttpWare
 
-/// `httpware trace`: what a running gateway did to its requests.
+/// `httpware trace`: the steps of a running gateway's requests.
 struct TraceCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "trace", abstract: "Show the last requests of a running gateway, or one of them step by step.",
@@ -60,7 +60,7 @@ struct TraceCommand: ParsableCommand {
 
     private func show(_ id: String, _ client: AdminClient) throws {
         let output = TraceOutput(json: json)
-        /// Prints the exchange; false if the gateway does not keep it.
+        /// Prints the exchange; returns false if the gateway does not keep it.
         func show(_ answer: AdminClient.Answer) throws -> Bool {
             if answer.status == 404 { return false }
             try output.whole(TraceCommand.decode(ExchangeReport.self, answer))

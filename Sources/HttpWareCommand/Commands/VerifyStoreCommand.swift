@@ -1,8 +1,8 @@
 import ArgumentParser
 import DiskCaching
 
-/// `httpware verify-store`: a gateway runs it to check a store's file that was not closed. A damaged file may crash the process that
-/// reads it, so another process than the gateway does.
+/// `httpware verify-store`: checks the file of a store that was not closed. The gateway runs it as a separate process, because a
+/// damaged file may crash the process that reads it.
 struct VerifyStoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify-store", abstract: "Verify the file of a disk store that is not open.",

@@ -3,7 +3,7 @@ import GatewayConfig
 import HttpWare
 import Wares
 
-/// `httpware wares`: the built-in wares, or one of them; all from their own declarations.
+/// `httpware wares`: the built-in wares, or one of them, described by their declarations.
 struct WaresCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wares", abstract: "Show the built-in wares, or one ware's options, defaults, side and source.")
@@ -65,7 +65,7 @@ struct WaresCommand: ParsableCommand {
         return parts.joined(separator: "\n\n")
     }
 
-    /// Rows whose cells stand below each other; the last is as long as it is, and one that is very long moves only its own row.
+    /// Rows with aligned cells. The last cell is not padded, and a very long cell shifts only its own row.
     private static func columns(_ rows: [[String]]) -> [String] {
         let widths = (rows.first ?? []).indices.map { column in
             rows.map { min(36, $0[column].count) }.max() ?? 0

@@ -107,7 +107,7 @@ struct WithCommand: ParsableCommand {
             }
             throw ExitCode(try child.run(at: listener.bind, ChildProcess.takeSignals()))
         }
-        // To be done before threads are made: all of them leave signals to this one.
+        // Done before other threads are made, so that all of them leave signals to this one.
         let signals = ChildProcess.takeSignals()
         var served = config == nil ? configuration : configuration.only(listener, at: .loopback)
         let token = InspectorToken()
@@ -142,7 +142,7 @@ struct WithCommand: ParsableCommand {
         throw ExitCode(try child.run(at: address, signals))
     }
 
-    /// Reads the configuration, of which the first forward listener is used.
+    /// Reads the configuration. Its first forward listener is used.
     private func chosen() throws -> GatewayConfiguration {
         guard let config else {
             var proxy = LocalProxy(command: "with")
@@ -191,7 +191,7 @@ private struct Child {
     let authority: CertificateAuthority?
     /// The variables that hold placeholders of tokens.
     let placeholders: [String: String]
-    /// The secrets of credentials, which the command must not get.
+    /// The secrets of credentials, which the command must not receive.
     let secrets: [String]
 
     /// Runs the command and returns its exit status.

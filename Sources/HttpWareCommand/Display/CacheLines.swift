@@ -116,7 +116,7 @@ struct CacheList: Decodable {
 
 /// The responses under one key, as the admin listener reports them.
 struct CacheEntry: Decodable {
-    /// One of them.
+    /// One response.
     struct Response: Decodable {
         /// A field line.
         struct Field: Decodable {

@@ -2,12 +2,12 @@ import Foundation
 import Glibc
 import HttpWare
 
-/// One line for an exchange: time, method, target, status, duration, size, and where the time went.
+/// One line for an exchange: time, method, target, status, duration, size, and a bar of the phases.
 struct ExchangeLine {
     let style: TerminalStyle
-    /// The line begins with the number of the exchange, which `trace` takes.
+    /// Whether the line begins with the number of the exchange, which `trace` accepts.
     var showsId = false
-    /// The host stands before a target that is only a path: for proxies, whose requests go to many hosts.
+    /// Whether the host comes before a target that is only a path. Used for proxies, whose requests go to many hosts.
     var showsHost = false
 
     private static let slow = 1000.0
@@ -54,7 +54,7 @@ struct ExchangeLine {
         return [":443", ":80"].contains(endpoint.dropFirst(host.count)) ? host : endpoint
     }
 
-    /// The names of the columns, and a key to the bar.
+    /// The names of the columns, and a legend for the bar.
     var heading: String? {
         guard let width = style.width, width >= 80 else { return nil }
         let legend = ExchangePart.allCases.map { part in
@@ -66,7 +66,7 @@ struct ExchangeLine {
         return style.paint(intro, .dim) + legend.joined(separator: width >= 100 ? "  " : " ")
     }
 
-    /// The fault, or else the longest part, if that took long enough.
+    /// The fault, or else the longest part if it took at least 100 ms.
     private func remark(_ report: ExchangeReport) -> (String, TerminalStyle.Look)? {
         if let trouble = report.trouble { return (trouble, .red) }
         guard let longest = report.parts.max(by: { $0.duration < $1.duration }), longest.duration >= 100 else {
@@ -88,7 +88,7 @@ struct ExchangeLine {
         String(repeating: " ", count: max(0, columns - text.count)) + text
     }
 
-    /// The local time of day for a time in UTC (RFC 3339). An invalid time is returned as it is.
+    /// The local time of day for a time in UTC (RFC 3339). An invalid time is returned unchanged.
     static func clock(_ time: String) -> String {
         let parts = time.split { !$0.isASCII || !$0.isNumber }.prefix(6).compactMap { Int32($0) }
         guard time.hasSuffix("Z"), parts.count == 6 else { return time }

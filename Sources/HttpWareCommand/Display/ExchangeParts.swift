@@ -3,7 +3,7 @@ import HttpWare
 
 /// The parts of an exchange's time, in the order in which a bar shows them.
 enum ExchangePart: String, CaseIterable {
-    /// Wares with the waits in them, and everything else.
+    /// Wares, including the waits in them, and everything else.
     case wares, queue, dns, connect, send, wait, content, backoff
 
     var look: TerminalStyle.Look {
@@ -33,7 +33,7 @@ enum ExchangePart: String, CaseIterable {
         }
     }
 
-    /// The part that a phase of a report belongs to.
+    /// The part to which a phase of a report belongs.
     init?(phase: String) {
         switch phase {
         case "firstByte": self = .wait
@@ -55,7 +55,7 @@ extension ExchangeReport {
             guard let part = ExchangePart(phase: phase.phase), phase.duration >= 0.001 else { continue }
             fill(to: phase.start)
             if let last = parts.last, last.part == part, phase.start - reached < 0.001 {
-                // The handshake is a part of making the connection.
+                // The handshake is a part of the connection.
                 parts[parts.count - 1].duration = phase.start + phase.duration - last.start
             } else {
                 parts.append((part, phase.start, phase.duration))
@@ -81,12 +81,12 @@ struct ExchangeBar {
     let style: TerminalStyle
     let columns: Int
 
-    /// A bar of the whole duration, with each part at its place and in its length.
+    /// A bar of the whole duration, in which each part has its place and length.
     func whole(_ report: ExchangeReport) -> String {
         var cells = [ExchangePart?](repeating: nil, count: columns)
         let parts = report.parts
         guard report.duration > 0, columns > 0, !parts.isEmpty else { return String(repeating: " ", count: columns) }
-        // A cell shows the part at its middle.
+        // A cell shows the part at its centre.
         for cell in 0..<columns {
             let moment = (Double(cell) + 0.5) / Double(columns) * report.duration
             cells[cell] = parts.last { $0.start <= moment }?.part

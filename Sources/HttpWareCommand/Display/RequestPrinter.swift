@@ -3,7 +3,7 @@ import HttpGateway
 import HttpWare
 import Synchronization
 
-/// Prints each exchange of a gateway in this process, on a thread of its own, so that no loop waits for a terminal.
+/// Prints each exchange of a gateway in this process on a separate thread, so that no loop waits for a terminal.
 final class RequestPrinter: Sendable {
     private let records: RequestRecords
     private let subscription: RecordSubscription
@@ -28,7 +28,7 @@ final class RequestPrinter: Sendable {
         Thread.detachNewThread { self.run() }
     }
 
-    /// Prints the remaining lines and ends the thread. To be called once, after the gateway has ended.
+    /// Prints the remaining lines and ends the thread. Call it once, after the gateway has ended.
     func finish() {
         isEnding.store(true, ordering: .releasing)
         waiting.signal()

@@ -6,7 +6,8 @@ struct ServiceLines: Decodable {
         struct Connections: Decodable {
             let open: Int
             let idle: Int
-            /// Requests that wait for a connection, because `pool.maxPerEndpoint` is reached or one is being made for many.
+            /// The requests that wait for a connection, because `pool.maxPerEndpoint` is reached or many of them share a
+            /// connection being opened.
             let requestsWaiting: Int
         }
 

@@ -4,8 +4,8 @@ import HttpWare
 
 /// Standard output and standard error.
 enum Terminal {
-    /// Keeps the numbers of closed standard streams from files and sockets that are opened later, which would otherwise get
-    /// the messages for people. Reading and writing there still fails. To be called first.
+    /// Reserves the numbers of closed standard streams. Otherwise a file or socket that is opened later would get such a number,
+    /// and receive the messages for people. Reading and writing there still fails. Call it first.
     static func reserveDescriptors() {
         for (descriptor, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
         where fcntl(descriptor, F_GETFD) < 0 {
@@ -17,12 +17,12 @@ enum Terminal {
     /// Prints a line for people on standard error.
     static func error(_ text: String) { _ = write(text + "\n", to: STDERR_FILENO) }
 
-    /// Prints a line about requests, as they come; false if the reader has closed the output.
+    /// Prints a line about requests while they arrive; returns false if the reader has closed the output.
     @discardableResult
     static func print(_ text: String, end: String = "\n") -> Bool { write(text + end, to: STDOUT_FILENO) == 0 }
 
-    /// The result of a command, or a part of it. If it cannot be written, the program ends: without a message, as by SIGPIPE, if
-    /// the reader has closed the output; else with a line that says why.
+    /// Prints the result of a command, or a part of it. If it cannot be written, the program ends. If the reader has closed the
+    /// output, it ends without a message, as by SIGPIPE; otherwise with a line that states the reason.
     static func result(_ text: String, end: String = "\n") throws {
         let code = write(text + end, to: STDOUT_FILENO)
         if code == EPIPE {

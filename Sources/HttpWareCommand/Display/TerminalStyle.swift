@@ -1,13 +1,14 @@
 import Foundation
 import Glibc
 
-/// The form of text for a descriptor: colours and a width if it is a terminal, else plain text.
+/// The form of text for a descriptor: colours and a width if it is a terminal, otherwise plain text.
 struct TerminalStyle: Equatable {
-    /// Colours and bold print are used: the descriptor is a terminal, and neither `NO_COLOR` nor `TERM=dumb` is set. https://no-color.org
+    /// Whether colours and bold print are used: the descriptor is a terminal, and neither `NO_COLOR` nor `TERM=dumb` is set.
+    /// https://no-color.org
     var hasColours = false
     /// The columns of the terminal. Without a terminal it is `nil`, and lines are not cut.
     var width: Int?
-    /// Characters beyond ASCII can be shown.
+    /// Whether characters beyond ASCII can be shown.
     var isUnicode = true
 
     /// Plain text without colours.
@@ -57,14 +58,15 @@ struct TerminalStyle: Equatable {
         return "\u{1b}[\(look.rawValue)m\(text)\u{1b}[0m"
     }
 
-    /// A text from outside in a form that is safe to show: one line, without control characters, in ASCII if the terminal shows only that.
+    /// An external text in a form that is safe to show: one line, without control characters, in ASCII if the terminal supports
+    /// nothing else.
     func shown(_ text: String) -> String {
         var shown = ""
         for scalar in text.unicodeScalars {
             switch scalar {
             case "…" where !isUnicode: shown += "..."
             case _ where scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value): shown += "?"
-            // Characters that reverse or hide the text behind them.
+            // Characters that reverse or hide the text after them.
             case _ where scalar.properties.generalCategory == .format: shown += "?"
             case _ where scalar.value > 0x7f && !isUnicode: shown += "?"
             default: shown.unicodeScalars.append(scalar)
@@ -73,7 +75,7 @@ struct TerminalStyle: Equatable {
         return shown
     }
 
-    /// The text in exactly `columns` columns: filled up with spaces, or cut in the middle with a mark.
+    /// The text in exactly `columns` columns: padded with spaces, or cut in the middle with a mark.
     func fitted(_ text: String, _ columns: Int) -> String {
         let count = text.count
         if count <= columns { return text + String(repeating: " ", count: columns - count) }

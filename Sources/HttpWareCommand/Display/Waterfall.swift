@@ -14,7 +14,7 @@ struct Waterfall {
         let part: ExchangePart
         let look: TerminalStyle.Look?
         let details: [String]
-        /// The order of rows that begin at one moment: the request's wares, the phases, the response's wares.
+        /// The order of rows that begin at the same moment: the request's wares, the phases, the response's wares.
         let rank: Int
     }
 

@@ -25,7 +25,7 @@ struct CaptureComparison {
         return .object(members + messages)
     }
 
-    /// Fields whose values differ; repeated lines count with their order.
+    /// The fields whose values differ. The order of repeated lines counts.
     private func headers(_ part: String) -> [Json] {
         func values(_ capture: JsonTree) -> [(name: String, values: [String])] {
             var all: [(name: String, values: [String])] = []

@@ -23,7 +23,7 @@ struct McpCommand: ParsableCommand {
 
     func run() throws {
         let option = admin
-        // The token of an inspector is made at each start: the file is looked for anew.
+        // An inspector's token is made at each start, so its file is read again for each client.
         let tools = McpTools(allowsChanges: allowChanges) { try option.client() }
         var server = McpServer(tools)
         var lines = McpLines()
@@ -46,7 +46,7 @@ struct McpLines {
     private var line: [UInt8] = []
     private var isTooLong = false
 
-    /// The lines that are complete with these bytes; `nil` stands for one that is too long.
+    /// The lines that these bytes complete; `nil` stands for a line that is too long.
     mutating func add(_ bytes: some Collection<UInt8>) -> [[UInt8]?] {
         var lines: [[UInt8]?] = []
         for byte in bytes {

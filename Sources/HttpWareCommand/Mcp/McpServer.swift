@@ -6,12 +6,12 @@ import HttpWare
 struct McpServer {
     private let tools: McpTools
 
-    /// The versions of the protocol that it speaks, the newest first.
+    /// The supported versions of the protocol, the newest first.
     private static let versions = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 
     init(_ tools: McpTools) { self.tools = tools }
 
-    /// The answer to one message; `nil` for a notification. A line that was too long is `nil`.
+    /// The answer to one message; `nil` for a notification. A line that was too long is passed as `nil`.
     mutating func answer(_ line: [UInt8]?) -> String? {
         guard let line else {
             return McpServer.error(.null, -32700, "the message is longer than \(McpLines.longest) bytes")

@@ -152,7 +152,7 @@ extension McpTools {
         },
     ]
 
-    /// The errors and warnings of a configuration. It can include no file, and sees no variable of the environment.
+    /// The errors and warnings of a configuration. It cannot include files, and sees no environment variables.
     private static func checked(_ text: String) -> String {
         let name = "httpware.yaml"
         let files = ConfigurationFiles(

@@ -10,7 +10,7 @@ struct McpTools {
         let name: String
         let about: String
         var arguments: [Argument] = []
-        /// The tool sends requests or changes the gateway.
+        /// Whether the tool sends requests or changes the gateway.
         var changes = false
         let call: @Sendable (McpTools, JsonTree) throws -> String
 
@@ -36,7 +36,7 @@ struct McpTools {
     /// An argument of a tool.
     struct Argument: Sendable {
         let name: String
-        /// Its type in JSON Schema.
+        /// The type in JSON Schema.
         var type = "string"
         var isRequired = false
         let about: String
@@ -73,7 +73,7 @@ struct McpTools {
     /// The reason why a call failed, for the assistant.
     struct Failure: Error { let text: String }
 
-    /// The tools that may be used.
+    /// The tools that the assistant may use.
     let all: [Tool]
     private let makeClient: () throws -> AdminClient
 
@@ -82,7 +82,7 @@ struct McpTools {
         makeClient = client
     }
 
-    /// Calls a tool. A failure is a result, too.
+    /// Calls a tool. A failure is returned as a result too.
     func call(_ tool: Tool, _ arguments: JsonTree) -> Outcome {
         do {
             for member in arguments.members ?? [] {
@@ -128,12 +128,12 @@ struct McpTools {
         return id
     }
 
-    /// The largest text of an answer, in bytes: an assistant cannot use more.
+    /// The longest text of an answer in bytes. An assistant cannot use more.
     static let longest = 1 << 20
 }
 
 extension Json {
-    /// The same value.
+    /// The value of a tree.
     init(_ tree: JsonTree) {
         switch tree {
         case .null: self = .null

@@ -2,7 +2,8 @@ import ArgumentParser
 import Foundation
 import HttpWare
 
-/// A browser that `with` starts. Its profile is its own, and trusts the proxy's authority beside the usual ones.
+/// A browser that `with` starts. It has a separate profile, which trusts the proxy's authority in addition to the usual
+/// ones.
 enum Browser: String, ExpressibleByArgument, CaseIterable {
     case chromium, firefox
 
@@ -28,7 +29,7 @@ enum Browser: String, ExpressibleByArgument, CaseIterable {
         var command: [String]
         switch self {
         case .chromium:
-            // Chromium's certificates are below HOME, wherever the profile is.
+            // Chromium reads certificates below HOME, wherever the profile is.
             database = FilePath.joined(profile, ".pki/nssdb")
             variables["HOME"] = profile
             if user["XAUTHORITY"] == nil, let home = user["HOME"] {
@@ -38,7 +39,7 @@ enum Browser: String, ExpressibleByArgument, CaseIterable {
             command = [
                 program, "--user-data-dir=\(FilePath.joined(profile, "chromium"))",
                 "--proxy-server=\(environment.proxy)",
-                // The proxy is used for servers of this machine, too.
+                // The proxy is used for servers on this machine too.
                 "--proxy-bypass-list=<-loopback>", "--no-first-run", "--no-default-browser-check",
                 "--disable-background-networking", "--disable-component-update", "--disable-sync",
             ]
@@ -80,7 +81,7 @@ enum Browser: String, ExpressibleByArgument, CaseIterable {
             ("network.proxy.type", "1"), ("network.proxy.http", "\"\(bare)\""),
             ("network.proxy.http_port", "\(environment.port)"), ("network.proxy.ssl", "\"\(bare)\""),
             ("network.proxy.ssl_port", "\(environment.port)"), ("network.proxy.no_proxies_on", "\"\""),
-            // The proxy is used for servers of this machine, too.
+            // The proxy is used for servers on this machine too.
             ("network.proxy.allow_hijacking_localhost", "true"),
             ("browser.shell.checkDefaultBrowser", "false"), ("browser.aboutwelcome.enabled", "false"),
             ("datareporting.policy.dataSubmissionEnabled", "false"), ("app.update.auto", "false"),

@@ -2,9 +2,9 @@ import Foundation
 import Glibc
 import HttpWare
 
-/// Certificates of authorities, each once, in the order in which they were added.
+/// Certificates of authorities, without duplicates, in the order in which they were added.
 struct CertificateBundle {
-    /// Each in DER.
+    /// The certificates in DER.
     private(set) var certificates: [[UInt8]] = []
     private var known: Set<[UInt8]> = []
 
@@ -16,7 +16,7 @@ struct CertificateBundle {
         if known.insert(certificate).inserted { certificates.append(certificate) }
     }
 
-    /// Adds the certificates of a text in PEM; what stands between them is ignored. Returns whether there was one. RFC 7468 §3.
+    /// Adds the certificates of a text in PEM and ignores the text between them. Returns whether there was one. RFC 7468 §3.
     @discardableResult
     mutating func add(pem text: String) -> Bool {
         var hasAny = false
@@ -64,7 +64,7 @@ struct CertificateBundle {
         return Array(data)
     }
 
-    /// All of them in PEM.
+    /// All certificates in PEM.
     var pem: String {
         certificates.map { certificate in
             let lines = Data(certificate).base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
@@ -72,7 +72,7 @@ struct CertificateBundle {
         }.joined()
     }
 
-    /// The file with the roots of this system, whatever variables say; `nil` without one.
+    /// The file with this system's root certificates, independent of variables; `nil` if there is none.
     static let systemFile: String? = [
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
         "/etc/ssl/cert.pem", "/usr/lib/ssl/cert.pem",

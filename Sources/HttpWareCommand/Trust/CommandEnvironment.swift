@@ -2,21 +2,21 @@ import HttpWare
 
 /// The environment of a command whose requests go through a proxy, and the texts of the files that its variables name.
 ///
-/// Nothing that the user set is lost: options are appended to those that are there, and certificates are joined with the user's.
+/// The user's settings are kept: options are appended to existing ones, and certificates are joined with the user's.
 struct CommandEnvironment {
-    /// The files that are made for one command, in a folder of its own.
+    /// The files of one command, in a separate folder.
     struct Files {
         let folder: String
 
-        /// The certificate of our authority alone.
+        /// The certificate of HttpWare's authority alone.
         var authority: String { FilePath.joined(folder, "ca.pem") }
-        /// The roots of the system, those that the user's variables name, and ours.
+        /// The roots of the system, the certificates that the user's variables name, and HttpWare's authority.
         var bundle: String { FilePath.joined(folder, "bundle.pem") }
-        /// The same, with the JDK's own roots, for Java.
+        /// The same certificates with the JDK's own roots, for Java.
         var java: String { FilePath.joined(folder, "java.p12") }
         var wget: String { FilePath.joined(folder, "wgetrc") }
         var apt: String { FilePath.joined(folder, "apt.conf") }
-        /// Sets the proxy in versions of Node that do not know the variables.
+        /// Sets the proxy in versions of Node that do not support the variables.
         var node: String { FilePath.joined(folder, "proxy.cjs") }
     }
 
@@ -24,30 +24,30 @@ struct CommandEnvironment {
     let host: String
     let port: UInt16
     let files: Files
-    /// The proxy shows certificates of our authority.
+    /// Whether the proxy shows certificates of HttpWare's authority.
     let isTrusting: Bool
 
     var proxy: String { "http://\(host):\(port)" }
 
-    /// Variables whose file replaces the roots of the system.
+    /// Variables whose file replaces the system's roots.
     static let replacing = [
         "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO",
         "AWS_CA_BUNDLE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NIX_SSL_CERT_FILE",
         "PERL_LWP_SSL_CA_FILE",
     ]
-    /// Variables whose file is added to the roots that the program brings.
+    /// Variables whose file is added to the program's own roots.
     static let adding = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"]
-    /// Variables that are set only if the user has set them: without them, their programs use the system's roots.
+    /// Variables that are set only if the user has set them. Without them, their programs use the system's roots.
     static let optional = ["npm_config_cafile", "NPM_CONFIG_CAFILE", "BUNDLE_SSL_CA_CERT", "HEX_CACERTS_PATH"]
 
-    /// The environment of the command, made of the user's.
+    /// The environment of the command, derived from the user's.
     func variables(_ former: [String: String]) -> [String: String] {
         var variables = former
         for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"] { variables[name] = proxy }
         let left = former["NO_PROXY"] ?? former["no_proxy"] ?? ""
         variables["NO_PROXY"] = left
         variables["no_proxy"] = former["no_proxy"] ?? left
-        // LWP::UserAgent reads the variables only if a program, or this variable, tells it to.
+        // LWP::UserAgent reads the proxy variables only if a program, or this variable, tells it to.
         variables["PERL_LWP_ENV_PROXY"] = "1"
         variables["NODE_USE_ENV_PROXY"] = "1"
         variables["NODE_OPTIONS"] = CommandEnvironment.appended(
@@ -69,7 +69,7 @@ struct CommandEnvironment {
         ((former.map { [$0] } ?? []) + options).filter { !$0.isEmpty }.joined(separator: " ")
     }
 
-    /// NODE_OPTIONS takes double quotes, with a backslash before a quote or a backslash.
+    /// Quotes a path for NODE_OPTIONS: double quotes, with a backslash before a quote or a backslash.
     private static func quotedForNode(_ path: String) -> String {
         "\"" + path.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
@@ -77,7 +77,7 @@ struct CommandEnvironment {
     private func javaOptions(left: String) -> [String] {
         let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         var options = ["http", "https"].flatMap { ["-D\($0).proxyHost=\(bare)", "-D\($0).proxyPort=\(port)"] }
-        // Without the option, Java connects to servers of this machine directly.
+        // Without this option, Java connects to servers on this machine directly.
         options.append("-Dhttp.nonProxyHosts=\(CommandEnvironment.javaHosts(left))")
         if isTrusting {
             options += [
@@ -88,12 +88,12 @@ struct CommandEnvironment {
         return options.map { $0.contains(where: \.isWhitespace) ? "\"\($0)\"" : $0 }
     }
 
-    /// The hosts of NO_PROXY in Java's form: `*` stands at the beginning of a name, and `|` between two.
+    /// The hosts of NO_PROXY in Java's form, which allows `*` at the beginning of a name and separates names by `|`.
     static func javaHosts(_ left: String) -> String {
         left.split { $0 == "," || $0.isWhitespace }.flatMap { entry -> [String] in
             if entry == "*" { return ["*"] }
             let name = entry.hasPrefix("*.") ? entry.dropFirst(2) : entry.drop { $0 == "." }
-            // Java's form has no networks and no ports.
+            // Java's form has neither networks nor ports.
             if name.contains("/") || name.contains(":") && !name.hasPrefix("[") { return [] }
             return name.count < entry.count ? ["*.\(name)"] : ["\(name)", "*.\(name)"]
         }.joined(separator: "|")
@@ -101,7 +101,7 @@ struct CommandEnvironment {
 
     // MARK: The texts of files
 
-    /// The user's lines for wget, then ours: the last line of a name counts.
+    /// The user's lines for wget, followed by HttpWare's: the last line with a name counts.
     func wgetText(_ former: String) -> String {
         CommandEnvironment.lines(former)
             + """
@@ -113,19 +113,19 @@ struct CommandEnvironment {
             """
     }
 
-    /// The user's lines for apt, then ours.
+    /// The user's lines for apt, followed by HttpWare's.
     func aptText(_ former: String) -> String {
         CommandEnvironment.lines(former) + "Acquire::https::CaInfo \"\(files.bundle)\";\n"
     }
 
     private static func lines(_ text: String) -> String { text.isEmpty || text.hasSuffix("\n") ? text : text + "\n" }
 
-    /// The files with certificates that the user's lines for wget name.
+    /// The certificate files that the user's lines for wget name.
     static func wgetCertificates(_ text: String) -> [String] {
         text.split(whereSeparator: \.isNewline).compactMap { line in
             let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimming(while: \.isWhitespace) }
             guard parts.count == 2 else { return nil }
-            // Names are compared without case, - and _.
+            // Names are compared without case, hyphens and underscores.
             let name = parts[0].lowercased().filter { $0 != "-" && $0 != "_" }
             return name == "cacertificate" ? String(parts[1]) : nil
         }

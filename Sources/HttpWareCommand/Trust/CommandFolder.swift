@@ -12,15 +12,15 @@ struct CommandFolder {
         var template = Array(FilePath.joined(parent, "httpware-with-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw SystemError("mkdtemp", code: errno) }
         path = String(decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        // Programs that root starts may give up its rights before they read the certificates, as apt-get does. No other user can
-        // list the folder.
+        // Programs that root starts may drop their privileges before they read the certificates, as apt-get does. No other user
+        // can list the folder.
         if getuid() == 0 { chmod(path, 0o711) }
     }
 
-    /// Removes the folder and all that is in it.
+    /// Removes the folder and its content.
     func remove() { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Writes a file. Every user who knows its path can read it, if the folder lets that user through.
+    /// Writes a file that every user can read, if the folder allows access and the path is known.
     func write(_ bytes: [UInt8], to file: String) throws {
         try Data(bytes).write(to: URL(filePath: file))
         chmod(file, 0o644)

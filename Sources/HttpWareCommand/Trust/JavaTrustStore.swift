@@ -1,14 +1,14 @@
 import Foundation
 import HttpWare
 
-/// The trust stores of Java: reads the two kinds that a JDK brings, and writes PKCS#12. RFC 7292.
+/// The trust stores of Java: reads the two kinds that JDKs contain, and writes PKCS#12. RFC 7292.
 ///
-/// The written file is neither encrypted nor authenticated: it contains certificates only, and is in a private folder. The JDK's own
-/// file is the same since version 18.
+/// The written file is neither encrypted nor authenticated: it contains only certificates, and is in a private folder. The JDK's
+/// own file has had this form since version 18.
 enum JavaTrustStore {
     // MARK: Writing
 
-    /// A store in which all certificates are trusted.
+    /// A store that trusts all of the certificates.
     static func pkcs12(_ certificates: [[UInt8]]) -> [UInt8] {
         let bags = certificates.enumerated().flatMap { index, certificate in bag(certificate, "authority \(index)") }
         let contents = data(sequence(bags))
@@ -16,7 +16,7 @@ enum JavaTrustStore {
         return sequence(tag(0x02, [3]) + data(sequence(contents)))
     }
 
-    /// A `SafeBag` with a certificate; Java trusts it for the attribute `trustedKeyUsage`, with any usage.
+    /// A `SafeBag` with a certificate. Its attribute `trustedKeyUsage` makes Java trust it for any usage.
     private static func bag(_ certificate: [UInt8], _ name: String) -> [UInt8] {
         let value = sequence(identifier(x509Certificate) + tag(0xa0, tag(0x04, certificate)))
         let friendlyName = tag(0x1e, name.utf16.flatMap { [UInt8($0 >> 8), UInt8(truncatingIfNeeded: $0)] })
@@ -54,12 +54,12 @@ enum JavaTrustStore {
 
     // MARK: Reading
 
-    /// The trusted certificates of a store; `nil` if this program cannot read its kind, such as an encrypted one.
+    /// The trusted certificates of a store; `nil` if this program cannot read the store, for example because it is encrypted.
     static func certificates(_ store: [UInt8]) -> [[UInt8]]? {
         store.starts(with: [0xfe, 0xed, 0xfe, 0xed]) ? jks(store) : plainPkcs12(store)
     }
 
-    /// Reads Java's own kind. Its digest, which guards against accidents, is not checked.
+    /// Reads Java's own format. Its digest only protects against accidents and is not checked.
     private static func jks(_ store: [UInt8]) -> [[UInt8]]? {
         var rest = store[4...]
         func take(_ count: Int) -> ArraySlice<UInt8>? {
@@ -72,7 +72,7 @@ enum JavaTrustStore {
         guard number(4) == 2, let count = number(4) else { return nil }
         var found: [[UInt8]] = []
         for _ in 0..<count {
-            // A key has another form than a certificate: it ends the reading.
+            // A key has a different form from a certificate, so it ends the reading.
             guard number(4) == 2, text() != nil, take(8) != nil, let kind = text(), let length = number(4),
                 let certificate = take(length)
             else { return found.isEmpty ? nil : found }
@@ -105,9 +105,9 @@ enum JavaTrustStore {
         return length <= body.count ? body.prefix(length) : nil
     }
 
-    // MARK: Where they are
+    // MARK: Location
 
-    /// The trust stores of the JDK: of `JAVA_HOME`, or else of the first `java` in `PATH`.
+    /// The trust store of the JDK in `JAVA_HOME`, or else of the first `java` in `PATH`.
     static func usualStore(_ environment: [String: String]) -> String? {
         let homes = [environment["JAVA_HOME"], home(ofProgramIn: environment)].compactMap(\.self)
         for home in homes where !home.isEmpty {

@@ -1,8 +1,8 @@
-/// The script that `node --require` reads before a program: it sets the proxy for `http`, `https` and `fetch`.
+/// The script that `node --require` reads before a program. It sets the proxy for `http`, `https` and `fetch`.
 ///
 /// Versions from 22.21 and 24.5 read the variables themselves if `NODE_USE_ENV_PROXY` is set; there the script does nothing.
-/// Elsewhere all agents connect by the proxy: their `createConnection` opens a tunnel for https, and requests for http are sent in
-/// absolute form. Sockets that a program makes itself, and agents with a `createConnection` of their own, are left alone.
+/// Elsewhere all agents connect through the proxy. Their `createConnection` opens a tunnel for https, and requests for http are
+/// sent in absolute form. Sockets that a program makes itself, and agents with their own `createConnection`, are not changed.
 enum NodePreload {
     static let text = #"""
         'use strict';

@@ -1,7 +1,7 @@
 import Foundation
 import HttpWare
 
-/// A database of Mozilla's NSS: the profiles of Firefox have one each, and Chromium's is in the user's home.
+/// A database of Mozilla's NSS. Each profile of Firefox has one, and Chromium's is in the user's home.
 struct NssDatabase {
     let folder: String
     /// The path of `certutil`.
@@ -19,13 +19,13 @@ struct NssDatabase {
     /// Makes an empty database without a password.
     func make() throws(TrustProblem) { try run("-N", "--empty-password") }
 
-    /// Adds an authority for TLS, in place of an older one of that name.
+    /// Adds an authority for TLS, replacing an older one of that name.
     func add(_ file: String, name: String) throws(TrustProblem) {
         while has(name) { try run("-D", "-n", name) }
         try run("-A", "-t", "C,,", "-n", name, "-i", file)
     }
 
-    /// Removes the authorities of that name. Returns whether there was one.
+    /// Removes the authorities of that name. Returns whether there were any.
     func remove(name: String) throws(TrustProblem) -> Bool {
         var hasAny = false
         while has(name) {
@@ -35,7 +35,7 @@ struct NssDatabase {
         return hasAny
     }
 
-    /// True if the database trusts the authority in this file, under that name.
+    /// Whether the database trusts this certificate under that name.
     func trusts(_ certificate: [UInt8], name: String) -> Bool {
         guard let text = ToolRun.output([tool, "-L", "-d", "sql:\(folder)", "-n", name, "-a"]) else { return false }
         var bundle = CertificateBundle()
@@ -63,7 +63,7 @@ struct TrustProblem: Error {
 }
 
 extension CertificateAuthority {
-    /// The name that people see, with the user and the machine.
+    /// The name that people see. It contains the user and the machine.
     var commonName: String {
         let part = subject.split(separator: ",").first { $0.hasPrefix("CN=") }
         return part.map { String($0.dropFirst(3)).replacing("\\", with: "") } ?? "httpware CA"

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A run of a tool of the system. It has no standard input, so that it cannot ask questions.
+/// A run of a system tool. It has no standard input, so that it cannot ask questions.
 enum ToolRun {
     /// The exit status and the output of a tool.
     struct Result {
@@ -8,7 +8,7 @@ enum ToolRun {
         let output: String
         let errors: String
 
-        /// The last line that it wrote, for people.
+        /// The first line that it wrote, for people; standard error comes first.
         var reason: String {
             let lines = (errors + "\n" + output).split(whereSeparator: \.isNewline)
             return lines.first { !$0.allSatisfy(\.isWhitespace) }.map(String.init) ?? "exit status \(status)"
@@ -26,8 +26,8 @@ enum ToolRun {
         process.standardOutput = output
         process.standardError = errors
         guard (try? process.run()) != nil else { return nil }
-        // Both are read at the same time, because a tool blocks when a pipe is full.
-        // Unsafe: this thread reads it after the other one has signalled that it is written.
+        // Both are read at the same time, because a tool blocks when a pipe is full. Unsafe: this thread reads the
+        // value only after the other thread has signalled that it is written.
         nonisolated(unsafe) var error = Data()
         let hasRead = DispatchSemaphore(value: 0)
         Thread.detachNewThread {

@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import HttpWare
 
-/// The kinds of stores that programs look into for authorities.
+/// The kinds of stores in which programs look for authorities.
 enum TrustStoreKind: String, ExpressibleByArgument, CaseIterable {
     case system, nss, java, macos, ios, android
 
@@ -16,7 +16,7 @@ struct TrustStore {
     /// The name for people, such as `system (/usr/local/share/ca-certificates)`.
     let label: String
     let kind: TrustStoreKind
-    /// The authority is in the store.
+    /// Whether the authority is in the store.
     let isTrusting: () -> Bool
     let install: () throws(TrustProblem) -> Void
     /// Removes the authority; returns whether it was there.
@@ -29,7 +29,7 @@ struct TrustStores {
     /// The file with the authority's certificate.
     let file: String
     let user: [String: String]
-    /// The folder in place of the root of the file system.
+    /// The folder used as the root of the file system.
     var root = "/"
 
     /// The stores of a kind, or the reason why there are none.
@@ -40,7 +40,7 @@ struct TrustStores {
 
     private var home: String { user["HOME"] ?? "/" }
 
-    /// The name in stores: the same for later authorities of this user and machine, which replace older ones.
+    /// The name in stores. Later authorities of this user and machine have the same name, and replace older ones.
     private var name: String { authority.commonName }
     private var fileName: String {
         let slug = String(name.lowercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "-" })
@@ -59,7 +59,7 @@ struct TrustStores {
 
     // MARK: The system
 
-    /// Folders of authorities that an administrator adds, and the tool that puts them into the system's file.
+    /// The folders for authorities that an administrator adds, and the tool that adds them to the system's file.
     private static let systemFolders = [
         ("usr/local/share/ca-certificates", "crt", ["update-ca-certificates"]),  // Debian, Alpine
         ("etc/pki/ca-trust/source/anchors", "pem", ["update-ca-trust", "extract"]),  // Fedora
@@ -94,7 +94,7 @@ struct TrustStores {
         return Found(problem: "no folder for authorities was found, such as /usr/local/share/ca-certificates")
     }
 
-    /// Users without rights may lack the folders of an administrator's tools in PATH.
+    /// For ordinary users, PATH may lack the folders of an administrator's tools.
     private var administrators: [String: String] {
         user.merging(["PATH": (user["PATH"] ?? "/usr/bin:/bin") + ":/usr/sbin:/sbin"]) { $1 }
     }
@@ -201,7 +201,7 @@ struct TrustStores {
                         [keytool, "-importcert", "-noprompt", "-alias", fileName, "-file", file] + arguments)
                 },
                 uninstall: { () throws(TrustProblem) in
-                    // Debian puts the authorities of the system into this store, and leaves them there.
+                    // Debian copies the system's authorities into this store, and does not remove them.
                     let ours = [fileName, "debian:\(fileName).pem"]
                     let found = aliases(keytool, arguments, isNamed: ours.contains)
                     guard !found.isEmpty else { return false }

@@ -3,9 +3,9 @@ public import Wares
 
 /// Idempotency keys in Redis, for all gateways that name the same store.
 ///
-/// The value of a key consists of three parts. The first byte is `r` for a request in progress or `d` for an answered one. Then
-/// follows the digest of the request. The rest is the mark of the claim (8 bytes), or the record of the response. Redis removes
-/// the key when it expires.
+/// The value of a key consists of three parts. The first byte is `r` for a request in progress or `d` for an answered one. The
+/// next part is the digest of the request. The rest is the mark of the claim (8 bytes), or the record of the response. Redis
+/// removes the key when it expires.
 extension RedisClient: IdempotencyServer {
     private func place(_ claim: SharedClaim) -> RedisArgument {
         RedisArgument(definition.tagged("i:", claim.key.hex))

@@ -238,7 +238,7 @@ public final class RedisStore: CacheStore {
         }
     }
 
-    // MARK: All of it
+    // MARK: The whole store
 
     /// The batch size, the maximum number of rounds and the time limit of a walk through all keys. They bound a walk, whatever
     /// the server sends.

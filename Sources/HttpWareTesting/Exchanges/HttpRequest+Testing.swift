@@ -27,7 +27,7 @@ extension HttpRequest {
 }
 
 extension HttpContent {
-    /// That many bytes of arbitrary content.
+    /// Arbitrary content of `count` bytes.
     public static func bytes(count: Int) -> HttpContent { .bytes([UInt8](repeating: 0x78, count: count)) }
 
     /// The content as text, if all of it is in memory; bytes that are not UTF-8 become U+FFFD.

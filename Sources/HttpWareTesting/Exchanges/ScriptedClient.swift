@@ -1,10 +1,10 @@
 public import HttpWare
 import Synchronization
 
-/// A client that sends nothing. It records the requests, and answers them as the test says. A call without an answer waits for one. If
-/// there are rules for methods and paths, it fails at the call's time limit, and the error names the rules.
+/// A client that sends nothing. It records the requests, and answers them as the test says. A call without an answer waits for
+/// one. If there are rules for methods and paths, an unanswered call fails at its time limit with an error that names the rules.
 ///
-/// Usable from any thread: its state is guarded by a mutex.
+/// Usable from any thread: a mutex guards its state.
 public final class ScriptedClient: HttpClient {
     private struct State {
         var requests: [HttpRequest] = []

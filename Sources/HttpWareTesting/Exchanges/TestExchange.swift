@@ -265,7 +265,7 @@ private final class Stage: @unchecked Sendable {
     }
 }
 
-/// The same plan for every request.
+/// A router with one plan for every request.
 private struct OnePlan: ExchangeRouter {
     let listenerPlan: ExchangePlan
     let captures: [(name: String, value: String)]

@@ -71,7 +71,7 @@ public struct HarArchive: Sendable {
     }
 
     /// The fields of a message. Fields of one connection, which the recorder saw but a message does not have, are left
-    /// out. So are the pseudo-fields that browsers write for HTTP/2.
+    /// out, and so are the pseudo-fields that browsers write for HTTP/2.
     private static func fields(_ lines: [Har.Line]) throws -> HttpFields {
         var fields = HttpFields()
         for line in lines where !line.name.hasPrefix(":") {

@@ -8,7 +8,7 @@ public import HttpWare
 public struct ExtAuthz: Middleware, Postware {
     /// The fields of the request that are sent to the server.
     public var headers: [FieldName] = [.authorization, .cookie]
-    /// The fields of the answer that go upstream. Those of the client are always deleted.
+    /// The fields of the answer that go upstream. The client's fields of these names are always deleted.
     public var copy: [FieldName] = []
     /// The fields of a 2xx answer that go to the client with the response.
     public var copyToResponse: [FieldName] = [.setCookie]
@@ -176,7 +176,7 @@ public struct ExtAuthz: Middleware, Postware {
         return try? FieldLine(.location, text)
     }
 
-    /// The same refusal as a proxy's: 407, or 403 in an intercepted tunnel, where the client believes that it talks to the origin
+    /// The refusal in a proxy's form: 407, or 403 in an intercepted tunnel, where the client believes that it talks to the origin
     /// server. RFC 9110 §15.5.8.
     private func proxyRefusal(_ response: HttpResponse, _ exchange: Exchange) -> HttpResponse {
         var refusal = response

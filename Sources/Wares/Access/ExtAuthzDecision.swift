@@ -49,7 +49,7 @@ final class ExtAuthzAllowance: Sendable {
 
     /// The fields that go upstream.
     let fields: [Line]
-    /// The same fields as one block; `nil` if a value is not UTF-8.
+    /// The fields that go upstream, as one block; `nil` if a value is not UTF-8.
     let block: FieldBlock?
     /// The names of those fields that contain credentials, whose values are never shown.
     let credentials: [FieldName]

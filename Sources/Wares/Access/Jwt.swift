@@ -120,7 +120,7 @@ public struct Jwt: Middleware {
         return .pass
     }
 
-    // MARK: Tokens that are not remembered
+    // MARK: New tokens
 
     private func decide(_ request: inout HttpRequest, _ token: Token, _ exchange: Exchange) -> Verdict {
         let issuer: Issuer

@@ -18,7 +18,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
 
     /// The scopes that are requested.
     public var scopes = ["openid"]
-    /// The path to which the provider sends browsers back.
+    /// The path to which the provider redirects browsers back.
     public var callback = "/oauth2/callback"
     /// The path that ends a session.
     public var logout = "/oauth2/logout"
@@ -244,7 +244,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         return response
     }
 
-    // MARK: The way back
+    // MARK: The provider's answer
 
     /// The parameters that the provider sent with the browser. RFC 6749 §4.1.2, RFC 9207 §2.
     struct ProviderAnswer: Equatable {

@@ -54,7 +54,7 @@ extension HttpCache {
         }
     }
 
-    // MARK: What the client has already
+    // MARK: Responses known to the client
 
     /// Whether the origin server ignored the conditions and sent what the client already has. RFC 9110 §13.2.1.
     private func isKnown(_ response: HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Bool {
@@ -308,7 +308,7 @@ extension HttpCache {
         }
     }
 
-    // MARK: What is stored already
+    // MARK: Stored responses
 
     private func find(_ turn: CacheTurn) -> Found { store.find(turn.key) { $0.vary.matches(turn.fields) } }
 

@@ -19,8 +19,8 @@ public final class OfflineState: Sendable {
 
     /// The mode in the configuration.
     public let configured: OfflineMode
-    /// 0 without an override. Else the two lowest bits are its mode, counted from 1, and the others its end in milliseconds
-    /// since 1970; all ones if it has no end.
+    /// 0 without an override. Otherwise the two lowest bits are its mode, counted from 1, and the others are its end in
+    /// milliseconds since 1970; all ones if it has no end.
     private let packed = Atomic<UInt64>(0)
 
     private static let endless = UInt64.max >> 2

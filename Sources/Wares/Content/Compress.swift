@@ -77,7 +77,7 @@ public struct Compress: Postware, CountingWare {
         if let tag = response.fields[.etag], tag.hasPrefix("\"") { try response.fields.set(.etag, to: "W/\(tag)") }
     }
 
-    // MARK: Which responses
+    // MARK: Selecting responses
 
     private static let fetchSite: FieldName = "Sec-Fetch-Site"
 

@@ -53,7 +53,7 @@ struct ContentEditing: Sendable {
 
     static let events = "text/event-stream"
 
-    // MARK: Which messages
+    // MARK: Selecting messages
 
     /// Whether the content of a request is edited, however large it is.
     func concerns(_ request: HttpRequest) -> Bool {
@@ -82,11 +82,11 @@ struct ContentEditing: Sendable {
 
     // MARK: Edits
 
-    /// Edits content: its new bytes, `nil` if nothing changes, and what the record says of it besides that. All regular expressions
-    /// together may take the time.
+    /// Edits content. Returns its new bytes, `nil` if nothing changes, and a note for the record. `time` is the limit for all regular
+    /// expressions together.
     typealias Edit = @Sendable (_ bytes: [UInt8], _ time: Duration) throws -> (bytes: [UInt8]?, note: String?)
 
-    /// What came of an edit.
+    /// The result of an edit.
     private struct Edited: Sendable {
         /// `nil` if nothing changes.
         var bytes: [UInt8]?

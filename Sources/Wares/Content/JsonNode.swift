@@ -50,7 +50,7 @@ struct JsonNode {
         parts = .object([])
     }
 
-    // MARK: Looking inside
+    // MARK: Members and elements
 
     /// Reads the members or elements, if the value is an object or an array. Throws if two members have the same name, because
     /// readers would disagree about its value.
@@ -162,7 +162,7 @@ struct JsonNode {
     enum Putting {
         /// The value replaces an existing one, or is added.
         case set
-        /// As `set` in an object; in an array the value is inserted before the element. RFC 6902 §4.1.
+        /// Acts like `set` in an object. In an array, the value is inserted before the element. RFC 6902 §4.1.
         case insert
         /// The value replaces an existing one; it is not added.
         case replace

@@ -142,7 +142,7 @@ enum JsonText {
         return at
     }
 
-    // MARK: Taking apart what was checked
+    // MARK: Reading checked text
 
     /// The end of the value that begins at `start`.
     static func end(ofValueAt start: Int, in bytes: [UInt8]) -> Int {

@@ -29,7 +29,7 @@ public struct RewriteRule: Sendable {
         self.max = max
     }
 
-    /// What the matches in one content may cost at most.
+    /// The limits for all matches in one content.
     private static let limits = Pattern.Limits(subject: largestBody.bytes, time: .milliseconds(100))
     static let largestBody = ByteCount.mebibytes(16)
 

@@ -89,7 +89,7 @@ final class HarRecorder: @unchecked Sendable {
         pthread_mutex_unlock(mutex)
     }
 
-    /// The same, and waits until the file is complete.
+    /// Writes the remaining exchanges, and waits until the file is complete.
     func finishWriting() async {
         finish()
         _ = try? await ended.value()

@@ -1,11 +1,11 @@
-/// What a request's path names beneath a folder.
+/// The place beneath a folder that a request's path names.
 struct FilePlace: Sendable, Equatable {
-    /// The names, decoded and joined by slashes, without one at either end; empty for the folder itself.
+    /// The decoded names joined by slashes, without a slash at either end; empty for the folder itself.
     let path: [UInt8]
-    /// The request's path ends with a slash.
+    /// Whether the request's path ends with a slash.
     let isFolder: Bool
 
-    /// The folder itself, which the request names without a slash.
+    /// The folder itself, if the request names it without a slash at the end.
     static let unslashedRoot = FilePlace(path: [], isFolder: false)
 
     private init(path: [UInt8], isFolder: Bool) {
@@ -13,11 +13,12 @@ struct FilePlace: Sendable, Equatable {
         self.isFolder = isFolder
     }
 
-    /// As long as a path may be for Linux.
+    /// The longest path that Linux accepts.
     private static let mostBytes = 4095
 
-    /// The place that a path in its normal form names; `nil` where it can name none: two slashes in a row, a slash or a NUL that is
-    /// encoded, dot segments, and, unless `showsHidden`, names that begin with a dot. `.well-known` (RFC 8615) is not hidden.
+    /// The place named by a path in normal form; `nil` for a path that cannot name a file. Such a path has two slashes in a row,
+    /// an encoded slash or NUL, or a dot segment. Names that begin with a dot are refused too unless `showsHidden` is set,
+    /// except `.well-known` (RFC 8615).
     init?(_ path: some StringProtocol, showsHidden: Bool) {
         var names: [UInt8] = []
         var isFolder = path.isEmpty
@@ -39,7 +40,7 @@ struct FilePlace: Sendable, Equatable {
         self.isFolder = isFolder
     }
 
-    /// A name as a file system has it; `nil` where it can have none of that kind.
+    /// Decodes a segment to a file name; `nil` if it is malformed, or contains a NUL or a slash.
     private static func decode(_ segment: some Collection<UInt8>) -> [UInt8]? {
         var name: [UInt8] = []
         name.reserveCapacity(segment.count)
@@ -68,6 +69,6 @@ struct FilePlace: Sendable, Equatable {
         }
     }
 
-    /// A file in the folder.
+    /// The path of a file in this folder.
     func file(_ name: String) -> [UInt8] { path.isEmpty ? Array(name.utf8) : path + [0x2f] + name.utf8 }
 }

@@ -1,12 +1,13 @@
 import HttpWare
 
-/// The files that were asked for lately, so that they are not opened for each request. What is there is bounded in number, in bytes and
-/// in open files.
+/// The recently requested files, kept so that they are not opened for each request. Their number, their bytes and the number of
+/// open files are limited.
 ///
-/// Entries are in two generations. A new one, and an old one that is asked for, go to the young generation; when that is full, or a
-/// minute old, it becomes the old one, and what was in that is let go. From any thread: a lock guards both.
+/// Entries have two generations. New entries, and old entries that are checked again, go into the young generation. When it is
+/// full or older than a minute, it becomes the old generation, and the previous old one is dropped. Safe to use from any
+/// thread: a lock guards both.
 final class FileTable: Sendable {
-    /// An entry, and when it was looked at last, in nanoseconds of the loop's clock.
+    /// An entry, with the time of its last check in nanoseconds of the loop's clock.
     struct Held: Sendable {
         let entry: FileEntry
         let lookedAt: Int64
@@ -21,20 +22,20 @@ final class FileTable: Sendable {
     private struct State {
         var young = Generation()
         var old = Generation()
-        /// When the young one began.
+        /// When the young generation began.
         var began: Int64?
     }
 
     private let state = ThreadLock(State())
 
-    /// Of each generation.
+    /// The limits of each generation.
     private static let mostEntries = 1024
     private static let mostBytes = 8 << 20
     private static let mostFiles = 128
     private static let lifetime: Int64 = 60_000_000_000
     private static let mostKeyBytes = 1024
 
-    /// What is known under the key.
+    /// The entry under the key, from either generation.
     func held(_ key: String) -> Held? {
         state.withLock { state in
             if let held = state.young.entries[key] { return held }
@@ -42,11 +43,11 @@ final class FileTable: Sendable {
         }
     }
 
-    /// Remembers an entry that was looked at just now.
+    /// Stores an entry that was just checked.
     func remember(_ entry: FileEntry, _ key: String, at now: Int64) {
         guard entry.isKept, key.utf8.count <= FileTable.mostKeyBytes else { return forget(key) }
         let cost = entry.cost
-        // Freed behind the lock: to close files takes time.
+        // Dropped entries are freed outside the lock, because closing files takes time.
         let dropped = state.withLock { state -> [String: Held] in
             var dropped: [String: Held] = [:]
             FileTable.remove(key, &state.young)
@@ -69,7 +70,7 @@ final class FileTable: Sendable {
         withExtendedLifetime(dropped) {}
     }
 
-    /// There is no such file any more.
+    /// Removes the entry under the key.
     func forget(_ key: String) {
         state.withLock { state in
             FileTable.remove(key, &state.young)

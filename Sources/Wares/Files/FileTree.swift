@@ -1,44 +1,45 @@
 import HttpWare
 
-/// Finds files beneath a folder, and remembers them for a second. Shared by loops; each part guards itself.
+/// Finds files beneath a folder and remembers them for a second. Shared by loops; each part is safe to use from any
+/// thread.
 final class FileTree: Sendable {
-    /// How files are looked for and offered: the options that matter here.
+    /// The options for finding and offering files.
     struct Manner: Sendable {
         var index: [String] = ["index.html"]
         var precompressed: [Files.Precompressed] = [.zst, .br, .gz]
         var browse = false
         var hidden = false
         var cacheControl: String?
-        /// By extension, in lower case.
+        /// Media types by extension, in lower case.
         var types: [String: String] = [:]
         var fallback: FilePlace?
     }
 
-    /// What a place holds.
+    /// The result of looking up a place.
     enum Finding: Sendable {
         case file(FileEntry)
-        /// A folder, and the path named it without a slash.
+        /// A folder that the path names without a slash at the end.
         case folder
-        /// A folder without an index, which may be listed.
+        /// A folder without an index file, which may be listed.
         case list(OpenedFolder)
         case absent
         case forbidden
-        /// The disk would have to be waited for.
+        /// The lookup would have to wait for the disk.
         case wouldWait
-        /// The system could not look, with this `errno`.
+        /// The lookup failed with this `errno`.
         case failed(Int32)
     }
 
     let manner: Manner
-    /// `nil` where the configuration is only described, or is wrong.
+    /// `nil` if the configuration is only described, or is invalid.
     private let root: OpenedFolder?
     let table = FileTable()
 
-    /// Reads what is not in memory.
+    /// The threads that read files not held in memory.
     static let readers = OffloadQueue(name: "httpware.files", threads: 4, most: 512)
-    /// A file is looked at again when it was not for so long, in nanoseconds.
+    /// The time after which a file is checked again, in nanoseconds.
     private static let fresh: Int64 = 1_000_000_000
-    /// The fallback's key: no path is empty.
+    /// The fallback's key. No request has it, because paths are never empty.
     private static let fallbackKey = ""
 
     init(_ root: OpenedFolder?, _ manner: Manner) {
@@ -46,13 +47,14 @@ final class FileTree: Sendable {
         self.manner = manner
     }
 
-    /// The file under the key, if it was looked at within the last second.
+    /// The file under the key, if it was checked within the last second.
     func fresh(_ key: String, at now: Int64) -> FileEntry? {
         guard let held = table.held(key), now - held.lookedAt < FileTree.fresh else { return nil }
         return held.entry
     }
 
-    /// Finds what a place holds, else the fallback. With `waits` it may wait for the disk: not on loops.
+    /// Finds the file at a place, or else the fallback. If `waits` is true it may wait for the disk, so it must not run
+    /// on a loop.
     func find(_ place: FilePlace, _ key: String, at now: Int64, _ time: WallTime, waits: Bool) -> Finding {
         let finding = remembered(place, key, at: now, time, waits: waits)
         guard case .absent = finding, let fallback = manner.fallback else { return finding }
@@ -93,7 +95,7 @@ final class FileTree: Sendable {
         }
     }
 
-    /// The file in that path with its siblings.
+    /// The file at that path, with its siblings.
     private func file(_ path: [UInt8], _ known: FileEntry?, _ time: WallTime, waits: Bool) -> Finding {
         let whole: KnownFile
         switch open(path, known?.whole.file, waits: waits) {
@@ -106,7 +108,7 @@ final class FileTree: Sendable {
             switch open(path + ".\(sibling.rawValue)".utf8, former, waits: waits) {
             case .success(let file): coded.append((sibling.coding, file))
             case .failure(let other):
-                // A sibling that cannot be read is none.
+                // A sibling that cannot be read is ignored.
                 if case .wouldWait = other.finding { return .wouldWait }
             }
         }

@@ -3,11 +3,11 @@ public import HttpWare
 
 /// Answers requests with files from a folder; nothing goes upstream.
 ///
-/// Files are found beneath the folder only, whatever paths and symbolic links say. What a client asks for in parts, or has already, is
-/// answered as RFC 9110 says: ranges with 206, conditions with 304 or 412. Files that are asked for often
-/// are kept, small ones with their content, and looked at again after a second. What is not in memory is read on threads of its own.
+/// Only files beneath the folder are found, whatever paths and symbolic links say. Ranges and conditions follow RFC 9110: ranges are
+/// answered with 206, conditions with 304 or 412. Frequently requested files are kept, small ones with their content, and checked again
+/// after a second. Other files are read on separate threads.
 public struct Files: Middleware {
-    /// A coding of a sibling, by the extension of its name.
+    /// A coding of a compressed sibling, named by its file extension.
     public enum Precompressed: String, OptionWord {
         case zst, br, gz
 
@@ -20,9 +20,9 @@ public struct Files: Middleware {
         }
     }
 
-    /// A prefix that is taken off paths before files are looked for; begins with a slash, does not end with one.
+    /// The prefix removed from paths before files are looked up. It begins with a slash and does not end with one.
     private let strip: String?
-    /// The methods that are answered: GET, HEAD, or both.
+    /// The answered methods: GET, HEAD or both.
     private let methods: [HttpMethod]
     private let allow: FieldLine
     private let tree: FileTree
@@ -65,7 +65,7 @@ public struct Files: Middleware {
         }
     }
 
-    /// Where the file is; `nil` where there can be none.
+    /// The file's place; `nil` if the path cannot name a file.
     private func place(of path: String, _ request: HttpRequest) -> FilePlace? {
         var path = path[...]
         if let strip, path.hasPrefix(strip) {
@@ -77,7 +77,7 @@ public struct Files: Middleware {
         return FilePlace(path, showsHidden: tree.manner.hidden)
     }
 
-    /// Looks on threads that may wait for the disk.
+    /// Continues the lookup on threads that may wait for the disk.
     private func finish(
         _ finding: FileTree.Finding, _ place: FilePlace, _ key: String, _ request: inout HttpRequest,
         _ exchange: Exchange
@@ -94,7 +94,7 @@ public struct Files: Middleware {
         return .abort(with: HttpResponse(.ok, fields: FolderPage.fields, content: .bytes(page)))
     }
 
-    /// Does work on another thread; `nil` when too much waits there.
+    /// Runs work on another thread; `nil` if too much work waits there.
     private static func elsewhere<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async throws -> Value? {
         let wait = LoopWait<Value>()
         guard FileTree.readers.submit(work, completion: { wait.resume(returning: $0) }) else { return nil }
@@ -123,8 +123,8 @@ public struct Files: Middleware {
         }
     }
 
-    /// To the same path with a slash at its end. Relative to what the client asked for, so that it stays on its host, and behind
-    /// whatever prefix was taken away on the way here. RFC 3986 §4.2: a segment may hold a colon behind `./`.
+    /// A redirect to the same path with a slash at its end. It is relative to the path that the client sent, so it keeps the host
+    /// and any prefix that was removed on the way. With `./` a segment may contain a colon: RFC 3986 §4.2.
     private func redirect(_ request: HttpRequest) -> HttpResponse {
         let segment = Files.lastSegment(of: request)
         guard !segment.isEmpty else { return Files.absent }
@@ -133,12 +133,12 @@ public struct Files: Middleware {
             if let question = target.firstIndex(of: 0x3f) { location += target[question...] }
         }
         var response = HttpResponse(.permanentRedirect)
-        // Only what stood in the request line: a byte that no field may hold was refused there.
+        // These bytes come from the request line, which cannot contain a byte that a field must not hold.
         guard (try? response.fields.append(.location, raw: location)) != nil else { return Files.absent }
         return response
     }
 
-    /// What stands behind the last slash of the path that the client sent.
+    /// The part of the client's path after the last slash.
     private static func lastSegment(of request: HttpRequest) -> [UInt8] {
         var segment: [UInt8] = []
         request.withReceivedTarget { target in
@@ -188,7 +188,7 @@ public struct Files: Middleware {
                 $0.write(all.count)
             }
             return response
-        // A coding would be one of all parts together. The whole is always right: RFC 9110 §14.2.
+        // A coding would apply to all parts together. The whole file is always a valid answer: RFC 9110 §14.2.
         case .parts where offer.fields.contains(.contentEncoding): return Files.response(.ok, offer, offer.fields, all)
         case .parts(let ranges): return Files.response(ofParts: ranges, offer)
         }
@@ -313,12 +313,12 @@ extension Files: ConfigurableWare {
         self.init(Files.open(root, &options), manner, strip: strip, methods: methods)
     }
 
-    /// The folder; `nil`, and a mistake, when it cannot be opened.
+    /// The folder; `nil`, with a reported mistake, if it cannot be opened.
     private static func open(_ root: FilePath?, _ options: inout OptionsReader) -> OpenedFolder? {
         guard let root, !options.isDescribing else { return nil }
         do throws(SystemError) {
             let folder = try OpenedFolder(path: root.path)
-            // Where another folder has taken its place, a reload builds anew.
+            // If another folder has taken its place, a reload builds the ware again.
             options.noteFile(root.path, content: Array("\(folder.status.device) \(folder.status.inode)".utf8))
             return folder
         } catch {

@@ -1,11 +1,12 @@
 import HttpWare
 
-/// A page that lists a folder. Names come from the file system, and are escaped.
+/// A page that lists a folder. Names from the file system are escaped.
 enum FolderPage {
-    /// More are not listed.
+    /// The most entries that are listed.
     private static let mostEntries = 10_000
 
-    /// Reads the folder and makes the page; `nil` when it cannot be read. Waits for the disk: not for loops.
+    /// Reads the folder and makes the page; `nil` if it cannot be read. Waits for the disk, so it must not run on a
+    /// loop.
     static func make(_ folder: OpenedFolder, _ place: FilePlace, showsHidden: Bool) -> [UInt8]? {
         let listed = folder.entries(atMost: mostEntries) { showsHidden || $0.first != 0x2e || isWellKnown($0) }
         guard let (entries, isCut) = listed else { return nil }
@@ -21,7 +22,7 @@ enum FolderPage {
         page += "</h1>\n<table>\n".utf8
         if !place.path.isEmpty { page += "<tr><td><a href=\"../\">../</a></td></tr>\n".utf8 }
         for entry in sorted {
-            // A name may hold a colon, and must not be read as a scheme.
+            // The prefix `./` keeps a name with a colon from being read as a scheme.
             page += "<tr><td><a href=\"./".utf8
             encode(entry.name, into: &page)
             if entry.isFolder { page.append(0x2f) }
@@ -40,7 +41,7 @@ enum FolderPage {
         return page
     }
 
-    /// The fields of the page. It needs nothing but its own style.
+    /// The fields of the page, which loads nothing but its own style.
     static let fields: HttpFields = [
         "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy":

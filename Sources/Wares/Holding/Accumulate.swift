@@ -26,7 +26,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
     public let overflow: HttpStatus
 
     private let releaseRate: Rate?
-    /// One gate for each service if the reason is `upstreamDown`, else one for all.
+    /// One gate for each service if the reason is `upstreamDown`, otherwise one for all.
     private let queues = Mutex<[ObjectIdentifier?: Gate]>([:])
 
     /// A queue, and the service whose state opens and closes it.
@@ -203,7 +203,7 @@ public final class Accumulate: Middleware, Postware, CredentialUser, HoldGate {
         var isResent = false
     }
 
-    // MARK: By hand
+    // MARK: Manual control
 
     public var isManual: Bool { reason == .manual }
     public var isClosed: Bool { queues.withLock { $0.values.contains { $0.queue.isClosed } } }

@@ -256,7 +256,7 @@ final class LogFile {
         return .all
     }
 
-    /// Writes a line with the number of dropped lines. Returns `nil` if it was written, else the result.
+    /// Writes a line with the number of dropped lines. Returns `nil` if it was written, otherwise the result.
     private func writeNotice() -> Outcome? {
         let text = (isTorn ? "\n" : "") + notice(dropped) + "\n"
         let block = LogBlock()

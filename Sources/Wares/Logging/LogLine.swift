@@ -71,7 +71,7 @@ struct LogLine {
         capacity = larger
     }
 
-    // MARK: As it is
+    // MARK: Unescaped
 
     @inline(__always)
     mutating func raw(_ text: StaticString) { raw(text.utf8Start, text.utf8CodeUnitCount) }
@@ -261,7 +261,7 @@ struct LogLine {
         return found & high == 0
     }
 
-    /// The same byte by byte. The first `start` bytes were copied already, but not counted.
+    /// Escapes bytes one at a time. The first `start` bytes were copied already, but not counted.
     @inline(never)
     private mutating func escapedSlowly(
         _ source: UnsafeRawPointer, _ start: Int, _ length: Int, _ escapes: Escapes

@@ -40,7 +40,7 @@ public final class LogWriter: @unchecked Sendable {
         pthread_condattr_destroy(&attributes)
     }
 
-    // MARK: For everyone
+    // MARK: For any thread
 
     /// The sink of an output, always the same one. `notice` makes the line that reports the number of dropped lines.
     public func sink(for output: LogOutput, notice: @escaping @Sendable (Int) -> String) -> LogSink {

@@ -78,7 +78,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
         }
     }
 
-    // MARK: Which exchanges
+    // MARK: Selecting exchanges
 
     private func isChosen(_ exchange: Exchange) -> Bool {
         if always.contains(.errors),

@@ -24,7 +24,7 @@ struct TraceContext: Sendable, Equatable {
             isSampled: Double(low & 0x00ff_ffff_ffff_ffff) < ratio * 0x1p56, isRandom: true)
     }
 
-    /// The same trace with a new span as the parent of the next request.
+    /// The trace continued with a new span, which is the parent of the next request.
     func goingOn() -> TraceContext {
         var next = self
         next.parent = TraceContext.newParent()

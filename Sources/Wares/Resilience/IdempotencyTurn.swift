@@ -107,8 +107,8 @@ final class IdempotencyTurn: ResponseSharer {
 
     // MARK: Without a response
 
-    /// Ends a turn that has no response from the origin server. If nothing was sent, the key is free; else it stays taken for
-    /// `lock`.
+    /// Ends a turn that has no response from the origin server. If nothing was sent, the key is free; otherwise it stays taken
+    /// for `lock`.
     func fail(in exchange: Exchange) {
         guard !isOver else { return }
         isOver = true

@@ -14,7 +14,7 @@ enum FileContent {
         return content
     }
 
-    /// The same for a larger file, of which only a digest is noted.
+    /// Reads a file that may be larger, up to `most` bytes. Only its digest is noted for reloads.
     static func read(_ path: String, _ key: String, upTo most: Int, _ options: inout OptionsReader) -> [UInt8]? {
         guard !options.isDescribing else { return nil }
         let content = load(path, key, .bytes(most), &options)

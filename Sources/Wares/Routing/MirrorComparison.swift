@@ -2,7 +2,7 @@ import HttpWare
 
 /// Compares the response of an exchange with that to its copy, when both are whole.
 ///
-/// Unchecked: it is used on their loop only. What is compared elsewhere are values.
+/// Unchecked: it is used on the loop of the exchange only. Other threads compare values.
 final class MirrorComparison: @unchecked Sendable {
     private struct Side: Sendable {
         var status: HttpStatus

@@ -1,9 +1,9 @@
 import HttpWare
 
-/// Content in the coding `aws-chunked`: each chunk is signed, and its signature follows from the one before it. So content is signed
+/// Content in the coding `aws-chunked`. Each chunk is signed, and its signature depends on the previous one, so content is signed
 /// while it streams.
 final class AwsChunkedContent: ContentFilter {
-    /// The bytes of each chunk but the last. AWS demands at least 8 KiB.
+    /// The size of each chunk except the last, in bytes. AWS requires at least 8 KiB.
     static let chunkBytes = 65_536
 
     private let key: AwsSigningKey
@@ -11,10 +11,10 @@ final class AwsChunkedContent: ContentFilter {
     private var signature: Digest256
     private var held: [UInt8] = []
 
-    /// The length that the request states is that of what goes out.
+    /// The request already states the encoded length.
     var keepsLength: Bool { true }
 
-    /// Begins with the signature of the request.
+    /// The first chunk's signature depends on the signature of the request.
     init(_ key: AwsSigningKey, _ time: AwsTime, _ signature: Digest256) {
         self.key = key
         self.time = time
@@ -22,7 +22,7 @@ final class AwsChunkedContent: ContentFilter {
         held.reserveCapacity(AwsChunkedContent.chunkBytes)
     }
 
-    /// The length of content of this length in the coding; `nil` if it is too long for a number.
+    /// The encoded length of content of this length; `nil` if it overflows.
     static func length(of content: Int) -> Int? {
         let (whole, rest) = content.quotientAndRemainder(dividingBy: chunkBytes)
         let frames = whole.multipliedReportingOverflow(by: frameBytes(chunkBytes))
@@ -32,7 +32,7 @@ final class AwsChunkedContent: ContentFilter {
         return frames.overflow || sum.overflow || total.overflow ? nil : total.partialValue
     }
 
-    /// What a chunk takes beside its bytes.
+    /// The bytes of a chunk in addition to its content.
     private static func frameBytes(_ count: Int) -> Int {
         String(count, radix: 16).utf8.count + ";chunk-signature=".utf8.count + 64 + 4
     }

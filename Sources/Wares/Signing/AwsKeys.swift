@@ -6,10 +6,10 @@ import HttpWare
 struct AwsKeys: Sendable, Equatable {
     let accessKeyId: String
     let secretAccessKey: Secret
-    /// Of temporary keys.
+    /// Present only with temporary keys.
     let sessionToken: Secret?
 
-    /// `nil` if a key is empty or holds a byte that none has.
+    /// `nil` if a key is empty, too long, or contains an invalid byte.
     init?(_ accessKeyId: String, _ secretAccessKey: Secret, _ sessionToken: Secret?) {
         let session = sessionToken.flatMap { $0.revealed.isEmpty ? nil : $0 }
         guard AwsKeys.isKey(accessKeyId, 256), AwsKeys.isKey(secretAccessKey.revealed, 1024),
@@ -26,7 +26,7 @@ struct AwsKeys: Sendable, Equatable {
 
     // MARK: As the token of a credential
 
-    /// One text, which a credential keeps as its token.
+    /// The keys as one text, which a credential stores as its token.
     var packed: Secret {
         Secret([accessKeyId, secretAccessKey.revealed, sessionToken?.revealed ?? ""].joined(separator: "|"))
     }
@@ -77,7 +77,7 @@ struct AwsKeys: Sendable, Equatable {
     }
 }
 
-/// Keys could not be had; the next attempt may succeed.
+/// The keys are not available; the next attempt may succeed.
 struct AwsKeysFault: LastingFailure, Equatable {
     let reason: String
     var isLasting: Bool { false }
@@ -94,7 +94,7 @@ struct AwsFileSource: TokenSource {
 
     func newToken(refreshing refreshToken: Secret?) async throws -> NewToken {
         let path = self.path
-        // Away from the loops, as a disk may take its time.
+        // Read away from the loops, because the disk may be slow.
         let content = await Task.detached { AwsFileSource.read(path) }.value
         guard let content else { throw AwsKeysFault(reason: "the credentials file cannot be read") }
         guard let keys = AwsKeys(file: content, profile: profile) else {
@@ -120,19 +120,19 @@ struct AwsFileSource: TokenSource {
     }
 }
 
-/// Temporary keys from the endpoint that ECS and EKS give a container.
+/// Temporary keys from the endpoint that ECS and EKS provide to a container.
 struct AwsContainerSource: TokenSource {
     let url: String
-    /// The value of `Authorization`, or the file that holds it; neither where the endpoint needs none.
+    /// The value of `Authorization`, or the file that holds it; both are `nil` if the endpoint needs no authorization.
     let authorization: Secret?
     let authorizationFile: String?
     let client: any HttpClient
 
     private static let limits = CallLimits(timeout: .seconds(5), content: .kibibytes(64))
-    /// Keys that do not say when they expire are requested again after this time.
+    /// The time after which keys without a stated expiration are requested again.
     private static let usualLifetime = Duration.seconds(3600)
 
-    /// The endpoint that the environment names. Throws a sentence about what is wrong with it.
+    /// The endpoint named by the environment. Throws a sentence that says what is wrong with it.
     init(client: any HttpClient, _ value: (String) -> String? = AwsKeys.variable) throws(AwsKeysFault) {
         self.client = client
         if let path = value("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI") {
@@ -161,7 +161,7 @@ struct AwsContainerSource: TokenSource {
         authorization = value("AWS_CONTAINER_AUTHORIZATION_TOKEN").map { Secret($0) }
     }
 
-    /// Where keys may be requested in clear text.
+    /// Whether keys may be requested from this host in clear text.
     private static func isLocal(_ host: String) -> Bool {
         host == "localhost" || host == "[::1]" || host == "169.254.170.2" || host == "169.254.170.23"
             || host == "[fd00:ec2::23]" || IPAddress(host)?.isIPv4 == true && host.hasPrefix("127.")
@@ -205,7 +205,7 @@ struct AwsContainerSource: TokenSource {
         return NewToken(keys.packed, lifetime: left)
     }
 
-    /// The file is read each time: EKS replaces it.
+    /// The file is read each time, because EKS replaces it.
     private func currentAuthorization() async -> String? {
         guard let path = authorizationFile else { return authorization?.revealed }
         let content = await Task.detached { AwsFileSource.read(path) }.value

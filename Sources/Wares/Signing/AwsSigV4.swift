@@ -6,11 +6,11 @@ public struct AwsSigV4: Middleware, ContentEditor {
     /// Where the keys come from.
     enum Source: Sendable {
         case fixed(AwsKeys)
-        /// Keys that are renewed: the tokens of a credential of the ware's own.
+        /// Keys that are renewed: the tokens of a credential that belongs to this ware.
         case renewed(Credential)
     }
 
-    /// `nil` only if the options are wrong or described, so that no request comes.
+    /// `nil` only if the options are invalid or only described; no request arrives then.
     private let source: Source?
     private let signer: AwsSigner
     /// Whether content is sent without a signature.
@@ -58,7 +58,7 @@ public struct AwsSigV4: Middleware, ContentEditor {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard isSigned(request) else {
-            // The response to TRACE is the request: the client would have the signature. RFC 9110 §9.3.8.
+            // The response to TRACE contains the request, so the client would see the signature. RFC 9110 §9.3.8.
             exchange.note("no signature in \(request.method)")
             return .pass
         }
@@ -141,11 +141,11 @@ public struct AwsSigV4: Middleware, ContentEditor {
         let detail: String
     }
 
-    /// What the signature says of the content; sets the fields that describe it.
+    /// Sets the fields that describe the content. Returns the value that the signature covers in its place.
     private func describeContent(of request: inout HttpRequest) -> Result<[UInt8], Refusal> {
         let own = request.fields[AwsSigV4.contentDigest]
         if let own, own.hasPrefix("STREAMING-") {
-            // Such content has checksums, but no signatures: another signature of the head fits it.
+            // Such content has checksums but no signatures, so it stays valid with a new signature of the head.
             if unsignedPayload, own == AwsSigV4.unsignedTrailerWord { return .success(Array(own.utf8)) }
             return .failure(
                 Refusal(
@@ -323,7 +323,7 @@ extension AwsSigV4: ConfigurableWare {
         }
     }
 
-    /// Keys are renewed like any other credential: one request at a time, in the background while the former ones are valid.
+    /// Keys are renewed like any other credential: one request at a time, in the background while the old keys are valid.
     static func credential(_ source: any TokenSource, _ name: String) -> Credential {
         Credential(name: "\(AwsSigV4.name.text) \(name)", source: source, refreshBefore: .seconds(300))
     }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Signs requests with AWS Signature Version 4, for one region and service.
 ///
-/// The key of a day is derived once, and shared by all loops behind a mutex.
+/// The key of a day is derived once and shared by all loops; a mutex guards it.
 final class AwsSigner: Sendable {
     let region: String
     let service: String
@@ -14,10 +14,10 @@ final class AwsSigner: Sendable {
         self.service = service
     }
 
-    /// S3 signs paths as they are. Other services remove dot segments and encode them once more.
+    /// S3 signs paths unchanged. For other services, dot segments are removed and paths are encoded once more.
     var signsPlainPaths: Bool { service.hasPrefix("s3") }
 
-    /// The key of the day for these keys, which have the number.
+    /// The signing key of the day for the AWS keys with this number. `keys` is called only if the key must be derived.
     func key(on time: AwsTime, number: Int, _ keys: () -> AwsKeys?) -> AwsSigningKey? {
         let known = last.withLock { last in last?.day == time.day && last?.number == number ? last : nil }
         if let known { return known }
@@ -26,21 +26,22 @@ final class AwsSigner: Sendable {
         return made
     }
 
-    /// The key that was used last, if it is of that day and number: what most requests need.
+    /// The signing key that was used last, if it has that day and number. Most requests need only this one.
     func lastKey(on time: AwsTime, number: Int) -> AwsSigningKey? { key(on: time, number: number) { nil } }
 
-    /// What is signed, apart from fields.
+    /// The signed parts of a request, except its fields.
     struct Request {
         var method: String
-        /// As it goes upstream, the base path included.
+        /// The path as it is sent upstream, with the base path.
         var path: [UInt8]
         var query: [UInt8]?
         var host: String
-        /// The digest in hexadecimal, or another word for the content.
+        /// The content's digest in hexadecimal, or a keyword that stands for the content.
         var payload: [UInt8]
     }
 
-    /// The value of `Authorization`, and the signature in it. Fields are signed that AWS demands, and those in `others`.
+    /// Returns the value of `Authorization` and the signature in it. Covers the fields that AWS requires, and those in
+    /// `others`.
     func sign(
         _ request: Request, fields: HttpFields, others: [FieldName] = [], at time: AwsTime, with key: AwsSigningKey
     ) -> (authorization: [UInt8], signature: Digest256) {
@@ -102,7 +103,7 @@ final class AwsSigner: Sendable {
 struct AwsTime: Sendable, Equatable {
     /// 16 bytes.
     let text: [UInt8]
-    /// Days since 1970: each has its key.
+    /// Days since 1970; each day has its own key.
     let day: Int64
 
     init(_ time: WallTime) {
@@ -140,7 +141,7 @@ struct AwsTime: Sendable, Equatable {
     }
 }
 
-/// What signs on one day.
+/// The key that signs on one day.
 final class AwsSigningKey: Sendable {
     let number: Int
     let day: Int64
@@ -166,7 +167,7 @@ final class AwsSigningKey: Sendable {
         self.key = key
     }
 
-    /// The signature over a text with this title, the time and the scope, then what `rest` appends.
+    /// The signature over a text: the title, the time, the scope, then the bytes that `rest` appends.
     func sign(_ title: StaticString, _ time: AwsTime, _ rest: (inout [UInt8]) -> Void) -> Digest256 {
         var text: [UInt8] = []
         text.reserveCapacity(384)
@@ -181,7 +182,7 @@ final class AwsSigningKey: Sendable {
     }
 }
 
-/// The fields that a signature covers: names in lower case, in order; values without white space that does not count.
+/// The signed fields: names in lower case, in order, and values without insignificant white space.
 struct AwsSignedFields {
     private struct Entry {
         var name: Range<Int>
@@ -216,7 +217,7 @@ struct AwsSignedFields {
         entries.append(Entry(name: start..<middle, value: middle..<bytes.count))
     }
 
-    /// By name; lines of one name stay in their order.
+    /// Sorts by name; lines with the same name keep their order.
     mutating func sort() {
         let bytes = self.bytes
         entries.sort { left, right in
@@ -227,7 +228,7 @@ struct AwsSignedFields {
         }
     }
 
-    /// `name:value` and a line end for each name.
+    /// Appends `name:value` and a line end for each name.
     func appendLines(to text: inout [UInt8]) {
         for (place, entry) in entries.enumerated() {
             if place > 0, isSameName(entry, entries[place - 1]) {
@@ -241,7 +242,7 @@ struct AwsSignedFields {
         }
     }
 
-    /// The names, separated by semicolons.
+    /// Appends the names, separated by semicolons.
     func appendNames(to text: inout [UInt8]) {
         for (place, entry) in entries.enumerated() where place == 0 || !isSameName(entry, entries[place - 1]) {
             if place > 0 { text.append(0x3b) }
@@ -289,7 +290,7 @@ enum AwsCanonical {
         if segments.isEmpty || path.last == 0x2f { text.append(0x2f) }
     }
 
-    /// Parameters in the order of their names, then their values. A plus sign stands for a space, as in forms.
+    /// Appends the parameters, sorted by name, then by value. A plus sign stands for a space, as in forms.
     static func append(query: [UInt8], to text: inout [UInt8]) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(query.count + 16)

@@ -9,7 +9,7 @@ public enum SignatureAlgorithm: String, OptionWord {
     case ecdsaP384 = "ecdsa-p384-sha384"
     case ed25519
 
-    /// The same, as tokens call it.
+    /// The corresponding algorithm of tokens.
     var way: VerifyingKey.Algorithm {
         switch self {
         case .rsaPssSha512: .ps512
@@ -22,12 +22,12 @@ public enum SignatureAlgorithm: String, OptionWord {
     }
 }
 
-/// What a signature covers, and what it says of itself: a member of `Signature-Input`. RFC 9421 §4.1.
+/// A member of `Signature-Input`: the components that a signature covers, and its parameters. RFC 9421 §4.1.
 struct SignatureInput {
     var components: [SignatureComponent]
     var parameters: StructuredParameters
 
-    /// The field with what the signatures cover.
+    /// The field that lists what the signatures cover.
     static let field: FieldName = "Signature-Input"
     /// The field with the signatures.
     static let signatureField: FieldName = "Signature"
@@ -37,7 +37,7 @@ struct SignatureInput {
         self.parameters = parameters
     }
 
-    /// `nil` if a component is unknown here or is covered twice. RFC 9421 §2.5.
+    /// `nil` if a component is unknown, or is covered twice. RFC 9421 §2.5.
     init?(_ member: StructuredMember) {
         guard case .list(let items, let parameters) = member else { return nil }
         var components: [SignatureComponent] = []
@@ -50,7 +50,7 @@ struct SignatureInput {
         self.init(components, parameters)
     }
 
-    /// The value of a parameter; `nil` without it.
+    /// The value of a parameter; `nil` if it is missing.
     func parameter(_ name: String) -> StructuredItem? { parameters.first { $0.name == name }?.value }
 
     /// The member as it stands in the field.
@@ -58,7 +58,7 @@ struct SignatureInput {
         "(\(components.map(\.identifier).joined(separator: " ")))\(StructuredText.text(parameters))"
     }
 
-    /// The most bytes that a signature covers, content aside: components may repeat large fields.
+    /// The most bytes that a signature covers, apart from the content: components may repeat large fields.
     static let mostBytes = 64 * 1024
 
     /// The bytes that are signed; `nil` if the request lacks a component, or there are too many bytes. RFC 9421 §2.5.
@@ -83,7 +83,7 @@ struct SignatureInput {
 enum ContentDigest {
     static let field: FieldName = "Content-Digest"
 
-    /// An algorithm that is neither broken nor unknown: RFC 9530 §5.
+    /// A digest algorithm that RFC 9530 §5 calls active.
     enum Algorithm: String, OptionWord {
         case sha256 = "sha-256"
         case sha512 = "sha-512"
@@ -98,7 +98,7 @@ enum ContentDigest {
         "\(algorithm.rawValue)=\(StructuredText.text(.bytes(algorithm.digest(of: content))))"
     }
 
-    /// Whether the field holds a digest of an algorithm that is known here, and all of those are the content's.
+    /// Whether the field has a digest by a known algorithm, and all such digests match the content.
     static func matches(_ value: [UInt8], _ content: [UInt8]) -> Bool {
         guard let members = try? StructuredReader.dictionary(value) else { return false }
         var isFound = false

@@ -2,32 +2,32 @@ public import HttpWare
 
 /// Signs requests with HTTP message signatures: `Signature` and `Signature-Input`, and `Content-Digest` for their content.
 public struct Sign: Middleware, ContentEditor {
-    /// What makes the signatures.
+    /// The private key or the shared secret that signs.
     enum Key: Sendable {
         case pem(SigningKey)
         case secret(HmacKey256)
     }
 
-    /// `nil` only if the options are wrong or described, so that no request comes.
+    /// `nil` only if the options are invalid or only described; no request arrives then.
     private let key: Key?
     private let algorithm: SignatureAlgorithm
     /// The name by which the verifier finds the key.
     public var keyId: String
     /// The parts of a request that are signed.
     public var components: [SignatureComponent]
-    /// The name of the signature among those of a request.
+    /// The label of the signature within the request.
     public var label = "sig1"
     /// The application that the signature is for; `nil` for none.
     public var tag: String?
     /// How long a signature is valid; `nil` without a limit.
     public var expires: Duration?
-    /// Whether each signature has a random text that makes it unique.
+    /// Whether each signature contains a random text that makes it unique.
     public var nonce = false
     var digest = ContentDigest.Algorithm.sha256
     /// The largest content that is signed.
     public var maxBody = ByteCount.mebibytes(1)
 
-    /// The parts that are signed, unless the ware is told otherwise.
+    /// The parts that are signed by default.
     static let usualComponents: [SignatureComponent] = ["@method", "@authority", "@path", "@query", "content-digest"]
         .compactMap { SignatureComponent(.string($0), []) }
     private static let digestComponent = "content-digest"
@@ -60,7 +60,7 @@ public struct Sign: Middleware, ContentEditor {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard request.method != .connect else { return .pass }
-        // The response to TRACE is the request: the client would have the signature. RFC 9110 §9.3.8.
+        // The response to TRACE contains the request, so the client would see the signature. RFC 9110 §9.3.8.
         guard request.method != .trace else {
             exchange.note("no signature in TRACE")
             return .pass
@@ -122,7 +122,7 @@ public struct Sign: Middleware, ContentEditor {
         }
     }
 
-    /// Signatures of others stay, as RFC 9421 §4.3 has it, unless one has the same label or the field is invalid.
+    /// Other signatures are kept, as RFC 9421 §4.3 says, unless one has the same label or the field is invalid.
     private func makeRoom(in fields: inout HttpFields, _ exchange: Exchange) {
         guard fields.contains(SignatureInput.field) || fields.contains(SignatureInput.signatureField) else { return }
         let isFree = [SignatureInput.field, SignatureInput.signatureField].allSatisfy { name in
@@ -252,11 +252,11 @@ extension Sign: ConfigurableWare {
     }
 }
 
-/// A secret in base64, as signer and verifier share it.
+/// A secret in base64, shared by signer and verifier.
 enum SharedSecret {
     static let mistake = "is not a secret of 32 to 4096 bytes in base64; openssl rand -base64 32 makes one"
 
-    /// `nil` for another number of bytes, or another text.
+    /// `nil` for an invalid text, or a wrong number of bytes.
     static func bytes(_ secret: Secret) -> [UInt8]? {
         guard let bytes = Base64.decode(Array(secret.revealed.utf8)),
             (VerifyingKey.leastSecret...4096).contains(bytes.count)

@@ -6,15 +6,15 @@ public struct SignatureComponent: Sendable, Hashable {
     public let name: String
     /// `key` (a member of a dictionary field) or `name` (a query parameter): RFC 9421 §2.1.2, §2.2.8.
     let member: String?
-    /// Each line of the field is covered as a byte sequence. RFC 9421 §2.1.3.
+    /// Whether each line of the field is covered as a byte sequence. RFC 9421 §2.1.3.
     let isBinary: Bool
 
-    /// The derived components of requests that are known here.
+    /// The supported derived components of requests.
     static let derived: Set = [
         "@method", "@target-uri", "@authority", "@scheme", "@request-target", "@path", "@query", "@query-param",
     ]
 
-    /// The item of a signature's list; `nil` if it is unknown here, or has a parameter that is.
+    /// Reads an item of a signature's list; `nil` if the component or one of its parameters is unknown.
     init?(_ item: StructuredItem, _ parameters: StructuredParameters) {
         guard let name = item.string, !name.isEmpty, name == name.lowercased() else { return nil }
         var member: String?
@@ -41,7 +41,7 @@ public struct SignatureComponent: Sendable, Hashable {
         return member.map { [(name == "@query-param" ? "name" : "key", .string($0))] } ?? []
     }
 
-    /// The identifier as it stands in a signature: `"content-type"`, `"@query-param";name="id"`.
+    /// The identifier as written in a signature: `"content-type"`, `"@query-param";name="id"`.
     var identifier: String { StructuredText.text(.string(name)) + StructuredText.text(parameters) }
 }
 
@@ -52,7 +52,7 @@ extension SignatureComponent: OptionValue {
     public init(optionText: String) throws(OptionMistake) {
         let end = optionText.firstIndex(of: ";") ?? optionText.endIndex
         let name = optionText[..<end].lowercased()
-        // The parameters are read as those of a dictionary's only member.
+        // The text is read as the parameters of a dictionary's only member.
         guard let members = try? StructuredReader.dictionary(Array("a\(optionText[end...])".utf8)), members.count == 1,
             case .item(.boolean(true), let parameters) = members[0].value,
             let component = SignatureComponent(.string(name), parameters)
@@ -64,19 +64,19 @@ extension SignatureComponent: OptionValue {
     }
 }
 
-/// A request as a signature sees it. RFC 9421 §2.
+/// The parts of a request that a signature can cover. RFC 9421 §2.
 struct SignedRequest {
     let method: String
     let isSecure: Bool
-    /// In lower case, without the usual port.
+    /// The authority in lower case, without the default port.
     let authority: String
     let path: [UInt8]
     let query: [UInt8]?
     let fields: HttpFields
-    /// What `Host` says, if the field is replaced on the way.
+    /// The value of `Host`, if the field is replaced on the way upstream.
     var host: String?
 
-    /// As its client sent it.
+    /// The request as its client sent it.
     init(received request: borrowing HttpRequest) {
         let parts = request.receivedParts
         method = request.method.name
@@ -87,7 +87,7 @@ struct SignedRequest {
         fields = request.fields.received
     }
 
-    /// As it goes upstream.
+    /// The request as it is sent upstream.
     init(sent request: borrowing HttpRequest, as names: UpstreamNames) {
         method = request.method.name
         isSecure = names.isSecure
@@ -106,7 +106,7 @@ struct SignedRequest {
         return parsed.port == (isSecure ? 443 : 80) ? parsed.host : parsed.description
     }
 
-    /// The value of a component; `nil` if the request has none, or several where there must be one.
+    /// The value of a component; `nil` if the request lacks it, or has several values where only one is allowed.
     func value(of component: SignatureComponent) -> [UInt8]? {
         switch component.name {
         case "@method": Array(method.utf8)
@@ -159,7 +159,8 @@ struct SignedRequest {
         return value
     }
 
-    /// Whether a part of a form has this text, when it is decoded and encoded again. Allocates nothing: a query has many parts.
+    /// Whether a part of a form equals this text after decoding and encoding again. Allocates nothing, because a query has many
+    /// parts.
     private static func isFormEncoded(_ part: ArraySlice<UInt8>, as wanted: [UInt8]) -> Bool {
         var place = 0
         var isSame = true
@@ -179,7 +180,7 @@ struct SignedRequest {
         return isSame && place == wanted.count
     }
 
-    /// A byte of a form in the one way that signatures know: a space is `%20`.
+    /// Appends a byte of a form in the only encoding that signatures accept: a space is `%20`.
     private static func append(formByte byte: UInt8, to text: inout [UInt8]) {
         if isPlain(byte) { text.append(byte) } else { PercentText.append(byte, to: &text) }
     }
@@ -194,7 +195,7 @@ struct SignedRequest {
 
 /// Percent-encoding. RFC 3986 §2.1.
 enum PercentText {
-    /// Gives the bytes that the text stands for. A percent sign without two digits stands for itself.
+    /// Calls `body` with each decoded byte. A percent sign without two digits stands for itself.
     @inline(__always)
     static func forEachDecoded(
         _ text: ArraySlice<UInt8>, plusIsSpace: Bool = false, _ body: (UInt8) -> Void

@@ -1,6 +1,6 @@
 import HttpWare
 
-/// A bare item of a structured field, without decimals, dates and display strings, which no signature needs. RFC 9651 §3.3.
+/// A bare item of a structured field, except decimals, dates and display strings, which signatures do not use. RFC 9651 §3.3.
 enum StructuredItem: Equatable, Sendable {
     case integer(Int)
     case string(String)
@@ -8,11 +8,11 @@ enum StructuredItem: Equatable, Sendable {
     case bytes([UInt8])
     case boolean(Bool)
 
-    /// The text of a string; `nil` for anything else.
+    /// The text of a string; `nil` for any other item.
     var string: String? { if case .string(let text) = self { text } else { nil } }
-    /// `nil` for anything else than an integer.
+    /// The number of an integer; `nil` for any other item.
     var integer: Int? { if case .integer(let number) = self { number } else { nil } }
-    /// `nil` for anything else than a byte sequence.
+    /// The bytes of a byte sequence; `nil` for any other item.
     var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
 }
 
@@ -25,8 +25,9 @@ enum StructuredMember: Sendable {
     case list([(item: StructuredItem, parameters: StructuredParameters)], StructuredParameters)
 }
 
-/// Reads a dictionary of a structured field strictly: bounded in bytes, members, items and parameters, in linear time. A name that occurs
-/// twice is refused, though RFC 9651 §4.2.2 lets the last one win: two readers must not see two signatures. RFC 9651 §4.2.
+/// Reads a dictionary of a structured field strictly, in linear time. Bytes, members, items and parameters are limited. A
+/// repeated name is refused, although RFC 9651 §4.2.2 lets the last one win: two readers must not see different signatures. RFC
+/// 9651 §4.2.
 struct StructuredReader {
     /// The field is invalid, or exceeds a limit.
     struct Fault: Error {}
@@ -203,7 +204,7 @@ enum StructuredText {
         }
     }
 
-    /// Parameters, each behind a semicolon.
+    /// Parameters, each after a semicolon.
     static func text(_ parameters: StructuredParameters) -> String {
         parameters.reduce(into: "") { result, parameter in
             result += ";" + parameter.name

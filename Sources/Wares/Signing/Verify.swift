@@ -13,9 +13,9 @@ public struct Verify: Middleware, ContentEditor {
     public var components = Sign.usualComponents
     /// The application that a signature must be for; `nil` accepts signatures for any.
     public var tag: String?
-    /// How long after its creation a signature is accepted.
+    /// The longest accepted time since the creation of a signature.
     public var maxAge = Duration.seconds(300)
-    /// How far the clock of a signer may differ.
+    /// The tolerated difference to a signer's clock.
     public var clockSkew = Duration.seconds(30)
     /// The largest content that is checked.
     public var maxBody = ByteCount.mebibytes(1)
@@ -23,10 +23,10 @@ public struct Verify: Middleware, ContentEditor {
     /// The most signatures of one request that are checked.
     private static let mostSignatures = 3
 
-    /// Accepts no signature so far.
+    /// Accepts no signatures until `accept` adds a key.
     public init() {}
 
-    /// Accepts signatures of a key. False if the key is of another kind than the algorithm needs, or the name is taken.
+    /// Accepts signatures made with a key. Returns false if the key's kind does not fit the algorithm, or the name is taken.
     @discardableResult
     public mutating func accept(_ keyId: String, _ key: VerifyingKey, by algorithm: SignatureAlgorithm) -> Bool {
         guard algorithm.way.kind == key.kind, keys[keyId] == nil else { return false }
@@ -39,7 +39,7 @@ public struct Verify: Middleware, ContentEditor {
             ? maxBody.bytes : nil
     }
 
-    /// Why a request is refused: a sentence for the client, without its full stop.
+    /// The reason why a request is refused: a sentence for the client, without its full stop.
     struct Refusal: Error, Equatable {
         var status = HttpStatus.unauthorized
         let reason: String
@@ -66,7 +66,7 @@ public struct Verify: Middleware, ContentEditor {
         }
     }
 
-    /// Answers the name of the key of the first signature that is valid and covers what it must.
+    /// Returns the key name of the first signature that is valid and covers the required components.
     func verify(_ request: SignedRequest, content: HttpContent, at now: WallTime) throws(Refusal) -> String {
         let inputs = try members(of: SignatureInput.field, in: request)
         let signatures = try members(of: SignatureInput.signatureField, in: request)
@@ -114,7 +114,7 @@ public struct Verify: Middleware, ContentEditor {
         }
     }
 
-    /// What the signature says of itself. RFC 9421 §2.3, §3.2.
+    /// Checks the parameters of the signature. RFC 9421 §2.3, §3.2.
     private func check(_ input: SignatureInput, _ key: Key, at now: WallTime) throws(Refusal) {
         if let algorithm = input.parameter("alg"), algorithm != .string(key.algorithm.rawValue) {
             throw Refusal("the signature names another algorithm than its key has")
@@ -123,7 +123,7 @@ public struct Verify: Middleware, ContentEditor {
         guard let created = input.parameter("created")?.integer else {
             throw Refusal("the signature does not say when it was created")
         }
-        // At most 15 digits: nothing overflows.
+        // At most 15 digits, so nothing overflows.
         let skew = clockSkew.components.seconds
         guard Int64(created) - skew <= now.seconds else { throw Refusal("the signature was created in the future") }
         guard now.seconds - Int64(created) <= maxAge.components.seconds + skew else {
@@ -135,8 +135,8 @@ public struct Verify: Middleware, ContentEditor {
         }
     }
 
-    /// Whether all that must be covered is. A field that the request does not have need not be: to add or to remove one makes
-    /// the signature invalid, or insufficient.
+    /// Checks that the required components are covered. A field that the request lacks need not be covered: adding or
+    /// removing such a field makes the signature invalid or insufficient.
     private func checkCoverage(
         _ input: SignatureInput, _ request: SignedRequest, _ content: HttpContent
     ) throws(Refusal) {
