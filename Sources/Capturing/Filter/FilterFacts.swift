@@ -29,7 +29,7 @@ extension CaptureFilter {
         }
     }
 
-    /// The other parts of a row, except those that users can change.
+    /// The other parts of a row, except the parts that users can change.
     public struct Details {
         public var kind = CapturedExchange.Kind.http
         public var route: Facts.Bytes?

@@ -19,7 +19,7 @@ public final class Exchange {
     public internal(set) var isShare = false
     /// Sent to the client with the response, so that it keeps using the same share; `nil` for almost all exchanges.
     var shareMark: ShareMark?
-    /// What is left to the regular expressions of routes, conditions and wares.
+    /// The remaining time for the regular expressions of routes, conditions and wares.
     public var patternTime = PatternTime()
     /// Whether the request came to a forward proxy.
     public internal(set) var isForward = false

@@ -4,13 +4,13 @@ public protocol RequestSource {
     var client: IPAddress? { get }
     /// The scheme that the client used: `http` or `https`.
     func clientScheme(of request: HttpRequest) -> String
-    /// What is left to the regular expressions that are asked about the request.
+    /// The remaining time for regular expressions that are matched against the request.
     var patternTime: PatternTime { get nonmutating set }
 }
 
 extension Exchange: RequestSource {}
 
-/// A source of which nothing is known but the request: no condition on the client's address holds.
+/// A source without any knowledge beyond the request: no condition on the client's address holds.
 final class UnknownSource: RequestSource {
     var client: IPAddress? { nil }
     var patternTime = PatternTime()
@@ -62,8 +62,8 @@ extension RequestMatch {
         try truth(of: request, from: source, asReceived: asReceived) ?? false
     }
 
-    /// Whether method, host, path and query are those that are asked for, as they are now or as received.
-    /// Path and query never match CONNECT. Throws when a pattern runs into its limit.
+    /// Whether method, host, path and query match, as they are now or as received.
+    /// Path and query never match CONNECT. Throws if a pattern reaches its match limit.
     private func matchesTarget(
         of request: HttpRequest, from source: some RequestSource, asReceived: Bool
     ) throws(Pattern.LimitReached) -> Bool {
@@ -143,7 +143,7 @@ extension RequestMatch {
         return true
     }
 
-    /// Whether all fields that are asked for are there, each with one of its values.
+    /// Whether every field of `headers` is present with one of its values.
     func matchesHeaders(
         of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
     ) throws(Pattern.LimitReached) -> Bool {
@@ -159,7 +159,7 @@ extension RequestMatch {
         return true
     }
 
-    /// Whether all cookies that are asked for are there, each with one of its values. RFC 6265 §4.2.1.
+    /// Whether every cookie of `cookies` is present with one of its values. RFC 6265 §4.2.1.
     func matchesCookies(
         of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
     ) throws(Pattern.LimitReached) -> Bool {
@@ -191,7 +191,7 @@ extension RequestMatch {
 // MARK: Values
 
 extension HttpFields {
-    /// Whether a line of that name has one of the values.
+    /// Whether a line with that name has one of the wanted values.
     func match(_ wanted: NamedMatch, within time: inout PatternTime) throws(Pattern.LimitReached) -> Bool {
         guard contains(wanted.field) else { return false }
         return try wanted.values.match(anyOf: values(of: wanted.field), within: &time)
@@ -199,7 +199,7 @@ extension HttpFields {
 }
 
 extension ValueMatch {
-    /// Whether this is the value. Throws when a pattern runs into its limit: then neither is known.
+    /// Whether the value matches. Throws if a pattern reaches its match limit, so that the result is unknown.
     func matches(_ value: String, within time: inout PatternTime) throws(Pattern.LimitReached) -> Bool {
         switch self {
         case .exactly(let wanted): return wanted == value
@@ -211,7 +211,7 @@ extension ValueMatch {
 }
 
 extension [ValueMatch] {
-    /// Whether one of the values is one of these.
+    /// Whether at least one of the values matches one of these.
     fileprivate func match(
         anyOf values: [String], within time: inout PatternTime
     ) throws(Pattern.LimitReached) -> Bool {
@@ -223,7 +223,7 @@ extension [ValueMatch] {
 }
 
 extension QueryParameters {
-    /// Whether there is a parameter of that name with one of the values.
+    /// Whether a parameter with that name has one of the wanted values.
     func contains(
         _ name: String, _ wanted: [ValueMatch], within time: inout PatternTime
     ) throws(Pattern.LimitReached) -> Bool {
@@ -244,7 +244,7 @@ extension QueryParameters {
 }
 
 extension Pattern {
-    /// What `matches` answers or throws: closures that lend bytes throw no error of a certain type.
+    /// The result of `matches` as a value: closures that lend bytes cannot throw a typed error.
     fileprivate func result(
         for subject: UnsafeRawBufferPointer, within time: inout PatternTime
     ) -> Result<Bool, LimitReached> {

@@ -125,8 +125,8 @@ struct ProxyHeaderDecoder {
         return ProxiedClient(address(0), to: address(1))
     }
 
-    /// Type, length and value of each, up to the end; the checksum is right where there is one, and there is no second one, each of
-    /// which would be another look at all bytes. §2.2.3, §2.2.7.
+    /// Whether every detail has a type, a length and a value up to the end, and a checksum is correct. A second checksum is refused,
+    /// because each one reads all bytes. §2.2.3, §2.2.7.
     private func areDetailsValid(from start: Int) -> Bool {
         var place = start
         var hasChecksum = false

@@ -159,7 +159,7 @@ public final class Pattern: @unchecked Sendable {
             })
     }
 
-    /// The subject with its first match replaced; `nil` where there is none. In the time that is left to an exchange.
+    /// The subject with its first match replaced; `nil` without a match. It takes at most the remaining time of an exchange.
     ///
     /// In the replacement `$1` … `$9` are groups, `$0` is the whole match, and `$$` is a dollar sign.
     public func replacingFirst(
@@ -174,9 +174,8 @@ public final class Pattern: @unchecked Sendable {
         return result + subject[match.range.upperBound...]
     }
 
-    /// The subject with its matches replaced, from left to right and at most `most` of them, and their number; `nil` where there is
-    /// none. A result of more than `size` bytes is a limit, too, and so is the time of a match for all of them together, which may be
-    /// less than that of one.
+    /// The subject with its matches replaced, from left to right and at most `most` of them, and their number; `nil` without a
+    /// match. It throws if the result exceeds `size` bytes, or if all matches together exceed `time` or the time limit of one match.
     ///
     /// The replacement is as in `replacingFirst`. An empty match is never inside a UTF-8 character.
     public func replacingAll(

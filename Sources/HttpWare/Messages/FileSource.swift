@@ -10,9 +10,9 @@ public final class FileSource: ContentSource, @unchecked Sendable {
     private(set) var left: Range<Int>
     private let queue: OffloadQueue
 
-    /// As much is sent, and then looked at whether the next is in memory.
+    /// The maximum sent at once, before checking whether the next bytes are in memory.
     private static let sentAtOnce = 2 << 20
-    /// Of a part that is not in memory as a whole, no less is looked at.
+    /// The minimum size to check, if a part is only partly in memory.
     private static let leastSent = 64 << 10
     /// The amounts read at once: on a loop, and on another thread.
     private static let readAtOnce = 64 << 10
