@@ -27,6 +27,11 @@ public struct DryRun: Sendable {
         let scheme: String
 
         public func clientScheme(of request: HttpRequest) -> String { scheme }
+        /// No loop that carries requests waits for a dry run.
+        public var patternTime: PatternTime {
+            get { PatternTime() }
+            nonmutating set {}
+        }
     }
 
     /// What a middleware came to.

@@ -22,7 +22,7 @@ public struct Condition: Sendable {
             asked throws(Pattern.LimitReached) in
             if let statuses = asked.statuses, !statuses.contains(response.status.code) { return false }
             if !asked.responders.isEmpty, !asked.responders.contains(exchange.responder.name) { return false }
-            for header in asked.headers where try !response.fields.matches(header.field, header.values) {
+            for header in asked.headers where try !response.fields.match(header, within: &exchange.patternTime) {
                 return false
             }
             return true

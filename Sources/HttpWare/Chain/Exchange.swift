@@ -18,6 +18,8 @@ public final class Exchange {
     public internal(set) var isShare = false
     /// What the client is given with the response, so that it stays with its share; `nil` for nearly all.
     var shareMark: ShareMark?
+    /// What is left to the regular expressions of routes, conditions and wares.
+    public var patternTime = PatternTime()
     /// Whether the request came to a forward proxy.
     public internal(set) var isForward = false
     /// Whether the request came in a tunnel of a forward proxy that the gateway reads.
@@ -339,6 +341,7 @@ public final class Exchange {
         }
         if intervention != nil { intervention = nil }
         isShare = false
+        patternTime = PatternTime()
         if shareMark != nil { shareMark = nil }
         madeId = nil
         traceId = nil

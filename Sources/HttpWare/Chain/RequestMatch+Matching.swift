@@ -4,13 +4,16 @@ public protocol RequestSource {
     var client: IPAddress? { get }
     /// The scheme that the client used: `http` or `https`.
     func clientScheme(of request: HttpRequest) -> String
+    /// What is left to the regular expressions that are asked about the request.
+    var patternTime: PatternTime { get nonmutating set }
 }
 
 extension Exchange: RequestSource {}
 
 /// A source of which nothing is known but the request: no condition on the client's address holds.
-struct UnknownSource: RequestSource {
+final class UnknownSource: RequestSource {
     var client: IPAddress? { nil }
+    var patternTime = PatternTime()
     func clientScheme(of request: HttpRequest) -> String { request.scheme }
 }
 
@@ -22,11 +25,11 @@ extension RequestMatch {
         of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false,
         _ judge: (ResponseMatch) throws(Pattern.LimitReached) -> Bool? = { _ in nil }
     ) throws(Pattern.LimitReached) -> Bool? {
-        guard try matchesTarget(of: request, asReceived: asReceived) else { return false }
+        guard try matchesTarget(of: request, from: source, asReceived: asReceived) else { return false }
         if !asksMore, response.isEmpty { return true }
         guard matchesScheme(of: request, from: source), matchesClient(source),
-            try matchesCookies(of: request, asReceived: asReceived),
-            try matchesHeaders(of: request, asReceived: asReceived)
+            try matchesCookies(of: request, from: source, asReceived: asReceived),
+            try matchesHeaders(of: request, from: source, asReceived: asReceived)
         else { return false }
         var truth: Bool? = true
         if !response.isEmpty {
@@ -61,23 +64,23 @@ extension RequestMatch {
 
     /// Whether method, host, path and query are those that are asked for, as they are now or as received.
     /// Path and query never match CONNECT. Throws when a pattern runs into its limit.
-    public func matchesTarget(
-        of request: HttpRequest, asReceived: Bool = false
+    private func matchesTarget(
+        of request: HttpRequest, from source: some RequestSource, asReceived: Bool
     ) throws(Pattern.LimitReached) -> Bool {
         guard matchesMethod(of: request, asReceived: asReceived), matchesHost(of: request, asReceived: asReceived),
-            try matchesPath(of: request, asReceived: asReceived)
+            try matchesPath(of: request, from: source, asReceived: asReceived)
         else { return false }
-        return try matchesQuery(of: request, asReceived: asReceived)
+        return try matchesQuery(of: request, from: source, asReceived: asReceived)
     }
 
     /// Whether all holds but method, host and path.
     func matchesBeyondPath(
         _ request: HttpRequest, from source: some RequestSource
     ) throws(Pattern.LimitReached) -> Bool {
-        guard try matchesQuery(of: request) else { return false }
+        guard try matchesQuery(of: request, from: source) else { return false }
         if !asksMore { return true }
-        guard matchesScheme(of: request, from: source), matchesClient(source), try matchesCookies(of: request),
-            try matchesHeaders(of: request)
+        guard matchesScheme(of: request, from: source), matchesClient(source),
+            try matchesCookies(of: request, from: source), try matchesHeaders(of: request, from: source)
         else { return false }
         for member in not where try member.matches(request, from: source) { return false }
         guard !any.isEmpty else { return true }
@@ -103,17 +106,24 @@ extension RequestMatch {
 
     /// Whether the path is one of those that are asked for; that of CONNECT is none.
     @inline(__always)
-    func matchesPath(of request: HttpRequest, asReceived: Bool = false) throws(Pattern.LimitReached) -> Bool {
+    func matchesPath(
+        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
+    ) throws(Pattern.LimitReached) -> Bool {
         if paths.isEmpty, pathExpressions.isEmpty { return true }
         guard request.target.form != .authority else { return false }
         let isFound = request.withPath(asReceived: asReceived) { path in paths.contains { $0.matches(path) } }
         if isFound || pathExpressions.isEmpty { return isFound }
-        return try matchesExpression(of: request, asReceived)
+        return try matchesExpression(of: request, source, asReceived)
     }
 
-    private func matchesExpression(of request: HttpRequest, _ asReceived: Bool) throws(Pattern.LimitReached) -> Bool {
+    private func matchesExpression(
+        of request: HttpRequest, _ source: some RequestSource, _ asReceived: Bool
+    ) throws(Pattern.LimitReached) -> Bool {
         for expression in pathExpressions {
-            if try request.withPath(asReceived: asReceived, { expression.result(for: $0) }).get() { return true }
+            let result = request.withPath(asReceived: asReceived) {
+                expression.result(for: $0, within: &source.patternTime)
+            }
+            if try result.get() { return true }
         }
         return false
     }
@@ -121,31 +131,44 @@ extension RequestMatch {
     /// Whether all parameters that are asked for are there, each with one of its values, as `QueryParameters` reads them;
     /// CONNECT has none.
     @inline(__always)
-    func matchesQuery(of request: HttpRequest, asReceived: Bool = false) throws(Pattern.LimitReached) -> Bool {
+    func matchesQuery(
+        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
+    ) throws(Pattern.LimitReached) -> Bool {
         guard !query.isEmpty else { return true }
         guard request.target.form != .authority else { return false }
         let parameters = request.queryParameters(asReceived: asReceived)
-        for match in query where try !parameters.contains(match.name, match.values) { return false }
+        for match in query where try !parameters.contains(match.name, match.values, within: &source.patternTime) {
+            return false
+        }
         return true
     }
 
     /// Whether all fields that are asked for are there, each with one of its values.
-    func matchesHeaders(of request: HttpRequest, asReceived: Bool = false) throws(Pattern.LimitReached) -> Bool {
+    func matchesHeaders(
+        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
+    ) throws(Pattern.LimitReached) -> Bool {
         guard !headers.isEmpty else { return true }
         if asReceived {
             let received = request.fields.received
-            for header in headers where try !received.matches(header.field, header.values) { return false }
+            for header in headers where try !received.match(header, within: &source.patternTime) { return false }
         } else {
-            for header in headers where try !request.fields.matches(header.field, header.values) { return false }
+            for header in headers where try !request.fields.match(header, within: &source.patternTime) {
+                return false
+            }
         }
         return true
     }
 
     /// Whether all cookies that are asked for are there, each with one of its values. RFC 6265 §4.2.1.
-    func matchesCookies(of request: HttpRequest, asReceived: Bool = false) throws(Pattern.LimitReached) -> Bool {
+    func matchesCookies(
+        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
+    ) throws(Pattern.LimitReached) -> Bool {
         guard !cookies.isEmpty else { return true }
         let fields = asReceived ? request.fields.received : request.fields
-        for cookie in cookies where try !cookie.values.match(anyOf: fields.cookieValues(cookie.name)) { return false }
+        for cookie in cookies {
+            let values = fields.cookieValues(cookie.name)
+            guard try cookie.values.match(anyOf: values, within: &source.patternTime) else { return false }
+        }
         return true
     }
 
@@ -169,29 +192,31 @@ extension RequestMatch {
 
 extension HttpFields {
     /// Whether a line of that name has one of the values.
-    public func matches(_ name: FieldName, _ wanted: [ValueMatch]) throws(Pattern.LimitReached) -> Bool {
-        guard contains(name) else { return false }
-        return try wanted.match(anyOf: values(of: name))
+    func match(_ wanted: NamedMatch, within time: inout PatternTime) throws(Pattern.LimitReached) -> Bool {
+        guard contains(wanted.field) else { return false }
+        return try wanted.values.match(anyOf: values(of: wanted.field), within: &time)
     }
 }
 
 extension ValueMatch {
     /// Whether this is the value. Throws when a pattern runs into its limit: then neither is known.
-    public func matches(_ value: String) throws(Pattern.LimitReached) -> Bool {
+    func matches(_ value: String, within time: inout PatternTime) throws(Pattern.LimitReached) -> Bool {
         switch self {
         case .exactly(let wanted): return wanted == value
         case .pattern(let pattern):
             var copy = value
-            return try copy.withUTF8 { pattern.result(for: UnsafeRawBufferPointer($0)) }.get()
+            return try copy.withUTF8 { pattern.result(for: UnsafeRawBufferPointer($0), within: &time) }.get()
         }
     }
 }
 
 extension [ValueMatch] {
     /// Whether one of the values is one of these.
-    fileprivate func match(anyOf values: [String]) throws(Pattern.LimitReached) -> Bool {
+    fileprivate func match(
+        anyOf values: [String], within time: inout PatternTime
+    ) throws(Pattern.LimitReached) -> Bool {
         for value in values {
-            for wanted in self where try wanted.matches(value) { return true }
+            for wanted in self where try wanted.matches(value, within: &time) { return true }
         }
         return false
     }
@@ -199,7 +224,9 @@ extension [ValueMatch] {
 
 extension QueryParameters {
     /// Whether there is a parameter of that name with one of the values.
-    func contains(_ name: String, _ wanted: [ValueMatch]) throws(Pattern.LimitReached) -> Bool {
+    func contains(
+        _ name: String, _ wanted: [ValueMatch], within time: inout PatternTime
+    ) throws(Pattern.LimitReached) -> Bool {
         var place = start
         while let parameter = next(from: &place) {
             guard isText(parameter.name, name) else { continue }
@@ -208,7 +235,7 @@ extension QueryParameters {
                 case .exactly(let text): if isText(parameter.value, text) { return true }
                 case .pattern(let pattern):
                     let value = decoded(parameter.value)
-                    if try value.withUnsafeBytes({ pattern.result(for: $0) }).get() { return true }
+                    if try value.withUnsafeBytes({ pattern.result(for: $0, within: &time) }).get() { return true }
                 }
             }
         }
@@ -218,9 +245,11 @@ extension QueryParameters {
 
 extension Pattern {
     /// What `matches` answers or throws: closures that lend bytes throw no error of a certain type.
-    fileprivate func result(for subject: UnsafeRawBufferPointer) -> Result<Bool, LimitReached> {
+    fileprivate func result(
+        for subject: UnsafeRawBufferPointer, within time: inout PatternTime
+    ) -> Result<Bool, LimitReached> {
         do throws(LimitReached) {
-            return .success(try matches(subject))
+            return .success(try matches(subject, within: &time))
         } catch {
             return .failure(error)
         }

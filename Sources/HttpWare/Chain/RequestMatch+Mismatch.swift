@@ -21,21 +21,21 @@ extension RequestMatch {
     ) throws(Pattern.LimitReached) -> Mismatch? {
         if !matchesMethod(of: request) { return .method }
         if !matchesHost(of: request) { return .host }
-        if try !matchesPath(of: request) { return .path }
+        if try !matchesPath(of: request, from: source) { return .path }
         if !matchesScheme(of: request, from: source) { return .scheme }
         if !matchesClient(source) { return .client }
-        for header in headers where try !request.fields.matches(header.field, header.values) {
+        for header in headers where try !request.fields.match(header, within: &source.patternTime) {
             return .header(header.name)
         }
         for cookie in cookies {
             var one = RequestMatch()
             one.cookies = [cookie]
-            if try !one.matchesCookies(of: request) { return .cookie(cookie.name) }
+            if try !one.matchesCookies(of: request, from: source) { return .cookie(cookie.name) }
         }
         for parameter in query {
             var one = RequestMatch()
             one.query = [parameter]
-            if try !one.matchesQuery(of: request) { return .query(parameter.name) }
+            if try !one.matchesQuery(of: request, from: source) { return .query(parameter.name) }
         }
         for (place, member) in not.enumerated() where try member.matches(request, from: source) { return .not(place) }
         guard !any.isEmpty else { return nil }

@@ -133,12 +133,19 @@ public final class Pattern: @unchecked Sendable {
 
     /// Whether the pattern matches anywhere in the subject.
     public func matches(_ subject: UnsafeRawBufferPointer) throws(LimitReached) -> Bool {
-        try search(subject) { _ in true } ?? false
+        try search(subject, limits.time) { _ in true } ?? false
+    }
+
+    /// The same, in the time that is left to an exchange.
+    public func matches(
+        _ subject: UnsafeRawBufferPointer, within time: inout PatternTime
+    ) throws(LimitReached) -> Bool {
+        try time.spend { (left) throws(LimitReached) in try search(subject, left) { _ in true } ?? false }
     }
 
     /// The leftmost match.
     public func firstMatch(in subject: UnsafeRawBufferPointer) throws(LimitReached) -> Match? {
-        try search(subject) { match(in: $0, of: subject) }
+        try search(subject, limits.time) { match(in: $0, of: subject) }
     }
 
     private func match(in workspace: Workspace, of subject: UnsafeRawBufferPointer) -> Match {
@@ -152,25 +159,31 @@ public final class Pattern: @unchecked Sendable {
             })
     }
 
-    /// The subject with its first match replaced; `nil` where there is none.
+    /// The subject with its first match replaced; `nil` where there is none. In the time that is left to an exchange.
     ///
     /// In the replacement `$1` … `$9` are groups, `$0` is the whole match, and `$$` is a dollar sign.
     public func replacingFirst(
-        in subject: UnsafeRawBufferPointer, with replacement: [UInt8]
+        in subject: UnsafeRawBufferPointer, with replacement: [UInt8], within time: inout PatternTime
     ) throws(LimitReached) -> [UInt8]? {
-        guard let match = try firstMatch(in: subject) else { return nil }
+        let found = try time.spend { (left) throws(LimitReached) in
+            try search(subject, left) { match(in: $0, of: subject) }
+        }
+        guard let match = found else { return nil }
         var result = [UInt8](subject[..<match.range.lowerBound])
         Self.append(replacement, of: match, in: subject, to: &result)
         return result + subject[match.range.upperBound...]
     }
 
     /// The subject with its matches replaced, from left to right and at most `most` of them, and their number; `nil` where there is
-    /// none. A result of more than `size` bytes is a limit, too, and so is the time of a match for all of them together.
+    /// none. A result of more than `size` bytes is a limit, too, and so is the time of a match for all of them together, which may be
+    /// less than that of one.
     ///
     /// The replacement is read as for the first one. An empty match is never inside a character of UTF-8.
     public func replacingAll(
-        in subject: UnsafeRawBufferPointer, with replacement: [UInt8], atMost most: Int = .max, upTo size: Int = .max
+        in subject: UnsafeRawBufferPointer, with replacement: [UInt8], atMost most: Int = .max, upTo size: Int = .max,
+        within time: Duration = .seconds(1)
     ) throws(LimitReached) -> (bytes: [UInt8], count: Int)? {
+        let time = min(time, limits.time)
         guard subject.count <= limits.subject, let workspace = takeWorkspace() else { throw LimitReached() }
         defer { giveBack(workspace) }
         let began = ContinuousClock.now
@@ -180,16 +193,16 @@ public final class Pattern: @unchecked Sendable {
         var copied = 0
         var start = 0
         while count < most, start <= subject.count {
-            guard let match = try search(subject, from: start, in: workspace, { self.match(in: $0, of: subject) })
-            else {
-                break
-            }
+            guard
+                let match = try search(
+                    subject, from: start, in: workspace, time, { self.match(in: $0, of: subject) })
+            else { break }
             let range = match.range
             // With \K or a lookbehind a match may begin before its search did.
             guard range.lowerBound >= copied else { throw LimitReached() }
             result.append(contentsOf: subject[copied..<range.lowerBound])
             Self.append(replacement, of: match, in: subject, to: &result)
-            guard result.count <= size, began.duration(to: .now) <= limits.time else { throw LimitReached() }
+            guard result.count <= size, began.duration(to: .now) <= time else { throw LimitReached() }
             count += 1
             copied = range.upperBound
             start = copied
@@ -231,15 +244,16 @@ public final class Pattern: @unchecked Sendable {
 
     /// Matches in short steps, so that the time of the whole is bounded: PCRE2 counts its limit anew from every start.
     private func search<T>(
-        _ subject: UnsafeRawBufferPointer, _ found: (Workspace) -> T
+        _ subject: UnsafeRawBufferPointer, _ time: Duration, _ found: (Workspace) -> T
     ) throws(LimitReached) -> T? {
         guard subject.count <= limits.subject, let workspace = takeWorkspace() else { throw LimitReached() }
         defer { giveBack(workspace) }
-        return try search(subject, from: 0, in: workspace, found)
+        return try search(subject, from: 0, in: workspace, min(time, limits.time), found)
     }
 
     private func search<T>(
-        _ subject: UnsafeRawBufferPointer, from start: Int, in workspace: Workspace, _ found: (Workspace) -> T
+        _ subject: UnsafeRawBufferPointer, from start: Int, in workspace: Workspace, _ time: Duration,
+        _ found: (Workspace) -> T
     ) throws(LimitReached) -> T? {
         var began: ContinuousClock.Instant?
         var former: ContinuousClock.Instant?
@@ -257,7 +271,7 @@ public final class Pattern: @unchecked Sendable {
             if last == subject.count || style.contains(.whole) { return nil }
             offset = last + 1
             let now = ContinuousClock.now
-            if let began, began.duration(to: now) > limits.time { throw LimitReached() }
+            if let began, began.duration(to: now) > time { throw LimitReached() }
             if let former {
                 let isQuick = former.duration(to: now) < Self.quickStep
                 step = isQuick ? min(step * 2, limits.step) : min(Self.firstStep, limits.step)

@@ -200,10 +200,17 @@ public final class RouteTable: ExchangeRouter {
         let route = Int(candidate.route)
         guard routes[route].match.matchesMethod(of: request) else { return false }
         if candidate.needs.contains(.host), !routes[route].match.matchesHost(of: request) { return false }
-        if candidate.needs.contains(.path), try !routes[route].match.matchesPath(of: request) { return false }
-        guard candidate.needs.contains(.more) else { return true }
-        guard let exchange else { return try routes[route].match.matchesBeyondPath(request, from: UnknownSource()) }
-        return try routes[route].match.matchesBeyondPath(request, from: exchange)
+        guard let exchange else { return try holds(route, candidate.needs, request, UnknownSource()) }
+        return try holds(route, candidate.needs, request, exchange)
+    }
+
+    @inline(__always)
+    private func holds(
+        _ route: Int, _ needs: RouteIndex.Needs, _ request: HttpRequest, _ source: some RequestSource
+    ) throws(Pattern.LimitReached) -> Bool {
+        if needs.contains(.path), try !routes[route].match.matchesPath(of: request, from: source) { return false }
+        guard needs.contains(.more) else { return true }
+        return try routes[route].match.matchesBeyondPath(request, from: source)
     }
 
     // MARK: Captures

@@ -21,25 +21,28 @@ public struct RequiredHeaders: Middleware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         for (name, form) in headers {
-            guard request.fields.contains(name) else { return refuse(request) }
-            if let form, !hasForm(request.fields.values(of: name), form) { return refuse(request) }
+            guard request.fields.contains(name) else { return refuse(request, exchange) }
+            if let form, !hasForm(request.fields.values(of: name), form, exchange) { return refuse(request, exchange) }
             request.fields.removeTwins(of: name)
         }
         return .pass
     }
 
     /// A value with which the pattern reaches its limit does not match: this ware fails closed.
-    private func hasForm(_ values: [String], _ form: Pattern) -> Bool {
+    private func hasForm(_ values: [String], _ form: Pattern, _ exchange: Exchange) -> Bool {
         values.allSatisfy { value in
             var value = value
-            return value.withUTF8 { (try? form.matches(UnsafeRawBufferPointer($0))) ?? false }
+            return value.withUTF8 {
+                (try? form.matches(UnsafeRawBufferPointer($0), within: &exchange.patternTime)) ?? false
+            }
         }
     }
 
-    private func refuse(_ request: HttpRequest) -> Verdict {
+    private func refuse(_ request: HttpRequest, _ exchange: Exchange) -> Verdict {
         let missing = headers.filter { !request.fields.contains($0.name) }.map(\.name.text)
         let wrong = headers.filter { name, form in
-            request.fields.contains(name) && form.map { !hasForm(request.fields.values(of: name), $0) } ?? false
+            request.fields.contains(name)
+                && form.map { !hasForm(request.fields.values(of: name), $0, exchange) } ?? false
         }.map(\.name.text)
         var parts: [String] = []
         if !missing.isEmpty { parts.append("missing fields: \(missing.joined(separator: ", "))") }

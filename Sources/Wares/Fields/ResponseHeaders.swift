@@ -50,7 +50,7 @@ public struct ResponseHeaders: Postware {
         if let statuses, !statuses.contains(response.status.code) { return .pass }
         for one in replacements where response.fields.contains(one.name) {
             try response.fields.changeValues(of: one.name) {
-                try one.pattern.replacingFirst(in: $0, with: one.replacement)
+                try one.pattern.replacingFirst(in: $0, with: one.replacement, within: &exchange.patternTime)
             }
         }
         try edits.apply(to: &response, in: exchange)

@@ -41,7 +41,7 @@ public struct Rewrite: Middleware {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         do throws(GatewayError) {
             if request.hasPath {
-                try rewritePath(&request)
+                try rewritePath(&request, exchange)
                 try query.apply(to: &request, in: exchange)
                 if let method, request.method != .head { request.method = method }
             }
@@ -53,7 +53,7 @@ public struct Rewrite: Middleware {
         }
     }
 
-    private func rewritePath(_ request: inout HttpRequest) throws(GatewayError) {
+    private func rewritePath(_ request: inout HttpRequest, _ exchange: Exchange) throws(GatewayError) {
         guard strip != nil || add != nil || replacement != nil else { return }
         let before = request.path
         var path = before
@@ -62,7 +62,7 @@ public struct Rewrite: Middleware {
             if rest.isEmpty { path = "/" } else if rest.first == UInt8(ascii: "/") { path = String(rest) ?? path }
         }
         if let add { path = path == "/" && strip != nil && before == strip ? add : add + path }
-        if let replacement { path = try replace(replacement.regex, replacement.to, in: path) }
+        if let replacement { path = try replace(replacement, in: path, exchange) }
         if path != before { try request.setPath(Rewrite.withoutHost(path, instead: before)) }
     }
 
@@ -74,11 +74,16 @@ public struct Rewrite: Middleware {
         return "/" + path.drop { $0 == "/" || $0 == "\\" }
     }
 
-    private func replace(_ regex: Pattern, _ to: String, in path: String) throws(GatewayError) -> String {
+    private func replace(
+        _ replacement: (regex: Pattern, to: String), in path: String, _ exchange: Exchange
+    ) throws(GatewayError) -> String {
         var subject = path
         let result: Result<[UInt8]?, Pattern.LimitReached> = subject.withUTF8 { bytes in
             do throws(Pattern.LimitReached) {
-                return .success(try regex.replacingFirst(in: UnsafeRawBufferPointer(bytes), with: Array(to.utf8)))
+                return .success(
+                    try replacement.regex.replacingFirst(
+                        in: UnsafeRawBufferPointer(bytes), with: Array(replacement.to.utf8),
+                        within: &exchange.patternTime))
             } catch { return .failure(error) }
         }
         switch result {

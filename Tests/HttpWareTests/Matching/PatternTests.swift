@@ -32,8 +32,9 @@ import Testing
     @Test func `the first match is replaced`() throws {
         let pattern = try Pattern("^/api/(v[0-9]+)/(x)?")
         func replaced(_ subject: String, _ replacement: String) throws -> String? {
-            try Array(subject.utf8).withUnsafeBytes { subject in
-                try pattern.replacingFirst(in: subject, with: Array(replacement.utf8)).map {
+            var time = PatternTime()
+            return try Array(subject.utf8).withUnsafeBytes { subject in
+                try pattern.replacingFirst(in: subject, with: Array(replacement.utf8), within: &time).map {
                     String(decoding: $0, as: UTF8.self)
                 }
             }
@@ -65,6 +66,21 @@ import Testing
         let took = begin.duration(to: .now)
         #expect(isMatch != true)
         #expect(took < .milliseconds(500), "\(pattern.source): \(took)")
+    }
+
+    @Test func `all patterns of an exchange have the time of one`() throws {
+        var time = PatternTime()
+        func matches(_ pattern: String, _ subject: String) throws -> Bool {
+            let pattern = try Pattern(pattern)
+            return try Array(subject.utf8).withUnsafeBytes { try pattern.matches($0, within: &time) }
+        }
+        #expect(try matches("b", "abc"))
+        // From each of its places the subject is read to its end.
+        let long = String(repeating: "a", count: 500_000)
+        #expect(throws: Pattern.LimitReached.self) { try matches("a[^x]*[yz]", long) }
+        #expect(throws: Pattern.LimitReached.self) { try matches("b", "abc") }
+        time = PatternTime()
+        #expect(try matches("b", "abc"))
     }
 
     @Test func `several tasks use one pattern at once`() async throws {

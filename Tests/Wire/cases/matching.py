@@ -59,6 +59,17 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask("/b"), 200)
 
 
+@case("match: all expressions that a request is asked for have the time of one", nginx=NO)
+def _(t: Trial) -> None:
+    # Each reads the path to its end from each place, and takes some milliseconds.
+    slow = ", ".join(f"{{{{ path: '~a[^x]*[yz](?#{number})' }}}}" for number in range(200))
+    config = CONFIG.replace('not: {{ path: ["/health", "/c/**"] }}', f"not: [{slow}]")
+    gateway = OwnGateway(t, "matching-many", config, main=t.setup.ports["main"])
+    t.origin(answering(answer(content=b"main")))
+    expect_status(gateway.ask("/" + "a" * 6000), 500)
+    expect_status(gateway.ask("/a"), 200)
+
+
 @case("if: not and any with a part of the response", nginx=NO)
 def _(t: Trial) -> None:
     gateway = OwnGateway(t, "matching-if", CONFIG, main=t.setup.ports["main"])
