@@ -521,7 +521,7 @@ extension ExchangeDriver: ResponseReceiver {
     /// Sends the head of the response.
     @inline(__always)
     func sendHead(_ extent: HttpContent.Extent, to sink: any ResponseSink, via: Bool) -> Aftermath {
-        if let mark = exchange.shareMark { exchange.response.fields.appendLine(mark.name, mark.value) }
+        if let mark = exchange.shareMark { mark.add(to: &exchange.response.fields) }
         tap?.responseStarted(exchange.response)
         sink.send(responseOf: exchange, extent: extent, via: via)
         return aftermath

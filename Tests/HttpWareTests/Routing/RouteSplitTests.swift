@@ -172,6 +172,27 @@ import Testing
         #expect(String(decoding: try #require(secure.shareMark).value, as: UTF8.self).hasSuffix("; Secure"))
     }
 
+    @Test(
+        arguments: [
+            ([], ["private"], []), ([("Cache-Control", "max-age=60")], ["max-age=60", "private"], []),
+            ([("Cache-Control", "Private, max-age=60")], ["Private, max-age=60"], []),
+            ([("Cache-Control", "no-store")], ["no-store"], []),
+            (
+                [("Cache-Control", "no-store"), ("CDN-Cache-Control", "max-age=60")], ["no-store"],
+                ["max-age=60", "private"]
+            ),
+        ] as [([(FieldName, String)], [String], [String])])
+    func `shared caches do not store what marks a client`(
+        fields: [(FieldName, String)], control: [String], targeted: [String]
+    ) throws {
+        var response = HttpFields()
+        for (name, value) in fields { try response.append(name, value) }
+        ShareMark(name: .setCookie, value: Array("a=b".utf8)).add(to: &response)
+        #expect(response[.setCookie] == "a=b")
+        #expect(response.values(of: .cacheControl) == control)
+        #expect(response.values(of: "CDN-Cache-Control") == targeted)
+    }
+
     @Test func `a field does the same for clients without cookies`() throws {
         let split = split([("a", 1), ("b", 1)], .header("x-share", ttl: .seconds(60), keys: [key]))
         let first = try exchange()

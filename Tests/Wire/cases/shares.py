@@ -70,6 +70,16 @@ def _(t: Trial) -> None:
     check(secure.endswith("; Secure"), "the cookie of an https client is", secure)
 
 
+@case("RFC 9111 §5.2.2.7: a shared cache may not store what makes a client sticky", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Gateway(t, "shares-stored")
+    first = gateway.ask("/x")
+    expect_same("Cache-Control with the cookie", first.all("cache-control"), ["max-age=60", "private"])
+    cookie = (first.get("set-cookie") or "").split(";")[0]
+    expect_same("Cache-Control without", gateway.ask("/x", "GET", f"Cookie: {cookie}").all("cache-control"), ["max-age=60"])
+    expect_same("Cache-Control with the field", gateway.ask("/cached/x").all("cache-control"), ["max-age=60", "private"])
+
+
 @case("split: what nobody sealed is ignored, and the client is drawn anew", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, "shares-garbage")
