@@ -125,16 +125,19 @@ struct ProxyHeaderDecoder {
         return ProxiedClient(address(0), to: address(1))
     }
 
-    /// Type, length and value of each, up to the end; the checksum is right where there is one. §2.2.3, §2.2.7.
+    /// Type, length and value of each, up to the end; the checksum is right where there is one, and there is no second one, each of
+    /// which would be another look at all bytes. §2.2.3, §2.2.7.
     private func areDetailsValid(from start: Int) -> Bool {
         var place = start
+        var hasChecksum = false
         while place < bytes.count {
             guard bytes.count - place >= 3 else { return false }
             let value = place + 3
             let next = value + (Int(bytes[place + 1]) << 8 | Int(bytes[place + 2]))
             guard next <= bytes.count else { return false }
             if bytes[place] == 0x03 {
-                guard next - value == 4 else { return false }
+                guard next - value == 4, !hasChecksum else { return false }
+                hasChecksum = true
                 var whole = bytes
                 whole.replaceSubrange(value..<next, with: [0, 0, 0, 0])
                 let stated = bytes[value..<next].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
