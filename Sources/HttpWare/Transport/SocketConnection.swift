@@ -191,9 +191,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
                 guard !isClosed else { return }
             }
             guard isBlocked else {
-                socket.disableWriting()
                 if isTakingTurns { drained() }
-                return
+                return stopWriting()
             }
             if waitsSince != .max { noteTaken() }
             if unseen != nil {
@@ -235,10 +234,16 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
     func keepAlive() { Socket.keepAlive(socket.descriptor) }
 
     private func sentAll() {
-        socket.disableWriting()
         if closesWhenSent { return close() }
         if endsWhenSent { endOutput() }
         drained()
+        stopWriting()
+    }
+
+    /// The socket need not tell any more that it takes more; unless more waits for that by now, as it does in the middle of a large file:
+    /// to take the event away and put it there again would be two calls for each part.
+    private func stopWriting() {
+        if !isClosed, !isBlocked, !isTakingTurns, !readWaitsForWriting { socket.disableWriting() }
     }
 
     private func drained() {
