@@ -10,22 +10,20 @@ struct BodyRewriting: Sendable {
     static let usualTypes = ["text/*", "application/json", "application/javascript", "application/xml"]
         .compactMap { MediaPattern($0) }
 
-    /// Applies the rules to content that is whole. Answers its new bytes and coding; `nil` if nothing was found.
-    func rewrite(
-        _ content: HttpContent, codings: [String], in exchange: Exchange
-    ) throws -> (bytes: [UInt8], coding: ContentCoding?)? {
+    /// Applies the rules to content that is whole.
+    @Sendable func rewrite(_ bytes: [UInt8], within time: Duration) throws -> (bytes: [UInt8]?, note: String?) {
+        var bytes = bytes
         var count = 0
-        let result = try editing.edit(content, codings: codings) { bytes in
-            var bytes = bytes
-            for rule in rules {
-                guard let (replaced, found) = try rule.apply(to: bytes, upTo: editing.maxBody) else { continue }
-                bytes = replaced
-                count += found
+        let end = ContinuousClock.now + time
+        for rule in rules {
+            let left = ContinuousClock.now.duration(to: end)
+            guard let (replaced, found) = try rule.apply(to: bytes, upTo: editing.maxBody, within: left) else {
+                continue
             }
-            return count > 0 ? bytes : nil
+            bytes = replaced
+            count += found
         }
-        exchange.note(count == 1 ? "1 replacement" : "\(count) replacements")
-        return result
+        return (count > 0 ? bytes : nil, count == 1 ? "1 replacement" : "\(count) replacements")
     }
 
     /// Reads the options.

@@ -1,3 +1,4 @@
+import Glibc
 public import HttpWare
 
 /// What a ware that edits content does with a message that it cannot edit.
@@ -14,12 +15,15 @@ enum EditingFault: Error, CustomStringConvertible {
     case unknownCoding
     /// The content is broken, or does not fit the edits.
     case malformed(String)
+    /// Too many long contents are edited.
+    case busy
 
     var description: String {
         switch self {
         case .tooLarge(let limit): "the content is larger than \(limit) bytes"
         case .unknownCoding: "the content has a coding that cannot be decoded"
         case .malformed(let reason): reason
+        case .busy: "too many contents are edited at the moment"
         }
     }
 }
@@ -77,19 +81,118 @@ struct ContentEditing: Sendable {
 
     // MARK: Edits
 
-    /// Edits content that is whole. Answers its new bytes and the coding that it still has; `nil` if `edit` changes nothing.
-    func edit(
-        _ content: HttpContent, codings: [String], _ edit: ([UInt8]) throws -> [UInt8]?
-    ) throws -> (bytes: [UInt8], coding: ContentCoding?)? {
+    /// Edits content: its new bytes, `nil` if nothing changes, and what the record says of it besides that. All regular expressions
+    /// together may take the time.
+    typealias Edit = @Sendable (_ bytes: [UInt8], _ time: Duration) throws -> (bytes: [UInt8]?, note: String?)
+
+    /// What came of an edit.
+    private struct Edited: Sendable {
+        /// `nil` if nothing changes.
+        var bytes: [UInt8]?
+        /// The coding that they still have.
+        var coding: ContentCoding?
+        var note: String?
+    }
+
+    /// Longer content is edited on threads of its own: its loop would be busy for too long. Coded content may be much longer when it is
+    /// decoded.
+    static let mostOnLoop = 32 << 10
+    static let mostCodedOnLoop = 1 << 10
+    private static let timeOnLoop = Duration.milliseconds(20)
+    private static let timeElsewhere = Duration.milliseconds(100)
+    static let threads = OffloadQueue(
+        name: "httpware.edits", threads: max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) / 2), most: 256)
+
+    /// Whether an edit of the content is not for loops.
+    private static func isLong(_ content: HttpContent, _ codings: [String]) -> Bool {
+        content.bytes?.count ?? 0 > (codings.isEmpty ? mostOnLoop : mostCodedOnLoop)
+    }
+
+    /// Edits the content of a request that is whole.
+    func edit(_ request: inout HttpRequest, in exchange: Exchange, by edit: @escaping Edit) throws -> Verdict {
+        let (content, codings) = (request.content, request.fields.listMembers(of: .contentEncoding))
+        guard ContentEditing.isLong(content, codings) else {
+            try finish(result(content, codings, ContentEditing.timeOnLoop, edit), of: &request, exchange)
+            return .pass
+        }
+        return .wait { request, exchange in
+            try finish(await elsewhere(content, codings, edit), of: &request, exchange)
+            return .pass
+        }
+    }
+
+    private func finish(_ result: Result<Edited, any Error>, of request: inout HttpRequest, _ exchange: Exchange) throws
+    {
+        switch result {
+        case .success(let edited):
+            if let note = edited.note { exchange.note(note) }
+            guard let bytes = edited.bytes else { return }
+            if edited.note == nil { exchange.note("edited", asDecision: true) }
+            request.content = .bytes(bytes)
+            ContentEditing.describe(&request.fields, coding: edited.coding)
+            exchange.requestContentChanges()
+        case .failure(let error): try failed(error, ofRequestIn: exchange)
+        }
+    }
+
+    /// Edits the content of a response that is whole.
+    func edit(_ response: inout HttpResponse, in exchange: Exchange, by edit: @escaping Edit) throws -> Answer {
+        let (content, codings) = (response.content, response.fields.listMembers(of: .contentEncoding))
+        guard ContentEditing.isLong(content, codings) else {
+            try finish(result(content, codings, ContentEditing.timeOnLoop, edit), of: &response, exchange)
+            return .pass
+        }
+        return .wait { response, exchange in
+            try finish(await elsewhere(content, codings, edit), of: &response, exchange)
+            return .pass
+        }
+    }
+
+    private func finish(
+        _ result: Result<Edited, any Error>, of response: inout HttpResponse, _ exchange: Exchange
+    ) throws {
+        switch result {
+        case .success(let edited):
+            if let note = edited.note { exchange.note(note) }
+            guard let bytes = edited.bytes else { return }
+            if edited.note == nil { exchange.note("edited", asDecision: true) }
+            response.content = .bytes(bytes)
+            ContentEditing.describe(&response.fields, coding: edited.coding)
+            exchange.responseContentChanges()
+        case .failure(let error): try failed(error, ofResponseIn: exchange)
+        }
+    }
+
+    private func elsewhere(
+        _ content: HttpContent, _ codings: [String], _ edit: @escaping Edit
+    ) async throws -> Result<Edited, any Error> {
+        let wait = LoopWait<Result<Edited, any Error>>()
+        let isTaken = ContentEditing.threads.submit({
+            result(content, codings, ContentEditing.timeElsewhere, edit)
+        }) { wait.resume(returning: $0) }
+        return isTaken ? try await wait.value() : .failure(EditingFault.busy)
+    }
+
+    private func result(
+        _ content: HttpContent, _ codings: [String], _ time: Duration, _ edit: Edit
+    ) -> Result<Edited, any Error> {
+        Result { try edited(content, codings, time, edit) }
+    }
+
+    /// Takes the codings off, lets the content be edited, and applies the coding again.
+    private func edited(
+        _ content: HttpContent, _ codings: [String], _ time: Duration, _ edit: Edit
+    ) throws -> Edited {
         guard let bytes = content.bytes, bytes.count <= maxBody else { throw EditingFault.tooLarge(maxBody) }
         guard let decoder = ContentDecoder(codings) else { throw EditingFault.unknownCoding }
-        guard let edited = try edit(decoder.isIdentity ? bytes : decode(bytes, with: decoder)) else { return nil }
-        guard edited.count <= maxBody else { throw EditingFault.tooLarge(maxBody) }
-        guard let lent = encoder(for: codings) else { return (edited, nil) }
+        let (changed, note) = try edit(decoder.isIdentity ? bytes : decode(bytes, with: decoder), time)
+        guard let changed else { return Edited(note: note) }
+        guard changed.count <= maxBody else { throw EditingFault.tooLarge(maxBody) }
+        guard let lent = encoder(for: codings) else { return Edited(bytes: changed, note: note) }
         defer { pool.giveBack(lent) }
         var coded: [UInt8] = []
-        try edited.withUnsafeBytes { try lent.encoder.encode($0, .finish, into: &coded) }
-        return (coded, lent.encoder.coding)
+        try changed.withUnsafeBytes { try lent.encoder.encode($0, .finish, into: &coded) }
+        return Edited(bytes: coded, coding: lent.encoder.coding, note: note)
     }
 
     /// An encoder for content that came with these codings. `nil` if it goes on without a coding, which every recipient takes: it had
@@ -150,10 +253,11 @@ struct ContentEditing: Sendable {
     /// A request that cannot be edited goes on, or is refused with the error that is thrown.
     func failed(_ error: any Error, ofRequestIn exchange: Exchange) throws {
         let reason = ContentEditing.reason(error)
-        guard onFailure == .refuse else { return exchange.note("not edited: \(reason)", asDecision: false) }
+        guard onFailure == .refuse else { return exchange.note("not edited: \(reason)") }
         throw switch error {
         case EditingFault.tooLarge: GatewayError(.downstream, .contentTooLarge, reason)
         case EditingFault.unknownCoding: GatewayError(.downstream, .contentCodingUnsupported, reason)
+        case EditingFault.busy: GatewayError(.gateway, .internalError, reason)
         default: GatewayError(.downstream, .requestMalformed, reason)
         }
     }
@@ -161,9 +265,10 @@ struct ContentEditing: Sendable {
     /// A response that cannot be edited goes on, or is refused with the error that is thrown.
     func failed(_ error: any Error, ofResponseIn exchange: Exchange) throws {
         let reason = ContentEditing.reason(error)
-        guard onFailure == .refuse else { return exchange.note("not edited: \(reason)", asDecision: false) }
+        guard onFailure == .refuse else { return exchange.note("not edited: \(reason)") }
         throw switch error {
         case EditingFault.tooLarge: GatewayError(.upstream, .responseContentTooLarge, reason)
+        case EditingFault.busy: GatewayError(.gateway, .internalError, reason)
         default: GatewayError(.upstream, .responseMalformed, reason)
         }
     }

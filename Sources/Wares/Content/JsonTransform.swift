@@ -24,17 +24,7 @@ public struct JsonTransform: EitherSided, ContentEditor {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         guard editing.concerns(request) else { return .pass }
-        do {
-            let codings = request.fields.listMembers(of: .contentEncoding)
-            guard let (bytes, coding) = try edit(request.content, codings) else { return .pass }
-            request.content = .bytes(bytes)
-            ContentEditing.describe(&request.fields, coding: coding)
-            exchange.requestContentChanges()
-            exchange.note("edited", asDecision: true)
-        } catch {
-            try editing.failed(error, ofRequestIn: exchange)
-        }
-        return .pass
+        return try editing.edit(&request, in: exchange, by: edit)
     }
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
@@ -45,21 +35,11 @@ public struct JsonTransform: EitherSided, ContentEditor {
             return .pass
         case .content: break
         }
-        do {
-            let codings = response.fields.listMembers(of: .contentEncoding)
-            guard let (bytes, coding) = try edit(response.content, codings) else { return .pass }
-            response.content = .bytes(bytes)
-            ContentEditing.describe(&response.fields, coding: coding)
-            exchange.responseContentChanges()
-            exchange.note("edited", asDecision: true)
-        } catch {
-            try editing.failed(error, ofResponseIn: exchange)
-        }
-        return .pass
+        return try editing.edit(&response, in: exchange, by: edit)
     }
 
-    private func edit(_ content: HttpContent, _ codings: [String]) throws -> (bytes: [UInt8], coding: ContentCoding?)? {
-        try editing.edit(content, codings: codings) { try edits.apply(to: $0, upTo: editing.maxBody) }
+    @Sendable private func edit(_ bytes: [UInt8], within time: Duration) throws -> (bytes: [UInt8]?, note: String?) {
+        (try edits.apply(to: bytes, upTo: editing.maxBody), nil)
     }
 }
 
@@ -92,7 +72,8 @@ extension JsonTransform: ConfigurableWare {
 
             If the content is larger than `maxBody`, is not JSON, has two members of the same name where an edit
             looks, is nested more than 64 levels deep, or if the patch cannot be applied, `onFailure` decides. To keep something from clients, use
-            `onFailure: refuse`. Codings, `ETag` and digests are treated as by `rewriteBody`; partial content is never edited.
+            `onFailure: refuse`. Codings, `ETag`, digests and long content are treated as by `rewriteBody`; partial content is never
+            edited.
             """#,
         otherNames: [
             "jsonRewrite", "bodyTransformer", "requestTransformer", "responseTransformer", "transform", "jsonPatch",

@@ -32,8 +32,8 @@ public struct RewriteBody: Postware, ContentEditor {
             return .pass
         case .content: break
         }
-        let codings = response.fields.listMembers(of: .contentEncoding)
         if rewriting.streams {
+            let codings = response.fields.listMembers(of: .contentEncoding)
             guard let filter = RewrittenContent(rewriting.rules, codings: codings, rewriting.editing) else {
                 try rewriting.editing.failed(EditingFault.unknownCoding, ofResponseIn: exchange)
                 return .pass
@@ -45,17 +45,7 @@ public struct RewriteBody: Postware, ContentEditor {
         }
         // Never collected: they come for as long as the client listens.
         if response.isEventStream { return .pass }
-        do {
-            guard let (bytes, coding) = try rewriting.rewrite(response.content, codings: codings, in: exchange) else {
-                return .pass
-            }
-            response.content = .bytes(bytes)
-            ContentEditing.describe(&response.fields, coding: coding)
-            exchange.responseContentChanges()
-        } catch {
-            try rewriting.editing.failed(error, ofResponseIn: exchange)
-        }
-        return .pass
+        return try rewriting.editing.edit(&response, in: exchange, by: rewriting.rewrite)
     }
 }
 
@@ -83,11 +73,15 @@ extension RewriteBody: ConfigurableWare {
 
             The response waits until its content is whole. Content with a coding (gzip, Brotli, Zstandard, deflate) is decoded
             first. If something was replaced, gzip, Brotli and Zstandard are applied again; content with deflate or several
-            codings is sent without coding. `maxBody` limits the decoded content and the result. All matches of a
-            regular expression in one response may take at most 100 ms. Over these limits, `onFailure` decides.
+            codings is sent without coding. `maxBody` limits the decoded content and the result. All regular expressions
+            together may take at most 100 ms for one response, 20 ms if it is short. Over these limits, `onFailure` decides.
+            Content of more than 32 KiB, or 1 KiB with a coding, is rewritten on other threads, so that other requests do
+            not wait for it. While 256 contents wait there, further ones are sent unchanged, or answered with 500, as `onFailure`
+            says.
 
             With `stream`, content of any size is rewritten while it passes, also where a text is split between two pieces. If a
-            response fails after its head was sent, for example because its coding is broken, it is cut off.
+            response fails after its head was sent, for example because its coding is broken, it is cut off. So is a response
+            of which a piece of 64 KiB becomes more than 4 MiB, or that becomes more than 256 times as long.
             `text/event-stream` is rewritten only with `stream`, and if `types` lists it by name.
 
             If something was replaced, and always with `stream` and for HEAD and 304, a strong `ETag` becomes weak, and `Content-Length`,

@@ -22,8 +22,8 @@ public struct RewriteRequestBody: Middleware, ContentEditor {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         guard rewriting.editing.concerns(request) else { return .pass }
-        let codings = request.fields.listMembers(of: .contentEncoding)
         if rewriting.streams {
+            let codings = request.fields.listMembers(of: .contentEncoding)
             guard let filter = RewrittenContent(rewriting.rules, codings: codings, rewriting.editing) else {
                 try rewriting.editing.failed(EditingFault.unknownCoding, ofRequestIn: exchange)
                 return .pass
@@ -33,17 +33,7 @@ public struct RewriteRequestBody: Middleware, ContentEditor {
             exchange.filterRequestContent(with: filter)
             return .pass
         }
-        do {
-            guard let (bytes, coding) = try rewriting.rewrite(request.content, codings: codings, in: exchange) else {
-                return .pass
-            }
-            request.content = .bytes(bytes)
-            ContentEditing.describe(&request.fields, coding: coding)
-            exchange.requestContentChanges()
-        } catch {
-            try rewriting.editing.failed(error, ofRequestIn: exchange)
-        }
-        return .pass
+        return try rewriting.editing.edit(&request, in: exchange, by: rewriting.rewrite)
     }
 }
 

@@ -28,12 +28,12 @@ public struct RewriteRule: Sendable {
         self.max = max
     }
 
-    /// What all matches of one rule in one content may cost.
+    /// What the matches in one content may cost at most.
     private static let limits = Pattern.Limits(subject: largestBody.bytes, time: .milliseconds(100))
     static let largestBody = ByteCount.mebibytes(16)
 
-    /// The content with what was found replaced, and how often; `nil` if nothing was found.
-    func apply(to content: [UInt8], upTo size: Int) throws -> (bytes: [UInt8], count: Int)? {
+    /// The content with what was found replaced, and how often; `nil` if nothing was found. The time is that of a regular expression.
+    func apply(to content: [UInt8], upTo size: Int, within time: Duration) throws -> (bytes: [UInt8], count: Int)? {
         switch target {
         case .text(let search):
             var replacer = TextReplacer(search, with: replacement, atMost: max)
@@ -47,8 +47,9 @@ public struct RewriteRule: Sendable {
             replacer.finish(into: &result)
             return (result, replacer.count)
         case .pattern(let pattern):
+            guard time > .zero else { throw Pattern.LimitReached() }
             return try content.withUnsafeBytes {
-                try pattern.replacingAll(in: $0, with: replacement, atMost: max, upTo: size)
+                try pattern.replacingAll(in: $0, with: replacement, atMost: max, upTo: size, within: time)
             }
         }
     }

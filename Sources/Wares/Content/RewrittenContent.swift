@@ -16,8 +16,10 @@ final class RewrittenContent: ContentFilter {
     /// Text that is compressed more than this, once it is long, is made to keep the gateway busy.
     private static let mostGrowth = 256
     private static let longContent = 1 << 20
-    /// The most that one piece may become.
-    private static let mostAtOnce = 16 << 20
+    /// The most that a piece may become, decoded or rewritten, and the same for each byte of a long one: no more than a loop may
+    /// spend on it.
+    private static let mostAtOnce = 4 << 20
+    private static let mostOfEachByte = 64
 
     /// `nil` if the content has a coding that cannot be decoded.
     init?(_ rules: [RewriteRule], codings: [String], _ editing: ContentEditing) {
@@ -35,12 +37,16 @@ final class RewrittenContent: ContentFilter {
     deinit { end() }
 
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
-        let most = output.count + RewrittenContent.mostAtOnce
+        let growth = max(RewrittenContent.mostAtOnce, RewrittenContent.mostOfEachByte * input.count)
+        let most = output.count + growth
         guard let decoder else { return try replace(input, from: 0, into: &output, upTo: most) }
         received += input.count
+        let mostDecoded = decoded + growth
         try decoder.decode(input) { part in
             decoded += part.count
-            guard decoded < RewrittenContent.longContent || decoded / RewrittenContent.mostGrowth < received else {
+            guard decoded <= mostDecoded,
+                decoded < RewrittenContent.longContent || decoded / RewrittenContent.mostGrowth < received
+            else {
                 throw ContentDecoder.Fault(description: "the coded content grows without bound")
             }
             try replace(part, from: 0, into: &output, upTo: most)

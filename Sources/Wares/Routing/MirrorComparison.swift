@@ -1,8 +1,10 @@
 import HttpWare
 
-/// Compares the response of an exchange with that to its copy, when both are whole. Used on their loop.
-final class MirrorComparison {
-    private struct Side {
+/// Compares the response of an exchange with that to its copy, when both are whole.
+///
+/// Unchecked: it is used on their loop only. What is compared elsewhere are values.
+final class MirrorComparison: @unchecked Sendable {
+    private struct Side: Sendable {
         var status: HttpStatus
         var fields: HttpFields
         var content: [UInt8] = []
@@ -71,7 +73,22 @@ final class MirrorComparison {
 
     private func compare() {
         guard isOwnWhole, isCopyWhole, !isOver, let own, let copy else { return }
-        let differences = differences(own, copy)
+        let tell = tell
+        giveUp()
+        self.tell = tell
+        let isShort = [own, copy].allSatisfy { side in
+            let isCoded = side.fields.contains(.contentEncoding)
+            return side.content.count <= (isCoded ? ContentEditing.mostCodedOnLoop : ContentEditing.mostOnLoop)
+        }
+        guard !isShort, let loop = EventLoop.current else { return end(differences(own, copy)) }
+        // Long contents are compared on other threads, if these have not too much to do.
+        let isTaken = ContentEditing.threads.submit({ self.differences(own, copy) }) { differences in
+            loop.execute { self.end(differences) }
+        }
+        if !isTaken { giveUp() }
+    }
+
+    private func end(_ differences: [String]) {
         let tell = tell
         giveUp()
         guard !differences.isEmpty else { return }
@@ -79,6 +96,7 @@ final class MirrorComparison {
         tell?("the copy differs in " + differences.prefix(MirrorComparison.mostNamed).joined(separator: ", "))
     }
 
+    /// From any thread: the rules never change.
     private func differences(_ own: Side, _ copy: Side) -> [String] {
         var found: [String] = []
         if own.status != copy.status { found.append("status (\(own.status.code), \(copy.status.code))") }

@@ -69,6 +69,47 @@ import Testing
         #expect(try await get(try page(content: .text("äb\nc")), ware).response.content.text == result)
     }
 
+    // MARK: Long content
+
+    @Test(arguments: [(32 << 10, false), (32 << 10 | 32, true)])
+    func `long content is edited on other threads`(size: Int, isElsewhere: Bool) throws {
+        let exchange = Exchange(loop: try EventLoop(name: "edits", clock: ManualClock()))
+        exchange.heldRequest = .get("/")
+        exchange.responder = .upstream
+        for isCoded in [false, true] {
+            var response = try page(content: .bytes(Array(repeating: 0x61, count: isCoded ? size >> 5 : size)))
+            if isCoded { try response.fields.set(.contentEncoding, to: "gzip") }
+            let answer = try ware().handle(&response, in: exchange)
+            guard case .wait = answer else {
+                #expect(!isElsewhere)
+                continue
+            }
+            #expect(isElsewhere)
+        }
+    }
+
+    @Test(arguments: [nil, ContentCoding.gzip])
+    func `long content is rewritten as short content is`(coding: ContentCoding?) async throws {
+        let text = String(repeating: RewriteBodyTests.text, count: 5000)
+        var response = try page(content: .bytes(try coding.map { try CodedText.encode(text, $0) } ?? Array(text.utf8)))
+        if let coding { try response.fields.set(.contentEncoding, to: coding.rawValue) }
+        let (answer, notes) = try await get(response, ware())
+        #expect(
+            try CodedText.decode(answer.content, answer.fields)
+                == String(repeating: RewriteBodyTests.rewritten, count: 5000))
+        #expect(notes.contains("10000 replacements"))
+    }
+
+    @Test func `all regular expressions of one content have the time of one`() throws {
+        let rewriting = BodyRewriting(
+            rules: [try RewriteRule(regex: Pattern("a[^x]*[yz]"), replace: ""), RewriteRule(find: "b", replace: "c")],
+            types: [], maxBody: .mebibytes(1), streams: false, onFailure: .pass)
+        #expect(throws: Pattern.LimitReached.self) {
+            try rewriting.rewrite(Array(repeating: 0x61, count: 500_000), within: .milliseconds(20))
+        }
+        #expect(throws: Pattern.LimitReached.self) { try rewriting.rewrite([0x62], within: .zero) }
+    }
+
     // MARK: Codings
 
     @Test(arguments: ContentCoding.allCases, [false, true])
@@ -239,6 +280,34 @@ import Testing
         try response.fields.set(.contentEncoding, to: "zstd")
         await #expect(throws: GatewayError.self) {
             _ = try await get(response, try ware(option("stream", "true")))
+        }
+    }
+
+    @Test(arguments: [(200, true), (400, false)])
+    func `a piece becomes 64 times as long, or 4 MiB, and no more`(blocks: Int, isTaken: Bool) throws {
+        // Of each 16 KiB, some bytes at the beginning are none that were there before.
+        var text: [UInt8] = []
+        for block in 0..<blocks {
+            var random = UInt64(block) &* 0x9e37_79b9_7f4a_7c15
+            for _ in 0..<50 {
+                random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                text.append(UInt8(truncatingIfNeeded: random >> 33))
+            }
+            text += Array(repeating: 0x61, count: 16384 - 50)
+        }
+        let coded = try CodedText.encode(text, .gzip)
+        #expect(coded.count < 65536 && text.count / coded.count < 256)
+        let rewriting = BodyRewriting(
+            rules: [RewriteRule(find: "b", replace: "c")], types: [], maxBody: .mebibytes(1), streams: true,
+            onFailure: .pass)
+        let filter = try #require(RewrittenContent(rewriting.rules, codings: ["gzip"], rewriting.editing))
+        var output: [UInt8] = []
+        if isTaken {
+            try coded.withUnsafeBytes { try filter.filter($0, into: &output) }
+        } else {
+            #expect(throws: ContentDecoder.Fault.self) {
+                try coded.withUnsafeBytes { try filter.filter($0, into: &output) }
+            }
         }
     }
 

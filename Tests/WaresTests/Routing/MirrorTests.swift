@@ -106,7 +106,8 @@ import Testing
     // MARK: Comparing
 
     private func compare(
-        _ own: HttpResponse, _ copy: HttpResponse, ignoring fields: [FieldName] = [], _ pointers: [String] = []
+        _ own: HttpResponse, _ copy: HttpResponse, ignoring fields: [FieldName] = [], _ pointers: [String] = [],
+        areLong: Bool = false
     ) async throws -> (differences: Int, note: String?) {
         let rules = Mirror.Comparing(ignoring: fields, pointers.compactMap { JsonPointer($0) })
         let stage = try Stage(Mirror(service: "shadow", compare: rules))
@@ -117,6 +118,8 @@ import Testing
         // The second exchange's comparison comes behind that of the first, so that of the first has been made.
         await stage.until { stage.count("answered") == 1 }
         for _ in 0..<10 { await stage.exchange.advance(by: .zero) }
+        // They are compared on another thread.
+        if areLong { await stage.until { stage.differences == 1 } }
         return (stage.differences, stage.note)
     }
 
@@ -143,6 +146,15 @@ import Testing
         #expect(
             note
                 == "mirrored, the copy differs in status (200, 201), field x-a, field x-b, /a, /b, /c/d~1e/1")
+    }
+
+    @Test func `long content is compared as short content is`() async throws {
+        let items = (0..<20_000).map { "{\"id\":\($0)}" }.joined(separator: ",")
+        let (differences, note) = try await compare(
+            try json("{\"items\":[\(items)],\"a\":1}"), try json("{\"a\":2,\"items\":[\(items)]}"),
+            areLong: true)
+        #expect(differences == 1)
+        #expect(note == "mirrored, the copy differs in /a")
     }
 
     @Test func `what is ignored may differ`() async throws {
