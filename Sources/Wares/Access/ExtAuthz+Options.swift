@@ -13,7 +13,8 @@ extension ExtAuthz: ConfigurableWare {
         details: #"""
             If the server answers with 2xx, the request passes. An answer with 3xx or 4xx goes to the client, with its fields and
             content. If the server does not answer in time, or with 5xx, the client gets `status`, unless `failOpen` is set.
-            An answer with more than 128 KiB of content counts as no answer. At most 1,000 calls run at the same time.
+            An answer with more than 128 KiB of content counts as no answer. At most 1,000 calls run at the same time. A server
+            that listens on a Unix socket only cannot be asked.
 
             The server gets the fields in `headers`, `Accept` and `X-Requested-With`, and these facts about the request:
             `X-Forwarded-Method`, `-Proto`, `-Host`, `-Uri` and `-For`, and `X-Original-Method`, `-URI` and `-URL`. The URI is the

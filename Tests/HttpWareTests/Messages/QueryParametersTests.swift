@@ -37,6 +37,8 @@ import Testing
 
     private func isThere(_ name: String, _ value: String, in query: String) throws -> Bool {
         let bytes = Array("/?\(query)".utf8)
-        return try QueryParameters(bytes, 2..<bytes.count).contains(name, [ValueMatch(optionText: value)])
+        var time = PatternTime()
+        return try QueryParameters(bytes, 2..<bytes.count).contains(
+            name, [ValueMatch(optionText: value)], within: &time)
     }
 }
