@@ -105,9 +105,11 @@ final class OidcSessions: Sendable {
     func known(_ digest: Digest256, at now: Int64) -> OidcAdmission? { memory.value(digest, at: now) }
 
     private func remember(_ admission: OidcAdmission, _ cookie: [UInt8], at now: Int64) {
-        let until = isInCookies ? end(of: admission.session) : min(end(of: admission.session), now + Self.storeLifetime)
+        let session = admission.session
+        // A store may have the renewed session by the time that this one is due; a cookie has it itself.
+        let until = isInCookies ? end(of: session) : min(end(of: session), now + Self.storeLifetime, session.due)
         memory.remember(
-            admission, for: cookie.withUnsafeBytes { Digest256(of: $0) }, until: until, bytes: admission.session.size)
+            admission, for: cookie.withUnsafeBytes { Digest256(of: $0) }, until: until, bytes: session.size)
     }
 
     private static func key(of id: String) -> Digest256 { Digest256(of: ["oidcLogin session", id]) }

@@ -364,6 +364,25 @@ import Testing
         #expect(try await other.send("/", OidcStand.script).status == .unauthorized)
     }
 
+    @Test func `however often a session in a store is renewed, its cookie stays good at every gateway`() async throws {
+        let store = MemoryStore(limit: .mebibytes(1))
+        let stand = try OidcStand { $0.store = store }
+        try await stand.logIn(lifetime: 2)
+        let other = try OidcStand {
+            $0.store = store
+            $0.calls = stand.calls
+        }
+        other.cookies = stand.cookies
+        for number in 0..<6 {
+            #expect(try await other.send("/", OidcStand.script).status == .ok, "\(number)")
+            await stand.advance(by: 300)
+            await other.advance(by: 300)
+            stand.calls.script(OidcStand.token, OidcStand.tokens(nil, refresh: "r\(number + 2)", lifetime: 300))
+            #expect(try await stand.send("/", OidcStand.script).status == .ok, "\(number)")
+        }
+        #expect(stand.tokenCalls.suffix(6).map { $0.suffix(2) } == (1...6).map { "r\($0)" })
+    }
+
     @Test func `a reference to nothing, and a cookie with a session in it, are no session with a store`() async throws {
         let stand = try OidcStand { $0.store = MemoryStore(limit: .mebibytes(1)) }
         let cookies = stand.ware.sessions.cookies
