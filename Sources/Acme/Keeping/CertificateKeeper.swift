@@ -4,8 +4,8 @@ import Synchronization
 
 // One file: orders, renewal information and the board of a shared store change the same values of a name, under one mutex.
 
-/// Keeps the certificates of some names valid: orders them, one after the other, renews them in time, and remembers over restarts what
-/// failed. Its state is guarded by a mutex; the work is one task of a loop.
+/// Keeps the certificates of some names valid. Orders them one at a time, renews them before they expire, and remembers failures
+/// across restarts. A mutex guards the state; the work consists of tasks of a loop.
 public final class CertificateKeeper: Sendable {
     /// The settings of these certificates.
     public let settings: AcmeSettings

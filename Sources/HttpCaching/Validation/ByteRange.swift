@@ -4,14 +4,14 @@ import HttpWare
 public enum ByteRange: Sendable, Equatable {
     /// One part, of at least one byte.
     case part(Range<Int>)
-    /// Several parts, at least two, in the order asked. No two of them overlap.
+    /// At least two parts, in the requested order. No two of them overlap.
     case parts([Range<Int>])
     /// No part of the representation: 416.
     case unsatisfiable
 
     /// With more parts than this, the representation is sent whole. RFC 9110 §14.2.
     public static let mostParts = 16
-    /// Between two parts, as many bytes cost less than the head of another part. RFC 9110 §15.3.7.2.
+    /// The largest gap between two parts that costs less than the head of another part. RFC 9110 §15.3.7.2.
     private static let leastGap = 80
 
     /// The requested part of a representation of that length; `nil` if the field must be ignored: another unit, several
@@ -49,7 +49,7 @@ public enum ByteRange: Sendable, Equatable {
         return joined.sorted { $0.place < $1.place }.map(\.range)
     }
 
-    /// `first-last`, `first-` or `-suffix`, cut to the length; empty if it lies behind the end; `nil` if it is invalid.
+    /// Reads `first-last`, `first-` or `-suffix`, cut to the length; empty if it begins after the end; `nil` if it is invalid.
     private static func spec(_ member: Substring, length: Int) -> Range<Int>? {
         var text = member[...]
         while text.first == " " || text.first == "\t" { text = text.dropFirst() }

@@ -23,10 +23,10 @@ package struct MultipartRanges {
         end = Array("\r\n--\(boundary)--\r\n".utf8)
     }
 
-    /// How many bytes all of it is.
+    /// The size of the whole content in bytes.
     package var count: Int { zip(heads, ranges).reduce(end.count) { $0 + $1.0.count + $1.1.count } }
 
-    /// All of it, where the representation is at hand.
+    /// The whole content, given the bytes of the representation.
     package func content(of bytes: [UInt8]) -> [UInt8] {
         var content: [UInt8] = []
         content.reserveCapacity(count)

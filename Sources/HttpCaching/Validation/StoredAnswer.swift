@@ -83,7 +83,7 @@ package enum StoredAnswer {
             try? response.fields.set(.contentRange, to: ContentRange(range: range, complete: length).text)
             put(stored.content, (range.lowerBound - start)..<(range.upperBound - start), into: &response)
         case .parts(let ranges):
-            // A coding would be one of all parts together.
+            // A coding would apply to all parts together.
             guard stored.part == nil, let bytes = stored.content.inMemory, !response.fields.contains(.contentEncoding)
             else { return nil }
             response.status = .partialContent

@@ -27,7 +27,7 @@ public struct DryRun: Sendable {
         let scheme: String
 
         public func clientScheme(of request: HttpRequest) -> String { scheme }
-        /// No loop that carries requests waits for a dry run.
+        /// The full time for each match, because no loop that carries requests waits for a dry run.
         public var patternTime: PatternTime {
             get { PatternTime() }
             nonmutating set {}

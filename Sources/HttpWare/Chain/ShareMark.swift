@@ -3,8 +3,8 @@ struct ShareMark {
     let name: FieldName
     let value: [UInt8]
 
-    /// Adds it to a response, and keeps shared caches on the way from storing that: they would give the mark to other clients.
-    /// RFC 9111 §5.2.2.7; a targeted field counts instead of `Cache-Control`, RFC 9213 §2.2.
+    /// Adds the mark to a response, and forbids shared caches to store that response, because they would give the mark to
+    /// other clients. RFC 9111 §5.2.2.7; a targeted field counts instead of `Cache-Control`, RFC 9213 §2.2.
     func add(to fields: inout HttpFields) {
         fields.appendLine(name, value)
         for field in [FieldName.cacheControl, ShareMark.targeted]

@@ -136,7 +136,7 @@ public final class Pattern: @unchecked Sendable {
         try search(subject, limits.time) { _ in true } ?? false
     }
 
-    /// The same, in the time that is left to an exchange.
+    /// Whether the pattern matches anywhere in the subject, within the remaining time of an exchange.
     public func matches(
         _ subject: UnsafeRawBufferPointer, within time: inout PatternTime
     ) throws(LimitReached) -> Bool {

@@ -1,15 +1,14 @@
-/// The time that is left to the regular expressions of one exchange.
+/// The remaining time for the regular expressions of one exchange.
 ///
-/// Without it, a request could keep its loop busy once for each expression of routes and conditions, each time up to the limit of one
-/// match.
+/// Without this limit, each expression of routes and conditions could keep the loop busy up to the limit of one match.
 public struct PatternTime: Sendable {
-    /// In nanoseconds.
+    /// The remaining time in nanoseconds.
     private var left = Pattern.Limits.loop.time.nanoseconds
 
-    /// As much as one match on a loop may take.
+    /// Begins with the time limit of one match on a loop.
     public init() {}
 
-    /// Lets a match take some of what is left. Throws if that is nothing.
+    /// Runs a match within the remaining time, and subtracts its duration. Throws if no time remains.
     mutating func spend<Value>(
         _ match: (Duration) throws(Pattern.LimitReached) -> Value
     ) throws(Pattern.LimitReached) -> Value {

@@ -77,9 +77,9 @@ public final class FileSource: ContentSource, @unchecked Sendable {
     private static func unreadable(_ code: Int32) -> String { "the file cannot be read: \(SystemError.text(of: code))" }
 }
 
-/// Brings parts of a file as content, with other bytes before each of them and behind the last.
+/// Supplies parts of a file as content, with other bytes before each part and after the last one.
 ///
-/// Unchecked: `next` is touched on the loop of the exchange only.
+/// Unchecked: its state is used on the loop of the exchange only.
 public final class FileParts: ContentSource, @unchecked Sendable {
     private enum Piece {
         case bytes([UInt8])
@@ -89,7 +89,7 @@ public final class FileParts: ContentSource, @unchecked Sendable {
     /// The remaining pieces, the next one last.
     private var left: [Piece] = []
 
-    /// Brings these parts, each behind its head; `queue` reads what is not in memory.
+    /// Supplies these parts, each after its head; `queue` reads bytes that are not in memory.
     public init(_ file: OpenedFile, _ parts: [(head: [UInt8], range: Range<Int>)], end: [UInt8], queue: OffloadQueue) {
         left = [.bytes(end)]
         for part in parts.reversed() {

@@ -18,8 +18,8 @@ public enum Redaction {
         return shown ?? target
     }
 
-    /// The same for bytes. `show` is called once, with bytes that are valid during the call only. Nothing is copied if nothing has to
-    /// be hidden.
+    /// Passes the bytes of a target to `show`, with marks for hidden parts. `show` is called once; the bytes are valid only
+    /// during the call. If nothing must be hidden, nothing is copied.
     public static func withTarget(
         _ target: UnsafeBufferPointer<UInt8>, _ show: (UnsafeBufferPointer<UInt8>) -> Void
     ) {

@@ -241,8 +241,8 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         stopWriting()
     }
 
-    /// The socket need not tell any more that it takes more; unless more waits for that by now, as it does in the middle of a large file:
-    /// to take the event away and put it there again would be two calls for each part.
+    /// Stops the write event, unless more bytes wait already, as in the middle of a large file. There, removing and adding the
+    /// event would cost two calls for each part.
     private func stopWriting() {
         if !isClosed, !isBlocked, !isTakingTurns, !readWaitsForWriting { socket.disableWriting() }
     }

@@ -10,7 +10,7 @@ struct BodyRewriting: Sendable {
     static let usualTypes = ["text/*", "application/json", "application/javascript", "application/xml"]
         .compactMap { MediaPattern($0) }
 
-    /// Applies the rules to content that is whole.
+    /// Applies the rules to complete content.
     @Sendable func rewrite(_ bytes: [UInt8], within time: Duration) throws -> (bytes: [UInt8]?, note: String?) {
         var bytes = bytes
         var count = 0

@@ -15,7 +15,7 @@ enum EditingFault: Error, CustomStringConvertible {
     case unknownCoding
     /// The content is malformed, or the edits cannot be applied to it.
     case malformed(String)
-    /// Too many long contents are edited.
+    /// Too many long contents are being edited.
     case busy
 
     var description: String {
@@ -82,21 +82,21 @@ struct ContentEditing: Sendable {
 
     // MARK: Edits
 
-    /// Edits content. Returns its new bytes, `nil` if nothing changes, and a note for the record. `time` is the limit for all regular
-    /// expressions together.
+    /// Edits content. Returns its new bytes, or `nil` if nothing changes, and a note for the record. `time` is the limit for all
+    /// regular expressions together.
     typealias Edit = @Sendable (_ bytes: [UInt8], _ time: Duration) throws -> (bytes: [UInt8]?, note: String?)
 
     /// The result of an edit.
     private struct Edited: Sendable {
         /// `nil` if nothing changes.
         var bytes: [UInt8]?
-        /// The coding that they still have.
+        /// The coding that the bytes still have.
         var coding: ContentCoding?
         var note: String?
     }
 
-    /// Longer content is edited on threads of its own: its loop would be busy for too long. Coded content may be much longer when it is
-    /// decoded.
+    /// Longer content is edited on separate threads, because it would keep its loop busy for too long. The limit for coded
+    /// content is lower, because it can be much longer when it is decoded.
     static let mostOnLoop = 32 << 10
     static let mostCodedOnLoop = 1 << 10
     private static let timeOnLoop = Duration.milliseconds(20)
@@ -104,12 +104,12 @@ struct ContentEditing: Sendable {
     static let threads = OffloadQueue(
         name: "httpware.edits", threads: max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) / 2), most: 256)
 
-    /// Whether an edit of the content is not for loops.
+    /// Whether the content is too long to be edited on a loop.
     private static func isLong(_ content: HttpContent, _ codings: [String]) -> Bool {
         content.bytes?.count ?? 0 > (codings.isEmpty ? mostOnLoop : mostCodedOnLoop)
     }
 
-    /// Edits the content of a request that is whole.
+    /// Edits the complete content of a request.
     func edit(_ request: inout HttpRequest, in exchange: Exchange, by edit: @escaping Edit) throws -> Verdict {
         let (content, codings) = (request.content, request.fields.listMembers(of: .contentEncoding))
         guard ContentEditing.isLong(content, codings) else {
@@ -136,7 +136,7 @@ struct ContentEditing: Sendable {
         }
     }
 
-    /// Edits the content of a response that is whole.
+    /// Edits the complete content of a response.
     func edit(_ response: inout HttpResponse, in exchange: Exchange, by edit: @escaping Edit) throws -> Answer {
         let (content, codings) = (response.content, response.fields.listMembers(of: .contentEncoding))
         guard ContentEditing.isLong(content, codings) else {
@@ -180,7 +180,7 @@ struct ContentEditing: Sendable {
         Result { try edited(content, codings, time, edit) }
     }
 
-    /// Takes the codings off, lets the content be edited, and applies the coding again.
+    /// Decodes the content, passes it to the edit, and encodes it again.
     private func edited(
         _ content: HttpContent, _ codings: [String], _ time: Duration, _ edit: Edit
     ) throws -> Edited {

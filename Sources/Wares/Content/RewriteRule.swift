@@ -33,7 +33,8 @@ public struct RewriteRule: Sendable {
     private static let limits = Pattern.Limits(subject: largestBody.bytes, time: .milliseconds(100))
     static let largestBody = ByteCount.mebibytes(16)
 
-    /// The content with what was found replaced, and how often; `nil` if nothing was found. The time is that of a regular expression.
+    /// The content with its replacements, and their number; `nil` if nothing was found. `time` is the limit for a regular
+    /// expression.
     func apply(to content: [UInt8], upTo size: Int, within time: Duration) throws -> (bytes: [UInt8], count: Int)? {
         switch target {
         case .text(let search):

@@ -17,8 +17,8 @@ final class RewrittenContent: ContentFilter {
     /// busy.
     private static let mostGrowth = 256
     private static let longContent = 1 << 20
-    /// The most that a piece may become, decoded or rewritten, and the same for each byte of a long one: no more than a loop may
-    /// spend on it.
+    /// The largest size of a decoded or rewritten piece, and for a long piece the largest size for each of its bytes. They limit
+    /// the work on a loop.
     private static let mostAtOnce = 4 << 20
     private static let mostOfEachByte = 64
 

@@ -28,7 +28,7 @@ public struct RequiredHeaders: Middleware {
         return .pass
     }
 
-    /// A value with which the pattern reaches its limit does not match: this ware fails closed.
+    /// If the pattern reaches its limit, the value does not match: this ware fails closed.
     private func hasForm(_ values: [String], _ form: Pattern, _ exchange: Exchange) -> Bool {
         values.allSatisfy { value in
             var value = value

@@ -198,7 +198,7 @@ public struct Files: Middleware {
     private static func response(ofParts ranges: [Range<Int>], _ offer: FileEntry.Offer) -> HttpResponse {
         let parts = MultipartRanges(ranges, of: offer.file.size, type: offer.fields[.contentType])
         var fields = offer.fields
-        // A media type that was accepted before, and a boundary of letters and digits.
+        // Cannot throw: the media type was accepted before, and the boundary consists of letters and digits.
         try? fields.set(.contentType, to: parts.type)
         if let content = offer.file.content {
             return HttpResponse(.partialContent, fields: fields, content: .bytes(parts.content(of: content)))

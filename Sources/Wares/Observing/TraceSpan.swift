@@ -27,14 +27,14 @@ struct TraceSpan {
             ("httpware.service", exchange.service.map(text)), ("httpware.responder", text(exchange.responder.name)),
         ]
         let name = method == "_OTHER" ? "HTTP" : method
-        // In parts with types of their own: as one expression, they take the compiler seconds.
+        // Split into parts with explicit types, because the compiler takes seconds for a single expression.
         let ended = began &+ max(0, exchange.loggedNanoseconds)
         let flags = (context.isSampled ? 1 : 0) + (context.isRandom ? 2 : 0)
         let title = exchange.route.map { "\(name) \($0)" } ?? name
         let parentId: Json? = parent.map { Json.text(TraceContext.hex($0)) }
         var given: [Json] = []
         for case (let key, let value?) in attributes { given.append(.object([("key", .text(key)), ("value", value)])) }
-        // STATUS_CODE_ERROR. A client's mistake is not an error of the server.
+        // STATUS_CODE_ERROR. A client's mistake does not count as an error of the server.
         let error: Json? = isError ? Json.object([("code", 2)]) : nil
         let members: [(String, Json?)] = [
             ("traceId", Json.text(context.traceId)), ("spanId", Json.text(TraceContext.hex(context.parent))),

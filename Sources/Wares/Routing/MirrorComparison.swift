@@ -1,8 +1,8 @@
 import HttpWare
 
-/// Compares the response of an exchange with that to its copy, when both are whole.
+/// Compares the response of an exchange with the response to its copy, once both are complete.
 ///
-/// Unchecked: it is used on the loop of the exchange only. Other threads compare values.
+/// Unchecked: it is used on the loop of the exchange only. Other threads compare copies of its values.
 final class MirrorComparison: @unchecked Sendable {
     private struct Side: Sendable {
         var status: HttpStatus
@@ -81,7 +81,7 @@ final class MirrorComparison: @unchecked Sendable {
             return side.content.count <= (isCoded ? ContentEditing.mostCodedOnLoop : ContentEditing.mostOnLoop)
         }
         guard !isShort, let loop = EventLoop.current else { return end(differences(own, copy)) }
-        // Long contents are compared on other threads, if these have not too much to do.
+        // Long contents are compared on other threads, unless these have too much work.
         let isTaken = ContentEditing.threads.submit({ self.differences(own, copy) }) { differences in
             loop.execute { self.end(differences) }
         }
@@ -96,7 +96,7 @@ final class MirrorComparison: @unchecked Sendable {
         tell?("the copy differs in " + differences.prefix(MirrorComparison.mostNamed).joined(separator: ", "))
     }
 
-    /// From any thread: the rules never change.
+    /// Safe on any thread, because the rules never change.
     private func differences(_ own: Side, _ copy: Side) -> [String] {
         var found: [String] = []
         if own.status != copy.status { found.append("status (\(own.status.code), \(copy.status.code))") }
