@@ -1,6 +1,8 @@
 public import Credentials
 public import HttpWare
 
+// One file, because a request, the way to the provider and back, and the logout decide about the same session.
+
 /// Requires a login at an OpenID provider: redirects browsers to the provider, and keeps a session afterwards. OpenID
 /// Connect Core 1.0 §3.1, with PKCE (RFC 7636).
 ///
