@@ -115,7 +115,7 @@ extension CacheTrial {
             range("RFC 9110 §14.2", "bytes=2-1", 200),
             range("RFC 9110 §14.2", "bytes=x", 200),
             range("RFC 9110 §14.2", "lines=0-1", 200),
-            range("RFC 9110 §14.2", "bytes=0-2,1-3", 200),
+            range("RFC 9110 §14.2", "bytes=0-2,1-3", 206, "bytes 0-3/5"),
             range("RFC 9110 §14.2", "bytes=0-0,9-", 206, "bytes 0-0/5"),
             range("RFC 9110 §13.1.5", "bytes=0-1", 206, "bytes 0-1/5", ["If-Range: \"a\""]),
             range("RFC 9110 §13.1.5", "bytes=0-1", 200, nil, ["If-Range: W/\"a\""]),
