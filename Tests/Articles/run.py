@@ -112,7 +112,9 @@ class Recipe:
         expect(result.returncode == 0, "check:", result.stdout, result.stderr)
 
     def start(self, *ports: int, name: str = "httpware.yaml") -> Process:
-        return self.serve(f"httpware run {name} --workers 1", *ports or [self.web])
+        # The admin listener opens last.
+        has_admin = re.search("(?m)^admin:", (self.folder / name).read_text())
+        return self.serve(f"httpware run {name} --workers 1", *ports or [self.web], *[self.admin] * bool(has_admin))
 
     def serve(self, command: str, *ports: int) -> Process:
         """Starts a command that runs until it is ended."""
