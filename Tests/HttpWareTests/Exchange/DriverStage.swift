@@ -9,8 +9,15 @@ final class DriverStage: @unchecked Sendable {
     let loop: EventLoop
     let clock = ManualClock()
     let server: LoopListener
-    /// The present exchange's.
-    private(set) var driver: ExchangeDriver
+    private let held: Held
+    /// The driver of the current exchange.
+    private(set) var driver: ExchangeDriver {
+        get {
+            guard let driver = held.driver else { preconditionFailure("the stage has ended") }
+            return driver
+        }
+        set { held.driver = newValue }
+    }
     /// What the present client sees.
     private(set) var client = ScriptedClient()
     /// Where the driver finds its streams.
@@ -29,7 +36,7 @@ final class DriverStage: @unchecked Sendable {
             name: "stage", transport: transport,
             router: SinglePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: "stage")))
         server.connector = origin
-        driver = ExchangeDriver(server: server)
+        held = Held(ExchangeDriver(server: server))
     }
 
     convenience init(_ middlewares: [any Ware], after postwares: [any Ware] = []) throws {
@@ -38,21 +45,29 @@ final class DriverStage: @unchecked Sendable {
 
     deinit {
         // A server keeps drivers that hold it, until it closes.
-        let ended = Ended(server: server, driver: driver)
+        let ended = Ended(server: server, held: held)
         loop.execute {
-            ended.driver.clientLeft()
-            // It goes when the stage does, on whatever thread.
-            ended.driver.pauseTimer?.cancel()
-            ended.driver.hedgeTimer?.cancel()
+            ended.held.driver?.clientLeft()
+            // Streams of the test may hold the driver longer, on any thread.
+            ended.held.driver?.pauseTimer?.cancel()
+            ended.held.driver?.hedgeTimer?.cancel()
+            // A driver must be released on its loop, because of its timers.
+            ended.held.driver = nil
             ended.server.closeAll()
         }
         loop.stop()
     }
 
+    private final class Held {
+        var driver: ExchangeDriver?
+
+        init(_ driver: ExchangeDriver) { self.driver = driver }
+    }
+
     private struct Ended: @unchecked Sendable {
         // Unchecked: carried to the loop, which alone touches them.
         let server: LoopListener
-        let driver: ExchangeDriver
+        let held: Held
     }
 
     /// Does something on the loop, and what it gives rise to.
