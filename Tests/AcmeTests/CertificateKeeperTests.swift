@@ -160,7 +160,8 @@ import Testing
         #expect(setting.authority.count("POST /orders") == 2)
         #expect(keeper.orderNow("a.test", on: setting.loop.loop))
         // The order of the first one has begun.
-        for _ in 0..<5000 where setting.authority.count("POST /orders") == 2 {
+        for _ in 0..<5000 {
+            guard setting.authority.count("POST /orders") == 2 else { break }
             try await Task.sleep(for: .milliseconds(1))
         }
         #expect(keeper.orderNow("b.test", on: setting.loop.loop))

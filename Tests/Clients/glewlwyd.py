@@ -248,23 +248,32 @@ class Gateway:
         self.process.wait(20)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--binary", default=".build/release/httpware")
-    parser.add_argument("--root", default="/", help="where the package is unpacked")
-    options = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="httpware-glewlwyd-")
-    root = options.root if os.path.exists(os.path.join(options.root, "usr/bin/glewlwyd")) else fetched(folder)
-    if root is None:
-        shutil.rmtree(folder, ignore_errors=True)
-        print("skipped: there is no glewlwyd, and Debian's cannot be fetched here")
-        return 0
-    failed = 0
+class Trial:
+    """What a run with glewlwyd begins with: its options, a folder of its own, the program, and the count of what failed."""
 
-    def check(name, good, shown=""):
-        nonlocal failed
-        failed += not good
+    def __init__(self, description):
+        parser = argparse.ArgumentParser(description=description.split("\n")[0])
+        parser.add_argument("--binary", default=".build/release/httpware")
+        parser.add_argument("--root", default="/", help="where glewlwyd is unpacked")
+        self.options = parser.parse_args()
+        self.folder = tempfile.mkdtemp(prefix="httpware-glewlwyd-")
+        is_there = os.path.exists(os.path.join(self.options.root, "usr/bin/glewlwyd"))
+        self.root = self.options.root if is_there else fetched(self.folder)
+        self.failed = 0
+        if self.root is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            print("skipped: there is no glewlwyd, and Debian's cannot be fetched here")
+
+    def check(self, name, good, shown=""):
+        self.failed += not good
         print(f"  {'ok  ' if good else 'FAIL'} {name}" + (f": {shown}" if shown != "" else ""), flush=True)
+
+
+def main():
+    trial = Trial(__doc__)
+    if trial.root is None:
+        return 0
+    options, folder, root, check = trial.options, trial.folder, trial.root, trial.check
 
     server = Glewlwyd(root, folder)
     origin = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Origin)
@@ -318,7 +327,7 @@ def main():
         server.stop()
         origin.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
-    return 1 if failed else 0
+    return 1 if trial.failed else 0
 
 
 if __name__ == "__main__":

@@ -7,21 +7,19 @@ glewlwyd comes from where `glewlwyd.py` has it. A browser of the script's own pl
 claims, renewal by many requests at once, a restart, a provider that is away, a logout. Exits 1 when something is not as it should be, 0
 with a word when there is no glewlwyd.
 """
-import argparse
 import http.server
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-from glewlwyd import Glewlwyd, fetched, free_port, wait_for
+from glewlwyd import Glewlwyd, Trial, free_port, wait_for
 
 LIFETIME = 3
 PAGE = {"Accept": "text/html", "Sec-Fetch-Mode": "navigate"}
@@ -153,22 +151,10 @@ routes: [{{ service: app, chain: login }}]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--binary", default=".build/release/httpware")
-    parser.add_argument("--root", default="/", help="where glewlwyd is unpacked")
-    options = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="httpware-oidc-")
-    root = options.root if os.path.exists(os.path.join(options.root, "usr/bin/glewlwyd")) else fetched(folder)
-    if root is None:
-        shutil.rmtree(folder, ignore_errors=True)
-        print("skipped: there is no glewlwyd, and Debian's cannot be fetched here")
+    trial = Trial(__doc__)
+    if trial.root is None:
         return 0
-    failed = 0
-
-    def check(name, good, shown=""):
-        nonlocal failed
-        failed += not good
-        print(f"  {'ok  ' if good else 'FAIL'} {name}" + (f": {shown}" if shown != "" else ""), flush=True)
+    options, folder, root, check = trial.options, trial.folder, trial.root, trial.check
 
     port = free_port()
     base = f"http://127.0.0.1:{port}"
@@ -238,7 +224,7 @@ def main():
             server.stop()
         origin.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
-    return 1 if failed else 0
+    return 1 if trial.failed else 0
 
 
 if __name__ == "__main__":
