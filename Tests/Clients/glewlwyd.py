@@ -317,7 +317,7 @@ def main():
         check("after a restart the file's refresh token is used", status == 200 and bool(gateway.report("person")["history"]),
               f"{status} {text}".strip())
         status, text = gateway.get("spent")
-        check("a refresh token that is spent: 503, and it says so", status == 503 and "refuses" in text, text.strip())
+        check("a refresh token that is spent: 503, and it says so", status == 503 and "refused the request" in text, text.strip())
         check("no expired token went upstream", all(good for _, good in Origin.seen), len(Origin.seen))
         log = open(gateway.log).read()
         check("no token in the log", first not in log and not any(token in log for token, _ in Origin.seen))
