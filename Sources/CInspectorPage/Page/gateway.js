@@ -76,7 +76,7 @@ export function tokens(main) {
   return live(main, "Tokens", "No value of a token is ever shown here.", async again => {
     const { credentials } = await get("/v1/credentials"), { holds } = await get("/v1/holds");
     const parts = credentials.map(item => make("section.card", make("h3", item.name, " ", state(item.state, item.state === "ready" ? true : item.state === "refreshing" ? null : false), make("span.quiet", ` ${item.grant} · ${item.at}`)),
-      facts([["expires", item.expires ? fullTime(item.expires) + left(item.expires) : "not known"], ["held now", `${item.held} requests` + (item.heldBytes ? ", " + bytes(item.heldBytes) : "")], ["held in all", `${item.heldTotal}, of which ${item.timeouts} timed out and ${item.overflows} found no place`],
+      facts([["expires", item.expires ? fullTime(item.expires) + left(item.expires) : "not known"], ["held now", `${item.held} requests` + (item.heldBytes ? ", " + bytes(item.heldBytes) : "")], ["held in total", `${item.heldTotal}, of which ${item.timeouts} timed out and ${item.overflows} found no place`],
         ["last refresh", item.lastRefresh ? `number ${item.lastRefresh.number}: ${item.lastRefresh.outcome} after ${duration(item.lastRefresh.durationMilliseconds)}, at ${clock(item.lastRefresh.ended)}` + (item.lastRefresh.reason ? `: ${item.lastRefresh.reason}` : "") : "none"],
         ["pause", item.pausedForMilliseconds ? `no refresh for ${duration(item.pausedForMilliseconds)}` : null]]),
       make("div.tools", act("refresh", `/v1/credentials/${encodeURIComponent(item.name)}/refresh`, undefined, again), act("forget the token", `/v1/credentials/${encodeURIComponent(item.name)}/clear`, undefined, again)),

@@ -74,7 +74,7 @@ export function overview(main) {
     const tile = (name, text, kind) => make("div.tile" + (kind ? "." + kind : ""), make("span", name), make("b", text));
     const p50 = quantile(0.5, now.buckets, before.buckets), p99 = quantile(0.99, now.buckets, before.buckets);
     tiles.replaceChildren(tile("requests/s", rate("total").toFixed(rate("total") < 10 ? 1 : 0)), tile("5xx/s", rate("bad").toFixed(1), rate("bad") > 0 ? "bad" : null), tile("4xx/s", rate("client").toFixed(1)),
-      tile("p50", duration(p50) || "–"), tile("p99", duration(p99) || "–"), tile("under way", String(now.inFlight)), tile("connections", String(now.connections)), tile("requests in all", now.total.toLocaleString()));
+      tile("p50", duration(p50) || "–"), tile("p99", duration(p99) || "–"), tile("under way", String(now.inFlight)), tile("connections", String(now.connections)), tile("requests in total", now.total.toLocaleString()));
     const points = [];
     for (let index = 1; index < samples.length; index += 1) {
       const a = samples[index - 1], b = samples[index], span = (b.time - a.time) / 1000;
@@ -104,14 +104,14 @@ function chart(title) {
       canvas.width = width;
       canvas.height = height;
       const context = canvas.getContext("2d"), style = getComputedStyle(canvas);
-      const top = Math.max(0.001, ...points.flatMap(point => keys.map(key => point[key]).filter(Number.isFinite)));
+      const highest = Math.max(0, ...points.flatMap(point => keys.map(key => point[key]).filter(Number.isFinite))), top = highest || 1;
       const nice = value => value >= 100 ? Math.round(value) : value >= 1 ? value.toFixed(1) : value.toFixed(2);
       const end = points[points.length - 1]?.time ?? 0, span = Math.max(120000, end - (points[0]?.time ?? 0));
       context.font = `${11 * devicePixelRatio}px system-ui`;
       context.fillStyle = style.getPropertyValue("--quiet");
       context.strokeStyle = style.getPropertyValue("--line");
       context.lineWidth = devicePixelRatio;
-      for (const part of [0, 0.5, 1]) { const y = height - 2 - part * (height - 16 * devicePixelRatio); context.beginPath(); context.moveTo(0, y); context.lineTo(width, y); context.stroke(); if (part) context.fillText(nice(top * part), 2, y - 3); }
+      for (const part of [0, 0.5, 1]) { const y = height - 2 - part * (height - 16 * devicePixelRatio); context.beginPath(); context.moveTo(0, y); context.lineTo(width, y); context.stroke(); if (part && highest) context.fillText(nice(top * part), 2, y - 3); }
       keys.forEach((key, index) => {
         context.strokeStyle = style.getPropertyValue(index ? "--spark-line" : "--accent");
         context.lineWidth = 1.6 * devicePixelRatio;

@@ -47,10 +47,10 @@ function sentence(record) {
   const inside = record.wares.reduce((sum, ware) => sum + ware.duration, 0);
   const outside = record.phases.filter(phase => phase.phase !== "backoff").reduce((sum, phase) => sum + phase.duration, 0);
   const pauses = record.phases.filter(phase => phase.phase === "backoff").reduce((sum, phase) => sum + phase.duration, 0);
-  const parts = [`${duration(inside)} in ${record.wares.length} ${record.wares.length === 1 ? "step" : "steps"} of wares`];
+  const parts = [`${duration(inside)} in ${record.wares.length} ware ${record.wares.length === 1 ? "step" : "steps"}`];
   if (outside) parts.push(`${duration(outside)} with the origin server`);
   if (pauses) parts.push(`${duration(pauses)} in pauses before retries`);
-  return `${duration(record.duration)} in all: ${parts.join(", ")}.`;
+  return `${duration(record.duration)} in total: ${parts.join(", ")}.`;
 }
 
 function line(row, total) {
