@@ -158,6 +158,7 @@ extension ExchangeDriver: ResponseReceiver {
         guard cancelUpstream() == .goesOn else { return }
         inward.held = []
         exchange.responseFilters.removeAll()
+        outward.filtered = nil
         exchange.failure = error
         exchange.responder = .gateway
         let response = GatewayResponse.make(
@@ -549,24 +550,44 @@ extension ExchangeDriver: ResponseReceiver {
 
     private func deliverWhole(_ bytes: [UInt8], _ sink: any ResponseSink) {
         dropUntrueTrailers()
-        var bytes = bytes
-        var unfiltered = bytes.count
-        if !exchange.responseFilters.isEmpty {
-            do {
-                bytes = try bytes.withUnsafeBytes { try filter($0, exchange.responseFilters) }
-                bytes += try finish(exchange.responseFilters)
-            } catch {
-                let fault =
-                    error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "a content filter failed: \(error)")
-                exchange.failure = fault
-                exchange.responder = .gateway
-                response = GatewayResponse.make(for: fault)
-                present(behind: -1)
-                exchange.finalStatus = response.status
-                bytes = response.content.bytes ?? []
-                unfiltered = bytes.count
+        if exchange.responseFilters.isEmpty { return sendWhole(bytes, unfiltered: bytes.count, to: sink) }
+        filterWhole(FilteredWhole(bytes))
+    }
+
+    /// Filters the next piece of the whole content. Each piece has a turn of the loop to itself, so that long content does not
+    /// keep the loop busy; the head waits, because the length of the result is in it.
+    private func filterWhole(_ whole: FilteredWhole) {
+        guard let sink else { return }
+        outward.filtered = nil
+        do {
+            try whole.takePiece { try filter($0, exchange.responseFilters) }
+            if whole.isLeft {
+                phase = .collectingResponse
+                outward.filtered = whole
+                loop.schedule(after: .nanoseconds(1)) { [weak self] in
+                    guard let self, self.outward.filtered === whole, self.phase == .collectingResponse else { return }
+                    self.transport.inEvent { self.filterWhole(whole) }
+                }
+                return
             }
+            whole.output += try finish(exchange.responseFilters)
+            phase = .streaming
+            sendWhole(whole.output, unfiltered: whole.count, to: sink)
+        } catch {
+            let fault =
+                error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "a content filter failed: \(error)")
+            exchange.failure = fault
+            exchange.responder = .gateway
+            response = GatewayResponse.make(for: fault)
+            present(behind: -1)
+            exchange.finalStatus = response.status
+            phase = .streaming
+            let bytes = response.content.bytes ?? []
+            sendWhole(bytes, unfiltered: bytes.count, to: sink)
         }
+    }
+
+    private func sendWhole(_ bytes: [UInt8], unfiltered: Int, to sink: any ResponseSink) {
         let extent = HttpContent.Extent.length(bytes.count)
         release()
         guard sendHead(extent, to: sink, via: exchange.responder == .upstream) == .goesOn else { return }

@@ -90,6 +90,8 @@ struct ResponseProgress {
     var early: [UInt8] = []
     /// Content that goes to the client at a limited pace, or up to a cut.
     var paced = PacedContent()
+    /// Whole content that passes the filters, while more than one turn of the loop is needed.
+    var filtered: FilteredWhole?
     /// The rest of a length that filters promised to keep; `nil` without a promise.
     var lengthLeft: Int?
     /// The delay of the requested replay after the request is complete.
@@ -104,6 +106,30 @@ struct ResponseProgress {
     var isBeside = false
     /// The exchange had a client, which left.
     var hasClientLeft = false
+}
+
+/// Content that is held whole and passes the filters piece by piece.
+final class FilteredWhole {
+    /// The size of a piece in bytes. The slowest filter, compression, needs some milliseconds for it.
+    static let piece = 64 << 10
+
+    private let input: [UInt8]
+    private var from = 0
+    /// The output of the filters so far.
+    var output: [UInt8] = []
+
+    init(_ input: [UInt8]) { self.input = input }
+
+    var count: Int { input.count }
+    var isLeft: Bool { from < input.count }
+
+    /// Appends what `filter` makes of the next piece.
+    func takePiece(_ filter: (UnsafeRawBufferPointer) throws -> [UInt8]) rethrows {
+        let end = min(input.count, from + FilteredWhole.piece)
+        let result = try input.withUnsafeBytes { try filter(UnsafeRawBufferPointer(rebasing: $0[from..<end])) }
+        if output.isEmpty { output = result } else { output += result }
+        from = end
+    }
 }
 
 /// Content that waits for its time. It holds one piece: no more is read until that has been sent.

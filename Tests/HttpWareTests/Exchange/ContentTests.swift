@@ -245,6 +245,57 @@ import Testing
         #expect(await stage.step { $0.client.extent } == .length(7))
     }
 
+    /// A chain whose postwares take the content whole and then filter it.
+    private func filtering(_ filter: @escaping @Sendable () -> Counting) throws -> DriverStage {
+        try DriverStage(
+            [],
+            after: [
+                OnResponse(.whole(upTo: 1 << 20)) { _, exchange in
+                    exchange.responseFilters.append(filter())
+                    return .pass
+                }
+            ])
+    }
+
+    @Test func `long content that is held whole passes filters in pieces, in turns of the loop`() async throws {
+        let stage = try filtering { [notes] in Counting(notes) }
+        await stage.begin()
+        let text = String(repeating: "0123456789abcdef", count: (FilteredWhole.piece * 2 + 32) / 16)
+        await stage.step { stage in
+            stage.stream.respond(text: text)
+            #expect(stage.client.status == nil)
+        }
+        #expect(notes.all == ["\(FilteredWhole.piece)"])
+        await stage.advance(by: .nanoseconds(1))
+        #expect(notes.all.count == 2)
+        #expect(await stage.step { $0.client.status } == nil)
+        await stage.advance(by: .nanoseconds(1))
+        #expect(notes.all == ["\(FilteredWhole.piece)", "\(FilteredWhole.piece)", "32", "end"])
+        #expect(await stage.step { $0.client.text } == text + "!")
+        #expect(await stage.step { $0.client.extent } == .length(text.utf8.count + 1))
+    }
+
+    @Test func `a filter that fails at a later piece of whole content makes a 502`() async throws {
+        let stage = try filtering { [notes] in Counting(notes, failsAt: 2) }
+        await stage.begin()
+        await stage.step { $0.stream.respond(text: String(repeating: "a", count: FilteredWhole.piece + 1)) }
+        await stage.advance(by: .nanoseconds(1))
+        #expect(await stage.step { $0.client.status } == 502)
+        #expect(notes.all.count == 1)
+    }
+
+    @Test func `no piece is filtered for a client that has left`() async throws {
+        let stage = try filtering { [notes] in Counting(notes) }
+        await stage.begin()
+        await stage.step { stage in
+            stage.stream.respond(text: String(repeating: "a", count: FilteredWhole.piece * 3))
+            stage.driver.clientLeft()
+        }
+        await stage.advance(by: .nanoseconds(1))
+        #expect(notes.all.count == 1)
+        #expect(await stage.step { $0.driver.phase } == .ended)
+    }
+
     @Test(arguments: [HttpContent.Extent.length(5), .unknown])
     func `a response over the limit of a ware that needs it whole is a 502`(extent: HttpContent.Extent) async throws {
         let stage = try DriverStage(
@@ -406,3 +457,29 @@ import Testing
         #expect(await stage.step { $0.client.text.hasPrefix("{") })
     }
 }
+
+/// Notes the size of each piece, and appends `!` at the end.
+private final class Counting: ContentFilter {
+    private let notes: Notes
+    private let failsAt: Int
+    private var pieces = 0
+
+    init(_ notes: Notes, failsAt: Int = .max) {
+        self.notes = notes
+        self.failsAt = failsAt
+    }
+
+    func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
+        pieces += 1
+        if pieces == failsAt { throw TestError() }
+        notes.add("\(input.count)")
+        output += input
+    }
+
+    func finish(into output: inout [UInt8]) throws {
+        notes.add("end")
+        output += [UInt8(ascii: "!")]
+    }
+}
+
+private struct TestError: Error {}
