@@ -82,11 +82,20 @@ public struct ListenerIntercept: Sendable {
             options.fail(
                 at: path == nil ? nil : "ca",
                 isMissing
-                    ? "there is no certificate authority in \(folder); make one with httpware ca init"
+                    ? "\(ConfigError.noAuthority)\(folder); make one with httpware ca init"
                         + (path == nil ? "" : " --dir \(folder)")
                     : error.reason)
             return nil
         }
+    }
+}
+
+extension ConfigError {
+    fileprivate static let noAuthority = "there is no certificate authority in "
+
+    /// True if the user's usual certificate authority is missing: `intercept` is written without `ca`.
+    public var isAboutMissingAuthority: Bool {
+        keyPath.hasSuffix("intercept") && message.hasPrefix(ConfigError.noAuthority)
     }
 }
 

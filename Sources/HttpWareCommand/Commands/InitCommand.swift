@@ -10,24 +10,32 @@ struct InitCommand: ParsableCommand {
         commandName: "init", abstract: "Write a commented configuration for one of the uses.",
         discussion: """
             gateway: a reverse proxy with a request id, limits and a log. cache: the same, and a shared cache. tokens: adds the \
-            gateway's own token to requests, and keeps it valid. site: the files of a folder. proxy: a forward proxy for the \
-            programs of this machine.
+            gateway's own token to requests, and keeps it valid. agent: lets a program use a token that it never sees. site: \
+            the files of a folder. proxy: a forward proxy for the programs of this machine.
             """)
 
     @Argument(
-        help: "gateway, cache, tokens, site or proxy.", completion: .list(StartingFile.allCases.map(\.rawValue)))
+        help: "gateway, cache, tokens, agent, site or proxy.", completion: .list(StartingFile.allCases.map(\.rawValue)))
     var use: StartingFile = .gateway
     @Argument(help: ArgumentHelp("The file to write; - is standard output.", valueName: "file"), completion: .file())
     var path = "httpware.yaml"
-    @Option(help: "The origin server, such as http://127.0.0.1:3000; 3000 alone is a port of this machine.")
-    var origin = "http://127.0.0.1:3000"
+    @Option(
+        help: """
+            The origin server, such as https://api.example.com; 3000 alone is a port of this machine. Default: \
+            http://127.0.0.1:3000; for agent, https://api.example.com.
+            """)
+    var origin: String?
     @Flag(help: "Write over a file that exists.")
     var force = false
 
     func run() throws {
-        let text = use.text(origin: LocalAddress.url(origin))
-        // An invalid origin is reported before anything is written.
-        _ = try BuiltinConfiguration.read(text, for: "init")
+        let text = use.text(origin: LocalAddress.url(origin ?? use.usualOrigin))
+        // An invalid origin is reported before anything is written. The authority that `agent` needs is made by `with`.
+        let errors = BuiltinConfiguration.result(of: text, for: "init").errors.filter { !$0.isAboutMissingAuthority }
+        guard errors.isEmpty else {
+            for error in errors { Terminal.error("httpware init: \(error.message)") }
+            throw ExitCode(1)
+        }
         if path == "-" { return try Terminal.result(text, end: "") }
         let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0o644)
         guard descriptor >= 0 else {
@@ -44,16 +52,30 @@ struct InitCommand: ParsableCommand {
             Terminal.error("\(path): cannot be written: \(error.localizedDescription)")
             throw ExitCode(3)
         }
-        Terminal.error("wrote \(path); next: httpware run \(path)")
+        Terminal.error("wrote \(path); next: \(use.next(path))")
     }
 }
 
 /// The kinds of first configurations.
 enum StartingFile: String, CaseIterable, ExpressibleByArgument {
-    case gateway, cache, tokens, site, proxy
+    case gateway, cache, tokens, agent, site, proxy
 
-    func text(origin: String) -> String {
-        let origin = BuiltinConfiguration.quoted(origin)
+    /// The origin server if none is named.
+    var usualOrigin: String { self == .agent ? "https://api.example.com" : "http://127.0.0.1:3000" }
+
+    /// The next step with the file.
+    func next(_ path: String) -> String {
+        switch self {
+        case .gateway, .cache, .site: "httpware run \(path), then open http://127.0.0.1:8080/"
+        case .tokens: "set API_CLIENT_ID and API_CLIENT_SECRET and the tokenUrl, then httpware run \(path)"
+        case .agent: "set API_TOKEN, then httpware with -c \(path) -- COMMAND"
+        case .proxy: "httpware run \(path), then curl -x http://127.0.0.1:8888 http://example.com/"
+        }
+    }
+
+    func text(origin url: String) -> String {
+        let origin = BuiltinConfiguration.quoted(url)
+        let host = BuiltinConfiguration.quoted(URLComponents(string: url)?.host ?? url)
         return switch self {
         case .gateway:
             """
@@ -151,6 +173,46 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
 
             routes:
               - { name: api, service: api, chain: api }
+
+            """
+        case .agent:
+            """
+            # For a program or an agent that uses a token and never sees it:
+            #
+            #   export API_TOKEN=…                      the real token
+            #   httpware with -c FILE -- COMMAND        the command finds a placeholder in API_TOKEN
+            #
+            # The gateway puts the token in place of the placeholder, for the host below alone. Other hosts are answered 403.
+            version: 1
+
+            credentials:
+              api:
+                grant: static # clientCredentials and refreshToken get tokens and renew them: httpware wares tokenRefresh
+                value: "${API_TOKEN:-change-me}" # or "${file:/run/secrets/api-token}"
+                env: API_TOKEN # the variable in which the command finds the placeholder
+
+            listeners:
+              agent:
+                mode: forward
+                bind: "127.0.0.1:8899" # with takes a free port instead
+                intercept: { hosts: ["*"] } # TLS is read with an authority that only the command trusts
+                chain: sandbox
+
+            chains:
+              sandbox:
+                middlewares:
+                  - hostRule: { allow: [\(host), httpware.proxy] } # where the command may go
+              api:
+                middlewares:
+                  - tokenInject:
+                      credential: api
+                      placeholder: { in: [headers] } # also query, form, json
+                      scrub: true # a response that repeats the token shows the placeholder
+                      # audit: { output: "file:audit.log" } # a line for each use
+
+            routes:
+              - { name: api, match: { host: \(host) }, chain: api, service: passthrough }
+              - { name: others, service: passthrough } # those that hostRule allows, without the token
 
             """
         case .site:

@@ -85,15 +85,20 @@ enum WatchedRun {
 enum BuiltinConfiguration {
     /// Reads the text; ends the program if one of the user's options in it is invalid.
     static func read(_ text: String, for command: String) throws -> GatewayConfiguration {
-        let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
-        let result = ConfigurationReader(
-            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
-        ).read(path: command)
+        let result = result(of: text, for: command)
         guard let configuration = result.configuration else {
             for error in result.errors { Terminal.error("httpware \(command): \(error.message)") }
             throw ExitCode(1)
         }
         return configuration
+    }
+
+    /// The result of reading the text.
+    static func result(of text: String, for command: String) -> ConfigurationReader.Result {
+        let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
+        return ConfigurationReader(
+            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+        ).read(path: command)
     }
 
     /// The admin listener, as a line of YAML.

@@ -86,10 +86,7 @@ struct WithCommand: ParsableCommand {
         let user = ProcessInfo.processInfo.environment
         if config == nil {
             try LocalProxy.trustUserCertificates(in: folder, user)
-            if !tunnel {
-                try LocalProxy.makeAuthority(
-                    for: "with", hint: "programs that httpware with starts trust it, and nothing else does")
-            }
+            if !tunnel { try WithCommand.makeAuthority() }
         }
         var configuration = try chosen()
         let listener = configuration.listeners[0]
@@ -153,7 +150,11 @@ struct WithCommand: ParsableCommand {
         }
         var file = ConfigurationOption()
         file.path = config
-        let result = try file.read()
+        var result = try file.read()
+        if config != "-", result.errors.contains(where: \.isAboutMissingAuthority) {
+            try WithCommand.makeAuthority()
+            result = try file.read()
+        }
         for error in result.errors { Terminal.error(error.description) }
         guard let configuration = result.configuration else { throw ExitCode(1) }
         guard let listener = configuration.listeners.first(where: { $0.mode == .forward }) else {
@@ -161,6 +162,11 @@ struct WithCommand: ParsableCommand {
             throw ExitCode(1)
         }
         return configuration.only(listener, at: listener.bind)
+    }
+
+    private static func makeAuthority() throws {
+        try LocalProxy.makeAuthority(
+            for: "with", hint: "programs that httpware with starts trust it, and nothing else does")
     }
 
     /// True if a server accepts connections at the address.

@@ -10,13 +10,17 @@ import Wares
 @Suite struct InitCommandTests {
     @Test(arguments: StartingFile.allCases)
     func `a configuration to begin with has neither errors nor warnings`(use: StartingFile) {
-        let text = use.text(origin: "http://127.0.0.1:3000")
-        let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
-        let result = ConfigurationReader(
-            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
-        ).read(path: "/httpware.yaml")
-        #expect(result.errors.map(\.description).isEmpty)
-        #expect(result.configuration != nil)
+        let result = BuiltinConfiguration.result(of: use.text(origin: use.usualOrigin), for: "init")
+        // A user who has read no TLS yet has no authority; `with` makes it.
+        let errors = result.errors.filter { use != .agent || !$0.isAboutMissingAuthority }
+        #expect(errors.map(\.description).isEmpty)
+        #expect(result.configuration != nil || result.errors.count == 1)
+    }
+
+    @Test func `the file for an agent lets the token reach the host of the origin server alone`() {
+        let text = StartingFile.agent.text(origin: "https://api.example.org:8443/v1")
+        #expect(text.contains("hostRule: { allow: [\"api.example.org\", httpware.proxy] }"))
+        #expect(text.contains("match: { host: \"api.example.org\" }, chain: api"))
     }
 
     @Test(arguments: [

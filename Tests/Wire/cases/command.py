@@ -867,6 +867,27 @@ def _(t: Trial) -> None:
     check(all(request.get("Via") for request in t.main.requests), "a request did not come through the proxy")
 
 
+@case("with: a file that reads TLS gets its authority at the first run, and init agent writes such a file", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("first-agent")
+    home = {"HOME": str(folder), "XDG_DATA_HOME": ""}
+    file = folder / "agent.yaml"
+    made = run(t, "init", "agent", str(file), "--origin", "https://127.0.0.1", environment=home)
+    expect_same("init", (made.returncode, "httpware with -c" in made.stderr), (0, True))
+    check("127.0.0.1" in file.read_text(), file.read_text())
+    words = ("with", "-c", str(file), "--", "sh", "-c", "echo $API_TOKEN")
+    for sentences in (1, 0):
+        result = run(t, *words, environment={**home, "API_TOKEN": "a-real-token"})
+        expect_same("exit", result.returncode, 0)
+        check(result.stdout.startswith("hwp_") and "a-real-token" not in result.stdout, result.stdout)
+        expect_same("made", result.stderr.count("made a certificate authority"), sentences)
+    check((folder / ".local/share/httpware/ca/ca.pem").exists(), list(folder.iterdir()))
+    elsewhere = file.read_text().replace('{ hosts: ["*"] }', '{ hosts: ["*"], ca: elsewhere }')
+    file.write_text(elsewhere)
+    result = run(t, *words, environment=home)
+    check(result.returncode == 1 and "httpware ca init --dir" in result.stderr, result.stderr)
+
+
 @case("with: CONNECT to any port, and without --show nothing is added to the command's output", nginx=NO)
 def _(t: Trial) -> None:
     code = ("import os, socket, urllib.parse; p = urllib.parse.urlsplit(os.environ['HTTPS_PROXY']); "
