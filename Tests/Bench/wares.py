@@ -78,6 +78,8 @@ class Bench:
         self.peer_cpu, self.load_cpu = {cpus[0]}, {cpus[-1]}
         files = self.place.subfolder("files")
         (files / "1k").write_bytes(os.urandom(1 << 10))
+        self.paced = files / "paced.lua"
+        self.paced.write_text("function delay() return 1 end\n")
         self.origin = free_port()
         on_load = lambda: os.sched_setaffinity(0, self.load_cpu)  # noqa: E731
         self.place.nginx(ORIGIN.format(port=self.origin, files=files), [self.origin], preexec=on_load)
@@ -114,7 +116,9 @@ class Bench:
         return (process.cpu_seconds() - before) * 1e6 / int(re.search(r"(\d+) requests in", output)[1])
 
     def latency(self, port: int, path: str, cookie: str) -> float:
-        number, unit = re.search(r"50%\s+([\d.]+)(us|ms|s)", self.wrk(port, path, cookie, 1, "--latency")).groups()
+        """Of requests with a pause of a millisecond between them: the copy of one is at its end before the next one begins."""
+        paced = ["--latency", "-s", str(self.paced)]
+        number, unit = re.search(r"50%\s+([\d.]+)(us|ms|s)", self.wrk(port, path, cookie, 1, *paced)).groups()
         return float(number) * {"us": 1, "ms": 1e3, "s": 1e6}[unit]
 
     def compare(self, name: str, sides: dict[str, tuple[Process, int, str]], isDelay: bool = False) -> None:
