@@ -355,6 +355,18 @@ def _(r: Recipe) -> None:
         r.write(text, f"{number}.yaml")
 
 
+@recipe("A whole file")
+def _(r: Recipe) -> None:
+    r.run()
+    printed = r.type("curl -si http://127.0.0.1:8080/api/orders")
+    expect(statuses(printed) == [200], printed)
+    printed = r.type(f"httpware trace --admin 127.0.0.1:{r.admin}")
+    expect("/api/orders" in printed, printed)
+    (r.folder / "httpware.yaml").write_text(r.section.files[0].replace("rate: 100", "rat: 100"))
+    mistake = r.type("httpware check httpware.yaml", fails=True).splitlines()[0]
+    expect(f"`{mistake}`" in r.section.text, mistake)
+
+
 @recipe(README)
 def _(r: Recipe) -> None:
     commands = [line.partition(" #")[0].strip() for line in r.section.blocks[0][1].splitlines()]
