@@ -201,7 +201,7 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
             chains:
               sandbox:
                 middlewares:
-                  - hostRule: { allow: [\(host), httpware.proxy] } # where the command may go
+                  - hostRule: { allow: [\(host), httpware.proxy] } # add the other hosts that the command needs
               api:
                 middlewares:
                   - tokenInject:
