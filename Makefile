@@ -12,6 +12,9 @@ export PATH := $(PATH):$(HOME)/.swiftly/bin:$(HOME)/.local/share/swiftly/bin:/us
 # What `httpware version` shows: read by Package.swift.
 export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown)
 
+# For builds only: SwiftPM writes the flags of the traits in the order of a hashed set, and another order compiles everything again.
+STEADY := env SWIFT_DETERMINISTIC_HASHING=1
+
 .PHONY: run test bench format lint setup build wire clients acme load faults races leaks stores images reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
@@ -24,7 +27,8 @@ test: setup
 
 # The micro benchmarks, the client beside async-http-client, then a short comparison on the loopback with the peers that are installed.
 bench: setup
-	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench httpware-bench
+	HTTPWARE_BENCH=1 $(STEADY) swift build -c release --scratch-path .build-bench --product httpware-bench
+	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench --skip-build httpware-bench
 	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench --skip-build httpware-bench clients
 	HTTPWARE_BENCH=1 swift run -c release --scratch-path .build-bench --skip-build httpware-bench inflight
 	$(MAKE) --no-print-directory build
@@ -59,18 +63,18 @@ faults: build
 
 # The stores, the wares whose requests wait for each other, the balancer, and the client, under the thread sanitizer.
 races: setup
-	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
+	$(STEADY) swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	swift test --skip-build --sanitize=thread --scratch-path .build-tsan --filter \
 		'MemoryStoreTests|DiskStoreTests|StoreListTests|HttpCacheCollapseTests|CoalesceTests|CacheTurmoilTests|BalancerTurmoilTests|HttpWareClientTests'
 
 # The client under the address sanitizer, which tells of leaks at the end.
 leaks: setup
-	swift build --build-tests --sanitize=address --scratch-path .build-asan
+	$(STEADY) swift build --build-tests --sanitize=address --scratch-path .build-asan
 	swift test --skip-build --sanitize=address --scratch-path .build-asan --filter HttpWareClientTests
 
 # The disk store under kills, damage and a full disk.
 stores: setup
-	HTTPWARE_BENCH=1 swift build -c release --scratch-path .build-bench --product StoreTrial
+	HTTPWARE_BENCH=1 $(STEADY) swift build -c release --scratch-path .build-bench --product StoreTrial
 	python3 Tests/Load/stores.py --binary .build-bench/release/StoreTrial
 
 # The image without a container engine, and the other files in docker/: needs root, debootstrap, 8 GiB of disk and ten minutes.
@@ -108,7 +112,7 @@ setup:
 
 # With the Swift runtime in it, so that the program runs without the toolchain, and without the path of this folder.
 build: setup
-	swift build -c release --product httpware --static-swift-stdlib -Xcc -ffile-prefix-map="$(CURDIR)"=.
+	$(STEADY) swift build -c release --product httpware --static-swift-stdlib -Xcc -ffile-prefix-map="$(CURDIR)"=.
 
 # The inspector page in headless Chromium: Debian's chromium and chromium-driver. Skipped without them.
 page: build

@@ -99,7 +99,7 @@ let package = Package(
     name: "httpware",
     platforms: [.macOS(.v26)],
     products: [
-        .executable(name: "httpware", targets: ["HttpWareCommand"]),
+        .executable(name: "httpware", targets: ["HttpWareCommand", "CBuildCommit"]),
         .library(name: "HttpWare", targets: ["HttpWare"]),
         .library(name: "DiskCaching", targets: ["DiskCaching"]),
         .library(name: "HttpWareClient", targets: ["HttpWareClient"]),
@@ -149,7 +149,11 @@ let package = Package(
         .target(name: "CInspectorPage", exclude: ["Page"]),
         .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
         // Not CSystem: swift-system has a target of that name, and no package graph takes a name twice.
-        .target(name: "CSystemShims", cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
+        .target(name: "CSystemShims"),
+        // Only linked: what imports a C target is compiled again when one of its flags changes, as this one does with each commit.
+        .target(
+            name: "CBuildCommit", dependencies: ["CSystemShims"], publicHeadersPath: ".",
+            cSettings: [.define("HTTPWARE_COMMIT", to: commit)]),
 
         .target(
             name: "HttpWare",

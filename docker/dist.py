@@ -31,6 +31,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent
 TEMPLATES = HERE / "debian"
+CATALOGUE = SOURCE / "Sources/HttpGateway/HttpGateway.docc"
 
 
 @dataclass
@@ -114,7 +115,7 @@ def manual(release: Release) -> str:
 
 def file_manual(release: Release) -> str:
     """httpware.yaml(5), from the article about the configuration."""
-    text = (SOURCE / "Sources/HttpGateway/HttpGateway.docc/Configuration.md").read_text()
+    text = (CATALOGUE / "Configuration.md").read_text()
     text = re.sub(r"<doc:(\w+)[^>]*>", r"*\1*", text)
     text = re.sub(r"(?<!`)``(?!`)", "`", text)
     text = text[text.index("## Overview"):]
@@ -130,6 +131,41 @@ def file_manual(release: Release) -> str:
 def points(rows: str) -> list[str]:
     cells = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", row.strip().strip("|"))] for row in rows.splitlines()]
     return [f"- {first}: {'; '.join(cell for cell in rest if cell)}\n" for first, *rest in cells]
+
+
+# MARK: Documents
+
+
+def documents(folder: Path) -> None:
+    """README, changelog, security, the gateway's articles, their pictures and the examples, with links to each other."""
+    for picture in sorted((CATALOGUE / "Resources").iterdir()):
+        write(folder / "pictures" / picture.name, picture.read_bytes())
+    for name in sorted(run("git", "-C", SOURCE, "ls-files", "conf").split()):
+        write(folder / "examples" / Path(name).relative_to("conf"), (SOURCE / name).read_bytes())
+    # Debian's name for them, and the one by which the documents and the examples name each other.
+    folder.joinpath("conf").unlink(missing_ok=True)
+    folder.joinpath("conf").symlink_to("examples")
+    articles = {path.stem: path.read_text() for path in sorted(CATALOGUE.glob("*.md")) if path.stem != "HttpGateway"}
+    texts = {f"{name}.md": (SOURCE / f"{name}.md").read_text() for name in ("README", "CHANGELOG", "SECURITY")}
+    title, _, rest = texts["README.md"].partition("\n")
+    texts["README.md"] = f"{title}\n\nThe commands below are for the folder of this file; `conf` is its folder of examples.\n{rest}"
+    for name, text in articles.items():
+        text = re.sub(r"<doc:(\w+)(#?)([^>]*)>", lambda match: f"[{titled(articles[match[1]])}]({match[1]}.md{match[2]}{match[3].lower()})", text)
+        text = re.sub(r"(?<!`)``([^`\n]+)``(?!`)", r"`\1`", text)
+        texts[f"{name}.md"] = re.sub(r"^(!\[.*\])\((\w+)\)", lambda match: f"{match[1]}({pictured(match[2])})", text, flags=re.M)
+    for name, text in texts.items():
+        text = text.replace("Sources/HttpGateway/HttpGateway.docc/Resources/", "pictures/").replace("(Sources/HttpGateway/HttpGateway.docc/", "(")
+        # What is not here, such as the sources, is named and not linked.
+        text = re.sub(r"\[([^\]\n]+)\]\(([^)#:\s]+)(?:#[^)\s]*)?\)", lambda match: match[0] if match[2] in texts or (folder / match[2]).exists() else match[1], text)
+        write(folder / name, text)
+
+
+def titled(article: str) -> str:
+    return article.partition("\n")[0].lstrip("# ")
+
+
+def pictured(name: str) -> str:
+    return next(f"pictures/{path.name}" for path in (CATALOGUE / "Resources").glob(f"{name}.*"))
 
 
 # MARK: What is in it
@@ -243,12 +279,10 @@ def stage(release: Release, root: Path, prefix: str = "usr") -> None:
                          ("fish", "fish/vendor_completions.d/httpware.fish")):
         script = run(release.binary, "--generate-completion-script", shell)
         write(share / place, re.sub(r"\A#!.*\n", "", script) if shell == "bash" else script)
-    documents = share / "doc/httpware"
-    write(documents / "README.md", (SOURCE / "README.md").read_bytes())
-    write(documents / "LICENSES.gz", packed(licenses(release)))
-    write(documents / "examples/service.yaml", (TEMPLATES / "httpware.yaml").read_bytes())
-    for name in sorted(run("git", "-C", SOURCE, "ls-files", "conf").split()):
-        write(documents / "examples" / Path(name).relative_to("conf"), (SOURCE / name).read_bytes())
+    own = share / "doc/httpware"
+    documents(own)
+    write(own / "LICENSES.gz", packed(licenses(release)))
+    write(own / "examples/service.yaml", (TEMPLATES / "httpware.yaml").read_bytes())
 
 
 def units(root: Path, program: str, has_user: bool = False) -> None:
@@ -272,13 +306,13 @@ def deb(release: Release, out: Path, architecture: str) -> tuple[Path, str]:
         stage(release, root)
         units(root, "/usr/bin/httpware", has_user=True)
         write(root / "etc/httpware/httpware.yaml", (TEMPLATES / "httpware.yaml").read_bytes())
-        documents = root / "usr/share/doc/httpware"
-        write(documents / "copyright", copyright(release))
+        own = root / "usr/share/doc/httpware"
+        write(own / "copyright", copyright(release))
         # The reader of YAML comes with its Swift package.
         write(root / "usr/share/lintian/overrides/httpware", "httpware: embedded-library libyaml *\n")
         stamp = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime(epoch))
         maintainer = re.search(r"^Maintainer: (.*)$", (TEMPLATES / "control").read_text(), re.M)[1]
-        write(documents / "changelog.gz", packed(
+        write(own / "changelog.gz", packed(
             f"httpware ({version}) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- {maintainer}  {stamp}\n"))
         # dpkg-shlibdeps wants a source package around it.
         write(Path(folder) / "debian/control", f"Source: httpware\nMaintainer: {maintainer}\n\nPackage: httpware\nArchitecture: any\n")
@@ -298,7 +332,7 @@ def deb(release: Release, out: Path, architecture: str) -> tuple[Path, str]:
         for path in [root, *root.rglob("*")]:
             if path.is_dir():
                 path.chmod(0o755)
-            os.utime(path, (epoch, epoch))
+            os.utime(path, (epoch, epoch), follow_symlinks=False)
         target = out / f"httpware_{version}_{architecture}.deb"
         run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, target, env=os.environ | {"SOURCE_DATE_EPOCH": str(epoch)})
         return target, depends

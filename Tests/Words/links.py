@@ -5,7 +5,8 @@
 
 Reads the documents at the top, Tests/README.md and the articles in Sources/*/*.docc: links to files, articles, pictures and headings; paths
 below conf, docker, Sources, Tests and .ci in code; `make TARGET`. With a binary, also the commands and options behind `httpware` in code. Links
-to other sites and to symbols are not followed: `make docs` resolves symbols. First, planted mistakes must be found.
+to other sites and to symbols are not followed: `make docs` resolves symbols. First, planted mistakes must be found. Last, the links of the
+documents as a package has them.
 Python 3.11, standard library only. Last: `N passed, N failed`.
 """
 
@@ -21,6 +22,11 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "docker"))
+
+import dist  # noqa: E402
+
 ARTICLES = "Sources/*/*.docc/*.md"
 FENCE = re.compile(r"(?ms)^(`{3,})(\w*)\n(.*?)^\1$")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -98,12 +104,16 @@ class Documents:
         makefile = root / "Makefile"
         self.targets = set(re.findall(r"(?m)^([a-z][\w-]*):", makefile.read_text())) if makefile.exists() else set()
 
+    @staticmethod
+    def links(text: str) -> Iterator[tuple[int, str]]:
+        """Each link with its offset."""
+        prose = blanked(text, FENCE, re.compile(r"(?s)<!--.*?-->"), SPAN)
+        for pattern in (r"\]\(<?([^)>\s]+)[^)]*\)", r"\b(?:src|srcset|href)=\"([^\"\s]+)", r"<(doc:[^>]*)>"):
+            yield from ((match.start(), match[1]) for match in re.finditer(pattern, prose))
+
     def faults(self, file: Path) -> list[str]:
         text = file.read_text()
-        prose = blanked(text, FENCE, re.compile(r"(?s)<!--.*?-->"), SPAN)
-        found = [(match.start(), self.link(file, match[1])) for match in re.finditer(r"\]\(<?([^)>\s]+)[^)]*\)", prose)]
-        found += [(match.start(), self.link(file, match[1])) for match in re.finditer(r"\b(?:src|srcset|href)=\"([^\"\s]+)", prose)]
-        found += [(match.start(), self.article(file, match[1])) for match in re.finditer(r"<doc:([^>]*)>", prose)]
+        found = [(offset, self.link(file, target)) for offset, target in self.links(text)]
         for offset, line, is_shell in code(text):
             found += [(offset + match.start(), self.path(match[0])) for match in PATH.finditer(line)]
             if target := re.match(r"make ([a-z][\w-]*)(?: |$)", line):
@@ -198,6 +208,22 @@ def trials() -> Iterator[tuple[str, list[str]]]:
     anchors.cache_clear()
 
 
+def packed() -> list[str]:
+    """What is wrong with the links of the documents that a package has: each leads to one of its files, and no article is left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        dist.documents(root)
+        documents, linked = Documents(root, None), set()
+        faults = []
+        for file in documents.files:
+            for offset, target in documents.links(file.read_text()):
+                linked.add(target.partition("#")[0])
+                if fault := documents.link(file, target):
+                    faults.append(f"{file.name} of a package: {fault}")
+        return faults + [f"no document of a package links to {path.name}" for path in documents.files
+                         if path.name not in linked | {"README.md", "CHANGELOG.md"}]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary")
@@ -211,6 +237,8 @@ def main() -> int:
     results = [*trials(), *((str(file.relative_to(options.root)), documents.faults(file)) for file in documents.files)]
     if len(documents.files) < 10 and options.root == ROOT:
         results.append(("the documents", ["are not found"]))
+    if options.root == ROOT:
+        results.append(("the documents of a package", packed()))
     for name, wrong in results:
         for fault in wrong:
             print(f"FAILED  {fault if fault.startswith(name) else f'{name}: {fault}'}")

@@ -82,7 +82,7 @@ int csystem_epoll_remove(int epoll, int descriptor);
 /// Writes the tags of readable descriptors, at most 64, without waiting. Returns their number, or -1 and errno on failure.
 int csystem_epoll_take(int epoll, void **tags, int most);
 
-/// The commit from which the program was built, passed to Package.swift in HTTPWARE_COMMIT; otherwise "unknown".
+/// The commit from which the program was built, passed to Package.swift in HTTPWARE_COMMIT; otherwise "unknown", as in tests.
 const char *csystem_commit(void);
 
 #endif
