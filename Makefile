@@ -110,9 +110,9 @@ lint:
 setup:
 	@.ci/setup
 
-# With the Swift runtime in it, so that the program runs without the toolchain, and without the path of this folder.
+# With the Swift runtime in it, so that the program runs without the toolchain; without the path of this folder, also in an id.
 build: setup
-	$(STEADY) swift build -c release --product httpware --static-swift-stdlib -Xcc -ffile-prefix-map="$(CURDIR)"=.
+	$(STEADY) swift build -c release --product httpware --static-swift-stdlib -Xcc -ffile-prefix-map="$(CURDIR)"=. -Xlinker --build-id=none
 
 # The inspector page in headless Chromium: Debian's chromium and chromium-driver. Skipped without them.
 page: build

@@ -458,8 +458,7 @@ def main() -> None:
     os.umask(0o022)
     with tempfile.TemporaryDirectory() as folder:
         release = Release(Path(folder) / "httpware", said["version"], said["commit"], epoch, packages(built))
-        # The linker's id depends on the symbols, and so on the folder in which they were made.
-        run("strip", "--remove-section=.note.gnu.build-id", "-o", release.binary, built)
+        run("strip", "-o", release.binary, built)
         if given.install:
             return standalone(release, given.install, str(given.install.resolve()))
         make(release, given)

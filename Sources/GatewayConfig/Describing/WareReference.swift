@@ -69,7 +69,7 @@ public struct WareReference: Sendable {
         let source = ware.about.source.isEmpty ? "" : "\n\nSource: \(ware.about.source)."
         let details = ware.about.details.isEmpty ? "" : "\n\n" + ware.about.details
         return """
-            ## `\(ware.name)`
+            ## \(ware.name)
 
             \(side). \(ware.about.sentence)
 
