@@ -17,10 +17,14 @@ extension AcmeSettings {
         options.read("domains", into: &domains, doc: "the DNS names; each has a certificate of its own")
         var directory = AcmeSettings.letsEncrypt
         options.read("directory", into: &directory, doc: "the URL of the authority's directory; Let's Encrypt")
+        var staging: EndpointUrl?
+        options.read(
+            "staging", into: &staging,
+            doc: "the URL of the authority's directory for trials; known for Let's Encrypt")
         var email: String?
         options.read("email", into: &email, doc: "the address that the authority may write to")
-        let authorities = TlsFiles.read(
-            "ca", &options, files,
+        let authorities = TlsFiles(files).read(
+            "ca", &options,
             doc: "PEM: the authorities that sign the certificate of the directory's server, in place of the system's")
         var challenge = ChallengeKind.tlsAlpn01
         options.read("challenge", into: &challenge, doc: "how control of the names is proved")
