@@ -65,6 +65,13 @@ extension AcmeSettings {
         if !directory.isSecure, !directory.isLoopback {
             options.fail(at: "directory", "is not https; keys and certificates need it")
         }
+        if let staging {
+            if !staging.isSecure, !staging.isLoopback {
+                options.fail(at: "staging", "is not https; keys need it")
+            } else if staging == directory {
+                options.fail(at: "staging", "is the directory itself; trials would use up its limits")
+            }
+        }
         if listener != nil, challenge != .http01 {
             options.fail(at: "listener", "has no effect without challenge: http-01")
         }
@@ -74,6 +81,7 @@ extension AcmeSettings {
         self.init(domains: domains.map(\.name), store: folder)
         self.sharing = sharing
         self.directory = directory
+        self.staging = staging ?? (directory == AcmeSettings.letsEncrypt ? AcmeSettings.letsEncryptStaging : nil)
         self.email = email
         self.authorities = authorities?.bytes
         self.challenge = challenge
