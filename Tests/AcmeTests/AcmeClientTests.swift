@@ -178,4 +178,84 @@ import Testing
         _ = try await Self.order(authority, challenges, replaced: "AAA.BBB")
         #expect(authority.lastOrder?["replaces"] == nil)
     }
+
+    // MARK: Authorities that lie
+
+    @Test(
+        arguments: [
+            ("/dir", HttpResponse(.found, fields: ["Location": "https://ca.test/dir"]), "the directory: status 302", 1),
+            ("/dir", HttpResponse(.ok, content: .text("<html>")), "it is not a JSON object", 1),
+            ("/dir", HttpResponse(.ok, content: .text("[]")), "it is not a JSON object", 1),
+            ("/dir", HttpResponse(.ok), "it is not a JSON object", 1),
+            ("/nonce", HttpResponse(.ok), "a nonce is missing", 2),
+            ("/nonce", HttpResponse(.ok, fields: ["Replay-Nonce": "a b"]), "a nonce is missing", 2),
+            ("/nonce", HttpResponse(.internalServerError), "a nonce: status 500", 2),
+            (
+                "/account", HttpResponse(.movedPermanently, fields: ["Location": "https://ca.test/account"]),
+                "the account: status 301", 3
+            ),
+            ("/account", HttpResponse(.created, content: .text("{}")), "the account has no URL", 3),
+            ("/orders", HttpResponse(.created, content: .text("{}")), "the order has no URL", 5),
+            ("/certificate", HttpResponse(.ok), "the certificate", 20),
+            (
+                "/certificate", HttpResponse(.ok, content: .text("-----BEGIN CERTIFICATE-----\nAAAA")),
+                "the certificate", 20
+            ),
+        ] as [(String, HttpResponse, String, Int)])
+    func `an answer that cannot be used ends the order at once`(
+        path: String, answer: HttpResponse, reason: String, calls: Int
+    ) async throws {
+        let (failure, authority, challenges) = await Self.failure { $0.raw = [path: answer] }
+        #expect(failure?.reason.contains(reason) == true, "\(failure?.reason ?? "it was issued")")
+        #expect(authority.calls.count <= calls, "\(authority.calls)")
+        #expect(!challenges.hasHttp)
+    }
+
+    @Test(
+        arguments: [
+            { @Sendable (manner: inout TestAuthority.Manner) in manner.staysPending = true },
+            { @Sendable (manner: inout TestAuthority.Manner) in manner.staysProcessing = true },
+            { @Sendable (manner: inout TestAuthority.Manner) in manner.isEndless = true },
+        ]
+            as [@Sendable (inout TestAuthority.Manner) -> Void])
+    func `an authority that never comes to an end is left after the limit of calls`(
+        behave: @Sendable (inout TestAuthority.Manner) -> Void
+    ) async throws {
+        let (failure, authority, challenges) = await Self.failure { behave(&$0) }
+        #expect(failure?.kind == .endless)
+        #expect(authority.calls.count == 60)
+        #expect(!challenges.hasHttp)
+    }
+
+    @Test(arguments: ["999999999", "99999999999999999999", "-1", "soon", "", "Thu, 01 Jan 1970 00:00:00 GMT"])
+    func `whatever Retry-After says, a pause has its bounds`(text: String) async throws {
+        let (failure, authority, _) = await Self.failure {
+            $0.isEndless = true
+            $0.retryAfter = text
+        }
+        #expect(failure?.kind == .endless)
+        #expect(authority.calls.count == 60)
+    }
+
+    @Test func `a nonce that is longer than 256 bytes is none`() async throws {
+        let (failure, authority, _) = await Self.failure { $0.nonce = String(repeating: "a", count: 257) }
+        #expect(failure?.reason.contains("a nonce is missing") == true)
+        #expect(authority.calls.count == 2)
+    }
+
+    @Test func `one nonce for ever is refused for ever, and that ends the order`() async throws {
+        let (failure, authority, _) = await Self.failure {
+            $0.nonce = "again"
+            $0.refusedNonces = .max
+        }
+        #expect(failure?.isRefusal("badNonce") == true)
+        #expect(authority.calls.count == 8)
+    }
+
+    @Test func `a certificate for other names, and a chain without end, are refused`() async throws {
+        let (other, _, _) = await Self.failure { $0.certified = ["b.test"] }
+        #expect(other?.reason.contains("is for other names") == true)
+        let (long, _, _) = await Self.failure { $0.roots = 10 }
+        #expect(long?.reason.contains("more than 10 certificates") == true)
+    }
 }

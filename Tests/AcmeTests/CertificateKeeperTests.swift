@@ -214,4 +214,52 @@ import Testing
         _ = await setting.step(last)
         #expect(try setting.report(last).problem?.contains("is not a file of an account") == true)
     }
+
+    @Test func `an account that is never known is made twice, and the name waits`() async throws {
+        let setting = try Setting()
+        let keeper = try setting.keeper()
+        setting.authority.behave { $0.forgetsAlways = true }
+        _ = await setting.step(keeper)
+        let calls = setting.authority.calls.count
+        #expect(setting.authority.count("POST /account") == 2 && calls < 10)
+        for _ in 0..<5 { _ = await setting.step(keeper) }
+        #expect(setting.authority.calls.count == calls)
+        #expect(try setting.report(keeper).failures == 1)
+    }
+
+    @Test(
+        arguments: [
+            { @Sendable (manner: inout TestAuthority.Manner) in manner.usesOtherKey = true },
+            { @Sendable (manner: inout TestAuthority.Manner) in manner.certified = ["b.test"] },
+            { @Sendable (manner: inout TestAuthority.Manner) in manner.days = 0 },
+            { @Sendable (manner: inout TestAuthority.Manner) in manner.isDoubtful = true },
+            { @Sendable (manner: inout TestAuthority.Manner) in
+                manner.raw = ["/dir": HttpResponse(.found, fields: ["Location": "https://ca.test/dir"])]
+            },
+        ] as [@Sendable (inout TestAuthority.Manner) -> Void])
+    func `whatever the authority lies, the present certificate stays, and there is no storm`(
+        behave: @Sendable (inout TestAuthority.Manner) -> Void
+    ) async throws {
+        let setting = try Setting()
+        let keeper = try setting.keeper()
+        _ = await setting.step(keeper)
+        let before = try #require(keeper.identities.first).chain.bytes
+        let folder = AcmeFolder(keeper.settings)
+        let file = try folder.readNow("a.test.pem")
+        setting.authority.behave { behave(&$0) }
+        #expect(keeper.orderNow("a.test", on: setting.loop.loop))
+        for _ in 0..<5000 {
+            guard try setting.report(keeper).failures == 0 else { break }
+            // Sockets and files have no manual clock: this waits for another thread, not for time to pass.
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        keeper.stop()
+        await setting.loop.settle()
+        #expect(try setting.report(keeper).failures == 1)
+        #expect(keeper.identities.first?.chain.bytes == before)
+        #expect(try folder.readNow("a.test.pem") == file)
+        let calls = setting.authority.calls.count
+        for _ in 0..<5 { _ = await setting.step(keeper) }
+        #expect(setting.authority.calls.count == calls)
+    }
 }

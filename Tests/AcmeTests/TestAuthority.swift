@@ -30,6 +30,19 @@ final class TestAuthority: HttpClient {
         /// The account was forgotten once.
         var forgetsAccount = false
         var isDown = false
+        /// The account is never known.
+        var forgetsAlways = false
+        /// An authorization stays pending, or the order stays in processing after it was finalized.
+        var staysPending = false
+        var staysProcessing = false
+        /// Answers as they are, without a nonce, by path.
+        var raw: [String: HttpResponse] = [:]
+        /// The nonce of every answer.
+        var nonce: String?
+        /// The names of the certificate, in place of those that were ordered.
+        var certified: [String]?
+        /// How often the root is sent with the certificate.
+        var roots = 1
     }
 
     private struct State {
@@ -48,8 +61,7 @@ final class TestAuthority: HttpClient {
         var complaints: [String] = []
     }
 
-    static let base = "https://ca.test"
-    static let place = EndpointUrl("\(base)/dir")
+    static let place = EndpointUrl("https://ca.test/dir")
     static let token = "abcdefghijklmnop-_0123"
     static let macKey = Array("0123456789abcdef0123456789abcdef".utf8)
 
@@ -57,9 +69,15 @@ final class TestAuthority: HttpClient {
     /// Asks for the answer to the challenge, as the authority does.
     private let challenges: PendingChallenges
     private let kind: ChallengeKind
+    /// The beginning of all its URLs.
+    private let base: String
 
-    init(_ challenges: PendingChallenges = PendingChallenges(), kind: ChallengeKind = .http01) {
+    init(
+        _ challenges: PendingChallenges = PendingChallenges(), kind: ChallengeKind = .http01,
+        base: String = "https://ca.test"
+    ) {
         self.challenges = challenges
+        self.base = base
         self.kind = kind
     }
 
@@ -95,7 +113,8 @@ final class TestAuthority: HttpClient {
     // MARK: Answers
 
     private func answer(_ request: HttpRequest, _ state: inout State) -> HttpResponse {
-        let url = Self.base
+        let url = base
+        if let raw = state.manner.raw[request.path] { return raw }
         var response: HttpResponse
         switch (request.method, request.path) {
         case (.get, "/dir"):
@@ -127,7 +146,7 @@ final class TestAuthority: HttpClient {
         default: response = HttpResponse(.notFound)
         }
         state.next += 1
-        let nonce = "nonce\(state.next)"
+        let nonce = state.manner.nonce ?? "nonce\(state.next)"
         state.nonces.insert(nonce)
         try? response.fields.set("Replay-Nonce", to: nonce)
         if let again = state.manner.retryAfter { try? response.fields.set(.retryAfter, to: again) }
@@ -163,10 +182,11 @@ final class TestAuthority: HttpClient {
             state.manner.refusedNonces = max(0, state.manner.refusedNonces - 1)
             return problem("badNonce", "another nonce, please")
         }
-        if head["url"]?.string != "\(Self.base)\(path)" { state.complaints.append("\(path): another URL is signed") }
+        if head["url"]?.string != "\(base)\(path)" { state.complaints.append("\(path): another URL is signed") }
         let key = head["jwk"] ?? state.account[head["kid"]?.string ?? ""]
         guard let key else { return problem("accountDoesNotExist", "who is that?") }
         if !isSigned(outer, by: key) { state.complaints.append("\(path): the signature is wrong") }
+        if state.manner.forgetsAlways, path == "/orders" { return problem("accountDoesNotExist", "who is that?") }
         if state.manner.forgetsAccount, path == "/orders" {
             state.manner.forgetsAccount = false
             state.account = [:]
@@ -176,7 +196,7 @@ final class TestAuthority: HttpClient {
     }
 
     private func act(_ path: String, _ payload: JsonValue?, _ key: JsonValue, _ state: inout State) -> HttpResponse {
-        let url = Self.base
+        let url = base
         switch path {
         case "/account":
             if state.manner.needsExternalAccount, !isBound(payload?["externalAccountBinding"], key) {
@@ -223,15 +243,18 @@ final class TestAuthority: HttpClient {
     }
 
     private func order(_ state: State) -> HttpResponse {
+        let isProcessing = state.certificate != nil && state.manner.staysProcessing
         let status =
-            state.certificate != nil ? "valid" : state.isProved && !state.manner.isEndless ? "ready" : "pending"
+            isProcessing
+            ? "processing"
+            : state.certificate != nil ? "valid" : state.isProved && !state.manner.isEndless ? "ready" : "pending"
         var members: [(String, Json)] = [
             ("status", .text(status)),
             ("identifiers", .list(state.names.map { .object([("type", "dns"), ("value", .text($0))]) })),
-            ("authorizations", .list([.text("\(Self.base)/authorization")])),
-            ("finalize", .text("\(Self.base)/finalize")),
+            ("authorizations", .list([.text("\(base)/authorization")])),
+            ("finalize", .text("\(base)/finalize")),
         ]
-        if state.certificate != nil { members.append(("certificate", .text("\(Self.base)/certificate"))) }
+        if state.certificate != nil, !isProcessing { members.append(("certificate", .text("\(base)/certificate"))) }
         return object(members, state)
     }
 
@@ -239,7 +262,7 @@ final class TestAuthority: HttpClient {
         let isTried = state.calls.contains("POST /challenge")
         let hasFailed = state.manner.isDoubtful && isTried
         var challenge: [(String, Json)] = [
-            ("type", .text(kind.rawValue)), ("url", .text("\(Self.base)/challenge")), ("token", .text(Self.token)),
+            ("type", .text(kind.rawValue)), ("url", .text("\(base)/challenge")), ("token", .text(Self.token)),
         ]
         if hasFailed {
             challenge.append(
@@ -247,7 +270,7 @@ final class TestAuthority: HttpClient {
         }
         return object(
             [
-                ("status", hasFailed ? "invalid" : state.isProved ? "valid" : "pending"),
+                ("status", hasFailed ? "invalid" : state.isProved && !state.manner.staysPending ? "valid" : "pending"),
                 ("identifier", .object([("type", "dns"), ("value", .text(state.names.first ?? ""))])),
                 ("challenges", .list([.object([("type", "dns-01"), ("token", "x")]), .object(challenge)])),
             ], state)
@@ -277,7 +300,7 @@ final class TestAuthority: HttpClient {
     /// Signs a request by an authority that is made for it.
     private func issue(_ request: [UInt8], _ state: State) -> String {
         let folder = TestFolder()
-        let names = state.names.map { "DNS:\($0)" }.joined(separator: ",")
+        let names = (state.manner.certified ?? state.names).map { "DNS:\($0)" }.joined(separator: ",")
         if state.manner.usesOtherKey {
             let other = try? CertificateKey().makeRequest(for: state.names)
             folder.write("request", other ?? [])
@@ -290,9 +313,26 @@ final class TestAuthority: HttpClient {
             """
             openssl req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -keyout ca.key -out ca.pem -subj /CN=test-ca 2>/dev/null
             openssl x509 -req -inform DER -in request -CA ca.pem -CAkey ca.key -days \(day) -extfile extensions 2>/dev/null
-            cat ca.pem
+            for i in $(seq \(state.manner.roots)); do cat ca.pem; done
             """)
     }
+}
+
+/// Sends each request to the authority with the request's host.
+struct TestAuthorities: HttpClient {
+    let authorities: [String: TestAuthority]
+
+    func start(
+        _ request: HttpRequest, limits: CallLimits, completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+    ) -> any HttpCall {
+        guard let authority = authorities[request.host ?? ""] else {
+            completion(.failure(GatewayError(.upstream, .connectionRefused, "no such host")))
+            return NoCall()
+        }
+        return authority.start(request, limits: limits, completion: completion)
+    }
+
+    private final class NoCall: HttpCall { func cancel() {} }
 }
 
 /// A temporary folder that goes with the object.

@@ -4,8 +4,8 @@
     python3 Tests/Clients/acme.py --binary .build/release/httpware
 
 Both challenges, with nonces that are refused now and then, and with an external account; a placeholder until the certificate is there; the
-same certificate after a restart; a listener that asks its clients for certificates; gateways that share a store in Redis, of which one
-orders and another one is asked by the authority; authorities that hang, send too much, or refuse all nonces, of which the calls are counted. Exits 1 when something is not as it should be, 0 with a word when there is no pebble.
+same certificate after a restart; a listener that asks its clients for certificates; trials at a second pebble as the staging directory; gateways that share a store in Redis, of which one
+orders and another one is asked by the authority; authorities that hang, drip, redirect, send too much, or refuse all nonces, of which the calls are counted. Exits 1 when something is not as it should be, 0 with a word when there is no pebble.
 """
 from __future__ import annotations
 
@@ -69,8 +69,10 @@ def is_issued(port: int, name: str = "a.test") -> dict | None:
 class Pebble:
     """pebble with its DNS, which says that every name is this machine."""
 
-    def __init__(self, place: Workplace, *, needs_account: bool = False, rejects: int = 15):
-        self.port, self.http, self.tls = free_port(), free_port(), free_port()
+    def __init__(self, place: Workplace, *, needs_account: bool = False, rejects: int = 15, beside: Pebble | None = None):
+        """`beside` is another one that asks the same gateway."""
+        self.port = free_port()
+        self.http, self.tls = (beside.http, beside.tls) if beside else (free_port(), free_port())
         dns, management, other = free_port(), free_port(), free_port()
         folder = place.subfolder("pebble")
         made = certificates()
@@ -89,6 +91,10 @@ class Pebble:
             environment={"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": str(rejects), "PEBBLE_AUTHZREUSE": "0",
                          "PEBBLE_ALTERNATE_ROOTS": "2"})
         self.url = f"https://localhost:{self.port}/dir"
+
+    @property
+    def issued(self) -> int:
+        return self.process.log.count("Issued certificate")
 
     def stop(self) -> None:
         self.process.stop()
@@ -139,6 +145,17 @@ class Liar(http.server.BaseHTTPRequestHandler):
                 for _ in range(160):
                     self.wfile.write(b" " * 65536)
                     self.server.sent += 65536
+            except OSError:
+                pass
+            self.close_connection = True
+        elif self.server.manner == "redirects for ever":
+            self.answer(302, Location=f"{base}{self.path}?again")
+        elif self.server.manner == "drips":
+            self.send_response(200)
+            self.end_headers()
+            try:
+                while not self.server.gone.wait(0.2):
+                    self.wfile.write(b" ")
             except OSError:
                 pass
             self.close_connection = True
@@ -209,6 +226,53 @@ def issues(place: Workplace, binary: str, challenge: str, *, needs_account: bool
     gateway.stop()
 
 
+def tries(place: Workplace, binary: str, challenge: str) -> None:
+    """Trials at a staging directory, which leave everything of the real one alone."""
+    real = Pebble(place)
+    staging = Pebble(place, beside=real)
+    store = place.subfolder("store") / "certs"
+    more = f', staging: "{staging.url}"' + (", listener: clear" if challenge == "http-01" else "")
+    text = config(real.url, store, real.tls, real.http, challenge=challenge, more=more, admin=free_port())
+    gateway = place.gateway(binary, text, [real.tls, real.http], workers=2)
+    title = f"{challenge}, staging"
+
+    def run(*words: str) -> subprocess.CompletedProcess:
+        return subprocess.run([binary, "acme", *words, "-c", str(gateway.folder / "httpware.yaml")], capture_output=True, text=True)
+
+    def files() -> dict:
+        folder = next(one for one in store.iterdir() if str(real.port) in one.name)
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    check(f"{title}: the first certificate comes from the real directory", eventually(lambda: is_issued(real.tls)), gateway.log + real.process.log)
+    eventually(lambda: "a.test.pem" in files())
+    serial, before, orders = shown(real.tls), files(), real.issued
+    done = run("check")
+    check(f"{title}: check tries an order", done.returncode == 0 and f"the trial at {staging.url} succeeded" in done.stdout and staging.issued == 1,
+          done.stdout + done.stderr + staging.process.log)
+    check(f"{title}: check asks both directories", done.stdout.count(": ok; renewal information") == 2, done.stdout)
+    check(f"{title}: the real certificate, account and limits are untouched",
+          shown(real.tls) == serial and files() == before and real.issued == orders == 1, real.process.log)
+    done = run("check", "--directory-only")
+    check(f"{title}: check --directory-only orders nothing", done.returncode == 0 and staging.issued == 1, done.stdout + done.stderr)
+    done = run("issue", "a.test")
+    check(f"{title}: issue tries first", done.returncode == 0 and "succeeded" in done.stdout and staging.issued == 2, done.stdout + done.stderr)
+    check(f"{title}: then it orders", eventually(lambda: (now := is_issued(real.tls)) and now["serial"] != serial["serial"]) and real.issued == 2, gateway.log)
+    done = run("issue", "a.test", "--no-staging")
+    check(f"{title}: issue --no-staging orders at once", done.returncode == 0 and eventually(lambda: real.issued == 3) and staging.issued == 2,
+          done.stdout + done.stderr)
+    done = run("issue", "c.test")
+    check(f"{title}: a name that no listener has is an error", done.returncode == 1 and "c.test" in done.stderr, done.stdout + done.stderr)
+    staging.stop()
+    for words, told in ((("issue", "a.test"), "nothing was ordered"), (("check", "a.test"), "the trial at")):
+        done = run(*words)
+        check(f"{title}: {words[0]} fails without the staging directory", done.returncode == 1 and told in done.stderr and real.issued == 3,
+              done.stdout + done.stderr)
+    gateway.stop()
+    done = run("check")
+    check(f"{title}: check says that no gateway made the trial", done.returncode == 3 and "not every order was tried" in done.stderr, done.stdout + done.stderr)
+    real.stop()
+
+
 def redis(place: Workplace, port: int):
     return place.command(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"], [port])
 
@@ -277,7 +341,8 @@ def boards(port: int) -> list[str]:
 
 
 def lies(place: Workplace, binary: str) -> None:
-    for manner, word, most in (("floods", "larger than 256KiB", 1), ("refuses nonces", "badNonce", 8), ("hangs", "did not answer in 20s", 1)):
+    for manner, word, most in (("floods", "larger than 256KiB", 1), ("refuses nonces", "badNonce", 8), ("hangs", "did not answer in 20s", 1),
+                               ("drips", "did not answer in 20s", 1), ("redirects for ever", "status 302", 1)):
         server = liar(manner)
         store = place.subfolder("store") / "certs"
         text = config(f"http://127.0.0.1:{server.server_port}/dir", store, tls := free_port(), clear := free_port(), challenge="tls-alpn-01")
@@ -315,6 +380,9 @@ def main() -> None:
             issues(place, binary, "http-01", needs_account=True)
             strict = f"      clientCa: {certificates().folder}/ca.pem\n      alpn: [h2]\n"
             issues(place, binary, "tls-alpn-01", listener=strict)
+        if shutil.which("pebble") and ("tries" in options.only or not options.only):
+            tries(place, binary, "tls-alpn-01")
+            tries(place, binary, "http-01")
         if shutil.which("pebble") and ("shares" in options.only or not options.only):
             if shutil.which("redis-server"):
                 shares(place, binary, "tls-alpn-01")

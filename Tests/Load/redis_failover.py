@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """What a fail-over of Redis costs two gateways that share a limit, a cache and the lock of a rotating token: one JSON line per result.
 
-    Tests/Load/redis_failover.py --binary .build/release/httpware [--rounds 3] [--only sentinel|cluster] [--timeout 40ms]
+    Tests/Load/redis_failover.py --binary .build/release/httpware [--rounds 3] [--only sentinel|cluster] [--timeout 40ms] [--tls]
 
 With sentinels: a master, two replicas and three sentinels. As a cluster: three masters with a replica each. Clients ask both
 gateways all the while. The master that has the lock and the tokens is killed, by its own process id, while a call to the
 token endpoint is under way: the worst moment. Told are, for each kind of request, how many failed, from when to when, and for the
 token how often a refresh token was redeemed twice, how often two calls were under way together – a lock that was lost –, and
-whether the credential works at the end. Needs redis-server. Exits 1 when a promise is broken.
+whether the credential works at the end. With --tls all servers speak TLS only, and require certificates of their clients. Needs redis-server. Exits 1 when a promise is broken.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 import json
 import signal
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -24,6 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from Rig.certificates import certificates  # noqa: E402
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
 
 CONFIG = """version: 1
@@ -111,9 +113,34 @@ class Endpoint:
                 b'{"access_token":"a%d","token_type":"Bearer","expires_in":2,"refresh_token":"%d"}' % (self.current, self.current))
 
 
+class Tls:
+    """The certificate that all servers and clients have."""
+
+    def __init__(self):
+        made = certificates()
+        if not (made.folder / "local.pem").exists():
+            made.leaf("local", "DNS:localhost,IP:127.0.0.1")
+        self.ca, self.cert, self.key = (made.folder / name for name in ("ca.pem", "local.pem", "local.key"))
+        self.context = ssl.create_default_context(cafile=str(self.ca))
+        self.context.load_cert_chain(self.cert, self.key)
+
+    def options(self, port: int) -> dict[str, object]:
+        return {"port": 0, "tls-port": port, "tls-cert-file": self.cert, "tls-key-file": self.key, "tls-ca-cert-file": self.ca,
+                "tls-replication": "yes", "tls-cluster": "yes"}
+
+
+tls: Tls | None = None
+
+
+def options(port: int) -> dict[str, object]:
+    """The options of a server that listens on a port, in clear text or by TLS."""
+    return tls.options(port) if tls else {"port": port}
+
+
 def command(port: int, *words: str):
     """Asks a Redis server; strings as text."""
-    with socket.create_connection(("127.0.0.1", port), 5) as client, client.makefile("rb") as reader:
+    plain = socket.create_connection(("127.0.0.1", port), 5)
+    with (tls.context.wrap_socket(plain, server_hostname="127.0.0.1") if tls else plain) as client, client.makefile("rb") as reader:
         client.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()) for word in words))
 
         def reply():
@@ -144,7 +171,7 @@ class Servers:
         port = free_port()
         folder = self.place.subfolder("redis")
         self.processes[port] = self.place.command(
-            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", "--appendonly", "no",
+            ["redis-server", *(word for name, value in options(port).items() for word in (f"--{name}", str(value))), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", "--appendonly", "no",
              "--repl-diskless-sync-delay", "0", *words], [port])
         return port
 
@@ -157,7 +184,7 @@ class Servers:
         for _ in range(3):
             port, folder = free_port(), self.place.subfolder("sentinel")
             file = folder / "sentinel.conf"
-            file.write_text(f"port {port}\nbind 127.0.0.1\ndir {folder}\nsentinel monitor main 127.0.0.1 {master} 2\n"
+            file.write_text("".join(f"{name} {value}\n" for name, value in options(port).items() if name != "tls-cluster") + f"bind 127.0.0.1\ndir {folder}\nsentinel monitor main 127.0.0.1 {master} 2\n"
                             "sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 5000\n")
             self.processes[port] = self.place.command(["redis-server", str(file), "--sentinel"], [port])
             ports.append(port)
@@ -219,6 +246,9 @@ def trial(binary: str, form: str, number: int, timeout: str, seconds: float) -> 
     try:
         servers, endpoint = Servers(place), Endpoint()
         redis = servers.sentinels() if form == "sentinel" else servers.cluster()
+        if tls:
+            redis += f", tls: {{ ca: {tls.ca}, cert: {tls.cert}, key: {tls.key} }}"
+            form += " over TLS"
         origin, token = free_port(), free_port()
         listeners = [serve(origin, lambda line, content: (200, b"text/plain", b"x" * 100)), serve(token, endpoint.answer)]
         webs = [free_port() for _ in range(2)]
@@ -272,7 +302,10 @@ def main() -> None:
     parser.add_argument("--timeout", default="40ms")
     parser.add_argument("--show-logs", action="store_true", help="print the logs of the gateways")
     parser.add_argument("--only", choices=["sentinel", "cluster"])
+    parser.add_argument("--tls", action="store_true", help="all servers of Redis speak TLS only")
     arguments = parser.parse_args()
+    global tls
+    tls = Tls() if arguments.tls else None
     for form in ("sentinel", "cluster"):
         if arguments.only in (None, form):
             for number in range(1, arguments.rounds + 1):

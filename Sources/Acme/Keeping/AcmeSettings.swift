@@ -6,6 +6,8 @@ public struct AcmeSettings: Sendable, Hashable {
     public var domains: [String]
     /// The URL of the certificate authority's directory.
     public var directory: EndpointUrl
+    /// The URL of the authority's directory for trials, whose certificates no client trusts; `nil` if none is known.
+    public var staging: EndpointUrl?
     /// The address to which the authority may write.
     public var email: String?
     /// The root certificates, in PEM, that the directory's own certificate is checked with; `nil` for those of the system.
@@ -28,10 +30,14 @@ public struct AcmeSettings: Sendable, Hashable {
         self.domains = domains
         self.store = store
         directory = AcmeSettings.letsEncrypt
+        staging = AcmeSettings.letsEncryptStaging
     }
 
     /// The directory of Let's Encrypt. The literal is a valid URL.
     public static let letsEncrypt = EndpointUrl("https://acme-v02.api.letsencrypt.org/directory")!
+
+    /// The directory of Let's Encrypt for trials. The literal is a valid URL.
+    public static let letsEncryptStaging = EndpointUrl("https://acme-staging-v02.api.letsencrypt.org/directory")!
 
     /// Whether a text is a DNS name, in lower case, that a certificate can be ordered for: at least two LDH labels and no
     /// wildcard. RFC 1035 §2.3.1.

@@ -1,3 +1,4 @@
+import Credentials
 import Dispatch
 public import HttpWare
 import Synchronization
@@ -13,7 +14,9 @@ public final class CertificateKeeper: Sendable {
     /// The store that gateways share; `nil` if the certificates are in a folder.
     private let shared: AcmeSharedStore?
     private let challenges: PendingChallenges
-    private let http: any HttpClient
+    private let issuer: AcmeIssuer
+    /// The trials at the staging directory; `nil` if none is known.
+    private let trials: CertificateTrials?
     private let limits: AcmeLimits
     /// Called after each new certificate; returns when listeners use it.
     private let changed: @Sendable () async -> Void
@@ -58,6 +61,8 @@ public final class CertificateKeeper: Sendable {
         public let failures: Int
         /// Why the last order failed.
         public let problem: String?
+        /// The last trial at the staging directory since the start; `nil` if there was none.
+        public let trial: Trial?
     }
 
     /// The longest rest. A clock may be set meanwhile, or another process may renew a certificate.
@@ -97,12 +102,24 @@ public final class CertificateKeeper: Sendable {
         self.settings = settings
         self.challenges = challenges
         self.changed = changed
-        self.http = http
         self.limits = limits
         let shared = settings.sharing.map { AcmeSharedStore($0, settings) }
         let folder = AcmeFolder(settings)
         self.shared = shared
-        records = AcmeRecords(shared ?? folder, settings)
+        let records = AcmeRecords(shared ?? folder, settings)
+        self.records = records
+        issuer = AcmeIssuer(settings: settings, records: records, http: http, limits: limits)
+        trials = settings.staging.map { staging in
+            var settings = settings
+            settings.directory = staging
+            let storage: any AcmeStorage =
+                settings.sharing.map { AcmeSharedStore($0, settings) } ?? AcmeFolder(settings)
+            let issuer = AcmeIssuer(
+                settings: settings, records: AcmeRecords(storage, settings), http: http, limits: limits)
+            return CertificateTrials(issuer, locks: records.storage) { loop in
+                CertificateKeeper.answerer(challenges, shared, limits, loop)
+            }
+        }
         var kept: [String: Kept] = [:]
         let key: CertificateKey
         do throws(TlsFault) { key = try CertificateKey() } catch { throw AcmeFailure(.local, error.reason) }
@@ -136,7 +153,7 @@ public final class CertificateKeeper: Sendable {
                 kept[name].map {
                     Report(
                         name: name, certificate: $0.facts, due: $0.due(at: now),
-                        failures: $0.state.failures, problem: $0.state.problem)
+                        failures: $0.state.failures, problem: $0.state.problem, trial: trials?.last(of: name))
                 }
             }
         }
@@ -181,28 +198,40 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    /// The features of an authority.
-    public struct Authority: Sendable {
-        /// The names of the profiles; empty if the authority has none.
-        public let profiles: [String]
-        /// Whether the authority suggests renewal times. RFC 9773.
-        public let hasRenewalInfo: Bool
+    /// Requests the directory of the authority, and the staging directory if one is known. Neither an account nor an order is made.
+    public func checkAuthorities(on loop: EventLoop) async -> [Authority] {
+        var found = [
+            await CertificateKeeper.authority(settings.directory) { () async throws(AcmeFailure) in
+                try await issuer.check(on: loop)
+            }
+        ]
+        if let staging = settings.staging, let trials {
+            found.append(
+                await CertificateKeeper.authority(staging) { () async throws(AcmeFailure) in
+                    try await trials.check(on: loop)
+                })
+        }
+        return found
     }
 
-    /// Requests the authority's directory. Throws if the directory is invalid or does not fit the settings.
-    public func checkAuthority(on loop: EventLoop) async throws(AcmeFailure) -> Authority {
-        let client = AcmeClient(
-            settings.directory, key: try await account().key, account: nil, http: http, limits: limits, loop: loop)
-        let directory = try await client.directory()
-        try directory.require(profile: settings.profile)
-        try directory.require(external: settings.externalAccount)
-        return Authority(profiles: directory.profiles ?? [], hasRenewalInfo: directory.renewalInfo != nil)
+    private static func authority(
+        _ directory: EndpointUrl, _ body: () async throws(AcmeFailure) -> AcmeIssuer.Features
+    ) async -> Authority {
+        do throws(AcmeFailure) {
+            let features = try await body()
+            return Authority(
+                directory: directory.text, profiles: features.profiles, hasRenewalInfo: features.hasRenewalInfo,
+                failure: nil)
+        } catch {
+            return Authority(directory: directory.text, profiles: [], hasRenewalInfo: false, failure: error)
+        }
     }
 
     /// Ends the work and abandons an order in progress.
     public func stop() {
         let challenges = challenges
         if shared != nil { Task.detached { await challenges.answer([], of: self) } }
+        trials?.stop()
         tasks.withLock { tasks in
             for task in tasks { task.cancel() }
             tasks = []
@@ -218,6 +247,14 @@ public final class CertificateKeeper: Sendable {
         // The current rest was computed before this order was due.
         if isKnown { start(on: loop) }
         return isKnown
+    }
+
+    /// Begins to try an order for a name at the staging directory; the result is in `report`. Returns false if the name is not in the
+    /// settings, or no staging directory is known.
+    public func tryNow(_ name: String, on loop: EventLoop) -> Bool {
+        guard let trials, settings.domains.contains(name) else { return false }
+        trials.begin(name, on: loop)
+        return true
     }
 
     private func run(on loop: EventLoop) async {
@@ -326,9 +363,7 @@ public final class CertificateKeeper: Sendable {
         }
         var answer: (info: RenewalInfo, again: Duration?)?
         do throws(AcmeFailure) {
-            let client = AcmeClient(
-                settings.directory, key: try await account().key, account: nil, http: http, limits: limits, loop: loop)
-            answer = try await client.renewalInfo(of: id)
+            answer = try await issuer.renewalInfo(of: id, on: loop)
         } catch {
             WareLog.shared.log(.info, "acme: \(name): no renewal information: \(error.reason)")
         }
@@ -361,7 +396,9 @@ public final class CertificateKeeper: Sendable {
             wasWanted = isWanted
             kept.withLock { $0[name]?.isWanted = false }
             hasAsked = true
-            let (chain, key) = try await issue(name, replacing: facts?.renewalId, on: loop)
+            let (chain, key) = try await issuer.issue(
+                name, replacing: facts?.renewalId,
+                answering: CertificateKeeper.answerer(challenges, shared, limits, loop), on: loop)
             let both = key.pem + chain
             guard let identity = records.identity(both, of: name),
                 let made = try? CertificateFacts(identity.chain)
@@ -408,45 +445,12 @@ public final class CertificateKeeper: Sendable {
         }
     }
 
-    private func issue(
-        _ name: String, replacing former: String?, on loop: EventLoop
-    ) async throws(AcmeFailure) -> ([UInt8], CertificateKey) {
-        let key: CertificateKey
-        do throws(TlsFault) { key = try CertificateKey() } catch { throw AcmeFailure(.local, error.reason) }
-        let wanted = AcmeRequest(
-            names: [name], key: key, challenge: settings.challenge, profile: settings.profile, replaced: former)
-        var account = try await account()
-        // A second time if the authority no longer knows the account.
-        for isLast in [false, true] {
-            let client = AcmeClient(
-                settings.directory, key: account.key, account: account.url, http: http, limits: limits, loop: loop)
-            do throws(AcmeFailure) {
-                if account.url == nil {
-                    account.url = try await client.makeAccount(
-                        email: settings.email, external: settings.externalAccount)
-                    try await records.keep(account)
-                }
-                let answerer: any ChallengeAnswerer =
-                    shared.map {
-                        SharedAnswerer(challenges: challenges, store: $0, notice: limits.notice, loop: loop)
-                    } ?? challenges
-                return (try await client.issue(wanted, answering: answerer), key)
-            } catch {
-                guard error.isRefusal("accountDoesNotExist"), !isLast else { throw error }
-                account.url = nil
-            }
-        }
-        throw AcmeFailure(.local, "the account cannot be made")
-    }
-
-    /// The stored account, or else a new one with a new key.
-    private func account() async throws(AcmeFailure) -> AcmeRecords.Account {
-        if let account = try await records.account() { return account }
-        do throws(TlsFault) {
-            return AcmeRecords.Account(key: try CertificateKey(), url: nil)
-        } catch {
-            throw AcmeFailure(.local, error.reason)
-        }
+    /// Makes challenges answerable: by this gateway, or by all gateways that share the store.
+    private static func answerer(
+        _ challenges: PendingChallenges, _ shared: AcmeSharedStore?, _ limits: AcmeLimits, _ loop: EventLoop
+    ) -> any ChallengeAnswerer {
+        guard let shared else { return challenges }
+        return SharedAnswerer(challenges: challenges, store: shared, notice: limits.notice, loop: loop)
     }
 
     /// Records a failure. If `hasAsked` is true, the authority was asked, so the next try has to wait.

@@ -337,7 +337,11 @@ public final class Credential: Sendable {
         _ refreshing: CredentialState.Refreshing, by lease: (any RefreshLease)?, on loop: EventLoop
     ) async throws(CredentialFailure) -> CredentialReport.Refresh.Outcome {
         // The tokens may have been renewed elsewhere already, and the refresh token rotated.
-        if try await adopt(refreshing, on: loop) { return .adopted }
+        do throws(CredentialFailure) {
+            if try await adopt(refreshing, on: loop) { return .adopted }
+        } catch {
+            throw error.unasked
+        }
         var attempt = 0
         var hasReadAgain = false
         while true {
@@ -354,7 +358,8 @@ public final class Credential: Sendable {
             // If the lease has expired, another gateway may hold it.
             if let lease, await !lease.confirm() {
                 guard needsNoLock else {
-                    throw CredentialFailure(.failed, "the lock was lost, or its store cannot be reached")
+                    let failure = CredentialFailure(.failed, "the lock was lost, or its store cannot be reached")
+                    throw attempt == 0 && !hasReadAgain ? failure.unasked : failure
                 }
                 WareLog.shared.log(.warning, "credential \(name): refreshed without the lock, which was lost")
             }
@@ -521,7 +526,7 @@ public final class Credential: Sendable {
             do throws(CredentialFailure) {
                 if let lease = try await lock.tryTake() { return lease }
             } catch {
-                guard needsNoLock else { throw error }
+                guard needsNoLock else { throw error.unasked }
                 WareLog.shared.log(.warning, "credential \(name): refreshed without the lock: \(error.reason)")
                 return nil
             }

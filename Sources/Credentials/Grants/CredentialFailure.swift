@@ -21,6 +21,8 @@ public struct CredentialFailure: Error, Equatable, Sendable {
     public let isInvalidGrant: Bool
     /// Whether the refusal has no readable reason. It may then come from an intermediary instead of the authorization server.
     let isUnexplained: Bool
+    /// Whether the authorization server was not asked, because the lock or the tokens that gateways share are not available.
+    private(set) var isUnasked = false
     /// When it is worthwhile to try again; `nil` if that is unknown.
     public internal(set) var retryAfter: Duration?
     /// Whether there may be a new token later. If not, the refusal of the current token is final.
@@ -48,6 +50,13 @@ public struct CredentialFailure: Error, Equatable, Sendable {
         left.kind == right.kind && left.reason == right.reason && left.isInvalidGrant == right.isInvalidGrant
             && left.isUnexplained == right.isUnexplained && left.retryAfter == right.retryAfter
             && left.mayPass == right.mayPass
+    }
+
+    /// The same failure, before the authorization server was asked.
+    var unasked: CredentialFailure {
+        var failure = self
+        failure.isUnasked = true
+        return failure
     }
 
     /// Whether the login has ended, so that only a new one brings tokens.

@@ -72,6 +72,8 @@ struct CredentialState {
     private var failure: CredentialFailure?
     private var pausedUntil: LoopInstant?
     private var failuresInRow = 0
+    /// How many refreshes in a row did not come to ask the authorization server.
+    private var unaskedInRow = 0
     private var counts: [CredentialReport.Refresh.Outcome: Int] = [:]
     private var overflows = 0
     private var timeouts = 0
@@ -83,6 +85,10 @@ struct CredentialState {
     private let definition: CredentialDefinition
     private static let mostHistory = 20
     private static let longestPause = Duration.seconds(10)
+    /// The pauses after a refresh that did not ask the authorization server. They only spare the store, which takes a second or two to
+    /// replace a failed master.
+    private static let unaskedPause = Duration.milliseconds(250)
+    private static let longestUnaskedPause = Duration.seconds(1)
 
     init(_ definition: CredentialDefinition, account: String? = nil, keepsAccount: Bool = false) {
         self.definition = definition
@@ -222,22 +228,34 @@ struct CredentialState {
         failure = nil
         pausedUntil = nil
         failuresInRow = 0
+        unaskedInRow = 0
         return takeWaiting()
     }
 
     /// There is no new token. Each waiting request fails once, with the time after which the next refresh may begin.
     mutating func fail(_ failure: CredentialFailure, at now: LoopInstant) -> ([HoldPlace], CredentialFailure) {
         isSettled = true
-        failuresInRow += 1
         rejected = 0
-        let pause =
-            failure.isTransient
-            ? min(.seconds(1) * (1 << min(failuresInRow - 1, 4)), CredentialState.longestPause) : definition.window.per
+        let pause = pause(after: failure)
         var failure = failure
         failure.retryAfter = pause
         self.failure = failure
         pausedUntil = now + pause
         return (takeWaiting(), failure)
+    }
+
+    private mutating func pause(after failure: CredentialFailure) -> Duration {
+        if failure.isUnasked {
+            unaskedInRow += 1
+            // The window bounds what the authorization server is asked.
+            if let refreshing, begun.last == refreshing.began { begun.removeLast() }
+            return min(
+                CredentialState.unaskedPause * (1 << min(unaskedInRow - 1, 4)), CredentialState.longestUnaskedPause)
+        }
+        unaskedInRow = 0
+        failuresInRow += 1
+        guard failure.isTransient else { return definition.window.per }
+        return min(.seconds(1) * (1 << min(failuresInRow - 1, 4)), CredentialState.longestPause)
     }
 
     /// The authorization server refused this refresh token for good.
@@ -285,6 +303,7 @@ struct CredentialState {
         failure = nil
         pausedUntil = nil
         failuresInRow = 0
+        unaskedInRow = 0
         begun = []
     }
 

@@ -86,7 +86,7 @@ public final class OidcProvider: Sendable {
         verifier.algorithms = algorithms.filter { $0 != .hs256 }
         verifier.clockSkew = clockSkew
         self.verifier = verifier
-        keys = KeySource(.issuer(issuer.text), timeout: timeout, client: client)
+        keys = KeySource(.issuer(issuer.text), timeout: timeout, for: "oidcLogin", client: client)
     }
 
     /// The default algorithms of ID tokens.

@@ -24,6 +24,8 @@ public final class KeySource: Sendable {
     private let place: Place?
     private let ttl: Duration
     private let timeout: Duration
+    /// The ware that the keys are for, in the log.
+    private let owner: String
     private let client: any HttpClient
     private let state: Mutex<State>
     private let flights = SingleFlight<Int, Bool>()
@@ -43,19 +45,21 @@ public final class KeySource: Sendable {
         place = nil
         ttl = .zero
         timeout = .zero
+        owner = "keys"
         client = SideCaller()
         state = Mutex(State(keys: keys))
         due = Atomic(.max)
     }
 
-    /// A source whose keys are fetched when the first token needs them, and again after `ttl`.
+    /// A source whose keys are fetched when the first token needs them, and again after `ttl`. The log names `owner`.
     public init(
-        _ place: Place, ttl: Duration = usualTtl, timeout: Duration = .seconds(5),
+        _ place: Place, ttl: Duration = usualTtl, timeout: Duration = .seconds(5), for owner: String = "jwt",
         client: any HttpClient = SideCaller()
     ) {
         self.place = place
         self.ttl = ttl
         self.timeout = timeout
+        self.owner = owner
         self.client = client
         state = Mutex(State())
         due = Atomic(.min)
@@ -206,7 +210,7 @@ public final class KeySource: Sendable {
         due.store((now + .seconds(pause)).nanoseconds, ordering: .relaxed)
         WareLog.shared.log(
             .warning,
-            "jwt: no keys from \(name): \(problem)\(hasKeys ? "; the present keys stay in use" : "")")
+            "\(owner): no keys from \(name): \(problem)\(hasKeys ? "; the present keys stay in use" : "")")
         done(false)
     }
 

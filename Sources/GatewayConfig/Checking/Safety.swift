@@ -4,6 +4,9 @@ import HttpWare
 /// Errors: entries that are valid and would be unsafe to run.
 struct Safety {
     private var diagnostics = Diagnostics()
+    /// The joined chains, and the pairs of entries, that were checked for names.
+    private var checkedChains: Set<ObjectIdentifier> = []
+    private var checkedPairs: Set<[SourceLocation]> = []
 
     var found: [ConfigError] { diagnostics.all }
 
@@ -14,6 +17,7 @@ struct Safety {
             checkIsClosed(listener)
             checkInterception(listener)
             checkSocks(listener)
+            for chain in [listener.chain] + listener.routes.flatMap(\.chains) { checkOccupied(chain) }
         }
     }
 
@@ -47,6 +51,30 @@ struct Safety {
             at: admin.bindLocation, "admin.token",
             "is missing; programs that have placeholders in place of tokens could see and change the gateway here; write a token, or remove admin"
         )
+    }
+
+    /// Checks that no two wares of a type occupy the same name, such as a cookie. If both have an `if`, they may be for different requests.
+    private mutating func checkOccupied(_ chain: WareChain) {
+        guard checkedChains.insert(ObjectIdentifier(chain)).inserted else { return }
+        let entries = chain.entries.middlewares.compactMap { entry in
+            (entry.ware as? any OccupyingWare).map { (entry: entry, ware: $0) }
+        }
+        for (index, later) in entries.enumerated() {
+            for earlier in entries[..<index] where type(of: earlier.ware) == type(of: later.ware) {
+                if earlier.entry.condition != nil, later.entry.condition != nil { continue }
+                // An entry that is joined twice is one ware.
+                if earlier.entry.location == later.entry.location { continue }
+                guard checkedPairs.insert([earlier.entry.location, later.entry.location]).inserted else { continue }
+                let taken = earlier.ware.occupied
+                let shared = later.ware.occupied.filter { one in taken.contains { $0 == one } }
+                guard !shared.isEmpty else { continue }
+                let names = shared.map { "\($0.option) (\($0.value))" }.joined(separator: ", ")
+                diagnostics.error(
+                    at: later.entry.location, later.entry.label,
+                    "handles the same requests as \(earlier.entry.label), at \(earlier.entry.location), with the same \(names); write other ones, or an if for both"
+                )
+            }
+        }
     }
 
     /// SOCKS5 supports a user name and a password, but no token.

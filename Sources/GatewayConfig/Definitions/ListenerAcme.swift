@@ -17,10 +17,14 @@ extension AcmeSettings {
         options.read("domains", into: &domains, doc: "the DNS names; each has a certificate of its own")
         var directory = AcmeSettings.letsEncrypt
         options.read("directory", into: &directory, doc: "the URL of the authority's directory; Let's Encrypt")
+        var staging: EndpointUrl?
+        options.read(
+            "staging", into: &staging,
+            doc: "the URL of the authority's directory for trials; known for Let's Encrypt")
         var email: String?
         options.read("email", into: &email, doc: "the address that the authority may write to")
-        let authorities = TlsFiles.read(
-            "ca", &options, files,
+        let authorities = TlsFiles(files).read(
+            "ca", &options,
             doc: "PEM: the authorities that sign the certificate of the directory's server, in place of the system's")
         var challenge = ChallengeKind.tlsAlpn01
         options.read("challenge", into: &challenge, doc: "how control of the names is proved")
@@ -61,6 +65,13 @@ extension AcmeSettings {
         if !directory.isSecure, !directory.isLoopback {
             options.fail(at: "directory", "is not https; keys and certificates need it")
         }
+        if let staging {
+            if !staging.isSecure, !staging.isLoopback {
+                options.fail(at: "staging", "is not https; keys need it")
+            } else if staging == directory {
+                options.fail(at: "staging", "is the directory itself; trials would use up its limits")
+            }
+        }
         if listener != nil, challenge != .http01 {
             options.fail(at: "listener", "has no effect without challenge: http-01")
         }
@@ -70,6 +81,7 @@ extension AcmeSettings {
         self.init(domains: domains.map(\.name), store: folder)
         self.sharing = sharing
         self.directory = directory
+        self.staging = staging ?? (directory == AcmeSettings.letsEncrypt ? AcmeSettings.letsEncryptStaging : nil)
         self.email = email
         self.authorities = authorities?.bytes
         self.challenge = challenge

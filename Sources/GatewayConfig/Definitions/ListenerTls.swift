@@ -31,18 +31,18 @@ public struct ListenerTls: Sendable {
     /// Reads `listeners.NAME.tls`; `nil` if it is missing or invalid.
     init?(options: inout OptionsReader, isGiven: Bool, http2: Bool, files: ConfigurationFiles) {
         var identities: [TlsIdentity] = []
-        let single = TlsFiles.readIdentity(&options, files)
+        let single = TlsFiles(files).readIdentity(&options)
         if let single { identities.append(single) }
         options.readEach(
             "certificates", doc: "several certificates; the one with the name that the client asks for is used"
         ) {
             options in
-            if let identity = TlsFiles.readIdentity(&options, files, isMember: true) { identities.append(identity) }
+            if let identity = TlsFiles(files).readIdentity(&options, isMember: true) { identities.append(identity) }
         }
         var protocols = [AlpnName(.h2), AlpnName(.http11)]
         options.read("alpn", into: &protocols, doc: "the supported protocols, in order of preference")
-        let clientCa = TlsFiles.read(
-            "clientCa", &options, files, doc: "PEM: the authorities that sign clients' certificates")
+        let clientCa = TlsFiles(files).read(
+            "clientCa", &options, doc: "PEM: the authorities that sign clients' certificates")
         var clientCertificates: ClientCertificates?
         options.read("clientCert", into: &clientCertificates, doc: "whether a client must have a certificate; require")
         var least = TlsVersion.tls12

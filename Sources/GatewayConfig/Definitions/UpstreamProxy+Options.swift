@@ -12,8 +12,8 @@ extension UpstreamProxy {
             doc:
                 "the proxy, such as http://proxy.corp:3128, with user:password@ before its host if it requires them; with https:// it is reached by TLS"
         )
-        let authorities = TlsFiles.read(
-            "ca", &options, files,
+        let authorities = TlsFiles(files).read(
+            "ca", &options,
             doc: "PEM: the authorities that sign the certificate of a proxy with https://, in place of the system's")
         options.read("except", into: &except, doc: "the hosts that are reached without it")
         options.read(

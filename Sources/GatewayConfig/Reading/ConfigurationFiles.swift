@@ -40,7 +40,7 @@ public struct ConfigurationFiles: Sendable {
 
     /// The files of this machine.
     public static let system = ConfigurationFiles(
-        read: readSystem, list: listSystem, isOpenToAll: isSystemFileOpen)
+        read: readSystem, list: listSystem, isOpenToAll: FileStatus.isOpenToAll)
 
     /// The maximum silence of a pipe, in milliseconds, so that a pipe without a writer cannot block a reload forever.
     private static let patience: CInt = 5000
@@ -73,11 +73,6 @@ public struct ConfigurationFiles: Sendable {
     private static func fault(_ code: CInt, isInput: Bool = false) -> Fault {
         let reason = isInput && code == EBADF ? "standard input is closed" : SystemError.text(of: code).lowercased()
         return Fault(reason, isAbsent: code == ENOENT, isOfSystem: true)
-    }
-
-    private static func isSystemFileOpen(_ path: String) -> Bool {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & 0o006 != 0
     }
 
     private static func listSystem(_ pattern: String) -> [String] {

@@ -58,6 +58,12 @@ final class ListenerCertificates: Sendable {
         keepers.withLock { $0 }.values.map { $0.orderNow(name, on: loop) }.contains(true)
     }
 
+    /// Begins to try an order for a name at the staging directory, on this loop. Returns false if no listener has the name, or no
+    /// staging directory is known for it.
+    func tryNow(_ name: String, on loop: EventLoop) -> Bool {
+        keepers.withLock { $0 }.values.map { $0.tryNow(name, on: loop) }.contains(true)
+    }
+
     /// Stops the keepers. Certificates are still shown while loops serve.
     func stop() { for keeper in keepers.withLock({ $0 }).values { keeper.stop() } }
 

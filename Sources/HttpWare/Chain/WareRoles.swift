@@ -53,6 +53,12 @@ extension AuthenticatingWare {
     public var takesPasswords: Bool { false }
 }
 
+/// A ware that occupies names, such as a cookie or a path: two entries of its type that handle the same request must not share one.
+public protocol OccupyingWare: Ware {
+    /// The names, each with the option that sets it.
+    var occupied: [(option: String, value: String)] { get }
+}
+
 // MARK: Requests
 
 /// A ware that groups requests by keys.

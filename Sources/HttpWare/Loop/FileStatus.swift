@@ -26,6 +26,12 @@ public struct FileStatus: Sendable, Equatable {
         changed = FileStatus.time(status.st_ctim)
     }
 
+    /// Whether every user of this machine can read or write the file. Blocks like the file system.
+    package static func isOpenToAll(_ path: String) -> Bool {
+        var status = Glibc.stat()
+        return stat(path, &status) == 0 && status.st_mode & 0o006 != 0
+    }
+
     private static func time(_ time: timespec) -> WallTime {
         WallTime(seconds: Int64(time.tv_sec), nanoseconds: Int32(time.tv_nsec))
     }

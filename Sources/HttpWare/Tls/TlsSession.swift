@@ -7,7 +7,7 @@ import Glibc
 /// Used on its loop's thread only. Calls never block: each reports whether the socket has to become readable or writable first.
 public final class TlsSession {
     /// The result of a call.
-    enum Outcome: Equatable {
+    package enum Outcome: Equatable {
         /// This many bytes were moved; for a handshake, it is done.
         case bytes(Int)
         /// Repeat the call when the socket is readable.
@@ -102,6 +102,11 @@ public final class TlsSession {
         SSL_set_connect_state(pointer)
     }
 
+    /// Makes the client's side of a connection that does not use ALPN. `nil` if memory is exhausted.
+    package convenience init?(client peer: TlsPeer, descriptor: Int32) {
+        self.init(client: peer, offering: [], descriptor: descriptor)
+    }
+
     /// Sets the server's required identity: a name is also sent (RFC 6066 §3), an address is only compared.
     private func identify(_ peer: TlsPeer) -> Bool {
         if peer.isAddress { return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(pointer), peer.name) == 1 }
@@ -116,15 +121,15 @@ public final class TlsSession {
     }
 
     /// The reason why the session failed; `nil` while it works.
-    var fault: TlsFault? { faults?.any }
+    package var fault: TlsFault? { faults?.any }
 
     /// The reason why writing failed; bytes that the peer sent before may still be read.
-    var writeFault: TlsFault? { faults?.writing }
+    package var writeFault: TlsFault? { faults?.writing }
 
     // MARK: Handshake
 
     /// Continues the handshake. Returns `.bytes` when it is done.
-    func handshake() -> Outcome {
+    package func handshake() -> Outcome {
         prepare()
         let result = SSL_do_handshake(pointer)
         if result == 1 {
@@ -195,12 +200,12 @@ public final class TlsSession {
     // MARK: Bytes
 
     /// Whether bytes, or part of a record, are already buffered: the socket does not report them.
-    var hasPending: Bool {
+    package var hasPending: Bool {
         fault == nil && (hasReceived || SSL_has_pending(pointer) == 1 || carrier?.hasPending == true)
     }
 
     /// Reads the content, or the rest of the content, of one record.
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
         if fault != nil { return .failed }
         prepare()
         let result = SSL_read(pointer, buffer.baseAddress, Int32(clamping: buffer.count))
@@ -226,7 +231,7 @@ public final class TlsSession {
     }
 
     /// Writes as much as fits into one record. After a wait, the next call must begin with the same bytes, and be at least as long.
-    func write(_ bytes: UnsafeRawBufferPointer) -> Outcome {
+    package func write(_ bytes: UnsafeRawBufferPointer) -> Outcome {
         if faults != nil || hasShut { return .failed }
         prepare()
         let result = SSL_write(pointer, bytes.baseAddress, Int32(min(bytes.count, TlsSession.recordSize)))
@@ -234,7 +239,7 @@ public final class TlsSession {
     }
 
     /// Ends the sending side: once, and only if that is possible. RFC 8446 §6.1.
-    func shutdown() {
+    package func shutdown() {
         guard !hasShut, faults == nil, SSL_is_init_finished(pointer) == 1 else { return }
         hasShut = true
         prepare()

@@ -2,7 +2,6 @@ import Acme
 import ArgumentParser
 import GatewayConfig
 import HttpWare
-import Synchronization
 
 /// `httpware acme`: the certificates that listeners obtain automatically.
 struct AcmeCommand: ParsableCommand {
@@ -13,7 +12,7 @@ struct AcmeCommand: ParsableCommand {
 
     /// The listeners that obtain certificates automatically, with the content of their stores. Ends the program if a store cannot
     /// be read.
-    fileprivate static func keepers(_ file: ConfigurationOption) throws -> [(
+    static func keepers(_ file: ConfigurationOption) throws -> [(
         listener: String, keeper: CertificateKeeper
     )] {
         let result = try file.read()
@@ -78,76 +77,5 @@ struct AcmeStatusCommand: ParsableCommand {
             ("end", .optional(report.certificate?.end.rfc3339)), ("due", .text(report.due.rfc3339)),
             ("failures", .number(report.failures)), ("problem", .optional(report.problem)),
         ])
-    }
-}
-
-struct AcmeCheckCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "check",
-        abstract: "Ask each authority for its directory: whether it answers and fits the configuration.",
-        discussion: "Orders nothing and makes no account. Exits 1 if an authority cannot be used.")
-
-    @OptionGroup var file: ConfigurationOption
-
-    func run() throws {
-        var isWhole = true
-        for (listener, keeper) in try AcmeCommand.keepers(file) {
-            let place = "\(listener): \(keeper.settings.directory)"
-            switch try AcmeCheckCommand.ask(keeper) {
-            case .success(let authority):
-                let profiles = authority.profiles.isEmpty ? "none" : authority.profiles.joined(separator: ", ")
-                let info = authority.hasRenewalInfo ? "yes" : "no"
-                try Terminal.result(
-                    TerminalStyle.plain.shown("\(place): ok; renewal information: \(info); profiles: \(profiles)"))
-            case .failure(let failure):
-                isWhole = false
-                Terminal.error(TerminalStyle.plain.shown("\(place): \(failure.reason)"))
-            }
-        }
-        if !isWhole { throw ExitCode(1) }
-    }
-
-    /// The result of the task. Guarded by a mutex.
-    private final class Told: Sendable {
-        let result = Mutex<Result<CertificateKeeper.Authority, AcmeFailure>?>(nil)
-    }
-
-    /// Asks the authority on this thread, with a separate loop.
-    private static func ask(_ keeper: CertificateKeeper) throws -> Result<CertificateKeeper.Authority, AcmeFailure> {
-        let loop = try EventLoop(name: "acme")
-        let transport = LoopTransport(loop: loop, resolver: try Resolver(loop: loop))
-        let told = Told()
-        Task(executorPreference: loop) {
-            do throws(AcmeFailure) {
-                let authority = try await keeper.checkAuthority(on: loop)
-                told.result.withLock { $0 = .success(authority) }
-            } catch {
-                told.result.withLock { $0 = .failure(error) }
-            }
-            loop.stop()
-        }
-        loop.run()
-        transport.closeIdle()
-        guard let result = told.result.withLock({ $0 }) else { throw ExitCode(3) }
-        return result
-    }
-}
-
-struct AcmeIssueCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "issue",
-        abstract: "Let a running gateway order a certificate for NAME now.",
-        discussion: """
-            The present certificate stays in use until the new one is there; httpware acme status shows how far it is. Authorities \
-            limit the number of orders: try new settings with the staging directory first.
-            """)
-
-    @Argument(help: "The DNS name.")
-    var name: String
-    @OptionGroup var admin: AdminOption
-
-    func run() throws {
-        _ = try admin.client().post("/v1/acme\(AdminQuery([("name", name)]).text)")
-        try Terminal.result("a certificate for \(TerminalStyle.plain.shown(name)) is being ordered")
     }
 }

@@ -70,8 +70,11 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
     }
 
     private func connectNext() {
+        if case .broken = target.security {
+            return answerCaller(.failure(RedisFailure(.unavailable, "TLS cannot be used with this address")))
+        }
         while let address = addresses.popFirst() {
-            connection = RedisConnection(to: address, loop: loop, owner: self)
+            connection = RedisConnection(to: address, security: target.security, loop: loop, owner: self)
             if connection != nil { return }
             lastReason = "\(address): no connection can be made"
         }
@@ -140,6 +143,8 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
     }
 
     func timerFired(_ timer: LoopTimer) {
-        answerCaller(.failure(RedisFailure(.unavailable, "no connection stands after \(target.patience.optionText)")))
+        let what = connection?.isShakingHands == true ? "no TLS handshake ends" : "no connection stands"
+        let hint = connection?.isShakingHands == true ? "; does the port speak TLS?" : ""
+        answerCaller(.failure(RedisFailure(.unavailable, "\(what) after \(target.patience.optionText)\(hint)")))
     }
 }

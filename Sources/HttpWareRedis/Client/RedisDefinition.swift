@@ -15,6 +15,8 @@ public struct RedisDefinition: Sendable, Hashable {
     public var timeout = RedisDefinition.usualTimeout
     /// The number of replicas that must confirm a lock, or new tokens. `nil` for one replica, if a replica may become the master.
     public var minReplicas: Int?
+    /// TLS to the servers, and to the sentinels; `nil` for clear text. Without it, nothing connects to a URL that asks for TLS.
+    public var tls: RedisTls?
 
     public static let usualPrefix = "httpware:"
     /// Chosen so that a request loses at most 50 ms in all.
@@ -27,6 +29,7 @@ public struct RedisDefinition: Sendable, Hashable {
         self.init(.one(url), password: password, prefix: prefix, timeout: timeout)
         user = url.user
         database = url.database
+        if url.isSecure { tls = try? RedisTls() }
     }
 
     public init(
@@ -72,6 +75,7 @@ extension RedisDefinition {
         options.read(
             "timeout", into: &timeout, in: .milliseconds(1) ... .seconds(10),
             doc: "how long a request waits for an answer")
+        let tls = RedisDefinition.tls(options: &options, servers)
         guard let servers else { return nil }
         if servers.isCluster, prefix.contains(where: { "{}".contains($0) }) {
             options.fail(at: "prefix", "cannot contain { or } with nodes: all keys would belong to one node")
@@ -91,11 +95,30 @@ extension RedisDefinition {
         if let user { self.user = user }
         if let database { self.database = database }
         self.minReplicas = minReplicas
+        self.tls = tls
+    }
+
+    private static func tls(options: inout OptionsReader, _ servers: RedisServers?) -> RedisTls? {
+        let isGiven = options.isGiven("tls")
+        var isSecure = false
+        if case .one(let url)? = servers {
+            isSecure = url.isSecure
+            if isGiven, case .path = url.place {
+                options.fail(at: "tls", "has no effect on a Unix socket; remove it")
+            }
+        }
+        var tls: RedisTls?
+        options.read("tls", doc: "TLS to the servers: {} for the system's authorities") {
+            tls = RedisTls(options: &$0, isUsed: isGiven || isSecure)
+        }
+        return tls
     }
 
     private static func servers(options: inout OptionsReader, isGiven: Bool) -> RedisServers? {
         var url: RedisUrl?
-        options.read("url", into: &url, doc: "the server, and the number of its database: redis://host:6379/0")
+        options.read(
+            "url", into: &url, doc: "the server, and the number of its database: redis://host:6379/0, rediss:// for TLS"
+        )
         var sentinels: [RedisAddress]?
         options.read("sentinels", into: &sentinels, doc: "the sentinels that know the master; needs master")
         var master: String?

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// The address of a Redis server, with its database: `redis://cache.internal:6379/0`, or `unix:/run/redis.sock`.
+/// The address of a Redis server, with its database: `redis://cache.internal:6379/0`, `rediss://` for TLS, or `unix:/run/redis.sock`.
 public struct RedisUrl: Sendable, Hashable, CustomStringConvertible {
     /// The address to connect to.
     public enum Place: Sendable, Hashable {
@@ -16,30 +16,31 @@ public struct RedisUrl: Sendable, Hashable, CustomStringConvertible {
     public let user: String?
     /// The number of the database, 0 to 9999.
     public let database: Int
+    /// Whether the scheme asks for TLS.
+    public let isSecure: Bool
 
     public var description: String { text }
 
     private static let usualPort: UInt16 = 6379
-    private static let scheme = "redis://"
+    private static let schemes = [("redis://", false), ("rediss://", true)]
 }
 
 extension RedisUrl: OptionValue {
     public static let optionType = "URL of a Redis server"
-    public static var optionForm: OptionForm { .pattern("^(redis://[^\\s]+|unix:/[^\\s]*)$") }
+    public static var optionForm: OptionForm { .pattern("^(rediss?://[^\\s]+|unix:/[^\\s]*)$") }
     public var optionText: String { text }
 
     public init(optionText: String) throws(OptionMistake) {
-        let hint = "write one such as redis://cache.internal:6379/0 or unix:/run/redis/redis.sock"
+        let hint =
+            "write one such as redis://cache.internal:6379/0, rediss://cache.internal:6380 for TLS, or unix:/run/redis/redis.sock"
         if case .unix(let path)? = SocketAddress(optionText), path.hasPrefix("/") {
-            self.init(text: optionText, place: .path(path), user: nil, database: 0)
+            self.init(text: optionText, place: .path(path), user: nil, database: 0, isSecure: false)
             return
         }
-        if optionText.hasPrefix("rediss://") {
-            throw OptionMistake(
-                "TLS is not spoken with Redis; write redis://, and a tunnel of your own where one is needed")
+        guard let (scheme, isSecure) = RedisUrl.schemes.first(where: { optionText.hasPrefix($0.0) }) else {
+            throw OptionMistake(hint)
         }
-        guard optionText.hasPrefix(RedisUrl.scheme) else { throw OptionMistake(hint) }
-        var rest = optionText.dropFirst(RedisUrl.scheme.count)
+        var rest = optionText.dropFirst(scheme.count)
         var user: String?
         if let at = rest.lastIndex(of: "@") {
             let name = rest[..<at]
@@ -64,6 +65,6 @@ extension RedisUrl: OptionValue {
         else { throw OptionMistake(hint) }
         self.init(
             text: optionText, place: .host(host, port: authority.port ?? RedisUrl.usualPort), user: user,
-            database: database)
+            database: database, isSecure: isSecure)
     }
 }

@@ -176,7 +176,8 @@ final class RedisScout: LoopTimerHandler {
 
     private func sentinel(_ place: RedisUrl.Place) -> RedisLink {
         if let known = sentinels[place] { return known }
-        let link = makeLink(RedisTarget(place: place, patience: RedisScout.patience))
+        let link = makeLink(
+            RedisTarget(place: place, security: definition.security(of: place), patience: RedisScout.patience))
         sentinels[place] = link
         return link
     }

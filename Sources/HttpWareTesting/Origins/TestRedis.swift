@@ -1,6 +1,6 @@
 import CSystemShims
 import Glibc
-import HttpWare
+public import HttpWare
 import Synchronization
 
 /// A real `redis-server` for one test, on a Unix socket in its own folder, without data on disk. A node of a cluster, a replica
@@ -15,6 +15,8 @@ public final class TestRedis: Sendable {
     /// The role of the server.
     private enum Role {
         case alone, replica(of: UInt16), node(bus: UInt16), sentinel
+        /// The port speaks TLS, and `clients` are asked for a certificate if they have an authority.
+        case secure(TlsIdentity, clients: TlsFile?)
     }
 
     private let folder: String
@@ -47,6 +49,11 @@ public final class TestRedis: Sendable {
             master.map { .replica(of: $0.port) } ?? .alone, port: TestRedis.freePort(), password: password)
     }
 
+    /// A server whose port speaks TLS with this certificate. If `clients` is given, each client needs a certificate of that authority.
+    public convenience init(tls identity: TlsIdentity, clients: TlsFile? = nil) throws {
+        try self.init(.secure(identity, clients: clients), port: TestRedis.freePort(), password: nil)
+    }
+
     /// A node of a cluster that has no slots and knows no other node yet.
     public static func node() throws -> TestRedis {
         try TestRedis(.node(bus: freePort()), port: freePort(), password: nil)
@@ -72,14 +79,21 @@ public final class TestRedis: Sendable {
         guard mkdtemp(&template) != nil else { throw Missing(description: "a folder cannot be created") }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         self.password = password
-        if let file {
-            guard let opened = fopen("\(folder)/redis.conf", "w") else {
-                throw Missing(description: "a file cannot be created")
-            }
-            fputs(file, opened)
-            fclose(opened)
+        if let file { try write(Array(file.utf8), to: "redis.conf") }
+        if case .secure(let identity, let clients) = role {
+            try write(identity.chain.bytes, to: "server.pem")
+            try write(identity.key.bytes, to: "server.key")
+            try write((clients ?? identity.chain).bytes, to: "clients.pem")
         }
         try start()
+    }
+
+    private func write(_ bytes: [UInt8], to name: String) throws {
+        guard let opened = fopen("\(folder)/\(name)", "w") else {
+            throw Missing(description: "a file cannot be created")
+        }
+        fwrite(bytes, 1, bytes.count, opened)
+        fclose(opened)
     }
 
     /// A port of the loopback that is free now.
@@ -92,7 +106,9 @@ public final class TestRedis: Sendable {
 
     deinit {
         kill()
-        for name in ["redis.sock", "dump.rdb", "redis.conf", "nodes.conf"] { unlink("\(folder)/\(name)") }
+        for name in ["redis.sock", "dump.rdb", "redis.conf", "nodes.conf", "server.pem", "server.key", "clients.pem"] {
+            unlink("\(folder)/\(name)")
+        }
         rmdir(folder)
     }
 
@@ -100,9 +116,17 @@ public final class TestRedis: Sendable {
     public func start() throws {
         var words = ["redis-server"]
         if case .sentinel = role { words += ["\(folder)/redis.conf", "--sentinel"] }
-        words += ["--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", path, "--dir", folder]
+        if case .secure(_, let clients) = role {
+            words += ["--tls-port", "\(port)", "--port", "0", "--save", "", "--appendonly", "no"]
+            words += ["--tls-cert-file", "\(folder)/server.pem", "--tls-key-file", "\(folder)/server.key"]
+            words += ["--tls-ca-cert-file", "\(folder)/clients.pem"]
+            words += ["--tls-auth-clients", clients == nil ? "no" : "yes"]
+        } else {
+            words += ["--port", "\(port)"]
+        }
+        words += ["--bind", "127.0.0.1", "--unixsocket", path, "--dir", folder]
         switch role {
-        case .sentinel: break
+        case .sentinel, .secure: break
         case .alone: words += ["--save", "", "--appendonly", "no"]
         case .replica(let master):
             words += ["--save", "", "--appendonly", "no", "--replicaof", "127.0.0.1", "\(master)"]

@@ -45,7 +45,7 @@ extension OidcLogin: ConfigurableWare {
             `store`, by all gateways after at most ten seconds.
 
             Fields of `claimsToHeaders` are always removed from the client's request first, and with `passToken` also `Authorization`. List this ware before wares that
-            change the path. It cannot be used on forward listeners.
+            change the path. Two entries that handle the same requests need a different `cookie.name`, `callback` and `logout` each. It cannot be used on forward listeners.
             """#,
         otherNames: ["oauth2Proxy", "oauth2", "openidConnect", "openid", "oidc", "login", "sso", "authOpenidConnect"])
 

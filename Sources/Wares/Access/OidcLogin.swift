@@ -9,7 +9,7 @@ public import HttpWare
 /// A request with a valid session normally passes without waiting: sessions are remembered by the digest of their
 /// cookie. A request waits only during a login, a logout, a renewal of tokens, or while a session is loaded from the
 /// store.
-public struct OidcLogin: Middleware, Postware, CountingWare {
+public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
     /// The response to a request without a session.
     public enum Unauthenticated: String, OptionWord {
         /// A page load is redirected to the provider. Any other request is answered with 401.
@@ -36,6 +36,10 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
     public var counter: any WareCounter { sessions.counts }
     public var bindsAuthority: Bool { sessions.passesToken }
     public var responseStatuses: StatusSet { sessions.isInCookies && sessions.renews ? .all : [] }
+
+    public var occupied: [(option: String, value: String)] {
+        [("cookie.name", sessions.cookies.name), ("callback", callback), ("logout", logout)]
+    }
 
     init(_ sessions: OidcSessions, claimsToHeaders: [(claim: String, field: FieldName)] = []) {
         self.sessions = sessions
@@ -67,7 +71,29 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         var lines: [FieldLine] = []
     }
 
-    private enum TurnKey: ExchangeKey { typealias Value = Turn }
+    /// The sessions that the wares of the chain found. One ware must not take another ware's session for its own.
+    private struct Turns {
+        var first: (owner: OidcSessions, turn: Turn)
+        var others: [(owner: OidcSessions, turn: Turn)] = []
+    }
+
+    private enum TurnsKey: ExchangeKey { typealias Value = Turns }
+
+    private func turn(in exchange: Exchange) -> Turn? {
+        guard let turns = exchange[TurnsKey.self] else { return nil }
+        if turns.first.owner === sessions { return turns.first.turn }
+        return turns.others.first { $0.owner === sessions }?.turn
+    }
+
+    private func keep(_ turn: Turn, in exchange: Exchange) {
+        guard var turns = exchange[TurnsKey.self], turns.first.owner !== sessions else {
+            let others = exchange[TurnsKey.self]?.others ?? []
+            return exchange[TurnsKey.self] = Turns(first: (sessions, turn), others: others)
+        }
+        turns.others.removeAll { $0.owner === sessions }
+        turns.others.append((sessions, turn))
+        exchange[TurnsKey.self] = turns
+    }
 
     // MARK: Requests
 
@@ -82,7 +108,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
         if request.path == callback { return finish(request, shown, isSecure, exchange) }
         if request.path == logout { return logOut(request, shown, isSecure, exchange) }
         if let known = shown.known { return decide(&request, known, shown, isSecure, exchange) }
-        if shown.isEmpty, let turn = exchange[TurnKey.self] {
+        if shown.isEmpty, let turn = turn(in: exchange) {
             // The request is sent again from an outer ware; its cookies were removed the first time.
             return decide(&request, turn.admission, shown, isSecure, exchange)
         }
@@ -126,7 +152,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
             exchange.noteInjection(into: .authorization)
             exchange.bindAuthority(of: request)
         }
-        exchange[TurnKey.self] = turn
+        keep(turn, in: exchange)
         return .pass
     }
 
@@ -179,7 +205,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare {
     // MARK: Responses
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
-        guard let lines = exchange[TurnKey.self]?.lines, !lines.isEmpty else { return .pass }
+        guard let lines = turn(in: exchange)?.lines, !lines.isEmpty else { return .pass }
         for line in lines { response.fields.append(line) }
         // The cookie is for one client, so no cache may store the response.
         response.fields.set(Self.noStore)

@@ -1,13 +1,13 @@
 import Glibc
-import HttpWare
+package import HttpWare
 
 /// A file's bytes as content, read when the configuration is loaded.
-enum FileContent {
+package enum FileContent {
     /// The maximum size of a file that is held in memory.
     static let limit = ByteCount.mebibytes(16)
 
     /// The file's bytes. If the file cannot be read or is too large, records a mistake and returns `nil`.
-    static func read(_ path: String, _ key: String, _ options: inout OptionsReader) -> [UInt8]? {
+    package static func read(_ path: String, _ key: String, _ options: inout OptionsReader) -> [UInt8]? {
         guard !options.isDescribing else { return nil }
         let content = load(path, key, limit, &options)
         options.noteFile(path, content: content ?? [])

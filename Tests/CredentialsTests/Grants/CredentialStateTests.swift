@@ -167,4 +167,33 @@ import Testing
         let paused = state.reject(1, at: later)
         #expect(paused?.mayPass == mayPass)
     }
+
+    @Test func `a refresh that could not ask is tried again within a second, and does not count in the window`() {
+        var definition = CredentialDefinition(name: "orders", grant: .clientCredentials)
+        definition.window = .init(max: 2, per: .seconds(1000))
+        var state = CredentialState(definition)
+        var later = now
+        let pauses: [Duration] = [250, 500, 1000, 1000, 1000].map { .milliseconds($0) }
+        for pause in pauses {
+            guard let refreshing = state.force(later) else {
+                Issue.record("no refresh may begin")
+                return
+            }
+            #expect(refreshing.began == later)
+            let (_, told) = state.fail(CredentialFailure(cannotReach: "no lock").unasked, at: later)
+            _ = state.finish(.failed, at: wall, later)
+            #expect(told.retryAfter == pause && told.mayPass)
+            #expect(state.beginIfDue(wall, later) == nil)
+            later = later + pause
+        }
+        // What was asked of the authorization server has the pauses and the window as before.
+        for pause in [Duration.seconds(1), .seconds(2)] {
+            #expect(state.beginIfDue(wall, later) != nil)
+            let (_, told) = state.fail(CredentialFailure(.failed, "no answer"), at: later)
+            _ = state.finish(.failed, at: wall, later)
+            #expect(told.retryAfter == pause)
+            later = later + pause
+        }
+        #expect(state.beginIfDue(wall, later) == nil)
+    }
 }

@@ -413,6 +413,59 @@ import Testing
         }
     }
 
+    private static let elsewhere = HttpResponse(.found, fields: ["Location": "https://evil.example/x"])
+
+    @Test func `a redirect instead of metadata or keys is not followed`() async throws {
+        let stand = try OidcStand()
+        stand.calls.script(OidcStand.metadata, .respond(Self.elsewhere))
+        for _ in 0..<20 { #expect(try await stand.send("/").status == .serviceUnavailable) }
+        #expect(stand.calls.requests.count == 1)
+        #expect(stand.calls.limits.allSatisfy { $0.redirects == 0 && $0.content == .kibibytes(256) })
+    }
+
+    @Test(
+        arguments: [
+            .respond(elsewhere), .respond(HttpResponse(.internalServerError)), ScriptedCalls.json("{".utf8),
+            ScriptedCalls.json(#"{"keys":[]}"#.utf8), .fail(GatewayError(.upstream, .responseTimeout, "late")),
+            .fail(GatewayError(.upstream, .contentTooLarge, "larger than 256KiB")),
+        ] as [ScriptedCalls.Step])
+    func `without the provider's keys no code is redeemed, and the calls are few`(keys: ScriptedCalls.Step) async throws
+    {
+        let stand = try OidcStand()
+        stand.calls.script(OidcStand.keys, keys)
+        let sent = try OidcStand.parameters(await stand.send("/"))
+        let (state, nonce) = (try #require(sent["state"]), try #require(sent["nonce"]))
+        stand.calls.script(OidcStand.token, OidcStand.tokens(try OidcStand.sign(stand.claims(nonce: nonce))))
+        for _ in 0..<60 {
+            for _ in 0..<5 {
+                let back = try await stand.send("/oauth2/callback?code=c1&state=\(state)")
+                #expect(back.status == .serviceUnavailable && !back.fields.contains(.setCookie))
+            }
+            await stand.advance(by: 1)
+        }
+        // The pauses are 1, 2, 4, 8, 16 and 30 seconds.
+        #expect(stand.count(OidcStand.keys) <= 7)
+        #expect(stand.tokenCalls.isEmpty)
+        #expect(!stand.calls.requests.contains { $0.receivedTarget.contains("evil") })
+        // The same login goes on when the keys are there.
+        stand.calls.script(OidcStand.keys, ScriptedCalls.json(OidcStand.keySet.utf8))
+        await stand.advance(by: 30)
+        #expect(try await stand.send("/oauth2/callback?code=c1&state=\(state)").status == .seeOther)
+    }
+
+    @Test func `ID tokens of unknown keys make the keys be read again once in ten seconds`() async throws {
+        let stand = try OidcStand()
+        for _ in 0..<20 {
+            let response = try await back(stand) {
+                try OidcStand.sign(stand.claims(nonce: $0), header: #"{"alg":"EdDSA","kid":"two"}"#)
+            }
+            #expect(response.status == .badGateway)
+        }
+        #expect(stand.count(OidcStand.keys) <= 2)
+        #expect(stand.count(OidcStand.metadata) <= 3)
+        #expect(stand.tokenCalls.count == 20)
+    }
+
     @Test func `an endpoint at another host must not have a private address`() async throws {
         let stand = try OidcStand()
         let elsewhere = "https://tokens.example.com/token"

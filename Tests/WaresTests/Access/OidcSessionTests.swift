@@ -164,6 +164,36 @@ import Testing
         }
     }
 
+    @Test func `each of two wares in a chain requires a session of its own`() async throws {
+        let inner = try OidcStand {
+            $0.cookie = "second"
+            $0.change = { $0.callback = "/second/callback" }
+        }
+        let stand = try OidcStand { $0.behind = [inner.ware] }
+        try await stand.logIn()
+        // The session of the first ware is none of the second one's, the second time too.
+        for _ in 0..<2 { #expect(try await stand.send("/", OidcStand.script).status == .unauthorized) }
+        #expect(stand.exchange.upstream.requests.isEmpty)
+        let sent = try OidcStand.parameters(await stand.send("/orders"))
+        let idToken = try OidcStand.sign(stand.claims(nonce: try #require(sent["nonce"]), sub: "bob"))
+        inner.calls.script(OidcStand.token, OidcStand.tokens(idToken))
+        let back = try await stand.send("/second/callback?state=\(try #require(sent["state"]))&code=c1")
+        #expect(back.fields[.location] == "/orders")
+        #expect(try await stand.send("/", OidcStand.script, also: "theme=dark").status == .ok)
+        let request = try #require(stand.exchange.upstream.requests.last)
+        #expect(request.fields["X-User"] == "bob" && request.fields[.cookie] == "theme=dark")
+        // Each renews the tokens of its session, and the client gets both cookies.
+        let (first, second) = (stand.cookies["__Host-session"], stand.cookies["__Host-second"])
+        for calls in [stand.calls, inner.calls] {
+            calls.script(OidcStand.token, OidcStand.tokens(nil, refresh: "r2", access: "access2"))
+        }
+        await stand.advance(by: 290)
+        #expect(try await stand.send("/", OidcStand.script).status == .ok)
+        #expect(stand.cookies["__Host-session"] != first && stand.cookies["__Host-second"] != second)
+        stand.cookies["__Host-second"] = nil
+        #expect(try await stand.send("/", OidcStand.script).status == .unauthorized)
+    }
+
     // MARK: Renewal
 
     private func renewed(_ stand: OidcStand, refresh: String = "r2") -> ScriptedCalls.Step {

@@ -27,6 +27,7 @@ final class OidcStand {
     /// What is special about the gateway of a test.
     struct Make {
         var clientId = "app"
+        var cookie = "session"
         var clientSecret: Secret? = Secret("a secret")
         var secrets = [OidcStand.secret]
         var claims: [(claim: String, field: FieldName)] = [("sub", "X-User"), ("email", "X-Email")]
@@ -49,7 +50,7 @@ final class OidcStand {
             issuer: try #require(EndpointUrl(Self.issuer)), clientId: make.clientId, clientSecret: make.clientSecret,
             client: calls)
         let cookies = OidcCookies(
-            "session", secrets: make.secrets.map { Secret($0) }, issuer: Self.issuer, clientId: make.clientId)
+            make.cookie, secrets: make.secrets.map { Secret($0) }, issuer: Self.issuer, clientId: make.clientId)
         var ware = OidcLogin(
             OidcSessions(
                 provider, cookies, claims: make.claims, lifetime: .seconds(12 * 3600), renews: true,
