@@ -101,7 +101,7 @@ extension CertificateKeeper {
         case failed(String, at: WallTime)
     }
 
-    /// What an authority's directory tells.
+    /// The answer of an authority's directory.
     public struct Authority: Sendable {
         /// The URL of the directory.
         public let directory: String
