@@ -114,7 +114,7 @@ final class RedisConnection: SocketEventHandler, LoopTurnHandler {
         guard !isClosed else { return }
         output.removeAll(keepingCapacity: output.count <= RedisConnection.keptOutput)
         written = 0
-        socket.disableWriting()
+        if !readWaitsForWriting { socket.disableWriting() }
     }
 
     /// Writes bytes. `.end` under TLS means that the session has failed.
