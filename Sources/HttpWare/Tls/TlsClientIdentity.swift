@@ -99,25 +99,28 @@ public struct TlsClientIdentity: Sendable, Equatable {
     }
 
     /// Calls the body with each alternative name and its type.
+    ///
+    /// The names are copied first: `withoutActuallyEscaping` would put the length of this file's path into the program.
     static func each(_ certificate: OpaquePointer, _ body: (String, UnsafeBufferPointer<UInt8>) -> Void) {
-        withoutActuallyEscaping(body) { body in
-            var visitor = NameVisitor(body: body)
-            withUnsafeMutablePointer(to: &visitor) { copenssl_each_name(certificate, visitName, $0) }
-        }
+        var names: [AlternativeName] = []
+        withUnsafeMutablePointer(to: &names) { copenssl_each_name(certificate, takeName, $0) }
+        for name in names { name.bytes.withUnsafeBufferPointer { body(name.type, $0) } }
     }
 }
 
-/// The Swift closure for the C function.
-private struct NameVisitor {
-    let body: (String, UnsafeBufferPointer<UInt8>) -> Void
+private struct AlternativeName {
+    let type: String
+    let bytes: [UInt8]
 }
 
-private func visitName(
+private func takeName(
     _ argument: UnsafeMutableRawPointer?, _ type: UnsafePointer<CChar>?, _ bytes: UnsafePointer<UInt8>?, _ count: Int
 ) -> Int32 {
     guard let argument, let type else { return 0 }
-    let visitor = argument.assumingMemoryBound(to: NameVisitor.self)
-    visitor.pointee.body(String(cString: type), UnsafeBufferPointer(start: bytes, count: bytes == nil ? 0 : count))
+    argument.assumingMemoryBound(to: [AlternativeName].self).pointee.append(
+        AlternativeName(
+            type: String(cString: type),
+            bytes: Array(UnsafeBufferPointer(start: bytes, count: bytes == nil ? 0 : count))))
     return 1
 }
 
