@@ -59,7 +59,7 @@ import Wares
     func `the article about wares names every option and shows an example`(name: String) throws {
         let ware = try #require(BuiltinWares.all.first { $0.name.text == name })
         let sections = try Repository.article("Wares.md").components(separatedBy: "\n## ")
-        let section = try #require(sections.first { $0.hasPrefix("`\(name)`\n") }, "no section")
+        let section = try #require(sections.first { $0.hasPrefix("\(name)\n") }, "no section")
         var options = OptionsReader.describing()
         _ = ware.init(options: &options)
         for option in options.described where option.type != "options" && !option.key.contains("[]") {
