@@ -124,10 +124,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         // Parses YAML to a tree that knows line and column (libyaml inside).
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
-        // Queues that take from the front without moving the rest.
-        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        // Parses structured fields, such as CDN-Cache-Control (RFC 9213).
-        .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
         // The messages of other Swift libraries: the client converts to them and from them.
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         // Publishers where there is no Combine; only for those who ask for the product.
@@ -159,15 +155,12 @@ let package = Package(
             name: "HttpWare",
             dependencies: [
                 "CLibevent", "CAres", "CNghttp2", "CPcre2", "CZlib", "CBrotli", "CZstd", "COpenSSL",
-                "COpenSSLShims", "CSystemShims", .product(name: "DequeModule", package: "swift-collections"),
+                "COpenSSLShims", "CSystemShims",
             ],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
             name: "HttpCaching",
-            dependencies: [
-                "HttpWare", .product(name: "DequeModule", package: "swift-collections"),
-                .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
-            ],
+            dependencies: ["HttpWare"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
             name: "DiskCaching", dependencies: ["HttpCaching", "HttpWare", "CLmdb"],
@@ -179,11 +172,7 @@ let package = Package(
             name: "DiskCapturing", dependencies: ["Capturing", "HttpCaching", "HttpWare"],
             swiftSettings: settings + dataPath),
         .target(
-            name: "Wares",
-            dependencies: [
-                "HttpWare", "Capturing", "Credentials", "HttpCaching",
-                .product(name: "DequeModule", package: "swift-collections"),
-            ],
+            name: "Wares", dependencies: ["HttpWare", "Capturing", "Credentials", "HttpCaching"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
             name: "HttpWareRedis",
@@ -207,7 +196,6 @@ let package = Package(
             name: "HttpWareClient",
             dependencies: [
                 "HttpWare", "Capturing", "HttpCaching", "Credentials", "Wares",
-                .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HttpTypes"])),
             ],
             swiftSettings: settings + dataPath),

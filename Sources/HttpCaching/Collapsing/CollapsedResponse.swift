@@ -1,4 +1,3 @@
-import DequeModule
 package import HttpWare
 
 /// One response for many requests: the leader supplies it piece by piece, and its followers, on any loop, receive it as it
@@ -49,11 +48,11 @@ package final class CollapsedResponse: Sendable {
     private struct State {
         var phase = Phase.waiting
         /// The followers that have no outcome yet, and some that have left.
-        var followers: Deque<Follower> = []
+        var followers: Queue<Follower> = []
         /// The number of followers that wait.
         var waiting = 0
         /// The kept pieces; the first of them has the number `first`.
-        var pieces: Deque<[UInt8]> = []
+        var pieces: Queue<[UInt8]> = []
         var first = 0
         var kept = 0
         /// The whole content once it has ended, if it is short.
@@ -157,7 +156,7 @@ package final class CollapsedResponse: Sendable {
     }
 
     /// Gives all waiting followers their outcome, and returns them. The caller must release them without the lock.
-    private static func settle(_ state: inout State, _ outcome: Outcome) -> Deque<Follower> {
+    private static func settle(_ state: inout State, _ outcome: Outcome) -> Queue<Follower> {
         let followers = state.followers
         state.followers = []
         state.waiting = 0
@@ -193,10 +192,10 @@ package final class CollapsedResponse: Sendable {
     package func endContent(_ head: Head, _ pieces: [[UInt8]]) { takePieces(head, pieces, isEnd: true) }
 
     private func takePieces(_ head: Head, _ pieces: [[UInt8]], isEnd: Bool) {
-        let followers = state.withLock { state -> Deque<Follower> in
+        let followers = state.withLock { state -> Queue<Follower> in
             guard case .waiting = state.phase else { return [] }
             state.phase = isEnd ? .ended(head, isWhole: true) : .begun(head)
-            state.pieces = Deque(pieces)
+            state.pieces = Queue(pieces)
             state.kept = pieces.reduce(0) { $0 + $1.count }
             if isEnd { keepWhole(&state) }
             trim(&state)
@@ -234,7 +233,7 @@ package final class CollapsedResponse: Sendable {
 
     /// Ends the response. `isWhole` says whether the content is complete.
     package func finish(isWhole: Bool) {
-        let (feeds, followers) = state.withLock { state -> ([ContentFeed], Deque<Follower>) in
+        let (feeds, followers) = state.withLock { state -> ([ContentFeed], Queue<Follower>) in
             guard case .begun(let head) = state.phase else {
                 state.phase = .over
                 return ([], CollapsedResponse.settle(&state, .goAlone))
@@ -249,7 +248,7 @@ package final class CollapsedResponse: Sendable {
 
     /// Ends the response without sharing it. All followers continue as `outcome` says.
     package func release(_ outcome: Outcome) {
-        let followers = state.withLock { state -> Deque<Follower> in
+        let followers = state.withLock { state -> Queue<Follower> in
             guard case .waiting = state.phase else { return [] }
             state.phase = .over
             return CollapsedResponse.settle(&state, outcome)

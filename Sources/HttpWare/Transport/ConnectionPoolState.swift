@@ -1,5 +1,3 @@
-import DequeModule
-
 /// A request that waits for a connection, as the pool's state sees it.
 protocol PoolTicket: AnyObject {
     /// Whether the request is neither answered nor abandoned.
@@ -60,7 +58,7 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
     private(set) var joining: [Ticket] = []
     private var making = 0
     /// Requests that wait for a free place.
-    private(set) var waiting = Deque<Ticket>()
+    private(set) var waiting = Queue<Ticket>()
     /// The queue length at which abandoned tickets are removed.
     private var waitingCleanedAt = ConnectionPoolState.leastCleaned
 

@@ -1,4 +1,3 @@
-import DequeModule
 import HttpWare
 
 /// Limits the number of concurrent requests. The others wait, ordered by priority and then by arrival.
@@ -43,7 +42,7 @@ public final class RequestQueue: Sendable {
         /// The waiting requests, by their numbers.
         var waiting: [Int: Entry] = [:]
         /// The numbers in order of arrival, by priority. Numbers of requests that left may remain.
-        var lanes: [RequestPriority: Deque<Int>] = [:]
+        var lanes: [RequestPriority: Queue<Int>] = [:]
         var goneCount = 0
         var running: [Int: Running] = [:]
         var maxConcurrent: Int

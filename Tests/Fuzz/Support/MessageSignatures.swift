@@ -24,6 +24,8 @@ extension Fuzzing {
                 fatalError("our field is refused: \(text)")
             }
             require(written(again) == text, "another field: \(text)")
+            let directives = try? StructuredReader.dictionary(bytes, for: .directives)
+            require(directives.map(written) == text, "another field as directives: \(text)")
             for (_, member) in members {
                 guard let input = SignatureInput(member) else { continue }
                 require(Set(input.components).count == input.components.count, "covered twice")

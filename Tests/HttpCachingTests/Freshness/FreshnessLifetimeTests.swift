@@ -118,6 +118,12 @@ import Testing
             ("max-age=token", "max-age=5", 0), ("max-age", "max-age=5", 0), ("max-age=(60)", "max-age=5", 0),
             // Parameters mean nothing, the last of two members holds. §2.1
             ("max-age=60;x=1", "max-age=5", 60), ("max-age=1, max-age=60", "max-age=5", 60),
+            ("max-age=60;x=1.25;x=@7;y=%\"%c3%a9\"", "max-age=5", 60), ("x=?1, y=:aGk=:, max-age=60", "max-age=5", 60),
+            // Numbers and display strings outside of RFC 9651 §3.3.1, §3.3.2 and §3.3.8.
+            ("max-age=60, x=1.2345", "max-age=5", 5), ("max-age=60, x=1.", "max-age=5", 5),
+            ("max-age=60, x=@1.5", "max-age=5", 5), ("max-age=60, x=%\"%C3%A9\"", "max-age=5", 5),
+            ("max-age=60, x=%\"%c3\"", "max-age=5", 5), ("max-age=60, x=%\"", "max-age=5", 5),
+            ("max-age=60, x=1234567890123456", "max-age=5", 5),
             // Valid without a lifetime: Cache-Control and Expires are ignored all the same.
             ("no-transform", "max-age=5", 0), ("x", "max-age=5", 0),
         ] as [(String, String, Int64)])
@@ -133,6 +139,13 @@ import Testing
     @Test func `a targeted list over two lines is one dictionary, RFC 9213 §2.1`() {
         let judged = Judged(["CDN-Cache-Control: no-transform", "CDN-Cache-Control: max-age=60"])
         #expect(judged.lifetime.seconds == 60)
+    }
+
+    @Test func `a targeted field may have a thousand directives, RFC 9651 §3.2`() {
+        let others = (0..<1023).map { "a\($0)" }.joined(separator: ",")
+        #expect(Judged(["CDN-Cache-Control: \(others),max-age=60", "Cache-Control: max-age=5"]).lifetime.seconds == 60)
+        #expect(
+            Judged(["CDN-Cache-Control: \(others),b,max-age=60", "Cache-Control: max-age=5"]).lifetime.seconds == 5)
     }
 
     @Test func `only the names that are looked for speak to this cache, in their order, RFC 9213 §2.2`() {

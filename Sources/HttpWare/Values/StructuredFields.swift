@@ -1,53 +1,69 @@
-import HttpWare
-
-/// A bare item of a structured field, except decimals, dates and display strings, which signatures do not use. RFC 9651 §3.3.
-enum StructuredItem: Equatable, Sendable {
+/// A bare item of a structured field. RFC 9651 §3.3.
+public enum StructuredItem: Equatable, Sendable {
     case integer(Int)
     case string(String)
     case token(String)
     case bytes([UInt8])
     case boolean(Bool)
+    /// A decimal, a date or a display string, as received.
+    case other(String)
 
     /// The text of a string; `nil` for any other item.
-    var string: String? { if case .string(let text) = self { text } else { nil } }
+    public var string: String? { if case .string(let text) = self { text } else { nil } }
     /// The number of an integer; `nil` for any other item.
-    var integer: Int? { if case .integer(let number) = self { number } else { nil } }
+    public var integer: Int? { if case .integer(let number) = self { number } else { nil } }
     /// The bytes of a byte sequence; `nil` for any other item.
-    var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
+    public var bytes: [UInt8]? { if case .bytes(let bytes) = self { bytes } else { nil } }
 }
 
 /// The parameters of an item or an inner list, in order. RFC 9651 §3.1.2.
-typealias StructuredParameters = [(name: String, value: StructuredItem)]
+public typealias StructuredParameters = [(name: String, value: StructuredItem)]
 
 /// A member of a dictionary. RFC 9651 §3.2.
-enum StructuredMember: Sendable {
+public enum StructuredMember: Sendable {
     case item(StructuredItem, StructuredParameters)
     case list([(item: StructuredItem, parameters: StructuredParameters)], StructuredParameters)
 }
 
-/// Reads a dictionary of a structured field strictly, in linear time. Bytes, members, items and parameters are limited. A
-/// repeated name is refused, although RFC 9651 §4.2.2 lets the last one win: two readers must not see different signatures. RFC
+/// Reads a dictionary of a structured field strictly, in linear time. Bytes, members, items and parameters are limited. RFC
 /// 9651 §4.2.
-struct StructuredReader {
+public struct StructuredReader {
     /// The field is invalid, or exceeds a limit.
-    struct Fault: Error {}
+    public struct Fault: Error {}
+
+    /// What a field is read for.
+    public enum Use: Sendable {
+        /// Directives: the last value of a repeated name wins, as RFC 9651 §4.2.2 says.
+        case directives
+        /// Signatures: a repeated name is refused, because two readers must not see different signatures. So is a decimal, a
+        /// date or a display string, which signatures do not use.
+        case signatures
+
+        /// The most members of a dictionary, and items of a list. Readers accept at least 1,024. RFC 9651 §3.2. Signatures need
+        /// far fewer.
+        public var mostMembers: Int { self == .directives ? 1024 : 32 }
+        /// The most parameters of one item or list. RFC 9651 §3.1.2.
+        var mostParameters: Int { self == .directives ? 256 : 16 }
+    }
 
     /// The most bytes of a field.
-    static let mostBytes = 8192
-    /// The most members of a dictionary, and items of a list.
-    static let mostMembers = 32
-    /// The most parameters of one item or list.
-    static let mostParameters = 16
+    public static let mostBytes = 8192
 
     private let text: [UInt8]
+    private let use: Use
     private var place = 0
 
-    private init(_ text: [UInt8]) { self.text = text }
+    private init(_ text: [UInt8], _ use: Use) {
+        self.text = text
+        self.use = use
+    }
 
     /// The members of a dictionary, whose lines are joined by commas.
-    static func dictionary(_ text: [UInt8]) throws(Fault) -> [(name: String, value: StructuredMember)] {
+    public static func dictionary(
+        _ text: [UInt8], for use: Use = .signatures
+    ) throws(Fault) -> [(name: String, value: StructuredMember)] {
         guard text.count <= mostBytes else { throw Fault() }
-        var reader = StructuredReader(text)
+        var reader = StructuredReader(text, use)
         return try reader.dictionary()
     }
 
@@ -56,8 +72,8 @@ struct StructuredReader {
         skip { $0 == 0x20 }
         while let _ = next {
             let name = try key()
-            guard members.count < Self.mostMembers, !members.contains(where: { $0.name == name }) else { throw Fault() }
-            members.append((name, try member()))
+            let member = try member()
+            try put(member, name, in: &members, most: use.mostMembers)
             skip { $0 == 0x20 || $0 == 0x09 }
             guard next != nil else { break }
             try take(0x2c)
@@ -66,6 +82,19 @@ struct StructuredReader {
             guard next != nil else { throw Fault() }
         }
         return members
+    }
+
+    /// Adds a member or parameter, or replaces the former one of that name.
+    private func put<Value>(
+        _ value: Value, _ name: String, in list: inout [(name: String, value: Value)], most: Int
+    ) throws(Fault) {
+        if let former = list.firstIndex(where: { $0.name == name }) {
+            guard use == .directives else { throw Fault() }
+            list[former].value = value
+        } else {
+            guard list.count < most else { throw Fault() }
+            list.append((name, value))
+        }
     }
 
     private mutating func member() throws(Fault) -> StructuredMember {
@@ -80,7 +109,7 @@ struct StructuredReader {
         while true {
             skip { $0 == 0x20 }
             if next == 0x29 { break }
-            guard items.count < Self.mostMembers else { throw Fault() }
+            guard items.count < use.mostMembers else { throw Fault() }
             let item = try item()
             items.append((item, try parameters()))
             guard next == 0x20 || next == 0x29 else { throw Fault() }
@@ -95,22 +124,21 @@ struct StructuredReader {
             place += 1
             skip { $0 == 0x20 }
             let name = try key()
-            guard parameters.count < Self.mostParameters, !parameters.contains(where: { $0.name == name }) else {
-                throw Fault()
-            }
             var value = StructuredItem.boolean(true)
             if next == 0x3d {
                 place += 1
                 value = try item()
             }
-            parameters.append((name, value))
+            try put(value, name, in: &parameters, most: use.mostParameters)
         }
         return parameters
     }
 
     private mutating func key() throws(Fault) -> String {
         guard let first = next, Self.isLower(first) || first == 0x2a else { throw Fault() }
-        return take { Self.isLower($0) || Self.isDigit($0) || $0 == 0x5f || $0 == 0x2d || $0 == 0x2e || $0 == 0x2a }
+        return take {
+            Self.isLower($0) || ByteClass.isDigit($0) || $0 == 0x5f || $0 == 0x2d || $0 == 0x2e || $0 == 0x2a
+        }
     }
 
     private mutating func item() throws(Fault) -> StructuredItem {
@@ -123,18 +151,60 @@ struct StructuredReader {
             guard let digit = next, digit == 0x30 || digit == 0x31 else { throw Fault() }
             place += 1
             return .boolean(digit == 0x31)
-        case 0x2d, 0x30...0x39: return .integer(try integer())
-        case 0x2a, 0x41...0x5a, 0x61...0x7a: return .token(take { Self.isToken($0) })
+        case 0x2d, 0x30...0x39: return try number()
+        case 0x40 where use == .directives:
+            place += 1
+            guard case .integer(let seconds) = try number() else { throw Fault() }
+            return .other("@\(seconds)")
+        case 0x25 where use == .directives: return .other(try displayString())
+        case 0x2a, 0x41...0x5a, 0x61...0x7a: return .token(take { ByteClass.isToken($0) || $0 == 0x3a || $0 == 0x2f })
         default: throw Fault()
         }
     }
 
-    private mutating func integer() throws(Fault) -> Int {
+    /// An integer of at most 15 digits, or a decimal of at most 12 and 3 digits.
+    private mutating func number() throws(Fault) -> StructuredItem {
         let isNegative = next == 0x2d
         if isNegative { place += 1 }
-        let digits = take { Self.isDigit($0) }
-        guard (1...15).contains(digits.utf8.count), next != 0x2e, let number = Int(digits) else { throw Fault() }
-        return isNegative ? -number : number
+        let digits = take { ByteClass.isDigit($0) }
+        if next == 0x2e {
+            place += 1
+            let fraction = take { ByteClass.isDigit($0) }
+            guard use == .directives, (1...12).contains(digits.utf8.count), (1...3).contains(fraction.utf8.count) else {
+                throw Fault()
+            }
+            return .other("\(isNegative ? "-" : "")\(digits).\(fraction)")
+        }
+        guard (1...15).contains(digits.utf8.count), let number = Int(digits) else { throw Fault() }
+        return .integer(isNegative ? -number : number)
+    }
+
+    /// A display string: UTF-8, in which bytes that are not printable ASCII are written as `%` and two hexadecimal digits.
+    private mutating func displayString() throws(Fault) -> String {
+        let start = place
+        place += 1
+        try take(0x22)
+        var decoded: [UInt8] = []
+        while let byte = next, byte != 0x22 {
+            place += 1
+            guard (0x20...0x7e).contains(byte) else { throw Fault() }
+            guard byte == 0x25 else {
+                decoded.append(byte)
+                continue
+            }
+            guard let high = hexDigit(), let low = hexDigit() else { throw Fault() }
+            decoded.append(high << 4 | low)
+        }
+        try take(0x22)
+        guard String(validating: decoded, as: UTF8.self) != nil else { throw Fault() }
+        return String(decoding: text[start..<place], as: UTF8.self)
+    }
+
+    /// A hexadecimal digit, not in upper case.
+    private mutating func hexDigit() -> UInt8? {
+        guard let byte = next, ByteClass.lower(byte) == byte, let value = ByteClass.hexValue(byte) else { return nil }
+        place += 1
+        return value
     }
 
     private mutating func string() throws(Fault) -> String {
@@ -184,28 +254,24 @@ struct StructuredReader {
     }
 
     private static func isLower(_ byte: UInt8) -> Bool { (0x61...0x7a).contains(byte) }
-    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
-    private static func isToken(_ byte: UInt8) -> Bool {
-        if isLower(byte | 0x20) && byte & 0x40 != 0 || isDigit(byte) { return true }
-        return "!#$%&'*+-.^_`|~:/".utf8.contains(byte)
-    }
 }
 
 /// Writes structured fields. RFC 9651 §4.1.
-enum StructuredText {
+public enum StructuredText {
     /// An item as text. A string holds printable ASCII only.
-    static func text(_ item: StructuredItem) -> String {
+    public static func text(_ item: StructuredItem) -> String {
         switch item {
         case .integer(let number): String(number)
         case .string(let text): "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
         case .token(let token): token
         case .bytes(let bytes): ":\(Base64.encode(bytes)):"
         case .boolean(let value): value ? "?1" : "?0"
+        case .other(let text): text
         }
     }
 
     /// Parameters, each after a semicolon.
-    static func text(_ parameters: StructuredParameters) -> String {
+    public static func text(_ parameters: StructuredParameters) -> String {
         parameters.reduce(into: "") { result, parameter in
             result += ";" + parameter.name
             if parameter.value != .boolean(true) { result += "=" + text(parameter.value) }
@@ -213,7 +279,7 @@ enum StructuredText {
     }
 
     /// A member of a dictionary, without its name.
-    static func text(_ member: StructuredMember) -> String {
+    public static func text(_ member: StructuredMember) -> String {
         switch member {
         case .item(let item, let parameters):
             return (item == .boolean(true) ? "" : text(item)) + text(parameters)
