@@ -35,9 +35,9 @@ let fuzzTargets: [Target] =
         .target(
             name: "FuzzSupport",
             dependencies: [
-                "HttpWare", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Acme", "Capturing", "Wares",
-                "GatewayConfig",
-                "HttpWareClient", "HttpWareRedis", "HttpWareTesting",
+                "HttpWare", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Authentication", "Acme",
+                "Capturing", "Wares",
+                "GatewayWares", "GatewayConfig", "HttpWareClient", "HttpWareRedis", "HttpWareTesting",
             ],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings)
@@ -101,6 +101,7 @@ let package = Package(
     products: [
         .executable(name: "httpware", targets: ["HttpWareCommand", "CBuildCommit"]),
         .library(name: "HttpWare", targets: ["HttpWare"]),
+        .library(name: "GatewayWares", targets: ["GatewayWares"]),
         .library(name: "DiskCaching", targets: ["DiskCaching"]),
         .library(name: "HttpWareClient", targets: ["HttpWareClient"]),
         .library(name: "HttpWareClientConfiguration", targets: ["HttpWareClientConfiguration"]),
@@ -165,18 +166,26 @@ let package = Package(
         .target(
             name: "DiskCaching", dependencies: ["HttpCaching", "HttpWare", "CLmdb"],
             swiftSettings: settings + dataPath + measuredSettings),
-        .target(name: "Credentials", dependencies: ["HttpWare", "CCrypt"], swiftSettings: settings + dataPath),
+        .target(name: "Credentials", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
+        .target(
+            name: "Authentication", dependencies: ["HttpWare", "Credentials", "CCrypt"],
+            swiftSettings: settings + dataPath),
         .target(name: "Acme", dependencies: ["HttpWare", "Credentials"], swiftSettings: settings + dataPath),
         .target(name: "Capturing", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
         .target(
             name: "DiskCapturing", dependencies: ["Capturing", "HttpCaching", "HttpWare"],
             swiftSettings: settings + dataPath),
+        // The wares of an app's chain. Those that only a gateway needs are a module of their own, so that no app compiles them.
         .target(
-            name: "Wares", dependencies: ["HttpWare", "Capturing", "Credentials", "HttpCaching"],
+            name: "Wares", dependencies: ["HttpWare", "Credentials", "HttpCaching"],
+            swiftSettings: settings + dataPath + measuredSettings),
+        .target(
+            name: "GatewayWares",
+            dependencies: ["HttpWare", "Authentication", "Capturing", "Credentials", "HttpCaching", "Wares"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
             name: "HttpWareRedis",
-            dependencies: ["HttpWare", "Acme", "HttpCaching", "Credentials", "Wares", "CHiredis"],
+            dependencies: ["HttpWare", "Acme", "HttpCaching", "Credentials", "Wares", "GatewayWares", "CHiredis"],
             swiftSettings: settings + dataPath),
         .target(
             name: "GatewayConfig",
@@ -189,19 +198,19 @@ let package = Package(
             name: "HttpGateway",
             dependencies: [
                 "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
-                "HttpWareRedis", "GatewayConfig", "CInspectorPage",
+                "GatewayWares", "HttpWareRedis", "GatewayConfig", "CInspectorPage",
             ],
             swiftSettings: settings + dataPath),
         .target(
             name: "HttpWareClient",
             dependencies: [
-                "HttpWare", "Capturing", "HttpCaching", "Credentials", "Wares",
+                "HttpWare", "HttpCaching", "Credentials", "Wares",
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HttpTypes"])),
             ],
             swiftSettings: settings + dataPath),
         .target(
             name: "HttpWareClientConfiguration",
-            dependencies: ["HttpWareClient", "GatewayConfig", "HttpCaching", "HttpWare", "Wares"],
+            dependencies: ["HttpWareClient", "GatewayConfig", "GatewayWares", "HttpCaching", "HttpWare"],
             swiftSettings: settings),
         .target(
             name: "HttpWareCombine",
@@ -218,14 +227,15 @@ let package = Package(
             name: "HttpWareCommand",
             dependencies: [
                 "HttpGateway", "GatewayConfig", "Acme", "Capturing", "DiskCaching", "HttpCaching", "HttpWare", "Wares",
-                "CSystemShims",
+                "GatewayWares", "CSystemShims",
                 .product(
                     name: "ArgumentParser", package: "swift-argument-parser", condition: .when(traits: ["Gateway"])),
             ],
             swiftSettings: settings),
         .executableTarget(
             name: "httpware-bench",
-            dependencies: ["HttpWare", "HttpCaching", "Credentials", "Wares"] + benchDependencies,
+            dependencies: ["HttpWare", "Authentication", "HttpCaching", "Credentials", "Wares", "GatewayWares"]
+                + benchDependencies,
             swiftSettings: settings + benchSettings),
 
         // What the tests of stores share, in three modules.
@@ -253,18 +263,20 @@ let package = Package(
             dependencies: ["DiskCaching", "HttpCaching", "HttpWare", "HttpWareTesting", "StoreRig"],
             swiftSettings: settings),
         .testTarget(
-            name: "CredentialsTests", dependencies: ["Credentials", "HttpWare", "HttpWareTesting"],
+            name: "CredentialsTests", dependencies: ["Credentials", "Authentication", "HttpWare", "HttpWareTesting"],
             exclude: ["Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "WaresTests",
             dependencies: [
-                "Wares", "Credentials", "DiskCaching", "HttpCaching", "HttpWare", "HttpWareRedis", "HttpWareTesting",
+                "Wares", "GatewayWares", "Authentication", "Credentials", "DiskCaching", "HttpCaching", "HttpWare",
+                "HttpWareRedis", "HttpWareTesting",
             ],
             exclude: ["Signing/Fixtures"], swiftSettings: settings),
         .testTarget(
             name: "HttpWareRedisTests",
             dependencies: [
-                "HttpWareRedis", "Wares", "Credentials", "HttpCaching", "HttpWare", "HttpWareTesting", "StoreRig",
+                "HttpWareRedis", "Wares", "GatewayWares", "Credentials", "HttpCaching", "HttpWare", "HttpWareTesting",
+                "StoreRig",
             ],
             swiftSettings: settings),
         .testTarget(
@@ -277,7 +289,8 @@ let package = Package(
         .testTarget(
             name: "HttpGatewayTests",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "HttpCaching", "Credentials", "Wares", "HttpWare", "HttpWareTesting",
+                "HttpGateway", "GatewayConfig", "HttpCaching", "Credentials", "Wares", "GatewayWares", "HttpWare",
+                "HttpWareTesting",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -1,5 +1,5 @@
 // The types of other modules that apps use, so that one import at the top of a file is enough. For all other types, import their
-// module: `import HttpWare` for the transport, `import Wares` for every ware.
+// module: `import HttpWare` for the transport, `import Wares` for the other wares of apps.
 
 @_exported public import class Credentials.Credential
 @_exported public import struct Credentials.CredentialDefinition
@@ -65,8 +65,6 @@
 @_exported public import enum HttpWare.WareOrder
 @_exported public import struct Wares.AccessLog
 @_exported public import class Wares.Accumulate
-@_exported public import struct Wares.ApiKey
-@_exported public import struct Wares.BasicAuth
 @_exported public import struct Wares.BodyLimit
 @_exported public import struct Wares.CircuitBreaker
 @_exported public import struct Wares.Coalesce

@@ -3,7 +3,7 @@ import GatewayConfig
 public import HttpCaching
 public import HttpWare
 public import HttpWareClient
-import Wares
+public import GatewayWares
 
 /// The errors in a configuration file, each with its place.
 public struct ConfigurationMistakes: Error, Sendable, CustomStringConvertible {

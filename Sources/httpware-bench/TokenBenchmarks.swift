@@ -1,8 +1,9 @@
 #if HTTPWARE_BENCH
+    import Authentication
     import Credentials
     import FoundationEssentials
     import HttpWare
-    @testable import Wares
+    @testable import GatewayWares
 
     /// The tokens and keys of the module's tests, which were made by other libraries.
     private func fixture(_ name: String) -> String {

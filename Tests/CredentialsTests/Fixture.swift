@@ -2,7 +2,7 @@ import Foundation
 import HttpWare
 import Testing
 
-@testable import Credentials
+@testable import Authentication
 
 /// What Fixtures/make.py made with libraries of others, and the time at which it holds.
 enum Fixture {

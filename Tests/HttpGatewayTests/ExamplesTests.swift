@@ -3,7 +3,7 @@ import GatewayConfig
 import HttpGateway
 import HttpWare
 import Testing
-import Wares
+import GatewayWares
 
 /// What the repository shows to people is what the program takes.
 @Suite struct ExamplesTests {

@@ -2,7 +2,7 @@ import GatewayConfig
 import HttpGateway
 import HttpWare
 import Testing
-import Wares
+import GatewayWares
 
 /// `filter` beside `if` in a file.
 @Suite struct FilterOfEntryTests {

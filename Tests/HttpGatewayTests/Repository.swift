@@ -1,6 +1,6 @@
 import Foundation
 import HttpWare
-import Wares
+import GatewayWares
 
 /// The files of the repository that the tests of this target read.
 enum Repository {

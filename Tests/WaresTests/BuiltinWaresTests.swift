@@ -1,6 +1,6 @@
 import HttpWare
 import Testing
-import Wares
+import GatewayWares
 
 @Suite struct BuiltinWaresTests {
     @Test func `each name is there once, and says what it does`() {

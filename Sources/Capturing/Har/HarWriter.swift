@@ -1,18 +1,15 @@
-import HttpWare
+public import HttpWare
 
 /// Writes captured exchanges as an archive of HAR 1.2, one entry at a time, so that the whole is never in memory.
 ///
 /// The results of `begin`, `entry` and `end` in sequence are the file. Messages are written as the client sent and received
 /// them, with their content decoded. Masked values stay masked.
 public struct HarWriter: Sendable {
-    /// The version of the program.
-    public static let programVersion = "0.2.0"
-
     private let version: String
     private var hasEntries = false
 
     /// A writer that names this version of the program as the archive's creator.
-    public init(version: String = programVersion) { self.version = version }
+    public init(version: String = ProgramVersion.text) { self.version = version }
 
     /// The text before the first entry.
     public func begin() -> [UInt8] {

@@ -65,7 +65,7 @@ public struct CredentialFailure: Error, Equatable, Sendable {
     /// Whether the same call may succeed in a moment.
     var isTransient: Bool { kind == .failed }
 
-    static func badResponse(_ reason: String) -> CredentialFailure { CredentialFailure(.failed, reason) }
+    package static func badResponse(_ reason: String) -> CredentialFailure { CredentialFailure(.failed, reason) }
 
     /// The error codes of RFC 6749 §5.2, and three temporary ones. Other codes are not shown, because they could contain
     /// anything.

@@ -1,7 +1,7 @@
-import HttpWare
+package import HttpWare
 
 /// A request for a token, by RFC 6749 §4.4.2 and §6.
-enum TokenRequest {
+package enum TokenRequest {
     /// Makes the request. Throws if the URL is invalid.
     static func make(
         _ definition: CredentialDefinition, to url: String, refreshToken: Secret?
@@ -20,7 +20,7 @@ enum TokenRequest {
 
     /// A request with this form and the client's id and secret. These are sent by Basic (RFC 6749 §2.3.1), or in the
     /// form.
-    static func make(
+    package static func make(
         _ form: [(String, String)], _ id: String, _ secret: Secret?, isBasic: Bool, to url: String
     ) throws(GatewayError) -> HttpRequest {
         var form = form
@@ -39,7 +39,7 @@ enum TokenRequest {
     }
 
     /// The form as text. The query of a URL has the same format.
-    static func text(of form: [(String, String)]) -> String {
+    package static func text(of form: [(String, String)]) -> String {
         form.map { "\(encoded($0.0))=\(encoded($0.1))" }.joined(separator: "&")
     }
 

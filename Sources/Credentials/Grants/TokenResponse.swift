@@ -1,18 +1,18 @@
-import HttpWare
+package import HttpWare
 
 /// The response of a token endpoint, if it is valid by RFC 6749 §5.1; any other response is a `CredentialFailure`.
 ///
 /// Of the response's text, an error contains only a known error code, because the rest may contain a token.
-struct TokenResponse: Equatable {
-    var accessToken: Secret
+package struct TokenResponse: Equatable {
+    package var accessToken: Secret
     /// The new refresh token; `nil` if the response has none, so that the current one stays in use. RFC 6749 §6.
-    var refreshToken: Secret?
+    package var refreshToken: Secret?
     /// The lifetime in seconds, at least 1; `nil` if it is unknown.
-    var lifetime: Int64?
+    package var lifetime: Int64?
     /// The account that the token belongs to, if its source names it.
     var account: String?
     /// The ID token; `nil` if there is none. OpenID Connect Core 1.0 §3.1.3.3.
-    var idToken: Secret?
+    package var idToken: Secret?
 
     /// The maximum length of a token in bytes. Longer ones would not fit into a field line anywhere.
     static let longestToken = 32 * 1024
@@ -34,7 +34,7 @@ struct TokenResponse: Equatable {
     }
 
     /// Reads the response. The token's own `exp` is ignored here.
-    init(_ response: HttpResponse) throws(CredentialFailure) {
+    package init(_ response: HttpResponse) throws(CredentialFailure) {
         let isSuccess = response.status.code / 100 == 2
         let isJson = TokenResponse.isJson(response.fields[.contentType])
         let members =

@@ -1,7 +1,7 @@
 import Capturing
 import Credentials
 import HttpWare
-import Wares
+import GatewayWares
 
 extension AdminEndpoint {
     /// The messages that `break` holds.

@@ -15,7 +15,7 @@ import Wares
 /// only, or before it runs.
 public final class Gateway: @unchecked Sendable {
     /// The version of the program.
-    public static let version = HarWriter.programVersion
+    public static let version = ProgramVersion.text
 
     /// The state that other threads may read.
     public let status: GatewayStatus

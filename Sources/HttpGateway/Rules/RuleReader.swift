@@ -3,6 +3,7 @@ import Credentials
 import GatewayConfig
 import Glibc
 import HttpWare
+import GatewayWares
 import Wares
 
 /// Makes rules from requests to the admin listener.

@@ -1,7 +1,6 @@
 import Credentials
 import Wares
 import HttpWare
-import Capturing
 
 /// The innermost ware of a client. It comes after all other wares, so they see the request that the program sent and the
 /// response that the program gets. It keeps accounts apart, names the client, and decodes content.
@@ -15,7 +14,7 @@ struct ClientEdge: Middleware, Postware {
     enum AsksForCodings: ExchangeKey { typealias Value = Bool }
 
     /// The client's name, unless the program sets one. RFC 9110 §10.1.5.
-    static let userAgent = "httpware/\(HarWriter.programVersion)"
+    static let userAgent = "httpware/\(ProgramVersion.text)"
 
     func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         if !credentials.isEmpty, exchange[WantsCredentials.self] != false { try checkAccounts(exchange) }

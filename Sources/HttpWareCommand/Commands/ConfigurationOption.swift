@@ -4,7 +4,7 @@ import GatewayConfig
 import Glibc
 import HttpGateway
 import HttpWare
-import Wares
+import GatewayWares
 
 /// `-c FILE`, or else a file at one of the usual paths.
 struct ConfigurationOption: ParsableArguments {

@@ -3,7 +3,7 @@ import Foundation
 import GatewayConfig
 import HttpGateway
 import HttpWare
-import Wares
+import GatewayWares
 
 /// `httpware proxy URL`: a reverse proxy in front of one URL, without a file.
 struct ProxyCommand: ParsableCommand {

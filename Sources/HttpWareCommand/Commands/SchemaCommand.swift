@@ -2,7 +2,7 @@ import ArgumentParser
 import GatewayConfig
 import HttpGateway
 import HttpWare
-import Wares
+import GatewayWares
 
 /// `httpware schema`: the JSON Schema of configuration files.
 struct SchemaCommand: ParsableCommand {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import GatewayConfig
 import HttpWare
-import Wares
+import GatewayWares
 
 /// `httpware wares`: the built-in wares, or one of them, described by their declarations.
 struct WaresCommand: ParsableCommand {

@@ -2,7 +2,7 @@ import Capturing
 import GatewayConfig
 import HttpGateway
 import HttpWare
-import Wares
+import GatewayWares
 
 extension McpTools {
     private static let filterAbout = """

@@ -1,5 +1,5 @@
 import HttpWare
-public import Wares
+public import GatewayWares
 
 /// Idempotency keys in Redis, for all gateways that name the same store.
 ///

@@ -1,5 +1,5 @@
 import HttpCaching
-import HttpWare
+package import HttpWare
 
 /// The state that a cache keeps of a request, from when the request goes upstream until the response comes. It is also the lead
 /// that collapsed requests follow: one object for both, so that a miss allocates only once. If no request can follow, the lead
@@ -89,7 +89,7 @@ enum CacheWishes: ExchangeKey { typealias Value = RequestDirectives }
 enum StaleFallback: ExchangeKey { typealias Value = Bool }
 
 /// Tells clients apart: by the credentials that they sent, and by the principals that certificates or wares named. RFC 9111 §3.5.
-enum CacheIdentity {
+package enum CacheIdentity {
     private static let credentials = KnownFields(.authorization, .cookie)
 
     /// Whether a request with these fields was received with a cookie.
@@ -118,7 +118,7 @@ enum CacheIdentity {
     }
 
     /// Identifies the sender of the request; `nil` if nothing does. It is a digest, because keys are kept and shown.
-    static func digest(_ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256? {
+    package static func digest(_ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256? {
         guard
             request.fields.mayContain(credentials) || request.proxyAuthorization != nil || !exchange.principals.isEmpty
         else { return nil }

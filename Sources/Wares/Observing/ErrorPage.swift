@@ -145,8 +145,8 @@ extension ErrorPage: ConfigurableWare {
         if options.isGiven("statuses"), statuses.isEmpty { options.fail(at: "statuses", "is empty") }
         if body != nil && file != nil { options.fail(at: "file", "cannot be combined with body") }
         if let file {
-            let content = FileContent.read(file.path, "file", &options) ?? []
-            let named = FileContent.mediaType(ofName: file.path).map { FieldLine(literal: .contentType, $0) }
+            let content = LoadedFile.read(file.path, "file", &options) ?? []
+            let named = LoadedFile.mediaType(ofName: file.path).map { FieldLine(literal: .contentType, $0) }
             let first = content.first { $0 > 0x20 }
             fixed = (content, format == .negotiate ? named ?? ErrorPage.guess(first) : ErrorPage.type(format))
         } else if let body {

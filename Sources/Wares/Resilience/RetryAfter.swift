@@ -2,7 +2,7 @@ import HttpCaching
 import HttpWare
 
 /// The field `Retry-After`, read and written. RFC 9110 §10.2.3.
-enum RetryAfter {
+package enum RetryAfter {
     /// How long a response asks to wait; `nil` if it does not ask, or the value is invalid.
     static func pause(_ response: borrowing HttpResponse, at now: WallTime) -> Duration? {
         guard let text = response.fields[.retryAfter] else { return nil }
@@ -12,5 +12,5 @@ enum RetryAfter {
     }
 
     /// A pause in whole seconds, as written in the field: rounded up, at least 1.
-    static func seconds(_ pause: Duration) -> Int { max(1, (pause.milliseconds + 999) / 1000) }
+    package static func seconds(_ pause: Duration) -> Int { max(1, (pause.milliseconds + 999) / 1000) }
 }

@@ -181,8 +181,8 @@ extension Mock.Reply {
                 options.fail(at: "json", error.problem.map { "\($0); \(error.hint)" } ?? error.hint)
             }
         } else if let file {
-            content = FileContent.read(file.path, "file", &options) ?? []
-            mediaType = FileContent.mediaType(ofName: file.path) ?? "application/octet-stream"
+            content = LoadedFile.read(file.path, "file", &options) ?? []
+            mediaType = LoadedFile.mediaType(ofName: file.path) ?? "application/octet-stream"
         } else if let body {
             content = body.fixedText ?? []
             text = (body, "body")

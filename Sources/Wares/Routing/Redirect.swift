@@ -122,7 +122,7 @@ extension Template {
     fileprivate var isAbsolute: Bool { source.hasPrefix("http://") || source.hasPrefix("https://") }
 
     /// Why a request could choose the target host; `nil` if it cannot.
-    var redirectProblem: String? {
+    package var redirectProblem: String? {
         if !isAbsolute {
             return source.hasPrefix("/") || source.hasPrefix("{request.path}")
                 ? nil : "is neither a URI nor a path; begin with https://, http:// or /"

@@ -160,7 +160,7 @@ extension Rewrite: ConfigurableWare {
     }
 
     /// The prefix without a trailing slash. If it is not a path in normal form, records a mistake and returns `nil`.
-    static func prefix(_ text: String?, _ key: String, _ options: inout OptionsReader) -> String? {
+    package static func prefix(_ text: String?, _ key: String, _ options: inout OptionsReader) -> String? {
         guard let text else { return nil }
         guard let request = try? HttpRequest(.get, text), text.hasPrefix("/"), request.path == text,
             request.query == nil, text != "/"

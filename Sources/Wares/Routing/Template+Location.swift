@@ -1,9 +1,9 @@
-import HttpWare
+package import HttpWare
 
 extension Template {
     /// The target as a URI reference with a fixed host. Values are percent-encoded; values from the request target keep their
     /// encoding. `nil` if the result is not such a reference. For templates without a `redirectProblem`.
-    func location(_ request: HttpRequest, in exchange: Exchange) -> String? {
+    package func location(_ request: HttpRequest, in exchange: Exchange) -> String? {
         var location: [UInt8] = []
         var isQuery = false
         for segment in segments {

@@ -1,12 +1,12 @@
-import Credentials
-import HttpWare
+package import Credentials
+package import HttpWare
 
 /// Holds requests that wait for a credential's token, and refuses requests for which there is no token.
-enum TokenHold {
+package enum TokenHold {
     /// Holds a request until the credential has a token, then calls `done`. Refuses the request at once if no token is on its
     /// way, or too many requests wait. `kept` is how many bytes of its content may arrive meanwhile, in addition to the buffer
     /// of a connection.
-    static func holdRequest(
+    package static func holdRequest(
         _ credential: Credential, _ limits: HoldLimits, kept: Int, _ request: HttpRequest, _ exchange: Exchange,
         at wall: WallTime, done: @escaping (inout HttpRequest, Exchange) -> Verdict
     ) -> Verdict {
@@ -48,7 +48,9 @@ enum TokenHold {
 
     /// Makes a 503 with `Retry-After` (RFC 9110 §15.6.4) and the reason, without any credential. A `failure` of `nil` means that
     /// the wait was too long. A client that owns the credential gets 401 if only a new login helps.
-    static func refusal(_ credential: Credential, _ failure: CredentialFailure?, _ exchange: Exchange) -> HttpResponse {
+    package static func refusal(_ credential: Credential, _ failure: CredentialFailure?, _ exchange: Exchange)
+        -> HttpResponse
+    {
         let reason = failure?.reason ?? "no token was received in time"
         if let failure, CredentialProblem.note(credential, failure, in: exchange), failure.endsLogin {
             var response = HttpResponse.problem(.unauthorized, "credential \(credential.name): \(reason)")

@@ -267,7 +267,7 @@ extension TokenInject: ConfigurableWare {
             options.fail(at: "header", "\(header) is set by the gateway itself; it cannot carry a token")
             header = TokenInject.usualHeader
         }
-        if let file, let bytes = FileContent.read(file.path, "file", &options) {
+        if let file, let bytes = LoadedFile.read(file.path, "file", &options) {
             var text = String(decoding: bytes, as: UTF8.self)
             if text.hasSuffix("\n") { text.removeLast() }
             value = Secret(text)

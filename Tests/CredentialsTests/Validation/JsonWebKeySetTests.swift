@@ -1,7 +1,8 @@
 import HttpWare
 import Testing
 
-@testable import Credentials
+@testable import Authentication
+import Credentials
 
 @Suite struct JsonWebKeySetTests {
     private func mistake(_ json: String, hasSecrets: Bool = false) -> String {

@@ -1,6 +1,7 @@
 import HttpWare
 import Testing
 
+@testable import Authentication
 @testable import Credentials
 
 @Suite struct JwtVerifierTests {

@@ -1,7 +1,7 @@
 import HttpWare
 import Testing
 
-@testable import Credentials
+@testable import Authentication
 
 @Suite struct KeyListTests {
     private func owner(_ list: KeyList, _ key: String) -> String? {

@@ -1,7 +1,7 @@
 import HttpWare
 import Testing
 
-@testable import Credentials
+@testable import Authentication
 
 @Suite struct PasswordFileTests {
     // htpasswd -nbBC 4

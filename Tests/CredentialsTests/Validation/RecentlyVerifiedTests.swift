@@ -1,7 +1,7 @@
 import HttpWare
 import Testing
 
-@testable import Credentials
+@testable import Authentication
 
 @Suite struct RecentlyVerifiedTests {
     private func key(_ number: Int) -> Digest256 {

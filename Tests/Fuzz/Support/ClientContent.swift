@@ -1,7 +1,7 @@
 import Capturing
 @testable import HttpWareClient
 import HttpWareTesting
-import Wares
+import GatewayWares
 
 /// What a client reads: the content of responses as lines, events and values, ranges of files, recorded exchanges.
 extension Fuzzing {

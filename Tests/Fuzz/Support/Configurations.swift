@@ -3,7 +3,7 @@ import GatewayConfig
 import HttpCaching
 import HttpWare
 import HttpWareRedis
-import Wares
+import GatewayWares
 
 extension Fuzzing {
     /// The wares but one: an access log keeps a sink for every output that it was ever told, as long as the process lives.

@@ -1,5 +1,5 @@
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 /// Paths of requests that name files.
 extension Fuzzing {

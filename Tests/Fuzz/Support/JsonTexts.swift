@@ -1,6 +1,6 @@
 @testable import Credentials
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 /// JSON that wares edit: what is accepted can be taken apart, and stays JSON whatever is done to it.
 extension Fuzzing {

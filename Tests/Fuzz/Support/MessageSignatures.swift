@@ -1,5 +1,5 @@
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 /// What a client may write into `Signature-Input`, `Signature` and `Content-Digest`, and into a target that is signed for AWS; what files and
 /// endpoints may say of AWS keys.

@@ -1,6 +1,6 @@
 @testable import Credentials
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 extension Fuzzing {
     private static let cookies = OidcCookies(

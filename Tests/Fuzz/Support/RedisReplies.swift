@@ -1,7 +1,7 @@
 @testable import HttpCaching
 @testable import HttpWare
 @testable import HttpWareRedis
-@testable import Wares
+@testable import GatewayWares
 
 /// What a Redis server may send.
 extension Fuzzing {

@@ -3,7 +3,7 @@ import GatewayConfig
 import HttpWare
 import HttpWareTesting
 import Testing
-import Wares
+import GatewayWares
 
 @testable import HttpGateway
 

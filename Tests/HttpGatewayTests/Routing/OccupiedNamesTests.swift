@@ -1,7 +1,7 @@
 import GatewayConfig
 import HttpWare
 import Testing
-import Wares
+import GatewayWares
 
 @testable import HttpGateway
 

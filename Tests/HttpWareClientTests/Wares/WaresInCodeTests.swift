@@ -67,8 +67,6 @@ import Testing
         #expect(try await status(Mock(.created, json: "{}")) == 201)
         #expect(try await status(Redirect(to: "https://example.com/", status: .found)) == 302)
         #expect(try await status(RequiredHeaders("X-Missing")) == 400)
-        #expect(try await status(ApiKey(KeyList())) == 401)
-        #expect(try await status(BasicAuth(PasswordFile())) == 401)
         #expect(try await status(Rewrite(add: "/\u{7f}")) == 400)
         #expect(client.requests.isEmpty)
     }

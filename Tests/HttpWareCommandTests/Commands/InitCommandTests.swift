@@ -3,7 +3,7 @@ import GatewayConfig
 import HttpGateway
 import HttpWare
 import Testing
-import Wares
+import GatewayWares
 
 @testable import HttpWareCommand
 

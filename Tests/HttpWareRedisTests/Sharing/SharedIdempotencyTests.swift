@@ -4,7 +4,7 @@ import Testing
 
 @testable import HttpWare
 @testable import HttpWareRedis
-@testable import Wares
+@testable import GatewayWares
 
 /// Idempotency keys in a real Redis server.
 @Suite(.timeLimit(.minutes(2))) struct SharedIdempotencyTests {

@@ -2,7 +2,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 @Suite struct AnyOfTests {
     // FIPS 180-4: the digest of "abc".

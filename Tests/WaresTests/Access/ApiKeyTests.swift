@@ -1,6 +1,6 @@
 import HttpWareTesting
 import Testing
-import Wares
+import GatewayWares
 
 @testable import HttpWare
 

@@ -1,7 +1,7 @@
-import Credentials
+import Authentication
 import HttpWareTesting
 import Testing
-import Wares
+import GatewayWares
 
 @testable import HttpWare
 

@@ -1,6 +1,8 @@
+import Authentication
 import Credentials
 import HttpWareTesting
 import Testing
+import GatewayWares
 import Wares
 
 @testable import HttpWare

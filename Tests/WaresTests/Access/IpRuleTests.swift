@@ -1,5 +1,6 @@
 import HttpWareTesting
 import Testing
+import GatewayWares
 import Wares
 
 @testable import HttpWare

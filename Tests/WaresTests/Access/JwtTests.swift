@@ -1,7 +1,9 @@
+import Authentication
 import Credentials
 import Foundation
 import HttpWareTesting
 import Testing
+import GatewayWares
 import Wares
 
 @testable import HttpWare

@@ -2,9 +2,10 @@ import HttpCaching
 import HttpWareTesting
 import Testing
 
-@testable import Credentials
+@testable import Authentication
+import Credentials
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 @Suite(.timeLimit(.minutes(5))) struct OidcLoginTests {
     // MARK: Without a session

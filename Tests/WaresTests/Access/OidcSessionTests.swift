@@ -5,6 +5,7 @@ import Testing
 
 @testable import Credentials
 @testable import HttpWare
+@testable import GatewayWares
 @testable import Wares
 
 /// What becomes of a session after the login: its cookies, its renewal, its store.

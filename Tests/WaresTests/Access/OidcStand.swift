@@ -2,9 +2,10 @@ import HttpCaching
 import HttpWareTesting
 import Testing
 
+@testable import Authentication
 @testable import Credentials
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 /// A provider that a test scripts, a gateway before an origin server, and a browser that keeps the gateway's cookies.
 final class OidcStand {

@@ -1,6 +1,6 @@
 import Foundation
 import HttpWareTesting
-import Wares
+import GatewayWares
 
 @testable import HttpWare
 

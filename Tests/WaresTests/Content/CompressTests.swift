@@ -2,7 +2,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 @Suite(.timeLimit(.minutes(2))) struct CompressTests {
     private static let text = String(repeating: "{\"id\": 1, \"name\": \"something\"},\n", count: 100)

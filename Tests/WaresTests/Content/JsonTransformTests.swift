@@ -2,7 +2,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 @Suite(.timeLimit(.minutes(2))) struct JsonTransformTests {
     private func edit(_ text: String, _ options: ConfigNode) throws -> String? {

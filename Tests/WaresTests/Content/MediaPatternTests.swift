@@ -1,7 +1,7 @@
 import HttpWare
 import Testing
 
-@testable import Wares
+@testable import GatewayWares
 
 @Suite struct MediaPatternTests {
     @Test(arguments: [

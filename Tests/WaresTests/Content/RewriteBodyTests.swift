@@ -2,7 +2,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 @Suite(.timeLimit(.minutes(2))) struct RewriteBodyTests {
     private static let rule: ConfigNode = ["find": "http://internal", "replace": "https://public"]

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Wares
+@testable import GatewayWares
 
 @Suite struct TextReplacerTests {
     private func replace(_ text: String, _ find: String, _ replacement: String, atMost most: Int = .max, piece: Int)

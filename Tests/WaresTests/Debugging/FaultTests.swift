@@ -3,6 +3,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
+@testable import GatewayWares
 @testable import Wares
 
 @Suite(.timeLimit(.minutes(10))) struct FaultTests {

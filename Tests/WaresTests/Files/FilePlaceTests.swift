@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Wares
+@testable import GatewayWares
 
 @Suite struct FilePlaceTests {
     @Test(

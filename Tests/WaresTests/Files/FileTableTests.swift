@@ -2,7 +2,7 @@ import Foundation
 import HttpWare
 import Testing
 
-@testable import Wares
+@testable import GatewayWares
 
 @Suite struct FileTableTests {
     /// An entry for a file of so many bytes.

@@ -4,7 +4,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 @Suite struct FilesTests {
     private let root = FileManager.default.temporaryDirectory.appending(path: "httpware-files-\(UUID())").path

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import HttpWare
+@testable import GatewayWares
 @testable import Wares
 
 @Suite(.timeLimit(.minutes(5))) struct IdempotencyKeyTests {

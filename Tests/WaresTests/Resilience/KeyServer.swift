@@ -1,5 +1,5 @@
 import Synchronization
-import Wares
+import GatewayWares
 
 @testable import HttpWare
 

@@ -2,6 +2,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
+@testable import GatewayWares
 @testable import Wares
 
 @Suite(.timeLimit(.minutes(5))) struct MirrorTests {

@@ -3,7 +3,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 @Suite struct AwsSigV4Tests {
     private static let options: ConfigNode = [

@@ -4,7 +4,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 /// AWS Signature Version 4 against the published test suite, and against what botocore 1.44 signs.
 @Suite struct AwsSignerTests {

@@ -2,7 +2,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 @Suite struct SignTests {
     private static let secret: ConfigNode = .init(stringLiteral: SignatureVectors.secret)

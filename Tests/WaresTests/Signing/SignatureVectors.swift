@@ -1,7 +1,7 @@
 import HttpWareTesting
 
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 /// The keys and messages of RFC 9421, Appendix B. The keys are public: they protect nothing.
 enum SignatureVectors {

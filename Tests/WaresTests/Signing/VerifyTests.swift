@@ -2,7 +2,7 @@ import HttpWareTesting
 import Testing
 
 @testable import HttpWare
-@testable import Wares
+@testable import GatewayWares
 
 @Suite struct VerifyTests {
     private static let now = WallTime(seconds: SignatureVectors.created)

@@ -1,0 +1,57 @@
+public import Credentials
+public import HttpWare
+
+/// The keys that verify tokens: a JWK Set (RFC 7517 §5), or a single key.
+public struct JsonWebKeySet: Sendable {
+    public let keys: [JsonWebKey]
+
+    /// The maximum size of a set. Real sets have a few thousand bytes.
+    public static let largest = ByteCount.kibibytes(256)
+    /// The maximum number of keys in a set.
+    public static let most = 100
+    /// The maximum length of a `kid`, in bytes.
+    public static let longestIdentifier = 256
+
+    public init(_ keys: [JsonWebKey]) { self.keys = keys }
+
+    /// Reads a set, without the keys that cannot be used. Throws if the set is invalid, if no key is left, or if two keys
+    /// have the same `kid`. RFC 7517 §4.5 allows the latter for keys of different types, but the token would then choose
+    /// between them.
+    ///
+    /// `hasSecrets` accepts symmetric keys as well: for a file, never for the network.
+    public init(json: some Collection<UInt8>, hasSecrets: Bool) throws(JsonValue.Mistake) {
+        guard json.count <= Self.largest.bytes else {
+            throw JsonValue.Mistake(description: "the key set is larger than \(Self.largest)")
+        }
+        guard let members = try JsonValue(json)["keys"]?.elements else {
+            throw JsonValue.Mistake(description: "the key set has no list \"keys\"")
+        }
+        guard members.count <= Self.most else {
+            throw JsonValue.Mistake(description: "the key set has more than \(Self.most) keys")
+        }
+        keys = members.compactMap { JsonWebKey($0) }.filter { hasSecrets || $0.key.kind != .secret }
+        let identifiers = keys.compactMap(\.identifier)
+        guard Set(identifiers).count == identifiers.count else {
+            throw JsonValue.Mistake(description: "two keys of the set have the same \"kid\"")
+        }
+        guard !keys.isEmpty else {
+            throw JsonValue.Mistake(description: "the key set has no usable key")
+        }
+    }
+
+    /// The maximum number of keys that are tried for a token that names none.
+    private static let mostTries = 8
+
+    /// The keys that may have signed a token. If the token has a `kid`, these are the keys with that name and keys without a
+    /// name.
+    func candidates(_ identifier: String?, _ algorithm: VerifyingKey.Algorithm) -> [JsonWebKey] {
+        let fitting = keys.filter { $0.isFor(algorithm) }
+        guard let identifier else { return Array(fitting.prefix(Self.mostTries)) }
+        return Array(fitting.filter { $0.identifier == nil || $0.identifier == identifier }.prefix(Self.mostTries))
+    }
+
+    /// Whether a key has this name, or has no name.
+    func knows(_ identifier: String?) -> Bool {
+        identifier == nil || keys.contains { $0.identifier == nil || $0.identifier == identifier }
+    }
+}
