@@ -1,5 +1,5 @@
 /// The reason why an exchange failed: the side, the fault, and whether a second try is safe.
-public struct GatewayError: Error, Equatable, Sendable {
+public struct GatewayError: Error, Sendable {
     /// The side of the failure.
     public enum Side: Sendable { case downstream, upstream, gateway }
 
@@ -32,11 +32,14 @@ public struct GatewayError: Error, Equatable, Sendable {
     public let isUnprocessed: Bool
     /// Whether the content stopped arriving for too long.
     public let isStall: Bool
+    /// The error that another transport threw; `nil` for the gateway's own.
+    public let cause: (any Error)?
 
     public init(
         _ side: Side, _ fault: Fault, _ reason: String, mayRetry: Bool = false, isUnprocessed: Bool = false,
-        isStall: Bool = false
+        isStall: Bool = false, cause: (any Error)? = nil
     ) {
+        self.cause = cause
         self.isStall = isStall
         self.isUnprocessed = isUnprocessed
         self.side = side
@@ -53,6 +56,15 @@ public struct GatewayError: Error, Equatable, Sendable {
 
     /// The origin server's response is invalid.
     static func badResponse(_ reason: String) -> GatewayError { GatewayError(.upstream, .responseMalformed, reason) }
+}
+
+extension GatewayError: Equatable {
+    /// Whether two errors say the same, whatever caused them.
+    public static func == (one: GatewayError, other: GatewayError) -> Bool {
+        one.side == other.side && one.fault == other.fault && one.reason == other.reason
+            && one.mayRetry == other.mayRetry && one.isUnprocessed == other.isUnprocessed
+            && one.isStall == other.isStall
+    }
 }
 
 extension GatewayError {

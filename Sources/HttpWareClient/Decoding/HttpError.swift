@@ -66,7 +66,7 @@ public struct HttpError: Error, Sendable {
     public internal(set) var response: HttpResponse?
     /// The source of the response: the origin server, a stored response, a ware; `nil` without a response.
     public internal(set) var responder: Responder?
-    /// The original error, if a ware, a decoder or a source of tokens threw one.
+    /// The original error, if a ware, a decoder, a source of tokens or another transport threw one.
     public let underlying: (any Error)?
     /// The place in the content where decoding failed. Set for `decoding`.
     public internal(set) var problem: DecodingProblem?
@@ -137,7 +137,7 @@ extension HttpError {
             }
         self.init(
             side, .exchange(error.fault), stage, error.reason, mayRetry: error.mayRetry,
-            underlying: isOfWare ? thrown ?? error : error)
+            underlying: isOfWare ? thrown ?? error : error.cause ?? error)
     }
 
     /// The error for an unsuccessful response.

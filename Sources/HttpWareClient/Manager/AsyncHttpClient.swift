@@ -12,7 +12,7 @@ import HttpWare
 /// ```
 ///
 /// Requests have absolute URIs. Requests and responses are passed as a whole. Throw a `GatewayError` to state the fault; any
-/// other error counts as a broken connection. The task is cancelled when the time limit of the response has passed, or the
+/// other error counts as a broken connection, and is the `underlying` error of the `HttpError`. The task is cancelled when the time limit of the response has passed, or the
 /// caller has gone.
 public protocol AsyncHttpClient: HttpClient {
     /// The response to a request.
@@ -33,10 +33,8 @@ extension AsyncHttpClient {
             let result: Result<HttpResponse, GatewayError>
             do {
                 result = .success(try await respond(to: request))
-            } catch let error as GatewayError {
-                result = .failure(error)
             } catch {
-                result = .failure(GatewayError(.upstream, .connectionTerminated, "the client failed: \(error)"))
+                result = .failure(GatewayError(ofTransport: error))
             }
             loop.execute { call.end(result) }
         }
@@ -44,6 +42,15 @@ extension AsyncHttpClient {
             call.end(.failure(GatewayError(.upstream, .responseTimeout, "the client did not answer in time")))
         }
         return call
+    }
+}
+
+extension GatewayError {
+    /// What another transport threw: a `GatewayError` as it is, any other error as a broken connection.
+    init(ofTransport error: any Error) {
+        self =
+            error as? GatewayError
+            ?? GatewayError(.upstream, .connectionTerminated, "the client failed: \(error)", cause: error)
     }
 }
 

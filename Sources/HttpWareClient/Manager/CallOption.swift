@@ -51,8 +51,8 @@ struct CallChoices: Sendable {
 }
 
 extension Request {
-    /// The request with the options of a call applied.
-    func with(_ options: [CallOption]) -> Request {
+    /// The request with the options of a call applied, as a manager sends it.
+    public func with(_ options: [CallOption]) -> Request {
         guard !options.isEmpty else { return self }
         var choices = CallChoices(
             timeouts: timeouts, tags: tags, headers: headers, decoder: decoder, success: success)

@@ -154,12 +154,14 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         seat.loop.ended(self)
     }
 
-    private func finish(_ error: HttpError) {
+    /// `original` is the error as the exchange reported it; by default it is in `error`.
+    private func finish(_ error: HttpError, _ original: GatewayError? = nil) {
         over()
         local = nil
         answer.resume(returning: .failure(error))
-        pipe?.end(
-            .failure(error.underlying as? GatewayError ?? GatewayError(.gateway, .clientLeft, error.reason)))
+        let original =
+            original ?? error.underlying as? GatewayError ?? GatewayError(.gateway, .clientLeft, error.reason)
+        pipe?.end(.failure(original))
     }
 
     // MARK: The response
@@ -222,7 +224,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
 
     func responseFailed(_ exchange: Exchange, _ error: GatewayError) {
         guard !isOver else { return }
-        finish(HttpError(error, .receiving).about(nil, nil, head?.response))
+        finish(HttpError(error, .receiving).about(nil, nil, head?.response), error)
     }
 
     // MARK: The request's content

@@ -14,13 +14,30 @@
 ///     }
 /// }
 /// ```
+///
+/// A test that looks at the options of calls, such as a time limit, implements `send(_:with:)`, too.
 public protocol HttpSending: Sendable {
     /// Sends the route, and returns its response.
     @discardableResult
     func send<R: Route>(_ route: R) async throws -> R.Response
+
+    /// Sends the route with options, and returns its response. By default, as without options.
+    @discardableResult
+    func send<R: Route>(_ route: R, with options: [CallOption]) async throws -> R.Response
 }
 
 extension HttpSending {
+    @discardableResult
+    public func send<R: Route>(_ route: R, with options: [CallOption]) async throws -> R.Response {
+        try await send(route)
+    }
+
+    /// Sends the route with options, and returns its response.
+    @discardableResult
+    public func send<R: Route>(_ route: R, _ options: CallOption...) async throws -> R.Response {
+        try await send(route, with: options)
+    }
+
     /// The route's response, or the error. Does not throw.
     public func result<R: Route>(of route: R) async -> Result<R.Response, HttpError> {
         do {
@@ -37,5 +54,18 @@ extension HttpSending {
     }
 }
 
-extension HttpManager: HttpSending {}
-extension RequestQueue: HttpSending {}
+extension HttpManager: HttpSending {
+    /// Sends the route with options, and returns its response.
+    @discardableResult
+    public func send<R: Route>(_ route: R, with options: [CallOption]) async throws -> R.Response {
+        try await response(of: try request(route, options)).model
+    }
+}
+
+extension RequestQueue: HttpSending {
+    /// Sends the route with options when its turn comes, and returns its response.
+    @discardableResult
+    public func send<R: Route>(_ route: R, with options: [CallOption]) async throws -> R.Response {
+        try await take(try manager.request(route, options)).model
+    }
+}

@@ -12,7 +12,7 @@ public import HttpWare
 /// ```
 ///
 /// The request has an absolute URL. The answer may be returned before the request's content was read. Throw a `GatewayError` to
-/// state the fault; any other error counts as a broken connection. The task is cancelled when the caller has gone or a time limit
+/// state the fault; any other error counts as a broken connection, and is the `underlying` error of the `HttpError`. The task is cancelled when the caller has gone or a time limit
 /// has passed. For short messages, `AsyncHttpClient` is simpler.
 public protocol StreamingHttpClient: Sendable {
     /// The response to a request whose content arrives in pieces.
@@ -145,9 +145,7 @@ private final class StreamingCall: PiecewiseCall, @unchecked Sendable {
                 try await give([])
                 loop.execute { self.end { $0.ended() } }
             } catch {
-                let failure =
-                    error as? GatewayError
-                    ?? GatewayError(.upstream, .connectionTerminated, "the client failed: \(error)")
+                let failure = GatewayError(ofTransport: error)
                 loop.execute { self.end { $0.failed(failure) } }
             }
         }

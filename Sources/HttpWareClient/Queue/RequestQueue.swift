@@ -136,8 +136,8 @@ public final class RequestQueue: Sendable {
         try await take(try manager.request(route, options), priority, tags)
     }
 
-    private func take<Response>(
-        _ request: Request<Response>, _ priority: RequestPriority?, _ tags: Set<RequestTag>
+    func take<Response>(
+        _ request: Request<Response>, _ priority: RequestPriority? = nil, _ tags: Set<RequestTag> = []
     ) async throws -> ModelResponse<Response> {
         try await run(priority: priority ?? request.priority, tags: tags.union(request.tags)) { [manager] in
             try await manager.response(of: request)

@@ -43,6 +43,44 @@ import Testing
         }
     }
 
+    /// Answers, and notes what each request would look like.
+    private struct Noting: HttpSending {
+        let seen = ThreadLock<[(limit: Duration?, tags: Set<RequestTag>, call: String?)]>([])
+
+        func send<R: Route>(_ route: R) async throws -> R.Response { try await send(route, with: []) }
+
+        func send<R: Route>(_ route: R, with options: [CallOption]) async throws -> R.Response {
+            let request = try route.makeRequest(in: "https://api.example.com".service).with(options)
+            seen.withLock { $0.append((request.timeouts.total, request.tags, request.headers["X-Call"])) }
+            guard let none = NoContent() as? R.Response else { throw HttpError(response: HttpResponse(.notFound)) }
+            return none
+        }
+    }
+
+    @Test func `a test sees the options of a service's calls`() async throws {
+        let answers = Noting()
+        let http: any HttpSending = answers
+        try await http.send(DeleteTodo(id: 1), .timeout(.seconds(5)), .tag("list"), .field("X-Call", "one"))
+        try await http.send(DeleteTodo(id: 2))
+        let seen = answers.seen.withLock { $0 }
+        #expect(seen.map(\.limit) == [.seconds(5), nil])
+        #expect(seen.map(\.tags) == [["list"], []])
+        #expect(seen.map(\.call) == ["one", nil])
+        // Without an implementation of their own, options change nothing.
+        let plain: any HttpSending = Answers()
+        #expect(try await plain.send(ListTodos(), .timeout(.seconds(5))).map(\.title) == ["test"])
+    }
+
+    @Test func `options reach a manager and a queue through the protocol`() async throws {
+        let client = ScriptedClient()
+        client.answer(.delete, "/todos/1", with: HttpResponse(.noContent))
+        let manager = HttpManager(service: "https://api.example.com".service, client: client)
+        for http: any HttpSending in [manager, RequestQueue(manager)] {
+            try await http.send(DeleteTodo(id: 1), .field("X-Call", "one"))
+        }
+        #expect(client.requests.map { $0.fields["X-Call"] } == ["one", "one"])
+    }
+
     @Test func `a script answers by method and path, in any order`() async throws {
         let client = ScriptedClient()
         client.answer(.get, "/todos/1", json: #"{"id":1,"title":"one","isDone":false}"#)
@@ -72,10 +110,22 @@ import Testing
         #expect(error?.reason.contains("GET /todos/3") == true && error?.reason.contains("GET /todos?page=2") == true)
     }
 
+    private struct Broken: Error { let code: Int }
+
+    private struct Streamed: StreamingHttpClient {
+        func respond(to request: HttpRequest, content: RequestPieces) async throws -> StreamedAnswer {
+            if request.path == "/late" {
+                let content = AsyncThrowingStream<[UInt8], any Error> { $0.finish(throwing: Broken(code: 9)) }
+                return StreamedAnswer(HttpResponse(.ok), content: content)
+            }
+            throw Broken(code: 8)
+        }
+    }
+
     private struct Echo: AsyncHttpClient {
         func respond(to request: HttpRequest) async throws -> HttpResponse {
             if request.path == "/slow" { try await Task.sleep(for: .seconds(600)) }
-            if request.path == "/broken" { throw CancellationError() }
+            if request.path == "/broken" { throw Broken(code: 7) }
             await Task.yield()
             return HttpResponse(.ok, content: request.content)
         }
@@ -92,6 +142,17 @@ import Testing
         #expect(slow?.isTimeout == true)
         let broken = await #expect(throws: HttpError.self) { try await manager.send(Request<String>(.get, "/broken")) }
         #expect(broken?.side == .upstream)
+        #expect((broken?.underlying as? Broken)?.code == 7)
+    }
+
+    @Test func `an error of a transport that streams keeps its type`() async throws {
+        let manager = HttpManager(service: "https://api.example.com".service, client: .streaming(Streamed()))
+        let early = await #expect(throws: HttpError.self) { try await manager.send(Request<String>(.get, "/")) }
+        #expect((early?.underlying as? Broken)?.code == 8)
+        let late = await #expect(throws: HttpError.self) {
+            for try await _ in try await manager.stream(Request<String>(.get, "/late")).bytes {}
+        }
+        #expect((late?.underlying as? Broken)?.code == 9)
     }
 
     @Test func `waiting requests get another priority`() async throws {
