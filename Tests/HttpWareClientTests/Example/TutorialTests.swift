@@ -23,9 +23,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "BuildingATodoApp.md", "CachingInAnApp.md", "Errors.md", "HttpWareClient.md", "ServersAndConnections.md",
-        "Streams.md",
-        "Testing.md", "TokensAndLoggingOut.md", "WaresInSwift.md",
+        "BuildingATodoApp.md", "CachingInAnApp.md", "Errors.md", "HttpWareClient.md", "OtherLibraries.md",
+        "ServersAndConnections.md", "Streams.md", "Testing.md", "TokensAndLoggingOut.md", "WaresInSwift.md",
     ])
     func `each block of code in an article stands in what is compiled`(article: String) throws {
         let text = try String(
