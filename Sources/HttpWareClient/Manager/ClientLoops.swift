@@ -29,6 +29,9 @@ public final class ClientLoops: Sendable {
         for loop in state.withLock({ $0.loops }) { loop.stop() }
     }
 
+    /// The current instant of the loops' clock.
+    var now: LoopInstant { clock.now() }
+
     /// Passes work to a loop: to the current loop if it is one of these, or else to each loop in turn. The work is always
     /// run. Throws after a shutdown.
     func run(_ work: (ClientLoop) -> @Sendable () -> Void) throws(HttpError) -> ClientLoop {

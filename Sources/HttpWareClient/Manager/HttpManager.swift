@@ -232,7 +232,7 @@ public final class HttpManager: Sendable {
         // The total time limit includes the redirects.
         var timeouts = request.timeouts
         let total = timeouts.total ?? service.timeouts.total
-        let began = ContinuousClock.now
+        let began = loops.now
         while true {
             let order = ClientCall.Order(
                 request: message, content: content,
@@ -250,7 +250,7 @@ public final class HttpManager: Sendable {
                     }
                     redirects += 1
                     if let total {
-                        let left = total - (ContinuousClock.now - began)
+                        let left = total - (loops.now - began)
                         guard left > .zero else {
                             throw HttpError(
                                 GatewayError(.upstream, .responseTimeout, "the request took longer than \(total)"),

@@ -95,20 +95,24 @@ import Testing
     }
 
     @Test func `redirects count in the time limit of a call`() async throws {
+        let clock = ManualClock()
         let origin = try LocalOrigin { request in
             // Less than the limit each, and more together.
-            try await Task.sleep(for: .milliseconds(400))
+            clock.advance(by: .milliseconds(400))
             switch request.path {
             case "/": return HttpResponse(.found, fields: ["Location": "/2"])
             case "/2": return HttpResponse(.found, fields: ["Location": "/3"])
             default: return HttpResponse(.noContent)
             }
         }
-        let manager = HttpManager(service: try .local(origin.port))
+        let loops = ClientLoops(clock: clock)
+        let manager = HttpManager(service: try .local(origin.port), loops: loops)
         let error = await #expect(throws: HttpError.self) {
             try await manager.send(Request<NoContent>(.get, "/"), .timeout(.milliseconds(700)))
         }
         #expect(error?.isTimeout == true)
+        #expect(origin.requests.map(\.path) == ["/", "/2"])
+        await loops.shutdown()
     }
 
     @Test func `a redirect to another origin drops credentials, and passes none of the service's middlewares`()
