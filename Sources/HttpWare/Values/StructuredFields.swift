@@ -31,7 +31,7 @@ public struct StructuredReader {
     /// The field is invalid, or exceeds a limit.
     public struct Fault: Error {}
 
-    /// What a field is read for.
+    /// The purpose for which a field is read.
     public enum Use: Sendable {
         /// Directives: the last value of a repeated name wins, as RFC 9651 §4.2.2 says.
         case directives

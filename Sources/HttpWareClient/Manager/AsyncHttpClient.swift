@@ -46,7 +46,7 @@ extension AsyncHttpClient {
 }
 
 extension GatewayError {
-    /// What another transport threw: a `GatewayError` as it is, any other error as a broken connection.
+    /// The error of another transport: a `GatewayError` as it is, any other error as a broken connection.
     init(ofTransport error: any Error) {
         self =
             error as? GatewayError
