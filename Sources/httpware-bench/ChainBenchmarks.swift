@@ -19,6 +19,7 @@
         func sendEnd(_ trailers: HttpFields?) {}
         func cutOff() {}
         func startTunnel() {}
+        func setTunnelIdle(_ nanoseconds: Int64) {}
         func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
         func endTunnel() {}
         func pauseRequest() {}
