@@ -11,7 +11,7 @@ import HttpWare
     ///     httpware-bench inflight [REQUESTS [CONNECTIONS]]
     enum RequestsInFlight {
         /// The maximum memory of a request that waits for a connection, including its task.
-        static let limit = ByteCount.kibibytes(48)
+        static let limit = ByteCount.kibibytes(20)
 
         /// Throws if a request fails, or if the requests use too much memory or too many connections.
         static func run(requests: Int, connections: Int) async throws {

@@ -23,11 +23,11 @@ public final class HttpManager: Sendable {
     public var records: RecordRing? { setting.records }
 
     /// The shared state of its exchanges, or the error if the wares or TLS are invalid.
-    private let core: Result<ManagerCore, HttpError>
+    let core: Result<ManagerCore, HttpError>
     private let setting: ManagerCore.Setting
-    private let loops: ClientLoops
-    private let maker: RequestMaker
-    private let seats = ManagerSeats()
+    let loops: ClientLoops
+    let maker: RequestMaker
+    let seats = ManagerSeats()
 
     /// A manager with these wares. A two-sided ware or a middleware among the postwares is a mistake: every request then
     /// fails with an `HttpError` that names the ware, and nothing is sent. `client` sends the requests that pass the
@@ -89,19 +89,19 @@ public final class HttpManager: Sendable {
 
     /// Sends the route, and returns its response. Throws an `HttpError`, or `CancellationError` if the task is
     /// cancelled. A cancellation also ends the exchange and its stream upstream.
-    public func send<R: Route>(_ route: R) async throws -> R.Response { try await response(of: route).model }
+    public func send<R: Route>(_ route: R) async throws -> R.Response { try await sending(route).model() }
 
     /// Sends the route with options, and reports the progress of its content.
     public func send<R: Route>(
         _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> R.Response {
-        try await response(of: try request(route, options), progress: progress).model
+        try await sending(route, options, progress).model()
     }
 
     /// Sends a route whose response has no value.
     @discardableResult
     public func send<R: Route>(_ route: R) async throws -> NoContent where R.Response == NoContent {
-        try await response(of: route).model
+        try await sending(route).model()
     }
 
     /// Sends a route whose response has no value, with options.
@@ -109,14 +109,14 @@ public final class HttpManager: Sendable {
     public func send<R: Route>(
         _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> NoContent where R.Response == NoContent {
-        try await response(of: try request(route, options), progress: progress).model
+        try await sending(route, options, progress).model()
     }
 
     /// Sends the request, and returns its response.
     public func send<Response>(
         _ request: Request<Response>, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> Response {
-        try await response(of: request.with(options), progress: progress).model
+        try await sending(request, options, progress).model()
     }
 
     /// Sends a request whose response has no value.
@@ -125,7 +125,7 @@ public final class HttpManager: Sendable {
         _ request: Request<NoContent>, _ options: CallOption...,
         progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> NoContent {
-        try await response(of: request.with(options), progress: progress).model
+        try await sending(request, options, progress).model()
     }
 
     /// Sends a message, and returns the whole response, whatever its status. Use it for a request without a type. Its
@@ -140,7 +140,9 @@ public final class HttpManager: Sendable {
     public func response<R: Route>(
         of route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> ModelResponse<R.Response> {
-        try await response(of: try request(route, options), progress: progress)
+        let sending = try sending(route, options, progress)
+        let model = try await sending.model()
+        return try sending.response(model)
     }
 
     /// Sends the request, and returns the response with its decoded value.
@@ -148,25 +150,9 @@ public final class HttpManager: Sendable {
         of request: Request<Response>, _ options: CallOption...,
         progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> ModelResponse<Response> {
-        let request = request.with(options)
-        let message = try make(request)
-        let (answer, sent, _) = try await exchange(
-            message, request.content, request, limit: service.responseLimit.bytes, progress)
-        let model: Response
-        do {
-            if request.absent.contains(answer.response.status.code),
-                let optional = Response.self as? any OptionalResponse.Type,
-                let none = optional.absent as? Response
-            {
-                model = none
-            } else {
-                model = try await decode(answer.response, by: request.decoder ?? service.decoder)
-            }
-        } catch {
-            throw error.about(request.name, sent, answer.response, answer.responder)
-        }
-        return ModelResponse(
-            response: answer.response, model: model, responder: answer.responder, request: sent, record: answer.record)
+        let sending = try sending(request, options, progress)
+        let model = try await sending.model()
+        return try sending.response(model)
     }
 
     // MARK: Streaming
@@ -176,7 +162,7 @@ public final class HttpManager: Sendable {
     public func stream<R: Route>(
         _ route: R, _ options: CallOption..., progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> StreamedResponse {
-        try await stream(try request(route, options), progress: progress)
+        try await sending(route, options, progress, streams: true).stream()
     }
 
     /// Sends the request, and returns when the response's head has arrived.
@@ -184,16 +170,10 @@ public final class HttpManager: Sendable {
         _ request: Request<Response>, _ options: CallOption...,
         progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> StreamedResponse {
-        let request = request.with(options)
-        let message = try make(request)
-        let (answer, sent, call) = try await exchange(message, request.content, request, limit: nil, progress)
-        return StreamedResponse(
-            answer.response, responder: answer.responder, content: call,
-            failure: StreamFailure(route: request.name, request: sent, response: answer.response),
-            decoder: request.decoder ?? service.decoder)
+        try await sending(request, options, progress, streams: true).stream()
     }
 
-    // MARK: One exchange
+    // MARK: One send
 
     /// The request of a route, with the options of the call. Throws an `HttpError` if it cannot be made.
     func request<R: Route>(_ route: R, _ options: [CallOption] = []) throws -> Request<R.Response> {
@@ -212,114 +192,22 @@ public final class HttpManager: Sendable {
         }
     }
 
-    private func make<Response>(_ request: Request<Response>) throws(HttpError) -> HttpRequest {
-        do {
-            return try maker.make(request)
-        } catch {
-            throw error.about(request.name)
-        }
+    @inline(never)
+    func sending<R: Route>(
+        _ route: R, _ options: [CallOption] = [], _ progress: (@Sendable (TransferProgress) -> Void)? = nil,
+        streams: Bool = false
+    ) throws -> Sending<R.Response> {
+        try Sending(
+            try request(route, options), by: self, limit: streams ? nil : service.responseLimit.bytes, progress)
     }
 
-    /// Sends one request and follows its redirects, up to a successful response.
-    private func exchange<Response>(
-        _ message: HttpRequest, _ content: RequestContent, _ request: Request<Response>, limit: Int?,
-        _ progress: (@Sendable (TransferProgress) -> Void)?
-    ) async throws -> (ClientCall.Answer, HttpRequest, ClientCall) {
-        var message = message
-        var content = content
-        let about = ClientRequest(route: request.name, tags: request.tags, authentication: request.authentication)
-        var redirects = 0
-        // The total time limit includes the redirects.
-        var timeouts = request.timeouts
-        let total = timeouts.total ?? service.timeouts.total
-        let began = loops.now
-        while true {
-            let order = ClientCall.Order(
-                request: message, content: content,
-                decodesContent: message.fields[.acceptEncoding] == DecodedContent.accepted,
-                about: about, timeouts: timeouts, limit: limit,
-                progress: progress)
-            var (answer, call) = try await perform(order)
-            do throws(HttpError) {
-                if service.redirects.follows(answer.response, to: message),
-                    let next = try maker.redirected(message, content, by: answer.response)
-                {
-                    guard redirects < service.redirects.most else {
-                        throw HttpError(
-                            .upstream, .redirect, .checking, "the request was redirected more than \(redirects) times")
-                    }
-                    redirects += 1
-                    if let total {
-                        let left = total - (loops.now - began)
-                        guard left > .zero else {
-                            throw HttpError(
-                                GatewayError(.upstream, .responseTimeout, "the request took longer than \(total)"),
-                                .checking)
-                        }
-                        timeouts.total = left
-                    }
-                    call.abandon()
-                    (message, content) = next
-                    continue
-                }
-                if isSuccess(answer, request) {
-                    return (answer, message, call)
-                }
-            } catch {
-                call.abandon()
-                throw error.about(request.name, message, answer.response, answer.responder)
-            }
-            answer.response.content = .bytes(await call.rest(answer.response, upTo: service.responseLimit.bytes))
-            var failure = HttpError(unsuccessful: answer)
-            failure.decoder = request.decoder ?? service.decoder
-            throw failure.about(request.name, message, answer.response, answer.responder)
-        }
-    }
-
-    /// The request's own setting decides first, then a `StatusCheck`, then the service.
-    private func isSuccess<Response>(_ answer: ClientCall.Answer, _ request: Request<Response>) -> Bool {
-        let code = answer.response.status.code
-        if request.absent.contains(code), Response.self is any OptionalResponse.Type { return true }
-        return request.success?.contains(code) ?? answer.isSuccess ?? service.success.contains(code)
-    }
-
-    private func perform(_ order: ClientCall.Order) async throws -> (ClientCall.Answer, ClientCall) {
-        let call: ClientCall
-        do {
-            let core = try core.get()
-            if order.about.authentication == .required {
-                for credential in core.credentials where !credential.knowsAccount { await credential.readAccount() }
-            }
-            call = try seats.start(order, core, on: loops)
-        } catch {
-            throw error.about(order.about.route, order.request)
-        }
-        do {
-            switch try await call.answer.value() {
-            case .success(let answer): return (answer, call)
-            case .failure(let error): throw error.about(order.about.route, order.request)
-            }
-        } catch let error as CancellationError {
-            call.abandon()
-            throw error
-        }
-    }
-
-    /// Decodes large content away from the caller's actor.
-    private func decode<Model: Decodable & Sendable>(
-        _ response: HttpResponse, by decoder: any ModelDecoder
-    ) async throws(HttpError) -> Model {
-        let mapper = ResponseMapper(decoder: decoder)
-        let content = response.content.bytes ?? []
-        if content.count < 32 << 10 { return try mapper.map(content, of: response) }
-        return try await HttpManager.decodeElsewhere(mapper, content, response)
-    }
-
-    @concurrent
-    private static func decodeElsewhere<Model: Decodable & Sendable>(
-        _ mapper: ResponseMapper, _ content: [UInt8], _ response: HttpResponse
-    ) async throws(HttpError) -> Model {
-        try mapper.map(content, of: response)
+    @inline(never)
+    func sending<Response>(
+        _ request: Request<Response>, _ options: [CallOption], _ progress: (@Sendable (TransferProgress) -> Void)?,
+        streams: Bool = false
+    ) throws(HttpError) -> Sending<Response> {
+        try Sending(
+            request.with(options), by: self, limit: streams ? nil : service.responseLimit.bytes, progress)
     }
 }
 

@@ -58,7 +58,7 @@ extension HttpManager: HttpSending {
     /// Sends the route with options, and returns its response.
     @discardableResult
     public func send<R: Route>(_ route: R, with options: [CallOption]) async throws -> R.Response {
-        try await response(of: try request(route, options)).model
+        try await sending(route, options).model()
     }
 }
 

@@ -1,3 +1,4 @@
+@testable import Authentication
 @testable import Credentials
 @testable import HttpWare
 @testable import GatewayWares
