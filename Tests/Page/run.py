@@ -351,7 +351,7 @@ def _(p: Page) -> None:
     p.go(f"#/requests/{p.capture_of('/items')}?tab=timing")
     p.until("document.querySelector('.waterfall .track')")
     text = p.text(".detail .part")
-    expect("requestHeaders" in text and "wait for the response" in text and "in all" in text, text)
+    expect("requestHeaders" in text and "wait for the response" in text and "in total" in text, text)
 
 
 @trial("messages: events appear while they run")
