@@ -9,7 +9,7 @@ public struct Queue<Element> {
 
     @inlinable public init() { places = [] }
 
-    /// Removes and returns the first element; `nil` if there is none.
+    /// Removes the first element and returns it. Returns `nil` if the queue is empty.
     @inlinable
     public mutating func popFirst() -> Element? {
         guard head < places.count else { return nil }
@@ -35,6 +35,8 @@ extension Queue: RandomAccessCollection, RangeReplaceableCollection {
 
     @inlinable
     public subscript(position: Int) -> Element {
+        // Never empty: only `popFirst` empties a place, and then the head is behind it. Positions are the queue's own, 0 to the
+        // end; nothing that a peer or a file contains is one.
         guard let element = places[head + position] else { preconditionFailure("a place before the first element") }
         return element
     }

@@ -155,6 +155,7 @@ import Testing
             for _ in 0..<2000 {
                 let reply = await seat.beginTask { await client.commands([["PING"]])[0] }.value
                 if case .success = reply { break }
+                // The server is a process: this waits for it, not for time to pass.
                 try await Task.sleep(for: .milliseconds(5))
             }
             answers += await seat.beginTask { await client.commands([["PING"]])[0].isSuccess ? 1 : 0 }.value
