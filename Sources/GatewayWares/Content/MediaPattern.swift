@@ -31,12 +31,11 @@ public struct MediaPattern: Sendable, Hashable {
 
     /// Whether the pattern matches a type, which must be in lower case and without parameters.
     public func matches(_ mediaType: String) -> Bool {
-        guard mediaType.hasPrefix(type), let slash = mediaType.firstIndex(of: "/"),
-            mediaType[..<slash] == type
-        else { return false }
-        let rest = mediaType[mediaType.index(after: slash)...]
-        guard let subtype else { return rest.hasSuffix(suffix) && rest.utf8.count > suffix.utf8.count }
-        return rest == subtype
+        let text = mediaType.utf8
+        guard let slash = text.firstIndex(of: 0x2f), text[..<slash].elementsEqual(type.utf8) else { return false }
+        let rest = text[text.index(after: slash)...]
+        if let subtype { return rest.elementsEqual(subtype.utf8) }
+        return rest.count > suffix.utf8.count && rest.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
     }
 }
 
@@ -61,8 +60,10 @@ extension HttpFields {
     /// The media type of the content, in lower case and without parameters; empty if there is none.
     var mediaType: String {
         guard let value = self[.contentType] else { return "" }
-        let type = value.prefix { $0 != ";" }
-        let isBlank = { (character: Character) in character == " " || character == "\t" }
-        return String(String(type.drop(while: isBlank).reversed().drop(while: isBlank).reversed())).lowercased()
+        // By bytes: the same with characters cost four times a whole plain GET.
+        var type = value.utf8.prefix { $0 != 0x3b }
+        while let first = type.first, first == 0x20 || first == 0x09 { type.removeFirst() }
+        while let last = type.last, last == 0x20 || last == 0x09 { type.removeLast() }
+        return Substring(type).lowercased()
     }
 }
