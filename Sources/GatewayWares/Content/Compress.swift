@@ -1,3 +1,4 @@
+import HttpCaching
 public import HttpWare
 
 /// Compresses response content with gzip, Brotli or Zstandard, if the client accepts it. RFC 9110 §8.4, §12.5.3.
@@ -48,15 +49,16 @@ public struct Compress: Postware, CountingWare {
         let isHead = request.method == .head
         let isValidation = response.status == .notModified
         let type = response.mediaType
-        guard mayCompress(response, request), isValidation || isWorthwhile(response, type, isHead: isHead) else {
-            return .pass
-        }
+        let isPart = response.status == .partialContent
+        guard mayCompress(response, request),
+            isValidation || isPart && mayCompressWhole(of: response, type)
+                || !isPart && isWorthwhile(response, type, isHead: isHead)
+        else { return .pass }
         // Another client may get another representation of the resource, so `Vary` is added for every client. §12.5.5.
         response.fields.addVary(.acceptEncoding)
-        if skipCrossSite {
-            response.fields.addVary(Compress.fetchSite)
-            if isCrossSite(request) { return .pass }
-        }
+        if skipCrossSite { response.fields.addVary(Compress.fetchSite) }
+        // A part keeps its bytes, but has the `Vary` of the whole. RFC 9110 §15.3.7.
+        if isPart || skipCrossSite && isCrossSite(request) { return .pass }
         guard let coding = AcceptEncoding(request).best(of: encodings) else { return .pass }
         if !isValidation {
             guard let lent = pool.takeEncoder(coding) else { return .pass }
@@ -86,24 +88,35 @@ public struct Compress: Postware, CountingWare {
         request.fields.received.values(of: Compress.fetchSite).contains { $0.lowercased() == "cross-site" }
     }
 
-    /// Whether the response may be compressed at all.
+    /// Whether the response, or the whole of which it is a part, may be compressed at all.
     private func mayCompress(_ response: HttpResponse, _ request: HttpRequest) -> Bool {
-        guard response.status.code >= 200, ![204, 205, 206].contains(response.status.code),
+        guard response.status.code >= 200, ![204, 205].contains(response.status.code),
             request.method != .connect, !response.fields.contains(.contentEncoding),
-            !response.fields.contains(.contentRange)
+            response.status == .partialContent || !response.fields.contains(.contentRange)
         else { return false }
         return !response.fields.forbidsTransform && !request.fields.received.forbidsTransform
     }
 
     /// Whether it is worthwhile to compress content of that type and length.
     private func isWorthwhile(_ response: HttpResponse, _ type: String, isHead: Bool) -> Bool {
-        guard types.contains(where: { $0.matches(type) && ($0.isExact || type != Compress.events) }) else {
-            return false
-        }
+        guard isCompressible(type) else { return false }
         if !response.content.isEmpty { return response.content.length.map { $0 >= minSize.bytes } ?? true }
         // RFC 9110 §9.3.2: a response to HEAD has the same fields as one to GET.
         guard isHead else { return false }
         return response.fields[.contentLength].map { Int($0).map { $0 >= minSize.bytes } ?? false } ?? true
+    }
+
+    /// Whether the representation of which the response is a part would be compressed, as far as the part tells. The type of
+    /// several parts is inside the content, and a part need not repeat its type, so either may be compressible.
+    private func mayCompressWhole(of part: HttpResponse, _ type: String) -> Bool {
+        let isTypeKnown = !type.isEmpty && type != "multipart/byteranges"
+        guard !isTypeKnown || isCompressible(type) else { return false }
+        let complete = part.fields[.contentRange].flatMap { ContentRange(reading: $0)?.complete }
+        return complete.map { $0 >= minSize.bytes } ?? true
+    }
+
+    private func isCompressible(_ type: String) -> Bool {
+        types.contains { $0.matches(type) && ($0.isExact || type != Compress.events) }
     }
 
     private static let events = "text/event-stream"

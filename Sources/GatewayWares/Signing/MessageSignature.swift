@@ -37,9 +37,14 @@ struct SignatureInput {
         self.parameters = parameters
     }
 
-    /// `nil` if a component is unknown, or is covered twice. RFC 9421 §2.5.
+    /// The most components that a signature covers: each is looked up in the message.
+    static let mostComponents = 32
+
+    /// `nil` if a component is unknown, or is covered twice, or if there are too many. RFC 9421 §2.5.
     init?(_ member: StructuredMember) {
-        guard case .list(let items, let parameters) = member else { return nil }
+        guard case .list(let items, let parameters) = member, items.count <= SignatureInput.mostComponents else {
+            return nil
+        }
         var components: [SignatureComponent] = []
         for (item, itemParameters) in items {
             guard let component = SignatureComponent(item, itemParameters), !components.contains(component) else {
@@ -61,11 +66,19 @@ struct SignatureInput {
     /// The most bytes that a signature covers, apart from the content: components may repeat large fields.
     static let mostBytes = 64 * 1024
 
+    /// The most bytes of dictionaries that are read for the members that a signature covers.
+    private static let mostRead = 256 * 1024
+
     /// The bytes that are signed; `nil` if the request lacks a component, or there are too many bytes. RFC 9421 §2.5.
     func base(of request: SignedRequest) -> [UInt8]? {
         var base: [UInt8] = []
         base.reserveCapacity(512)
+        var read = 0
         for component in components {
+            if component.member != nil, let name = FieldName(component.name) {
+                read += request.fields.rawValues(of: name).reduce(0) { $0 + $1.count }
+                guard read <= SignatureInput.mostRead else { return nil }
+            }
             guard let value = request.value(of: component) else { return nil }
             base += component.identifier.utf8
             base += ": ".utf8

@@ -202,8 +202,8 @@ extension Sign: ConfigurableWare {
             options.fail(at: "label", "is not a label; write a lower-case letter, then letters, digits, _, - or .")
         }
         if Set(components).count < components.count { options.fail(at: "components", "lists a component twice") }
-        if components.count > StructuredReader.Use.signatures.mostMembers {
-            options.fail(at: "components", "lists more than \(StructuredReader.Use.signatures.mostMembers) components")
+        if components.count > SignatureInput.mostComponents {
+            options.fail(at: "components", "lists more than \(SignatureInput.mostComponents) components")
         }
     }
 

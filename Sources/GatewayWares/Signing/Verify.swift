@@ -200,8 +200,8 @@ extension Verify: ConfigurableWare {
             listed: the ware waits for the whole content and compares its digests (`sha-256` and `sha-512`). Content larger than
             `maxBody` is refused with 413. If `content-digest` is not listed, content can be unsigned.
 
-            A request with an invalid field is refused. `Signature-Input` and `Signature` have at most 8 KiB each, 32 signatures and
-            32 components; three signatures with known keys are checked. The component parameters `key`, `bs` and `name` are known; a
+            A request with an invalid field is refused. `Signature-Input` and `Signature` have at most 1,024 signatures (RFC 9651
+            §3.2), a signature covers at most 32 components; three signatures with known keys are checked. The component parameters `key`, `bs` and `name` are known; a
             signature with another one (`sf`, `req`, `tr`) is not accepted. A signature is not remembered: the same request can
             be sent again for `maxAge`. Where that matters, put `idempotencyKey` behind this ware and list its field in
             `components`.

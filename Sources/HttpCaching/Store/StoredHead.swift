@@ -73,12 +73,16 @@ public struct StoredHead: Sendable {
 
     /// The head, updated by a 304 or by the response to a HEAD with these times. RFC 9111 §3.2. `mayGuess` says whether
     /// a heuristic lifetime is allowed.
+    ///
+    /// The age and the date are those of the update, never those of the stored response: an update without `Date` is as
+    /// of its receipt. RFC 9110 §6.6.1, RFC 9111 §4.2.3.
     public func updated(
         by update: HttpFields, requested: WallTime, received: WallTime, policy: CachePolicy, mayGuess: Bool = true
     ) -> StoredHead {
-        let all = StoredFields.updated(fields, by: update)
+        var all = StoredFields.updated(fields, by: update)
+        StoredFields.addDate(received, to: &all, statedBy: update)
         let (directives, isTargeted) = policy.directives(of: all)
-        let times = MessageTimes(update.contains(.date) ? update : all, requested: requested, received: received)
+        let times = MessageTimes(update, requested: requested, received: received)
         let lifetime = FreshnessLifetime(
             status: status, fields: all, directives: directives, isTargeted: isTargeted, times: times, policy: policy,
             mayGuess: mayGuess)

@@ -38,6 +38,13 @@ public enum StoredFields {
         return fields
     }
 
+    /// Sets `Date` to the time of receipt if the `message` from which the fields come does not state one. RFC 9110
+    /// §6.6.1: a recipient with a clock records that time.
+    public static func addDate(_ received: WallTime, to fields: inout HttpFields, statedBy message: HttpFields) {
+        // A date is a valid field value.
+        if !message.contains(.date) { try? fields.set(.date, to: HttpDate.text(received)) }
+    }
+
     /// Names that decoders know, so that they are removed quickly.
     private static let oneHop: [FieldName] = [
         "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Status", "Connection", "Keep-Alive", "Proxy-Connection",

@@ -9,7 +9,26 @@ public struct HttpMethod: Sendable {
 
     private final class OtherName: Sendable {
         let text: String
-        init(_ text: String) { self.text = text }
+        let traits: Traits
+        init(_ text: String) {
+            self.text = text
+            traits = RegisteredMethods.traits[text] ?? .none
+        }
+    }
+
+    /// What the registry states about a method. RFC 9110 §16.1.1.
+    enum Traits: Sendable {
+        case none, idempotent
+        /// Safe, and therefore idempotent. RFC 9110 §9.2.2.
+        case safe
+    }
+
+    private var traits: Traits {
+        switch code {
+        case 1, 2, 7, 8: .safe
+        case 4, 5: .idempotent
+        default: other?.traits ?? .none
+        }
     }
 
     /// Whether it is the same known method, decided without comparing text.
@@ -76,12 +95,15 @@ public struct HttpMethod: Sendable {
     public static var trace: HttpMethod { HttpMethod(code: 8) }
     public static var patch: HttpMethod { HttpMethod(code: 9) }
 
-    /// Whether the method requests no change of state: GET, HEAD, OPTIONS, TRACE. RFC 9110 §9.2.1.
-    public var isSafe: Bool { self == .get || self == .head || self == .options || self == .trace }
+    public static var query: HttpMethod { HttpMethod(verified: "QUERY") }
 
-    /// Whether sending the request twice has the same effect as sending it once: safe methods, PUT and DELETE.
-    /// RFC 9110 §9.2.2.
-    public var isIdempotent: Bool { isSafe || self == .put || self == .delete }
+    /// Whether the method requests no change of state, according to IANA's registry of methods: GET, HEAD, OPTIONS,
+    /// TRACE, QUERY, PROPFIND, REPORT, SEARCH. False for a method that is not registered. RFC 9110 §9.2.1.
+    public var isSafe: Bool { traits == .safe }
+
+    /// Whether sending the request twice has the same effect as sending it once, according to IANA's registry of methods:
+    /// safe methods, PUT, DELETE, and most methods of WebDAV. False for a method that is not registered. RFC 9110 §9.2.2.
+    public var isIdempotent: Bool { traits != .none }
 }
 
 extension HttpMethod: Hashable {

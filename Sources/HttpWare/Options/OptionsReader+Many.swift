@@ -46,6 +46,15 @@ extension OptionsReader {
         values = zip(read, node.members).map { Located($0, at: $1.location) }
     }
 
+    /// Reads a list without a default, whose members know their places.
+    public mutating func read<T: OptionValue>(_ key: String, into values: inout [Located<T>]?, doc: String = "") {
+        guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), "", nil, T.isSecret, doc) else {
+            return
+        }
+        guard let read: [T] = parseList(node, path(key)) else { return }
+        values = zip(read, node.members).map { Located($0, at: $1.location) }
+    }
+
     /// Reads a value with its place.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout Located<T>?, doc: String = "") {
         var plain = value?.value

@@ -39,15 +39,15 @@ public struct StructuredReader {
         /// date or a display string, which signatures do not use.
         case signatures
 
-        /// The most members of a dictionary, and items of a list. Readers accept at least 1,024. RFC 9651 §3.2. Signatures need
-        /// far fewer.
-        public var mostMembers: Int { self == .directives ? 1024 : 32 }
-        /// The most parameters of one item or list. RFC 9651 §3.1.2.
-        var mostParameters: Int { self == .directives ? 256 : 16 }
     }
 
-    /// The most bytes of a field.
-    public static let mostBytes = 8192
+    /// The most members of a dictionary, and items of a list. Readers accept at least 1,024 and 256. RFC 9651 §3.2, §3.1.1.
+    public static let mostMembers = 1024
+    /// The most parameters of one item or list. Readers accept at least 256. RFC 9651 §3.1.2.
+    static let mostParameters = 256
+    /// The most bytes of a field: as many as the largest heads have by default. Readers accept byte sequences of at least 16,384
+    /// octets, which are 21,848 digits, and 1,024 members whose names have at least 64 characters. RFC 9651 §3.2, §3.3.
+    public static let mostBytes = 256 * 1024
 
     private let text: [UInt8]
     private let use: Use
@@ -68,12 +68,12 @@ public struct StructuredReader {
     }
 
     private mutating func dictionary() throws(Fault) -> [(name: String, value: StructuredMember)] {
-        var members: [(name: String, value: StructuredMember)] = []
+        var members = Named<StructuredMember>()
         skip { $0 == 0x20 }
         while let _ = next {
             let name = try key()
             let member = try member()
-            try put(member, name, in: &members, most: use.mostMembers)
+            try put(member, name, in: &members, most: Self.mostMembers)
             skip { $0 == 0x20 || $0 == 0x09 }
             guard next != nil else { break }
             try take(0x2c)
@@ -81,19 +81,41 @@ public struct StructuredReader {
             // A comma at the end is an error.
             guard next != nil else { throw Fault() }
         }
-        return members
+        return members.list
+    }
+
+    /// Values by name, in order. A name is found without a search once there are more than a few.
+    private struct Named<Value> {
+        private(set) var list: [(name: String, value: Value)] = []
+        private var places: [String: Int] = [:]
+        private static var few: Int { 16 }
+
+        func place(of name: String) -> Int? {
+            list.count <= Self.few ? list.firstIndex { $0.name == name } : places[name]
+        }
+
+        mutating func replace(at place: Int, by value: Value) { list[place].value = value }
+
+        mutating func append(_ name: String, _ value: Value) {
+            list.append((name, value))
+            if list.count == Self.few + 1 {
+                for (place, member) in list.enumerated() { places[member.name] = place }
+            } else if list.count > Self.few {
+                places[name] = list.count - 1
+            }
+        }
     }
 
     /// Adds a member or parameter, or replaces the former one of that name.
     private func put<Value>(
-        _ value: Value, _ name: String, in list: inout [(name: String, value: Value)], most: Int
+        _ value: Value, _ name: String, in named: inout Named<Value>, most: Int
     ) throws(Fault) {
-        if let former = list.firstIndex(where: { $0.name == name }) {
+        if let former = named.place(of: name) {
             guard use == .directives else { throw Fault() }
-            list[former].value = value
+            named.replace(at: former, by: value)
         } else {
-            guard list.count < most else { throw Fault() }
-            list.append((name, value))
+            guard named.list.count < most else { throw Fault() }
+            named.append(name, value)
         }
     }
 
@@ -109,7 +131,7 @@ public struct StructuredReader {
         while true {
             skip { $0 == 0x20 }
             if next == 0x29 { break }
-            guard items.count < use.mostMembers else { throw Fault() }
+            guard items.count < Self.mostMembers else { throw Fault() }
             let item = try item()
             items.append((item, try parameters()))
             guard next == 0x20 || next == 0x29 else { throw Fault() }
@@ -119,7 +141,7 @@ public struct StructuredReader {
     }
 
     private mutating func parameters() throws(Fault) -> StructuredParameters {
-        var parameters: StructuredParameters = []
+        var parameters = Named<StructuredItem>()
         while next == 0x3b {
             place += 1
             skip { $0 == 0x20 }
@@ -129,9 +151,9 @@ public struct StructuredReader {
                 place += 1
                 value = try item()
             }
-            try put(value, name, in: &parameters, most: use.mostParameters)
+            try put(value, name, in: &parameters, most: Self.mostParameters)
         }
-        return parameters
+        return parameters.list
     }
 
     private mutating func key() throws(Fault) -> String {

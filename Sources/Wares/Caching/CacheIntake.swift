@@ -115,7 +115,8 @@ final class CacheRevalidation: BackgroundReceiver {
 
     func responseStarted(_ response: HttpResponse, in exchange: Exchange) {
         switch cache.takeResponse(response, turn, in: exchange) {
-        case .updated, .useless, .failed, .passing: break
+        case .updated, .useless, .passing: break
+        case .failed: cache.noteFailure(turn, exchange)
         case .storing(let intake, _, _): self.intake = intake
         }
     }

@@ -28,7 +28,9 @@ enum CacheNotes {
                 "miss: the stored response is stale and cannot be validated"
             }
         case .bypass: "miss: the store did not answer"
-        case .partial: "miss: a part is stored, and the rest is requested"
+        case .partial:
+            asked.completing == nil
+                ? "miss: only a part is stored" : "miss: a part is stored, and the rest is requested"
         case .method: "miss"
         }
     }

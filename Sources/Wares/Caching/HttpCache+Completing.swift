@@ -10,13 +10,12 @@ import HttpWare
 /// 3. A 200 is the current representation and is handled like any other.
 /// 4. If a 206 does not fit, or the status is 416, the stored part is removed and the whole is requested.
 extension HttpCache {
-    /// Whether the stored part can answer the request once the rest is added.
-    func isCompletable(_ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>) -> Bool {
+    /// Whether the stored part becomes the whole once the rest is added.
+    func isCompletable(_ stored: StoredResponse) -> Bool {
         guard !alwaysValidates, let part = stored.part, let complete = part.complete,
             complete <= min(maxObject.bytes, HttpCache.mostJoined)
         else { return false }
         return (part.range.lowerBound == 0) != (part.range.upperBound == complete)
-            && stored.vary.matches(request.pointee.fields)
     }
 
     /// The range of the representation that is not stored.

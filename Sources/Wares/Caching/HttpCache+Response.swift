@@ -112,6 +112,7 @@ extension HttpCache {
                 age: age, rules: stored.rules, request: turn.wishes, policy: policy,
                 isDisconnected: isAsked || isDisconnected(exchange))
             if mayUse {
+                noteFailure(turn, exchange)
                 turn.release(.stored(stored))
                 exchange.cacheResult = .stale
                 exchange.note("stale, because of an error", asDecision: true)
@@ -121,6 +122,12 @@ extension HttpCache {
         }
         exchange.note("not stored: the origin server failed")
         return pass(failure: &response, turn, exchange)
+    }
+
+    /// Remembers that the origin server failed, or could not be reached; not a failure of the gateway or of a ware.
+    func noteFailure(_ turn: CacheTurn, _ exchange: Exchange) {
+        guard exchange.responder == .upstream || exchange.failure?.side == .upstream else { return }
+        failures.note(turn.key, isDisconnected: isDisconnected(exchange), at: exchange.now)
     }
 
     /// Whether the origin server could not be reached, or did not answer. RFC 9111 §4.2.4.
@@ -171,9 +178,11 @@ extension HttpCache {
     /// Decides whether to store a response, and updates the stored one.
     func takeResponse(_ response: HttpResponse, _ turn: CacheTurn, in exchange: Exchange) -> Taking {
         if exchange.responder == .gateway { return .failed }
+        let isFailure = [500, 502, 503, 504].contains(response.status.code)
+        if !isFailure { failures.forget(turn.key) }
         if let stored = turn.validated {
             if response.status == .notModified { return take(notModified: response, stored, turn, exchange) }
-            if [500, 502, 503, 504].contains(response.status.code) { return .failed }
+            if isFailure { return .failed }
         }
         let now = exchange.wallNow
         // One copy for all functions that read the fields.
@@ -202,7 +211,7 @@ extension HttpCache {
             if part == nil { return .passing(Storability.Obstacle.contentRange.rawValue) }
         }
         var fields = received
-        if !fields.contains(.date) { try? fields.set(.date, to: HttpDate.text(now)) }
+        StoredFields.addDate(now, to: &fields, statedBy: received)
         let tags = CacheTags.read(fields.values(of: tagField))
         let keepsCookies = policy.setCookie == .store || policy.mode == .private && turn.isPersonal
         var head = StoredHead(

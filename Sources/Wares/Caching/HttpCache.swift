@@ -31,6 +31,8 @@ public struct HttpCache: Middleware, Postware {
     var alwaysValidates = false
     /// The responses in progress that several requests share.
     let collapsed: CollapsedRequests
+    /// The keys for which the origin server failed a moment ago.
+    let failures = RecentFailures()
 
     /// The maximum wait of a request for another request's response, before it goes upstream itself.
     static let collapseTimeout = Duration.seconds(5)
@@ -83,10 +85,10 @@ public struct HttpCache: Middleware, Postware {
                     ?? self.preferredLanguage(request).flatMap { language in
                         stored.first { self.isSelected($0, request, speaking: language) }
                     }
-                return (meant, meant == nil ? stored.first { self.isCompletable($0, request) } : nil)
+                return (meant, meant == nil ? stored.first { self.isPart($0, request) } : nil)
             }
             var asked = asked
-            if let part, asked.mayShare(request) { asked.completing = part }
+            if let part { self.found(part, &asked, request) }
             let found = meant.map { Found.response($0) } ?? .none(hasOthers: !stored.isEmpty)
             return self.decide(found, asked, &request, exchange)
         }
@@ -129,12 +131,22 @@ public struct HttpCache: Middleware, Postware {
         _ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>, speaking language: PreferredLanguage
     ) -> Bool { stored.part == nil && language.selects(stored, for: request.pointee.fields) }
 
-    /// A stored part of the representation whose whole is requested.
+    /// A stored part of the requested representation, which does not answer the request.
     private func findPart(_ key: CacheKey, _ request: inout HttpRequest) -> StoredResponse? {
         let found = withUnsafeMutablePointer(to: &request) { request in
-            store.find(key) { isCompletable($0, request) }
+            store.find(key) { isPart($0, request) }
         }
         return if case .response(let part) = found { part } else { nil }
+    }
+
+    private func isPart(_ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>) -> Bool {
+        stored.part != nil && stored.vary.matches(request.pointee.fields)
+    }
+
+    /// A part is stored. The request asks only for the rest if that completes the part.
+    private func found(_ part: StoredResponse, _ asked: inout CacheQuestion, _ request: borrowing HttpRequest) {
+        asked.forward = .partial
+        if asked.mayShare(request), isCompletable(part) { asked.completing = part }
     }
 
     /// Passes a request with another method on, and remembers what it may change.
@@ -169,7 +181,11 @@ public struct HttpCache: Middleware, Postware {
             switch reuse {
             case .fresh, .stale: return makeVerdict(response, age, now, request, exchange)
             case .staleWhileRevalidating:
-                revalidate(response, asked.key, request, exchange)
+                if failures.find(asked.key, at: exchange.now) == nil {
+                    revalidate(response, asked.key, request, exchange)
+                }
+                return makeVerdict(response, age, now, request, exchange)
+            case .validate(.isStale) where mayUseAfterFailure(response, age, asked, exchange):
                 return makeVerdict(response, age, now, request, exchange)
             case .validate(let reason):
                 asked.forward = reason == .request ? .request : .stale
@@ -180,11 +196,9 @@ public struct HttpCache: Middleware, Postware {
                 }
             }
         case .none(let hasOthers):
+            guard asked.forward != .partial else { break }
             asked.forward = hasOthers ? .varyMiss : .uriMiss
-            if hasOthers, asked.completing == nil, asked.mayShare(request) {
-                asked.completing = findPart(asked.key, &request)
-            }
-            if asked.completing != nil { asked.forward = .partial }
+            if hasOthers, let part = findPart(asked.key, &request) { self.found(part, &asked, request) }
         case .mustWait: asked.forward = .bypass
         }
         if asked.wishes.onlyIfCached {
@@ -195,6 +209,19 @@ public struct HttpCache: Middleware, Postware {
                     .gatewayTimeout, "the request accepts only a stored response, and no suitable one is stored"))
         }
         return goOn(consume asked, &request, exchange)
+    }
+
+    /// Whether a stale response is used at once, because the origin server failed a moment ago and the response may be used if it
+    /// fails. A client that asks for a fresh response waits for the origin server all the same.
+    private func mayUseAfterFailure(
+        _ stored: StoredResponse, _ age: Int64, _ asked: borrowing CacheQuestion, _ exchange: Exchange
+    ) -> Bool {
+        guard !alwaysValidates, asked.wishes.minFresh == nil,
+            let failure = failures.find(asked.key, at: exchange.now)
+        else { return false }
+        return Reuse.mayUseOnError(
+            age: age, rules: stored.rules, request: asked.wishes, policy: policy,
+            isDisconnected: failure.isDisconnected)
     }
 
     /// The rules for reusing a stored response for this request. In a shared cache, a heuristic lifetime does not count for a
@@ -370,7 +397,8 @@ extension HttpCache: ConfigurableWare {
 
             A stale response is used if the response allows it, or by `staleWhileRevalidate` and `staleIfError` if it
             does not say: while it is validated in the background, and if the origin server fails. It is never used if
-            it has `must-revalidate`, `proxy-revalidate`, `s-maxage` or `no-cache`.
+            it has `must-revalidate`, `proxy-revalidate`, `s-maxage` or `no-cache`. For 5s after a failure, further requests
+            get the stale response at once, and the origin server is not asked again.
 
             With `staleOnDisconnect`, a stale response of any age is also used if the origin server cannot be reached or
             closes the connection before it answers.

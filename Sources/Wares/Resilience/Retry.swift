@@ -6,8 +6,8 @@ public struct Retry: Middleware, Postware {
     public var attempts: Int
     /// The outcomes after which a request is sent again.
     public var retryOn: FailureSet
-    /// The methods whose requests are safe to process twice. RFC 9110 §9.2.2.
-    public var methods: [HttpMethod]
+    /// The methods whose requests are safe to process twice; `nil` for all idempotent methods. RFC 9110 §9.2.2.
+    public var methods: [HttpMethod]?
     /// The pause before an attempt: a random part of the lower end, which doubles with each attempt up to the upper end.
     public var backoff: DurationRange
     /// The longest `Retry-After` that is obeyed; a longer one ends the attempts.
@@ -29,7 +29,7 @@ public struct Retry: Middleware, Postware {
     public init(
         attempts: Int = 2,
         retryOn: FailureSet = FailureSet([.connect, .reset], statuses: [502, 503, 504]),
-        methods: [HttpMethod] = [.get, .head, .options, .trace, .put, .delete],
+        methods: [HttpMethod]? = nil,
         backoff: ClosedRange<Duration> = .milliseconds(100) ... .seconds(2), retryAfter: Duration = .seconds(10),
         perTry: Duration? = nil, maxBody: ByteCount = .mebibytes(1), budget: Ratio = 0.2, seed: UInt64? = nil
     ) {
@@ -77,7 +77,7 @@ public struct Retry: Middleware, Postware {
         let method = request.method
         // A request that was not sent, or not looked at, cannot have been processed.
         let isUntouched = exchange.failure.map { $0.fault.isBeforeRequest || $0.isUnprocessed } ?? false
-        guard isUntouched || methods.contains(method) else {
+        guard isUntouched || methods?.contains(method) ?? method.isIdempotent else {
             exchange.note("not retried: \(method) is not safe to repeat")
             return .pass
         }
@@ -140,7 +140,8 @@ extension Retry: ConfigurableWare {
             """#,
         details: #"""
             Failures are described as in `circuitBreaker`: statuses, `connect`, `reset` and `timeout`. Only requests
-            with one of `methods` are sent again. Other requests are sent again if no connection was made, or if the
+            with one of `methods` are sent again, by default those with a method that IANA's registry calls idempotent: GET,
+            HEAD, OPTIONS, TRACE, QUERY, PUT, DELETE, and most methods of WebDAV. Other requests are sent again if no connection was made, or if the
             origin server says that it did not process them. A request with content is sent again only if all of its
             content was kept. The next attempt uses another endpoint of the service, if there is one. Several entries of
             this ware count together, so that they do not multiply the requests.
@@ -164,10 +165,12 @@ extension Retry: ConfigurableWare {
             doc:
                 "outcomes to repeat a request after: statuses, connect (no connection), reset (connection closed early), timeout"
         )
-        var listed = methods.map { Located($0, at: options.location) }
-        options.read("methods", into: &listed, doc: "methods whose requests are safe to repeat")
-        methods = listed.map(\.value)
-        for method in listed where !method.value.isIdempotent {
+        var listed: [Located<HttpMethod>]?
+        options.read(
+            "methods", into: &listed,
+            doc: "methods whose requests are safe to repeat; by default all idempotent methods")
+        methods = listed?.map(\.value)
+        for method in listed ?? [] where !method.value.isIdempotent {
             options.warn(
                 at: "methods", in: method.location,
                 "\"\(method.value)\" is not idempotent: a second attempt may do the work twice (RFC 9110 §9.2.2)")

@@ -359,4 +359,28 @@ import Wares
         for _ in 0..<2 { _ = try await stage.send(.get, "/", ["Range: bytes=2-5"]) }
         #expect(stage.asked == 2 && stage.store.census.responses == 0)
     }
+
+    // MARK: Reports
+
+    @Test(arguments: CacheStage.Kind.ownOnes)
+    func `a request for more than the stored part is forwarded as partial, RFC 9211 §2.2`(kind: CacheStage.Kind)
+        async throws
+    {
+        let stage = try await CacheStage(kind: kind)
+        try stage.respond(206, [fresh, "Content-Range: bytes 2-4/10", "ETag: \"a\""], "234")
+        _ = try await stage.send(.get, "/", ["Range: bytes=2-4"])
+        try await stage.holds(2..<5)
+        try stage.respond(206, ["Cache-Control: no-store", "Content-Range: bytes 6-7/10", "ETag: \"a\""], "67")
+        #expect(try await stage.send(.get, "/", ["Range: bytes=6-7"]).cacheStatus == "httpware; fwd=partial")
+        try stage.respond(["Cache-Control: no-store"], "0123456789")
+        #expect(try await stage.send().cacheStatus == "httpware; fwd=partial")
+    }
+
+    @Test func `a part for other request fields is a miss by Vary, RFC 9211 §2.2`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(206, [fresh, "Content-Range: bytes 2-4/10", "ETag: \"a\"", "Vary: X-A"], "234")
+        _ = try await stage.send(.get, "/", ["Range: bytes=2-4", "X-A: 1"])
+        try stage.respond(["Cache-Control: no-store"], "0123456789")
+        #expect(try await stage.send(.get, "/", ["X-A: 2"]).cacheStatus == "httpware; fwd=vary-miss")
+    }
 }

@@ -461,7 +461,7 @@ import Wares
 
     // MARK: Invalidation
 
-    @Test(arguments: ["PUT", "POST", "DELETE", "PATCH", "MADEUP"])
+    @Test(arguments: ["PUT", "POST", "DELETE", "PATCH", "PROPPATCH", "LOCK", "MADEUP"])
     func `unsafe and unknown methods take away what is stored for their target, RFC 9111 §4.4`(method: String)
         async throws
     {
@@ -470,6 +470,15 @@ import Wares
         _ = try await stage.send()
         _ = try await stage.send(try #require(HttpMethod(method)))
         #expect(try await !stage.send().isHit)
+    }
+
+    @Test(arguments: ["QUERY", "PROPFIND", "REPORT", "SEARCH", "OPTIONS", "TRACE"])
+    func `safe methods take nothing away, RFC 9111 §4.4 and RFC 10008`(method: String) async throws {
+        let stage = try CacheStage()
+        try stage.respond([HttpCacheTests.fresh], always: true)
+        _ = try await stage.send()
+        _ = try await stage.send(try #require(HttpMethod(method)))
+        #expect(try await stage.send().isHit)
     }
 
     @Test(arguments: [400, 404, 500, 503])

@@ -142,6 +142,38 @@ import Wares
         #expect(stage.store.census.responses == 0)
     }
 
+    // MARK: Updates without Date
+
+    @Test(arguments: [HttpMethod.get, .head], [true, false])
+    func `an update without Date is as of its receipt, RFC 9110 §6.6.1`(method: HttpMethod, isDated: Bool)
+        async throws
+    {
+        let stage = try CacheStage()
+        let lines = ["Cache-Control: max-age=60", "ETag: \"a\""]
+        let date = "Date: \(HttpDate.text(stage.exchange.clock.wallNow()))"
+        try stage.respond(isDated ? lines + [date] : lines, "old")
+        _ = try await stage.send()
+        await stage.advance(90)
+        if method == .head { try stage.respond(lines, "") } else { try stage.respond(304, lines, "") }
+        _ = try await stage.send(method)
+        let seen = try await stage.send()
+        #expect(seen.isHit && seen.text == "old" && seen[.age] == "0" && seen.cacheStatus == "httpware; hit; ttl=60")
+        #expect(seen[.date] == HttpDate.text(stage.exchange.clock.wallNow()))
+        await stage.advance(30)
+        #expect(try await stage.send()[.age] == "30")
+        #expect(stage.asked == 2)
+    }
+
+    @Test func `an update with Age and without Date has that age, RFC 9111 §4.2.3`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: max-age=60", "ETag: \"a\"", "Age: 5"], "old")
+        _ = try await stage.send()
+        await stage.advance(90)
+        try stage.respond(304, ["Cache-Control: max-age=60", "ETag: \"a\"", "Age: 50"], "")
+        #expect(try await stage.send()[.age] == "50")
+        #expect(try await stage.send().cacheStatus == "httpware; hit; ttl=10")
+    }
+
     // MARK: HEAD
 
     @Test func `HEAD is answered from what is stored for GET, RFC 9111 §4`() async throws {
@@ -265,6 +297,69 @@ import Wares
         #expect(try await stage.send().status == 503)
         stage.exchange.upstream.refuse()
         #expect(try await stage.send().status == 502)
+    }
+
+    @Test(arguments: [503, nil])
+    func `after a failure, requests get the stale response and do not wait for the next failure`(status: Int?)
+        async throws
+    {
+        let stage = try await stale([]) { $0.policy.staleIfError = 3600 }
+        if let status { try stage.respond(status, [], always: true) } else { stage.exchange.upstream.refuse() }
+        let seen = try await stage.send()
+        #expect(seen.text == "old")
+        let asked = stage.asked
+        for _ in 0..<5 {
+            await stage.advance(0)
+            let again = try await stage.send()
+            #expect(again.text == "old" && again.cacheStatus.hasPrefix("httpware; hit; ttl=-"))
+        }
+        #expect(stage.asked == asked)
+        guard status != nil else { return }
+        await stage.advance(5)
+        try stage.respond([fresh], "new", always: true)
+        #expect(try await stage.send().text == "new")
+        #expect(try await stage.send().text == "new")
+    }
+
+    @Test(arguments: ["Cache-Control: no-cache", "Cache-Control: max-age=0", "Cache-Control: min-fresh=1"])
+    func `a client that asks for a fresh response waits for the origin server in spite of a failure`(line: String)
+        async throws
+    {
+        let stage = try await stale([]) { $0.policy.staleIfError = 3600 }
+        try stage.respond(503, [])
+        _ = try await stage.send()
+        try stage.respond([fresh], "new")
+        #expect(try await stage.send(.get, "/", [line]).text == "new")
+        #expect(try await stage.send().text == "new")
+    }
+
+    @Test func `a failure is remembered for its own target, and within the time that allows a stale response`()
+        async throws
+    {
+        let stage = try await stale([]) { $0.policy.staleIfError = 12 }
+        try stage.respond(503, [], always: true)
+        #expect(try await stage.send().text == "old")
+        #expect(try await stage.send().text == "old" && stage.asked == 2)
+        #expect(try await stage.send(.get, "/other").status == 503 && stage.asked == 3)
+        await stage.advance(4)
+        #expect(try await stage.send().status == 503 && stage.asked == 4)
+    }
+
+    @Test func `a validation in the background that fails is not repeated by every request`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: max-age=60, stale-while-revalidate=300"], "old")
+        _ = try await stage.send()
+        await stage.advance(70)
+        try stage.respond(503, [], always: true)
+        #expect(try await stage.send().text == "old")
+        while stage.asked < 2 { await Task.yield() }
+        for _ in 0..<100 { await Task.yield() }
+        for _ in 0..<5 { #expect(try await stage.send().text == "old") }
+        for _ in 0..<100 { await Task.yield() }
+        #expect(stage.asked == 2)
+        await stage.advance(5)
+        #expect(try await stage.send().text == "old")
+        while stage.asked < 3 { await Task.yield() }
     }
 
     @Test func `an error does not take away what is stored`() async throws {

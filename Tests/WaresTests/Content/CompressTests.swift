@@ -130,11 +130,34 @@ import Testing
         #expect(try await get(try page(["Cache-Control": "no-transforms"])).fields.contains(.contentEncoding))
     }
 
-    @Test func `a part of a representation is left alone - RFC 9110 §15.3.7`() async throws {
+    @Test func `a part keeps its bytes and has the Vary of the whole - RFC 9110 §15.3.7`() async throws {
         let part = try page(["Content-Range": "bytes 0-3199/9999", "ETag": "\"1\""], status: .partialContent)
         let response = try await get(part)
-        #expect(!response.fields.contains(.contentEncoding) && !response.fields.contains(.vary))
+        #expect(!response.fields.contains(.contentEncoding) && response.fields[.vary] == "Accept-Encoding")
         #expect(response.fields[.etag] == "\"1\"")
+        #expect(response.content.length == 3200)
+    }
+
+    @Test(
+        arguments: [
+            (["Content-Range": "bytes 0-9/*"], true),
+            (["Content-Range": "bytes 0-9/1023"], false),
+            (["Content-Range": "bytes 0-9/1024"], true),
+            (["Content-Type": "image/png", "Content-Range": "bytes 0-9/9999"], false),
+            (["Content-Type": "multipart/byteranges; boundary=b"], true),
+            (["Content-Range": "bytes 0-9/9999", "Cache-Control": "no-transform"], false),
+            (["Content-Range": "bytes 0-9/9999", "Content-Encoding": "br"], false),
+        ] as [(HttpFields, Bool)])
+    func `a part has Vary exactly if the whole has - RFC 9110 §15.3.7`(fields: HttpFields, hasVary: Bool) async throws {
+        let type = fields[.contentType] ?? "application/json"
+        let response = try await get(try page(fields, status: .partialContent, type: type))
+        #expect(response.fields.contains(.vary) == hasVary)
+    }
+
+    @Test func `a part varies by the site that asks, as the whole does - RFC 9110 §15.3.7`() async throws {
+        let part = try page(["Content-Range": "bytes 0-3199/9999"], status: .partialContent)
+        let response = try await get(part, Compress(skipCrossSite: true))
+        #expect(response.fields.listMembers(of: .vary) == ["Accept-Encoding", "Sec-Fetch-Site"])
     }
 
     @Test func `errors are compressed as any other content`() async throws {

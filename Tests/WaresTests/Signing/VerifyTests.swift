@@ -227,10 +227,14 @@ import Testing
     }
 
     @Test func `a field over a limit is refused`() throws {
-        let long = "a=(" + String(repeating: "\"x\" ", count: 33) + ")"
+        let long = "a=(" + String(repeating: "\"x\" ", count: 1025) + ")"
         #expect(try refusal(long) == "the field Signature-Input is invalid, or exceeds a limit")
-        let large = #"a=();keyid=""# + String(repeating: "x", count: 8192) + "\""
+        let large = #"a=();keyid=""# + String(repeating: "x", count: StructuredReader.mostBytes) + "\""
         #expect(try refusal(large) == "the field Signature-Input is invalid, or exceeds a limit")
+        let many = (0..<33).map { "\"x-\($0)\"" }.joined(separator: " ")
+        #expect(
+            try refusal(#"sig-b26=(\#(many));created=1618884473;keyid="test-key-ed25519""#)
+                == "the signature covers a component that is unknown here, or covers one twice")
     }
 
     @Test func `at most three signatures with known keys are checked`() throws {
