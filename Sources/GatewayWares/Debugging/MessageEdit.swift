@@ -40,6 +40,11 @@ public struct MessageEdit: Sendable {
         if let method, HttpMethod(method) == nil || method == "CONNECT" {
             throw Mistake(sentence: "\(method.quotedForErrors) is not a method that can be sent")
         }
+        if let method, message.carriesToken, HttpMethod(method)?.returnsRequest == true {
+            throw Mistake(
+                sentence: "the request carries a token of the gateway, and the response to \(method) would show it",
+                isForbidden: true)
+        }
         if let status, !(200...599).contains(status) {
             throw Mistake(sentence: "the status is a number from 200 to 599")
         }

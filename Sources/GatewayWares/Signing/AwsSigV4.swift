@@ -54,7 +54,7 @@ public struct AwsSigV4: Middleware, ContentEditor {
     }
 
     private func isSigned(_ request: borrowing HttpRequest) -> Bool {
-        request.method != .trace && request.method != .connect
+        !request.method.returnsRequest && request.method != .connect
     }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {

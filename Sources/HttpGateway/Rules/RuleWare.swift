@@ -4,7 +4,7 @@ import HttpWare
 ///
 /// It protects tokens: if a request carries a token, a rule cannot change its authority, and cannot add, remove or read the field
 /// with the token.
-struct RuleMiddleware: Middleware, ContentEditor {
+struct RuleMiddleware: Middleware, ContentEditor, MessageShower {
     let rule: Rule
     let ware: any Middleware
 

@@ -69,5 +69,5 @@ extension Exchange {
     }
 
     /// Whether the gateway put a token into the request, or will do so.
-    public var carriesToken: Bool { !injectedFields.isEmpty || tokenSwaps != nil || boundAuthority != nil }
+    public var carriesToken: Bool { holdsInjection || tokenSwaps != nil || boundAuthority != nil }
 }

@@ -130,6 +130,10 @@ public final class Exchange {
     private var heldCapture = 0
     /// The fields that the gateway put credentials into, recorded only if messages are observed: their values are never shown.
     public private(set) var injectedFields: [FieldName] = []
+    /// Whether a ware put a credential for the origin server into the request (`noteInjection`).
+    var holdsInjection = false
+    /// Whether a ware put another secret of the gateway into the request (`noteSecret`).
+    var holdsSecret = false
     /// The tokens that replace placeholders; `nil` without any.
     var tokenSwaps: TokenSwaps?
     private var madeId: String?
@@ -270,7 +274,14 @@ public final class Exchange {
     public var hasSwappedTokens: Bool { tokenSwaps != nil }
 
     /// Records that the ware put a credential into the field, so that its value is never shown.
-    public func noteInjection(into field: FieldName) { if isTapped { injectedFields.append(field) } }
+    public func noteInjection(into field: FieldName) {
+        holdsInjection = true
+        if isTapped { injectedFields.append(field) }
+    }
+
+    /// Records that the ware put a secret of the gateway into the request: the request is then not sent with a method whose response
+    /// contains it (`HttpMethod.returnsRequest`).
+    public func noteSecret() { holdsSecret = true }
 
     /// Adds a filter to the request's content on its way upstream. For middlewares.
     public func filterRequestContent(with filter: any ContentFilter) { requestFilters.append(filter) }
@@ -335,6 +346,8 @@ public final class Exchange {
         isResponseContentChanged = false
         if !receivedForwardedFor.isEmpty { receivedForwardedFor.removeAll(keepingCapacity: true) }
         if tokenSwaps != nil { tokenSwaps = nil }
+        holdsInjection = false
+        holdsSecret = false
         if isTapped {
             isTapped = false
             injectedFields = []

@@ -24,6 +24,8 @@ extension ExchangeDriver: BackgroundStarter {
         inner.receivedForwardedFor = exchange.receivedForwardedFor
         inner.isOffline = exchange.isOffline
         inner.boundAuthority = exchange.boundAuthority
+        inner.holdsInjection = exchange.holdsInjection
+        inner.holdsSecret = exchange.holdsSecret
         if inner.boundAuthority?.ware == nil { inner.boundAuthority?.ware = index }
         inner.record.started = loop.now.nanoseconds
         driver.isObserved = false

@@ -21,7 +21,9 @@ extension ExchangeDriver: ConnectionWaiter {
         guard !exchange.isOffline else {
             return fail(GatewayError(.gateway, .destinationUnavailable, "nothing is sent call.stream while offline"))
         }
-        if let refusal = reasonAgainstUnread() { return fail(refusal) }
+        if let refusal = reasonAgainstUnread() ?? exchange.refusal(ofReturned: exchange.heldRequest) {
+            return fail(refusal)
+        }
         if let watch = server.placeholders, searchForPlaceholders(watch) == .over { return }
         if let answer = maxForwardsAnswer() {
             exchange.responder = .gateway
@@ -88,6 +90,7 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let exchange = self.exchange
         if exchange.tokenSwaps != nil, let refusal = reasonAgainstSwap(at: endpoint) { return fail(refusal) }
+        if let refusal = exchange.refusal(ofReturned: exchange.heldRequest, by: endpoint) { return fail(refusal) }
         if endpoint.key.proxyProtocol != nil {
             let facts = exchange.connection
             endpoint = endpoint.introducing(ProxiedClient(facts.peer, to: facts.local))

@@ -104,6 +104,14 @@ public struct HttpMethod: Sendable {
     /// Whether sending the request twice has the same effect as sending it once, according to IANA's registry of methods:
     /// safe methods, PUT, DELETE, and most methods of WebDAV. False for a method that is not registered. RFC 9110 §9.2.2.
     public var isIdempotent: Bool { traits != .none }
+
+    /// Whether the response contains the request, with all its fields, as the origin server received it: TRACE (RFC 9110 §9.3.8),
+    /// and TRACK of some old servers. The case is ignored, as some servers do.
+    public var returnsRequest: Bool { code == 8 || code == 0 && isUnusualTrace }
+
+    /// Separate, because almost no requests have unknown methods.
+    @inline(never)
+    private var isUnusualTrace: Bool { ["TRACE", "TRACK"].contains(name.uppercased()) }
 }
 
 extension HttpMethod: Hashable {

@@ -27,6 +27,8 @@ public struct FieldEdits: Sendable {
     private var hasBefore = false
     private var hasSet = false
     private var hasAfter = false
+    /// Whether a fixed value is added to a field that is named like a credential.
+    private(set) var addsSecret = false
 
     /// Edits with fixed values, for chains that are made in code. Fields that frame the message trap.
     public init(
@@ -72,6 +74,12 @@ public struct FieldEdits: Sendable {
         hasBefore = !rename.isEmpty || !remove.isEmpty
         hasSet = !set.isEmpty
         hasAfter = !madeSet.isEmpty || !setIfAbsent.isEmpty || !append.isEmpty
+        let added = (setIfAbsent + append).compactMap { value -> FieldName? in
+            if case .fixed(let line) = value { line.name } else { nil }
+        }
+        addsSecret = (set.names + added).contains {
+            Redaction.fields.contains($0) || Redaction.isSecret(parameter: $0.text)
+        }
     }
 
     private func applyAfter(to message: inout some EditedMessage, in exchange: Exchange) throws(InvalidFieldValue) {

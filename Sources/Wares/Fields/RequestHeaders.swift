@@ -28,6 +28,7 @@ public struct RequestHeaders: Middleware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         do throws(InvalidFieldValue) {
+            if edits.addsSecret { exchange.noteSecret() }
             try edits.apply(to: &request, in: exchange)
         } catch {
             return .abort(with: .problem(.badRequest, "\(error)"))

@@ -47,7 +47,7 @@ public struct PlaceholderRules: Sendable {
         guard let credential, let issued = credential.issued else { return .pass }
         if exchange[WantsCredentials.self] == false || request.method == .connect { return .pass }
         // The response to TRACE contains the request, so that the client would get the token. RFC 9110 §9.3.8.
-        guard request.method != .trace, exchange.holdsPlaceholder(issued.placeholder, request, in: places) else {
+        guard !request.method.returnsRequest, exchange.holdsPlaceholder(issued.placeholder, request, in: places) else {
             exchange.forgetSwap(of: issued.placeholder)
             return .pass
         }

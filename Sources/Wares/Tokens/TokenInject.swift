@@ -70,7 +70,7 @@ public struct TokenInject: Middleware, CredentialUser {
             return .pass
         }
         if exchange[WantsCredentials.self] == false { return .pass }
-        if request.method == .trace { return leaveTrace(exchange) }
+        if request.method.returnsRequest { return leaveTrace(exchange) }
         exchange.noteInjection(into: header)
         if let standing {
             request.fields.set(standing)

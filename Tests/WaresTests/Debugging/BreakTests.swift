@@ -168,6 +168,11 @@ import Testing
         var edit = MessageEdit()
         edit.url = "http://evil.test/"
         #expect { try message.resume(edit) } throws: { ($0 as? MessageEdit.Mistake)?.isForbidden == true }
+        for method in ["TRACE", "trace", "TRACK"] {
+            edit = MessageEdit()
+            edit.method = method
+            #expect { try message.resume(edit) } throws: { ($0 as? MessageEdit.Mistake)?.isForbidden == true }
+        }
         edit = MessageEdit()
         edit.fields = []
         #expect { try message.resume(edit) } throws: { ($0 as? MessageEdit.Mistake)?.isForbidden == true }
