@@ -55,13 +55,13 @@ public struct Sign: Middleware, ContentEditor {
     private var coversContent: Bool { components.contains { $0.name == Sign.digestComponent } }
 
     public func contentLimit(of request: HttpRequest, in exchange: Exchange) -> Int? {
-        coversContent && request.method != .trace && request.method != .connect ? maxBody.bytes : nil
+        coversContent && !request.method.returnsRequest && request.method != .connect ? maxBody.bytes : nil
     }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard request.method != .connect else { return .pass }
         // The response to TRACE contains the request, so the client would see the signature. RFC 9110 §9.3.8.
-        guard request.method != .trace else {
+        guard !request.method.returnsRequest else {
             exchange.note("no signature in TRACE")
             return .pass
         }
@@ -74,10 +74,24 @@ public struct Sign: Middleware, ContentEditor {
             guard (try? request.fields.set(ContentDigest.field, to: ContentDigest.text(of: bytes, by: digest))) != nil
             else { return failed(exchange) }
         }
+        // Origin servers may read `X_Amount` as `X-Amount`, which the signature covers.
+        for component in components { if let name = component.field { request.fields.removeTwins(of: name) } }
         let names = exchange.fixUpstreamNames(of: &request)
         let signed = SignedRequest(sent: request, as: names)
-        // A field that the request does not have cannot be signed. RFC 9421 §2.5.
-        let covered = components.filter { $0.name.hasPrefix("@") || signed.value(of: $0) != nil }
+        var covered: [SignatureComponent] = []
+        covered.reserveCapacity(components.count)
+        for component in components {
+            switch signed.presence(of: component) {
+            case .present: covered.append(component)
+            // A field that the request does not have cannot be signed. RFC 9421 §2.5.
+            case .absent: break
+            case .unreadable:
+                exchange.note("rejected: \(component.name) is not a dictionary", asDecision: true)
+                return .abort(
+                    with: .problem(
+                        .badRequest, "the field \(component.name) is not a dictionary, so its member cannot be signed"))
+            }
+        }
         let input = SignatureInput(covered, parameters(at: exchange.wallNow))
         guard let base = input.base(of: signed), let signature = sign(base) else { return failed(exchange) }
         makeRoom(in: &request.fields, exchange)
@@ -158,7 +172,9 @@ extension Sign: ConfigurableWare {
             The signature covers the `components`, as the origin server receives them: with the `Host` field and the base path of the
             service. A component is the name of a field, or one of `@method`, `@authority`, `@path`, `@query`, `@target-uri`,
             `@scheme`, `@request-target` and `@query-param;name="NAME"`. A field can have the parameter `;bs`, or `;key="NAME"`
-            for a member of a dictionary. Fields that a request does not have are not covered. If the endpoints of the service
+            for a member of a dictionary. Fields that a request does not have are not covered. The client's fields with `_` in place of any `-` of a
+            component are removed, because origin servers may treat them as the same field; a request whose field is no dictionary is
+            refused with 400 if a member is signed. If the endpoints of the service
             have different host names, the request is sent with the first one.
 
             With the component `content-digest`, the ware waits for the whole content and sets `Content-Digest` (RFC 9530).

@@ -41,6 +41,9 @@ public struct SignatureComponent: Sendable, Hashable {
         return member.map { [(name == "@query-param" ? "name" : "key", .string($0))] } ?? []
     }
 
+    /// The name of the covered field; `nil` for a derived component.
+    var field: FieldName? { name.hasPrefix("@") ? nil : FieldName(name) }
+
     /// The identifier as written in a signature: `"content-type"`, `"@query-param";name="id"`.
     var identifier: String { StructuredText.text(.string(name)) + StructuredText.text(parameters) }
 }
@@ -123,6 +126,27 @@ struct SignedRequest {
         }
     }
 
+    /// What the request has of a component.
+    enum Presence {
+        /// The origin server cannot find it either: the request has no such field line, or a well-formed dictionary without that key.
+        case absent
+        case present
+        /// The field is no dictionary, so another reader may find the member in it.
+        case unreadable
+    }
+
+    /// Whether the request has a component. A derived component is never absent.
+    func presence(of component: SignatureComponent) -> Presence {
+        guard let name = component.field else { return .present }
+        let lines = fields.rawValues(of: name)
+        if lines.isEmpty { return .absent }
+        guard let key = component.member else { return .present }
+        guard let members = try? StructuredReader.dictionary(Array(lines.joined(separator: ", ".utf8))) else {
+            return .unreadable
+        }
+        return members.contains { $0.name == key } ? .present : .absent
+    }
+
     private func fieldValue(_ component: SignatureComponent) -> [UInt8]? {
         guard let name = FieldName(component.name) else { return nil }
         let lines = fields.rawValues(of: name)
@@ -138,7 +162,8 @@ struct SignedRequest {
         return Array(StructuredText.text(member.value).utf8)
     }
 
-    /// The value of the only parameter of that name. RFC 9421 §2.2.8.
+    /// The value of the only parameter of that name. RFC 9421 §2.2.8. Some servers separate parameters by `;` too: a query in which
+    /// they find another parameter of that name has no value.
     private func queryParameter(_ name: String) -> [UInt8]? {
         guard let query else { return nil }
         var found: Range<Int>?
@@ -151,12 +176,20 @@ struct SignedRequest {
                 guard found == nil else { return nil }
                 found = min(equals + 1, end)..<end
             }
+            if query[start..<end].contains(0x3b), holdsPiece(named: wanted, in: query[start..<end]) { return nil }
             start = end + 1
         }
         guard let found else { return nil }
         var value: [UInt8] = []
         PercentText.forEachDecoded(query[found], plusIsSpace: true) { SignedRequest.append(formByte: $0, to: &value) }
         return value
+    }
+
+    /// Whether a parameter of that name stands behind a `;` in the text.
+    private func holdsPiece(named wanted: [UInt8], in text: ArraySlice<UInt8>) -> Bool {
+        text.split(separator: 0x3b, omittingEmptySubsequences: false).dropFirst().contains {
+            SignedRequest.isFormEncoded($0.prefix { $0 != 0x3d }, as: wanted)
+        }
     }
 
     /// Whether a part of a form equals this text after decoding and encoding again. Allocates nothing, because a query has many

@@ -55,8 +55,12 @@ public struct Verify: Middleware, ContentEditor {
         request.fields.removeTwins(of: SignatureInput.signatureField)
         request.fields.removeTwins(of: ContentDigest.field)
         do throws(Refusal) {
-            let keyId = try verify(
+            let (keyId, input) = try verify(
                 SignedRequest(received: request), content: request.content, at: exchange.wallNow)
+            // Origin servers may read `X_Amount` as `X-Amount`, which the signature covers.
+            for component in components + input.components {
+                if let name = component.field { request.fields.removeTwins(of: name) }
+            }
             exchange.authenticated(as: Principal(method: Verify.name.text, name: keyId))
             return .pass
         } catch {
@@ -66,8 +70,10 @@ public struct Verify: Middleware, ContentEditor {
         }
     }
 
-    /// Returns the key name of the first signature that is valid and covers the required components.
-    func verify(_ request: SignedRequest, content: HttpContent, at now: WallTime) throws(Refusal) -> String {
+    /// Returns the key name of the first signature that is valid and covers the required components, and what it covers.
+    func verify(
+        _ request: SignedRequest, content: HttpContent, at now: WallTime
+    ) throws(Refusal) -> (keyId: String, input: SignatureInput) {
         let inputs = try members(of: SignatureInput.field, in: request)
         let signatures = try members(of: SignatureInput.signatureField, in: request)
         var refusal = Refusal("no signature of the request has a known key")
@@ -94,7 +100,7 @@ public struct Verify: Middleware, ContentEditor {
                 }
                 guard isValid else { throw Refusal("the signature is not valid") }
                 try checkContent(input, request, content)
-                return keyId
+                return (keyId, input)
             } catch {
                 refusal = error
             }
@@ -136,12 +142,13 @@ public struct Verify: Middleware, ContentEditor {
     }
 
     /// Checks that the required components are covered. A field that the request lacks need not be covered: adding or
-    /// removing such a field makes the signature invalid or insufficient.
+    /// removing such a field makes the signature invalid or insufficient. A field that is no dictionary does not count as one without
+    /// a member: the origin server may find the member in it.
     private func checkCoverage(
         _ input: SignatureInput, _ request: SignedRequest, _ content: HttpContent
     ) throws(Refusal) {
         for component in components where !input.components.contains(where: { Verify.covers($0, component) }) {
-            let isAbsent = !component.name.hasPrefix("@") && request.value(of: component) == nil
+            let isAbsent = request.presence(of: component) == .absent
             if isAbsent, content.isEmpty || component.name != "content-digest" { continue }
             throw Refusal("the signature does not cover \(component.optionText)")
         }
@@ -199,6 +206,10 @@ extension Verify: ConfigurableWare {
             A field of `components` that the request does not have need not be covered. Content needs `content-digest` if that is
             listed: the ware waits for the whole content and compares its digests (`sha-256` and `sha-512`). Content larger than
             `maxBody` is refused with 413. If `content-digest` is not listed, content can be unsigned.
+
+            Many origin servers treat `X_Amount` and `X-Amount` as the same field. The client's fields of such names, with `_` in place of
+            any `-`, are removed if a component or the signature covers the field. If a component is a member of a dictionary, a field that is no
+            dictionary must be covered.
 
             A request with an invalid field is refused. `Signature-Input` and `Signature` have at most 1,024 signatures (RFC 9651
             §3.2), a signature covers at most 32 components; three signatures with known keys are checked. The component parameters `key`, `bs` and `name` are known; a

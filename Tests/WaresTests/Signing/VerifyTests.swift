@@ -12,7 +12,7 @@ import Testing
     ) throws -> String {
         // What a test made has no received fields: it is judged as it is.
         let names = UpstreamNames(authority: request.authority?.description ?? "", basePath: "", isSecure: true)
-        return try verify.verify(SignedRequest(sent: request, as: names), content: request.content, at: now)
+        return try verify.verify(SignedRequest(sent: request, as: names), content: request.content, at: now).keyId
     }
 
     /// RFC 9421 §B.2.1, §B.2.2, §B.2.3, §B.2.5, §B.2.6.
@@ -292,6 +292,95 @@ import Testing
         #expect(refused.status == .unauthorized)
         #expect(refused.fields[.wwwAuthenticate] == "Signature realm=\"httpware\"")
         #expect(exchange.upstream.requests.count == 1)
+    }
+
+    // MARK: Fields that the signature does not cover
+
+    private static let covering: ConfigNode = ["components": ["@method", "@path", "x-amount", "x-dict;key=\"a\""]]
+
+    /// The response to a request that is signed with these fields and gets others on its way, and the fields that the origin server gets.
+    private func sent(
+        signed: HttpFields, added: [(FieldName, String)]
+    ) async throws -> (status: HttpStatus, fields: HttpFields?) {
+        var request = HttpRequest.get("/pay", fields: signed)
+        try request.fields.set(.host, to: "api.example.com")
+        var next = try await passed(request, Self.covering)
+        for (name, value) in added { try next.fields.append(name, value) }
+        next.fields.receivedCount = next.fields.lines.count
+        next.fields.noteUnderscores()
+        let exchange = try TestExchange(Verify.self, options: Self.verifyOptions(Self.covering))
+        let response = try await exchange.send(next)
+        return (response.status, exchange.upstream.requests.first?.fields)
+    }
+
+    @Test(arguments: ["X_Amount", "x_amount", "X_AMOUNT"], [true, false])
+    func `another spelling of a covered field does not reach the origin server`(twin: String, isSigned: Bool)
+        async throws
+    {
+        let fields: HttpFields = isSigned ? ["X-Amount": "1", "X-Dict": "a=1"] : [:]
+        let name = try #require(FieldName(twin))
+        let added: [(FieldName, String)] = [(name, "9"), ("X_Dict", "a=9"), ("X_Other", "stays")]
+        let (status, got) = try await sent(signed: fields, added: added)
+        #expect(status == .ok)
+        #expect(got?.contains(name) == false)
+        #expect(got?.contains("X_Dict") == false)
+        #expect(got?["X-Amount"] == (isSigned ? "1" : nil))
+        #expect(got?["X_Other"] == "stays")
+    }
+
+    @Test func `another spelling of a field that only the signature covers does not reach the origin server either`()
+        async throws
+    {
+        var request = HttpRequest.get("/pay", fields: ["X-Own": "1", "Host": "api.example.com"])
+        request = try await passed(request, ["components": ["@method", "x-own"]])
+        try request.fields.append("X_Own", "9")
+        request.fields.receivedCount = request.fields.lines.count
+        request.fields.noteUnderscores()
+        let exchange = try TestExchange(Verify.self, options: Self.verifyOptions(["components": ["@method"]]))
+        #expect(try await exchange.send(request).status == .ok)
+        let got = try #require(exchange.upstream.requests.first).fields
+        #expect((got["X-Own"], got.contains("X_Own")) == ("1", false))
+    }
+
+    @Test(arguments: ["a=9, ((", "a=9,", "A=9", "a=9 b", "a", "a=9;", "a=9, 1", "{a=9}", "a=\u{e4}", "=9", "a=?2"])
+    func `a field that may hold the member in another reading must be covered`(value: String) async throws {
+        let (status, got) = try await sent(signed: ["X-Amount": "1"], added: [("X-Dict", value)])
+        #expect(status == .unauthorized)
+        #expect(got == nil)
+    }
+
+    @Test(arguments: ["b=9", "b=(1 2);a=9", "b=\"a=9\""])
+    func `a well-formed dictionary without the member need not be covered`(value: String) async throws {
+        #expect(try await sent(signed: ["X-Amount": "1"], added: [("X-Dict", value)]).status == .ok)
+    }
+
+    @Test func `two lines are one dictionary, and a broken second one spoils it`() async throws {
+        let (status, _) = try await sent(signed: [:], added: [("X-Dict", "b=1"), ("X-Dict", "a=9, ((")])
+        #expect(status == .unauthorized)
+    }
+
+    @Test func `a signed request loses the other spellings, and one whose dictionary is broken is not sent`()
+        async throws
+    {
+        let exchange = try TestExchange(Sign.self, options: Self.signOptions(Self.covering))
+        var request = HttpRequest.get("/pay", fields: ["X-Amount": "1", "X_Amount": "9", "X_Dict": "a=9"])
+        request.fields.receivedCount = request.fields.lines.count
+        request.fields.noteUnderscores()
+        #expect(try await exchange.send(request).status == .ok)
+        let got = try #require(exchange.upstream.requests.first).fields
+        #expect((got["X-Amount"], got.contains("X_Amount"), got.contains("X_Dict")) == ("1", false, false))
+        #expect(try await exchange.send(.get("/pay", fields: ["X-Dict": "a=9, (("])).status == .badRequest)
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test(arguments: ["a=1&b=2;a=9", "x;a=9&a=1", "a=1;a=9", "a=1&;a", "a=1&b;%61=9"])
+    func `a covered query parameter that stands behind a semicolon too is refused`(query: String) throws {
+        let signed = SignedRequest(
+            sent: try HttpRequest(.get, "http://example.com/?" + query),
+            as: UpstreamNames(authority: "example.com", basePath: "", isSecure: false))
+        let parameter = try SignatureComponent(optionText: "@query-param;name=\"a\"")
+        #expect(signed.value(of: parameter) == nil)
+        #expect(signed.value(of: try SignatureComponent(optionText: "@query-param;name=\"z\"")) == nil)
     }
 
     @Test func `without a signature nothing passes`() async throws {
