@@ -18,18 +18,40 @@ final class UnknownSource: RequestSource {
 }
 
 extension RequestMatch {
+    /// How fields, parameters and cookies are read.
+    enum Fence {
+        /// As they are: in an `if`.
+        case none
+        /// In the match of a route: its `not` is a fence.
+        case outside
+        /// In a `not` of a route, which keeps requests away from the route's service. It is met if an origin server may read a field,
+        /// parameter or cookie that meets it: under another spelling of a field's name, or between `;` in a query.
+        case inside
+
+        /// The same inside another `not`.
+        var turned: Fence {
+            switch self {
+            case .none: .none
+            case .outside: .inside
+            case .inside: .outside
+            }
+        }
+    }
+
     /// Whether the request matches, as it is now or as received. Throws if a pattern reaches its match limit.
     ///
     /// `judge` decides for the response. If it cannot, and the result depends on the response, the result is `nil`.
     func truth(
-        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false,
+        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false, fence: Fence = .none,
         _ judge: (ResponseMatch) throws(Pattern.LimitReached) -> Bool? = { _ in nil }
     ) throws(Pattern.LimitReached) -> Bool? {
-        guard try matchesTarget(of: request, from: source, asReceived: asReceived) else { return false }
+        guard try matchesTarget(of: request, from: source, asReceived: asReceived, fence: fence) else {
+            return false
+        }
         if !asksMore, response.isEmpty { return true }
         guard matchesScheme(of: request, from: source), matchesClient(source),
-            try matchesCookies(of: request, from: source, asReceived: asReceived),
-            try matchesHeaders(of: request, from: source, asReceived: asReceived)
+            try matchesCookies(of: request, from: source, asReceived: asReceived, fence: fence),
+            try matchesHeaders(of: request, from: source, asReceived: asReceived, fence: fence)
         else { return false }
         var truth: Bool? = true
         if !response.isEmpty {
@@ -37,7 +59,7 @@ extension RequestMatch {
             if truth == false { return false }
         }
         for member in not {
-            switch try member.truth(of: request, from: source, asReceived: asReceived, judge) {
+            switch try member.truth(of: request, from: source, asReceived: asReceived, fence: fence.turned, judge) {
             case true?: return false
             case false?: break
             case nil: truth = nil
@@ -46,7 +68,7 @@ extension RequestMatch {
         guard !any.isEmpty else { return truth }
         var isUnknown = false
         for member in any {
-            switch try member.truth(of: request, from: source, asReceived: asReceived, judge) {
+            switch try member.truth(of: request, from: source, asReceived: asReceived, fence: fence, judge) {
             case true?: return truth
             case false?: break
             case nil: isUnknown = true
@@ -57,20 +79,20 @@ extension RequestMatch {
 
     /// Whether the request matches, for a match without tests of the response.
     func matches(
-        _ request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
+        _ request: HttpRequest, from source: some RequestSource, asReceived: Bool = false, fence: Fence = .none
     ) throws(Pattern.LimitReached) -> Bool {
-        try truth(of: request, from: source, asReceived: asReceived) ?? false
+        try truth(of: request, from: source, asReceived: asReceived, fence: fence) ?? false
     }
 
     /// Whether method, host, path and query match, as they are now or as received.
     /// Path and query never match CONNECT. Throws if a pattern reaches its match limit.
     private func matchesTarget(
-        of request: HttpRequest, from source: some RequestSource, asReceived: Bool
+        of request: HttpRequest, from source: some RequestSource, asReceived: Bool, fence: Fence
     ) throws(Pattern.LimitReached) -> Bool {
         guard matchesMethod(of: request, asReceived: asReceived), matchesHost(of: request, asReceived: asReceived),
             try matchesPath(of: request, from: source, asReceived: asReceived)
         else { return false }
-        return try matchesQuery(of: request, from: source, asReceived: asReceived)
+        return try matchesQuery(of: request, from: source, asReceived: asReceived, fence: fence)
     }
 
     /// Whether everything matches except method, host and path, which are not tested.
@@ -82,9 +104,9 @@ extension RequestMatch {
         guard matchesScheme(of: request, from: source), matchesClient(source),
             try matchesCookies(of: request, from: source), try matchesHeaders(of: request, from: source)
         else { return false }
-        for member in not where try member.matches(request, from: source) { return false }
+        for member in not where try member.matches(request, from: source, fence: .inside) { return false }
         guard !any.isEmpty else { return true }
-        for member in any where try member.matches(request, from: source) { return true }
+        for member in any where try member.matches(request, from: source, fence: .outside) { return true }
         return false
     }
 
@@ -132,23 +154,30 @@ extension RequestMatch {
     /// CONNECT has none.
     @inline(__always)
     func matchesQuery(
-        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
+        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false, fence: Fence = .none
     ) throws(Pattern.LimitReached) -> Bool {
         guard !query.isEmpty else { return true }
         guard request.target.form != .authority else { return false }
         let parameters = request.queryParameters(asReceived: asReceived)
-        for match in query where try !parameters.contains(match.name, match.values, within: &source.patternTime) {
-            return false
+        for match in query {
+            if try parameters.contains(match.name, match.values, within: &source.patternTime) { continue }
+            // Some servers separate parameters by `;` too.
+            guard fence == .inside,
+                try parameters.separatedBySemicolons.contains(match.name, match.values, within: &source.patternTime)
+            else { return false }
         }
         return true
     }
 
     /// Whether every field of `headers` is present with one of its values.
     func matchesHeaders(
-        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
+        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false, fence: Fence = .none
     ) throws(Pattern.LimitReached) -> Bool {
         guard !headers.isEmpty else { return true }
-        if asReceived {
+        if fence == .inside {
+            let fields = asReceived ? request.fields.received : request.fields
+            for header in headers where try !fields.mayMatch(header, within: &source.patternTime) { return false }
+        } else if asReceived {
             let received = request.fields.received
             for header in headers where try !received.match(header, within: &source.patternTime) { return false }
         } else {
@@ -161,12 +190,14 @@ extension RequestMatch {
 
     /// Whether every cookie of `cookies` is present with one of its values. RFC 6265 §4.2.1.
     func matchesCookies(
-        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false
+        of request: HttpRequest, from source: some RequestSource, asReceived: Bool = false, fence: Fence = .none
     ) throws(Pattern.LimitReached) -> Bool {
         guard !cookies.isEmpty else { return true }
         let fields = asReceived ? request.fields.received : request.fields
         for cookie in cookies {
-            let values = fields.cookieValues(cookie.name)
+            var values = fields.cookieValues(cookie.name)
+            // RFC 6265 §4.1.1: a value may stand in double quotes, which some servers remove.
+            if fence == .inside { values += values.compactMap(\.withoutQuotes) }
             guard try cookie.values.match(anyOf: values, within: &source.patternTime) else { return false }
         }
         return true
@@ -195,6 +226,30 @@ extension HttpFields {
     func match(_ wanted: NamedMatch, within time: inout PatternTime) throws(Pattern.LimitReached) -> Bool {
         guard contains(wanted.field) else { return false }
         return try wanted.values.match(anyOf: values(of: wanted.field), within: &time)
+    }
+}
+
+extension HttpFields {
+    /// Whether an origin server may read a field with that name that has one of the wanted values: of a twin (`removeTwins`), or as a
+    /// member of a list (RFC 9110 §5.3: lines and members are equal).
+    fileprivate func mayMatch(_ wanted: NamedMatch, within time: inout PatternTime) throws(Pattern.LimitReached) -> Bool
+    {
+        var values = contains(wanted.field) ? values(of: wanted.field) : []
+        values += twinValues(of: wanted.field)
+        guard !values.isEmpty else { return false }
+        if try wanted.values.match(anyOf: values, within: &time) { return true }
+        let members = values.filter { $0.utf8.contains(0x2c) }.flatMap { $0.split(separator: ",") }.map {
+            String($0.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
+        }
+        return try wanted.values.match(anyOf: members, within: &time)
+    }
+}
+
+extension String {
+    /// The text between double quotes; `nil` if it does not stand in any.
+    fileprivate var withoutQuotes: String? {
+        guard utf8.count >= 2, hasPrefix("\""), hasSuffix("\"") else { return nil }
+        return String(dropFirst().dropLast())
     }
 }
 

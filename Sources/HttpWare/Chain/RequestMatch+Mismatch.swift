@@ -37,9 +37,11 @@ extension RequestMatch {
             one.query = [parameter]
             if try !one.matchesQuery(of: request, from: source) { return .query(parameter.name) }
         }
-        for (place, member) in not.enumerated() where try member.matches(request, from: source) { return .not(place) }
+        for (place, member) in not.enumerated() where try member.matches(request, from: source, fence: .inside) {
+            return .not(place)
+        }
         guard !any.isEmpty else { return nil }
-        for member in any where try member.matches(request, from: source) { return nil }
+        for member in any where try member.matches(request, from: source, fence: .outside) { return nil }
         return .any
     }
 }

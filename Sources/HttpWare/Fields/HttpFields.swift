@@ -311,6 +311,14 @@ public struct HttpFields: Sendable {
         }
     }
 
+    /// The values of the twins of this name that `removeTwins` would remove.
+    func twinValues(of name: FieldName) -> [String] {
+        guard hasUnderscores || name.hasUnderscore else { return [] }
+        return lines.prefix(receivedCount).filter { !$0.isRemoved && isTwin($0, name) }.map {
+            String(decoding: bytes[$0.value], as: UTF8.self)
+        }
+    }
+
     /// Whether the line's name is a twin of this one: they differ in `_` and `-`, and otherwise at most in case.
     private func isTwin(_ line: Line, _ name: FieldName) -> Bool {
         guard Int(line.nameCount) == name.text.utf8.count else { return false }

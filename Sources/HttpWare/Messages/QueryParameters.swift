@@ -6,6 +6,8 @@
 public struct QueryParameters: Sendable {
     private let bytes: [UInt8]
     private let range: Range<Int>
+    /// Whether a `;` ends a parameter, too, as some servers read it.
+    private var endsAtSemicolon = false
 
     /// The parameters in a part of these bytes: a query without its question mark.
     init(_ bytes: [UInt8], _ range: Range<Int>) {
@@ -19,7 +21,7 @@ public struct QueryParameters: Sendable {
             let start = place
             var end = start
             var equals: Int?
-            while end < range.upperBound, bytes[end] != 0x26 {
+            while end < range.upperBound, bytes[end] != 0x26, !endsAtSemicolon || bytes[end] != 0x3b {
                 if bytes[end] == 0x3d, equals == nil { equals = end }
                 end += 1
             }
@@ -27,6 +29,13 @@ public struct QueryParameters: Sendable {
             if end > start { return (start..<(equals ?? end), (equals.map { $0 + 1 } ?? end)..<end) }
         }
         return nil
+    }
+
+    /// The parameters as servers read them that separate them by `;` as well.
+    var separatedBySemicolons: QueryParameters {
+        var other = self
+        other.endsAtSemicolon = true
+        return other
     }
 
     /// The place where the first parameter may begin.

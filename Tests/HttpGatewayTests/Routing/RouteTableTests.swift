@@ -1,9 +1,9 @@
 import GatewayConfig
-import HttpWare
 import HttpWareTesting
 import Testing
 
 @testable import HttpGateway
+@testable import HttpWare
 
 @Suite struct RouteTableTests {
     /// The routes of the first listener of a configuration.
@@ -45,6 +45,46 @@ import Testing
         #expect(plan === table.listenerPlan)
         #expect(plan.service == nil)
         #expect(captures.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("/", ["X_Debug: 1"], true), ("/", ["x_debug: 1"], true), ("/", ["X-Debug: 0, 1"], true),
+        ("/", ["X-Debug: 0", "X_Debug: 1"], true), ("/", ["X_Debug: 0"], false), ("/", ["X-Other: 1"], false),
+        ("/?a;debug=1", [], true), ("/?debug=1;x", [], true), ("/?a=b;%64ebug=%31&c", [], true),
+        ("/?debug=0;1", [], false),
+        ("/?debug=12", [], false), ("/", ["Cookie: debug=\"1\""], true), ("/", ["Cookie: debug=0"], false),
+    ])
+    func `a not of a route holds back what an origin server may read`(target: String, lines: [String], isHeld: Bool)
+        throws
+    {
+        let table = try table(
+            """
+              - name: fenced
+                match:
+                  not: [{ headers: { X-Debug: "1" } }, { query: { debug: "1" } }, { cookies: { debug: "1" } }]
+                service: origin
+            """)
+        var request = HttpRequest.get("http://a.test" + target)
+        for line in lines {
+            let parts = line.split(separator: ":", maxSplits: 1)
+            try request.fields.append(#require(FieldName(String(parts[0]))), String(parts[1].dropFirst()))
+        }
+        request.fields.receivedCount = request.fields.lines.count
+        request.fields.noteUnderscores()
+        #expect(try (route(table, request) == nil) == isHeld)
+    }
+
+    @Test func `a not inside a not, and what a route asks, are read as they are`() throws {
+        let table = try table(
+            """
+              - { name: asked, match: { headers: { X-Debug: "1" }, query: { debug: "1" } }, service: origin }
+              - { name: twice, match: { not: { not: { headers: { X-Debug: "1" } } } }, service: origin }
+            """)
+        var request = HttpRequest.get("http://a.test/?a;debug=1", fields: ["X_Debug": "1"])
+        request.fields.receivedCount = request.fields.lines.count
+        request.fields.noteUnderscores()
+        #expect(try route(table, request) == nil)
+        #expect(try route(table, .get("http://a.test/", fields: ["X-Debug": "1"])) == "twice")
     }
 
     @Test func `all that a route asks must hold`() throws {

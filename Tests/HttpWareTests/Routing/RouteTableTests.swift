@@ -13,7 +13,7 @@ import Testing
         func route(for request: HttpRequest) throws(Pattern.LimitReached) -> (place: Int, captures: [String])? {
             for (place, route) in routes.enumerated() {
                 if request.method == .connect, !route.takesConnect { continue }
-                guard try route.match.matches(request, from: UnknownSource()) else { continue }
+                guard try route.match.matches(request, from: UnknownSource(), fence: .outside) else { continue }
                 return (place, captures(route.match.paths, request.path))
             }
             return nil
