@@ -6,7 +6,7 @@ public import HttpWare
 public struct WrittenValue: Sendable, Hashable {
     /// The path, such as `listeners.web.limits.head` or `chains.base.middlewares[1].mock.body`.
     public let path: String
-    /// The text; `nil` if it must not be printed.
+    /// The text, with marks for user information in URLs; `nil` if it must not be printed.
     public let text: String?
     /// The place in the file.
     public let location: SourceLocation
@@ -50,7 +50,8 @@ extension GatewayConfiguration {
                 let isSecret =
                     node.isSecret || secrets.contains(key) || path.contains("].sticky.key")
                     || AcmeSettings.secretKeys.contains { path.contains(".\($0.joined(separator: "."))") }
-                values.append(WrittenValue(path: path, text: isSecret ? nil : text, location: node.location))
+                values.append(
+                    WrittenValue(path: path, text: isSecret ? nil : Redaction.text(text), location: node.location))
             case .list(let members):
                 for (index, member) in members.enumerated() { add(member, "\(path)[\(index)]", key: key) }
             case .map(let entries):

@@ -103,7 +103,7 @@ extension AdminEndpoint {
         let shown = files.compactMap { name -> Json? in
             guard let text = TextFile.read(name) else { return nil }
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-            var masked = isRead ? hide(lines, secrets[name] ?? [:]) : lines.map(nameOnly)
+            var masked = isRead ? hide(lines, secrets[name] ?? [:]).map(Redaction.text) : lines.map(nameOnly)
             for secret in configuration.secretTexts where !secret.isEmpty {
                 masked = masked.map { $0.replacing(secret, with: "***") }
             }

@@ -18,6 +18,9 @@ public enum Redaction {
         return shown ?? target
     }
 
+    /// A text of a configuration with marks for user information, whatever its option is for: for values that are shown to people.
+    public static func text(_ text: String) -> String { text.withoutUserInformation }
+
     /// Passes the bytes of a target to `show`, with marks for hidden parts. `show` is called once; the bytes are valid only
     /// during the call. If nothing must be hidden, nothing is copied.
     public static func withTarget(

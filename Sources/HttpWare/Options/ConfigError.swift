@@ -18,7 +18,7 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     public var severity: Severity
     /// The place in the tree, such as `bodyLimit.max`; empty for a mistake of the whole file.
     public var keyPath: String
-    /// The text: starts in lower case, ends without a full stop, and never shows a secret.
+    /// The text: starts in lower case, ends without a full stop, and never shows a secret: user information of URLs is masked.
     public var message: String
 
     /// Makes an error at a place.
@@ -26,7 +26,7 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
         self.location = location
         self.severity = severity
         self.keyPath = keyPath
-        self.message = message
+        self.message = Redaction.text(message)
     }
 
     public var description: String {

@@ -7,17 +7,18 @@ extension String {
         }
     }
 
-    /// The text in double quotes, on one line, shortened: for errors that quote it.
+    /// The text in double quotes, on one line, shortened, with marks for user information: for errors that quote it.
     public var quotedForErrors: String {
         var quoted = "\""
-        for scalar in unicodeScalars.prefix(80) {
+        let scalars = withoutUserInformation.unicodeScalars
+        for scalar in scalars.prefix(80) {
             switch scalar {
             case "\"", "\\": quoted += "\\" + String(scalar)
             case _ where scalar.isControl: quoted += scalar.escapedForErrors
             default: quoted.unicodeScalars.append(scalar)
             }
         }
-        return quoted + (unicodeScalars.count > 80 ? "…\"" : "\"")
+        return quoted + (scalars.count > 80 ? "…\"" : "\"")
     }
 }
 

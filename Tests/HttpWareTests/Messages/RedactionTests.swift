@@ -4,6 +4,29 @@ import Testing
 
 @Suite struct RedactionTests {
     @Test(arguments: [
+        ("http://user:pw@host:3128", "http://…@host:3128"), ("https://token@host/a", "https://…@host/a"),
+        ("http://u:p@a,http://v:q@b", "http://…@b"), ("[http://a,http://v:q@b]", "[http://…@b]"),
+        ("http://u:p@a http://b/c", "http://…@a http://b/c"),
+        ("redis://:pw@host:6379/0", "redis://…@host:6379/0"), ("//u:p@host", "//…@host"),
+        ("http://user:p/w@host", "http://…@host"), ("http://user:p#w?x@host", "http://…@host"),
+        ("http://user:p\"w@host", "http://…@host"), ("http://user:p@w@host/", "http://…@host/"),
+        ("user:pw@proxy:3128", "…@proxy:3128"), ("\"user:pw@proxy\" is not", "\"…@proxy\" is not"),
+        ("http://host/@scope/a", "http://host/@scope/a"), ("http://host:8080/a@b", "http://host:8080/a@b"),
+        ("http://[::1]:80/a@b", "http://[::1]:80/a@b"), ("http://host/?m=a@b", "http://host/?m=a@b"),
+        ("mailto:ops@example.com", "mailto:ops@example.com"), ("ops@example.com", "ops@example.com"),
+        ("a@b:c", "a@b:c"),
+        ("@", "@"), ("", ""), ("://@", "://…@"), ("http://@h", "http://…@h"), ("[http://u:p@h, x]", "[http://…@h, x]"),
+    ])
+    func `user information in a text is not shown`(text: String, shown: String) {
+        #expect(Redaction.text(text) == shown)
+    }
+
+    @Test func `a long password is masked before its text is shortened`() {
+        let long = String(repeating: "s3cret", count: 40)
+        #expect(!"http://user:\(long)@host".quotedForErrors.contains("s3"))
+    }
+
+    @Test(arguments: [
         ("/a", "/a"),
         ("/a?b=c", "/a?b=c"),
         ("/a?token=1&b=2", "/a?token=…&b=2"),
