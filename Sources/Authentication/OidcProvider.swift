@@ -4,8 +4,9 @@ import Synchronization
 
 /// An OpenID provider, as one of its clients sees it: metadata, token endpoint and keys. Shared by all loops.
 ///
-/// The provider is not called before it is needed, so a gateway starts while its provider is down. After a failure, no
-/// request makes another call for 1 to 30 seconds. Metadata that were read once stay in use, even if they cannot be
+/// The provider is not called before it is needed, so a gateway starts while its provider is down. If it cannot be reached, does not
+/// answer, or says that it is busy, no request makes another call for 1 to 30 seconds. An answer that is unusable for one login pauses
+/// nothing. Metadata that were read once stay in use, even if they cannot be
 /// read again.
 public final class OidcProvider: Sendable {
     /// The reason why there are no tokens.
@@ -276,18 +277,27 @@ public final class OidcProvider: Sendable {
             // The token endpoint comes from the provider's document. At another authority than the issuer, it must not
             // have a private address.
             let isElsewhere = request.authority != (try? HttpRequest(.get, issuer.text))?.authority
-            let response = try TokenResponse(
-                await client.send(request, limits: limits(deniesPrivate: isElsewhere)))
+            let answer = try await client.send(request, limits: limits(deniesPrivate: isElsewhere))
+            guard !answer.status.saysBusy else {
+                throw failed(
+                    "the token endpoint answered with status \(answer.status.code)", "no tokens", at: loop.now)
+            }
             state.withLock { $0.failures = 0 }
-            return response
+            return try TokenResponse(answer)
+        } catch let error as Failure {
+            throw error
         } catch let error as CredentialFailure where error.kind == .refused {
             WareLog.shared.log(.warning, "oidcLogin: \(Redaction.target(issuer.text)): \(error.reason)")
             throw Failure.refused(error.reason)
         } catch let error as CancellationError {
             throw error
+        } catch let error as GatewayError where error.fault.isSilence {
+            throw failed(error.reason, "no tokens", at: loop.now)
         } catch {
+            // The provider answered: what is wrong with this answer says nothing about other logins.
             let reason = (error as? CredentialFailure)?.reason ?? (error as? GatewayError)?.reason ?? "no answer"
-            throw failed(reason, "no tokens", at: loop.now)
+            WareLog.shared.log(.warning, "oidcLogin: no tokens from \(Redaction.target(issuer.text)): \(reason)")
+            throw Failure.unavailable(reason)
         }
     }
 

@@ -414,6 +414,48 @@ import Credentials
         }
     }
 
+    @Test(
+        arguments: [
+            .fail(GatewayError(.upstream, .responseContentTooLarge, "larger than 256KiB")),
+            .fail(GatewayError(.upstream, .responseMalformed, "no HTTP")),
+            .fail(GatewayError(.upstream, .responseIncomplete, "cut off")),
+            .respond(HttpResponse(.internalServerError)), .respond(HttpResponse(.found)), ScriptedCalls.json("{".utf8),
+            ScriptedCalls.json("{}".utf8), ScriptedCalls.json(#"{"access_token":"a b","token_type":"Bearer"}"#.utf8),
+            .respond(HttpResponse(.ok, content: .text("no JSON"))),
+        ] as [ScriptedCalls.Step])
+    func `one login whose answer is unusable pauses no other`(answer: ScriptedCalls.Step) async throws {
+        let stand = try OidcStand()
+        let first = try OidcStand.parameters(await stand.send("/"))
+        stand.calls.script(OidcStand.token, answer)
+        let failed = try await stand.send("/oauth2/callback?code=c1&state=\(try #require(first["state"]))")
+        #expect([400, 403, 502, 503].contains(failed.status.code))
+        let second = try OidcStand.parameters(await stand.send("/"))
+        stand.calls.script(
+            OidcStand.token, OidcStand.tokens(try OidcStand.sign(stand.claims(nonce: #require(second["nonce"])))))
+        let back = try await stand.send("/oauth2/callback?code=c2&state=\(try #require(second["state"]))")
+        #expect(back.status == .seeOther)
+    }
+
+    @Test(
+        arguments: [
+            .fail(GatewayError(.upstream, .connectionRefused, "refused")),
+            .fail(GatewayError(.upstream, .responseTimeout, "late")), .respond(HttpResponse(.serviceUnavailable)),
+            .respond(HttpResponse(.tooManyRequests)),
+        ] as [ScriptedCalls.Step])
+    func `a provider that does not answer, or is busy, is left alone for a second`(answer: ScriptedCalls.Step)
+        async throws
+    {
+        let stand = try OidcStand()
+        let first = try OidcStand.parameters(await stand.send("/"))
+        let second = try OidcStand.parameters(await stand.send("/"))
+        stand.calls.script(OidcStand.token, answer)
+        for login in [first, second] {
+            let back = try await stand.send("/oauth2/callback?code=c1&state=\(try #require(login["state"]))")
+            #expect(back.status == .serviceUnavailable)
+        }
+        #expect(stand.tokenCalls.count == 1)
+    }
+
     private static let elsewhere = HttpResponse(.found, fields: ["Location": "https://evil.example/x"])
 
     @Test func `a redirect instead of metadata or keys is not followed`() async throws {
