@@ -66,6 +66,8 @@ public struct Mirror: Middleware, Postware, CountingWare {
     // MARK: Requests
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+        // Only a copy has the mark: a client's own would make the origin server take the request for a copy.
+        if let header { request.fields.remove(header) }
         // A request that is sent again was copied already.
         guard exchange[Turn.self] == nil, !exchange.isDryRun, request.upgrade == nil, request.method != .connect,
             ratio.value >= 1 || Double.random(in: 0..<1) < ratio.value
@@ -143,6 +145,8 @@ extension Mirror: ConfigurableWare {
             sent to `service` without passing any ware. The exchange never waits for it, and never fails with it. A request without content
             is copied at once; another one when its response begins, if its content is whole by then and at most `maxBody`. A request
             that is sent again, by `retry` for example, is copied once. WebSockets and other upgrades are not copied.
+
+            With `header`, a copy has that field, and the request itself never has it: a client's own field of that name is removed.
 
             Over `maxInFlight` copies, further requests are not copied. A copy is given up after one minute, or when its
             response is longer than `maxBody`. A copy carries the credentials that the request carries at this place, the client's own

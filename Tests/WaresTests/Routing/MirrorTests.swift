@@ -53,6 +53,22 @@ import Testing
         await stage.until { stage.count("answered") == 2 && stage.inFlight == 0 }
     }
 
+    @Test(arguments: [1.0, 0.0] as [Ratio])
+    func `a client's own mark never reaches the origin server`(ratio: Ratio) async throws {
+        let stage = try Stage(Mirror(service: "shadow", ratio: ratio, header: "X-Mirrored"))
+        let fields: HttpFields = ["X-Mirrored": "forged", "x-mirrored": "twice", "X-Other": "1"]
+        _ = try await stage.exchange.send(.get("/", fields: fields))
+        _ = try await stage.exchange.send(.post("/", fields: fields, content: .bytes(count: 10)))
+        for own in stage.exchange.upstream.requests {
+            #expect((own.fields["X-Mirrored"], own.fields["X-Other"]) == (nil, "1"))
+        }
+        guard ratio.value == 1 else { return }
+        await stage.shadow.untilAsked(2)
+        for copy in stage.shadow.upstream.requests {
+            #expect(copy.fields.values(of: "X-Mirrored").count == 1 && copy.fields["X-Mirrored"] != "forged")
+        }
+    }
+
     @Test func `a service that never answers delays nothing, and holds no more than maxInFlight copies`() async throws {
         let stage = try Stage(Mirror(service: "shadow", maxInFlight: 2))
         for _ in 0..<2 { stage.shadow.upstream.neverRespond() }
