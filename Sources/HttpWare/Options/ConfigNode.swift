@@ -68,6 +68,15 @@ public struct ConfigNode: Sendable, Hashable {
         entries?.first { $0.key == key }?.value
     }
 
+    /// Whether it is a boolean of YAML or JSON: `true` or `false` without quotes.
+    var isBoolean: Bool {
+        if case .scalar(let text, isQuoted: false) = content {
+            ["true", "false"].contains(text.lowercased())
+        } else {
+            false
+        }
+    }
+
     /// A description for errors: `"10 mb"`, `a list`, `a map`, `nothing`.
     public var shown: String {
         switch content {

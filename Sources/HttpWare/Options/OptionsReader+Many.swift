@@ -8,7 +8,7 @@ extension OptionsReader {
         else {
             return
         }
-        if let read: [T] = parseList(node, path(key)) { values = read }
+        if let read: [T] = parseWords(node, path(key)) { values = read }
     }
 
     /// Reads a list without a default.
@@ -16,14 +16,14 @@ extension OptionsReader {
         guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), "", nil, T.isSecret, doc) else {
             return
         }
-        if let read: [T] = parseList(node, path(key)) { values = read }
+        if let read: [T] = parseWords(node, path(key)) { values = read }
     }
 
     /// Reads a list that makes one value, such as a set of statuses.
     public mutating func read<T: OptionUnion>(_ key: String, into value: inout T, doc: String = "") {
         let shape = OptionShape.list(T.optionForm)
         guard let node = takeValue(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
-        if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
+        if let read: [T] = parseWords(node, path(key)) { value = T(union: read) }
     }
 
     /// Reads a list that makes one value, without a default.
@@ -32,7 +32,7 @@ extension OptionsReader {
         guard let node = takeValue(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else {
             return
         }
-        if let read: [T] = parseList(node, path(key)) { value = T(union: read) }
+        if let read: [T] = parseWords(node, path(key)) { value = T(union: read) }
     }
 
     /// Reads a list whose members keep their places, so that they can be checked later.
@@ -42,7 +42,7 @@ extension OptionsReader {
         else {
             return
         }
-        guard let read: [T] = parseList(node, path(key)) else { return }
+        guard let read: [T] = parseWords(node, path(key)) else { return }
         values = zip(read, node.members).map { Located($0, at: $1.location) }
     }
 
@@ -95,7 +95,7 @@ extension OptionsReader {
             if let read: OptionMap<K, V?> = parseMap(node, path(key), { $0.parse($1, $2).map(Optional.some) }) {
                 map = read
             }
-        } else if let names: [K] = parseList(node, path(key)) {
+        } else if let names: [K] = parseWords(node, path(key)) {
             map = OptionMap(zip(names, node.members).map { .init(key: $0, value: nil, location: $1.location) })
         }
     }
@@ -168,6 +168,17 @@ extension OptionsReader {
     }
 
     // MARK: Parsing
+
+    /// All members of a list, as `parseList`. A boolean is a mistake: `true` for a list of hosts is no host of that name.
+    mutating func parseWords<T: OptionValue>(_ node: ConfigNode, _ keyPath: String) -> [T]? {
+        guard let member = node.members.first(where: \.isBoolean) else { return parseList(node, keyPath) }
+        let text = member.text ?? ""
+        diagnostics.error(
+            at: member.location, keyPath,
+            "\(text) is not a list of \(T.optionType); write [first, second], or \"\(text)\" in quotes if that is a member"
+        )
+        return nil
+    }
 
     /// All members; `nil` if any of them is invalid.
     mutating func parseList<T: OptionValue>(_ node: ConfigNode, _ keyPath: String) -> [T]? {

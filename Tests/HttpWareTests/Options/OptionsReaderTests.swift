@@ -89,6 +89,23 @@ import Testing
         #expect(options.names == [] && options.set.isEmpty && options.statuses.isEmpty && options.steps.isEmpty)
     }
 
+    @Test(arguments: ["names", "statuses", "wanted"])
+    func `a boolean is not a list`(key: String) {
+        for text in ["true", "false", "True"] {
+            for node in [
+                ConfigNode(.scalar(text, isQuoted: false)), ConfigNode(.list([.init(.scalar(text, isQuoted: false))])),
+            ] {
+                let map = ConfigNode(
+                    .map([
+                        .init(key: "max", location: .code, value: "1KiB"),
+                        .init(key: key, location: .code, value: node),
+                    ]))
+                #expect(read(map).1.contains { $0.contains("\(text) is not a") }, "\(key): \(text)")
+            }
+        }
+        #expect(read(["max": "1KiB", "names": ["true"]]).1.isEmpty)
+    }
+
     @Test func `what is required and absent is an error`() {
         #expect(read([:]).1 == ["ware.max: is missing, and there is no default"])
     }
