@@ -4,7 +4,7 @@ import { get, post, ask } from "./api.js";
 import { link, choices } from "./state.js";
 import { waterfall } from "./waterfall.js";
 import { showContent } from "./content.js";
-import { formats, isMasked } from "./copyas.js";
+import { formats, isMasked, variables } from "./copyas.js";
 
 const names = { headers: "Headers", request: "Request", response: "Response", messages: "Messages", timing: "Timing", connection: "Connection", notes: "Notes" };
 
@@ -230,7 +230,8 @@ export class Detail {
   async copyAs(name, write) {
     try {
       if (name === "HAR") return copy(await (await ask("/v1/har?filter=" + encodeURIComponent("~id " + this.id))).text(), name);
-      await copy(write(this.capture, await this.body_()), name);
+      const text = write(this.capture, await this.body_()), names = variables(text);
+      await copy(text, names.length ? name + ", which reads " + names.join(" and ") + "," : name);
     } catch (error) { toast(error.message); }
   }
 
