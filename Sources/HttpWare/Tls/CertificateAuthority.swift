@@ -40,7 +40,7 @@ public final class CertificateAuthority: @unchecked Sendable {
 
     /// Takes over a root and its key.
     private init(_ root: OpaquePointer, _ key: OpaquePointer) throws(TlsFault) {
-        guard let leafKey = authority_make_key() else {
+        guard let leafKey = authority_make_leaf_key() else {
             X509_free(root)
             authority_free(key)
             throw .material("OpenSSL cannot make a key")
