@@ -86,6 +86,8 @@ final class InterceptedTunnel: ExchangeSource {
     var bodyMinRate: Int? { listener.bodyMinRate }
     /// Inside, the client talks to the host itself.
     var isForward: Bool { false }
+    /// The gateway is a proxy, although the form of the requests does not show it.
+    var ownsPaths: Bool { false }
     var bindAddress: SocketAddress? { listener.bindAddress }
     var isDraining: Bool { listener.isDraining }
 

@@ -19,6 +19,7 @@ public final class LoopListener: ExchangeSource {
     var idleNanoseconds: Int64 { settings.idleTimeout.nanoseconds }
     var bodyMinRate: Int? { settings.bodyMinRate }
     var isForward: Bool { settings.isForward }
+    var ownsPaths: Bool { !settings.isForward }
     /// Chooses plans.
     public private(set) var router: any ExchangeRouter
     /// Counts updates: a driver of an earlier generation holds an outdated plan, and is not reused.
