@@ -412,6 +412,17 @@ int authority_validity(const X509 *certificate, int64_t *start, int64_t *end) {
     return *start != 0 && *end != 0;
 }
 
+static void note_leaf(int is_sent, int version, int type, const void *bytes, size_t count, SSL *session, void *argument) {
+    (void)version;
+    (void)argument;
+    if (is_sent && type == SSL3_RT_HANDSHAKE && count > 0 && *(const uint8_t *)bytes == SSL3_MT_CERTIFICATE)
+        SSL_set_ex_data(session, 0, session);
+}
+
+void authority_watch_leaf(SSL *session) { SSL_set_msg_callback(session, note_leaf); }
+
+int authority_has_sent_leaf(const SSL *session) { return SSL_get_ex_data(session, 0) != NULL; }
+
 int authority_read_first(SSL *session, const uint8_t *bytes, int count) {
     BIO *memory = BIO_new(BIO_s_mem());
     if (memory == NULL) return 0;

@@ -60,6 +60,12 @@ int authority_pkcs12(
 /// The start and the end of a certificate's validity, in seconds since 1970; 0 on failure.
 int authority_validity(const struct x509_st *certificate, int64_t *start, int64_t *end);
 
+/// Makes a server's session note that it sends its certificate.
+void authority_watch_leaf(struct ssl_st *session);
+
+/// Whether a session that was watched has sent its certificate: 1 or 0. A resumed session sends none.
+int authority_has_sent_leaf(const struct ssl_st *session);
+
 /// Makes a session read these bytes before those of its socket. Returns 1 on success.
 int authority_read_first(struct ssl_st *session, const uint8_t *bytes, int count);
 

@@ -165,10 +165,15 @@ final class Worker: @unchecked Sendable {
             switch outcome {
             case .failed: log.write(.debug, "\(name): the TLS handshake with \(client) for \(host): \(fault)")
             case .refused: log.write(.notice, "\(name): \(client) refused the certificate for \(host): \(fault)")
+            case .refusedByOne:
+                log.write(
+                    .notice,
+                    "\(name): \(client) refused the certificate for \(host): \(fault); its tunnels stay read, because the same address accepted it before (intercept.except lets them pass unread)"
+                )
             case .tunnelled:
                 log.write(
                     .warning,
-                    "\(name): \(client) refused the certificate for \(host): \(fault); its tunnels to \(host) pass unread from now on (intercept.passPinned)"
+                    "\(name): \(client) refused the certificate for \(host): \(fault); its tunnels to \(host) pass unread from now on (intercept.passPinned; httpware unread shows and ends this)"
                 )
             }
         }

@@ -19,9 +19,12 @@ extension ExchangeDriver {
             switch rules.decision(host, port) {
             case .intercepted: true
             case .notListed: rules.namesHosts && IPAddress(Authority.bare(host)) != nil
-            case .excepted, .pinned: false
+            case .excepted: false
             }
-        guard isIntercepted else { return nil }
+        guard isIntercepted else {
+            exchange.unread = rules.decision(host, port) == .excepted ? .excepted : .notListed
+            return nil
+        }
         interception = Interception(rules)
         return rules.plan
     }
@@ -30,17 +33,8 @@ extension ExchangeDriver {
     func acceptTunnel(_ rules: InterceptRules) {
         let host = exchange.heldRequest.host ?? ""
         let port = exchange.heldRequest.port ?? 443
-        let key = PinnedHosts.Key(client: exchange.client, principal: exchange.principal?.name, host: host)
-        if rules.pinned.isPinned(key, at: loop.now.nanoseconds) {
-            // The client pins the host's own certificate: this becomes an ordinary tunnel with its ordinary plan.
-            interception = nil
-            do throws(Pattern.LimitReached) {
-                plan = try rules.opaqueRouter.plan(for: exchange)
-            } catch {
-                return fail(GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
-            }
-            inward.index = 0
-            return runPlan()
+        guard Authority.isCertifiable(host) else {
+            return fail(.malformed("\(host.quotedForErrors) is neither an address nor the name of one host"))
         }
         guard server.forward.connectPorts.contains(port) else {
             return fail(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
@@ -103,8 +97,9 @@ extension ExchangeDriver {
 
     /// Connects to the host of a tunnel whose CONNECT was answered, or to the host that the client named since, at the same
     /// address.
-    func startUnread(_ router: any ExchangeRouter, host: String?, isSure: Bool) {
+    func startUnread(_ router: any ExchangeRouter, host: String?, _ reason: UnreadReason, isSure: Bool) {
         exchange.record.started = loop.now.nanoseconds
+        exchange.unread = reason
         if !isSure {
             server.backgroundCount += 1
             outward.isBackground = true

@@ -53,6 +53,8 @@ public final class LoopListener: ExchangeSource {
         case failed
         /// The client refused the certificate.
         case refused
+        /// The client refused the certificate, which another handshake from the same address had accepted for this host.
+        case refusedByOne
         /// The client refused it so often that its tunnels to the host pass unread from now on.
         case tunnelled
     }
