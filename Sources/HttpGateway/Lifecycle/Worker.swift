@@ -182,14 +182,7 @@ final class Worker: @unchecked Sendable {
 
     /// Uses these rules, and maintenance, in place of the former ones.
     func use(_ rules: [GatewayRules.Active], _ maintenance: Maintenance?) {
-        let first = maintenance.map {
-            [ChainEntry(MaintenanceWare(maintenance: $0), label: "maintenance", order: .first)]
-        }
-        addedWares =
-            rules.isEmpty && first == nil
-            ? nil
-            : AddedWares(
-                first: first ?? [], middlewares: rules.flatMap(\.middlewares), postwares: rules.flatMap(\.postwares))
+        addedWares = AddedWares(rules, maintenance)
         for server in acceptors.values.map(\.server) + leaving { server.addedWares = addedWares }
     }
 
