@@ -54,6 +54,35 @@ extension ExchangeDriver {
         guard rules.reaches(host, port) else {
             return fail(GatewayError(.gateway, .requestDenied, "no route takes requests to \(host):\(port)"))
         }
+        judgeName(host, port)
+    }
+
+    /// Refuses the tunnel if all addresses of its host are denied: a client that was told of success would learn that too late. A
+    /// name that cannot be resolved may still have a ware that answers for it.
+    private func judgeName(_ host: String, _ port: UInt16) {
+        guard server.forward.deniesPrivate, IPAddress(Authority.bare(host)) == nil, let resolver = transport.resolver
+        else {
+            return accept()
+        }
+        waitNumber &+= 1
+        let number = waitNumber
+        var isLate = false
+        resolver.resolve(host, port: port) { [weak self] result in
+            guard let self, waitNumber == number, phase == .middlewares else { return }
+            let isDenied = (try? result.get())?.allSatisfy(\.isPrivate) ?? false
+            let step = {
+                isDenied
+                    ? self.fail(
+                        GatewayError(
+                            .downstream, .destinationProhibited, "\(host) has a private address, which is denied"))
+                    : self.accept()
+            }
+            if isLate { transport.inEvent(step) } else { step() }
+        }
+        isLate = true
+    }
+
+    private func accept() {
         exchange.responder = .interception
         answerClient(with: HttpResponse(.ok), from: chain.middlewares.count - 1)
     }
