@@ -18,7 +18,7 @@ public struct JsonWebKey: Sendable {
     /// Whether the key may verify a token with this algorithm. Both the kind of the key and its `alg` must allow it. RFC
     /// 8725 §3.1.
     public func isFor(_ wanted: VerifyingKey.Algorithm) -> Bool {
-        key.kind == wanted.kind && (algorithm == nil || algorithm == wanted)
+        key.isFor(wanted) && (algorithm == nil || algorithm == wanted)
     }
 
     /// Reads a key; `nil` if it cannot be used: it has an unknown type or algorithm, or is for encryption. RFC 7517 §5:
@@ -45,9 +45,10 @@ public struct JsonWebKey: Sendable {
         case ("RSA", _):
             guard let modulus = bytes("n"), let exponent = bytes("e") else { return nil }
             key = VerifyingKey(rsaModulus: modulus, exponent: exponent)
-        case ("EC", "P-256"), ("EC", "P-384"):
-            guard let x = bytes("x"), let y = bytes("y") else { return nil }
-            key = VerifyingKey(curve: json["crv"] == .string("P-256") ? .p256 : .p384, x: x, y: y)
+        case ("EC", let curve?):
+            let curves: [String: VerifyingKey.Kind] = ["P-256": .p256, "P-384": .p384, "P-521": .p521]
+            guard let kind = curves[curve], let x = bytes("x"), let y = bytes("y") else { return nil }
+            key = VerifyingKey(curve: kind, x: x, y: y)
         case ("OKP", "Ed25519"):
             guard let x = bytes("x") else { return nil }
             key = VerifyingKey(ed25519: x)
@@ -56,7 +57,12 @@ public struct JsonWebKey: Sendable {
             key = VerifyingKey(secret: secret)
         default: return nil
         }
-        guard let key, algorithm == nil || algorithm?.kind == key.kind else { return nil }
+        guard let key, algorithm.map(key.isFor) ?? true else { return nil }
         self.key = key
+    }
+
+    /// The members of a key that decide which tokens it verifies: two keys with the same ones are the same key. RFC 7638 §3.2.
+    static func essence(of json: JsonValue) -> [JsonValue?] {
+        ["kid", "alg", "kty", "crv", "n", "e", "x", "y", "k"].map { json[$0] }
     }
 }

@@ -14,9 +14,10 @@ public struct JsonWebKeySet: Sendable {
 
     public init(_ keys: [JsonWebKey]) { self.keys = keys }
 
-    /// Reads a set, without the keys that cannot be used. Throws if the set is invalid, if no key is left, or if two keys
-    /// have the same `kid`. RFC 7517 §4.5 allows the latter for keys of different types, but the token would then choose
-    /// between them.
+    /// Reads a set, without the keys that cannot be used, and each key once. Throws if the set is invalid, or if no key is left.
+    ///
+    /// Several keys may have one `kid`, such as one key for several algorithms, or keys of different types (RFC 7517 §4.5). A token's
+    /// algorithm chooses between them; all that fit are tried, because all are trusted.
     ///
     /// `hasSecrets` accepts symmetric keys as well: for a file, never for the network.
     public init(json: some Collection<UInt8>, hasSecrets: Bool) throws(JsonValue.Mistake) {
@@ -29,25 +30,26 @@ public struct JsonWebKeySet: Sendable {
         guard members.count <= Self.most else {
             throw JsonValue.Mistake(description: "the key set has more than \(Self.most) keys")
         }
-        keys = members.compactMap { JsonWebKey($0) }.filter { hasSecrets || $0.key.kind != .secret }
-        let identifiers = keys.compactMap(\.identifier)
-        guard Set(identifiers).count == identifiers.count else {
-            throw JsonValue.Mistake(description: "two keys of the set have the same \"kid\"")
+        var seen: [[JsonValue?]] = []
+        keys = members.compactMap { member in
+            let essence = JsonWebKey.essence(of: member)
+            guard !seen.contains(essence), let key = JsonWebKey(member), hasSecrets || key.key.kind != .secret else {
+                return nil
+            }
+            seen.append(essence)
+            return key
         }
         guard !keys.isEmpty else {
             throw JsonValue.Mistake(description: "the key set has no usable key")
         }
     }
 
-    /// The maximum number of keys that are tried for a token that names none.
-    private static let mostTries = 8
-
-    /// The keys that may have signed a token. If the token has a `kid`, these are the keys with that name and keys without a
+    /// The keys that may have signed a token. If the token has a `kid`, these are the keys with that name, then keys without a
     /// name.
     func candidates(_ identifier: String?, _ algorithm: VerifyingKey.Algorithm) -> [JsonWebKey] {
         let fitting = keys.filter { $0.isFor(algorithm) }
-        guard let identifier else { return Array(fitting.prefix(Self.mostTries)) }
-        return Array(fitting.filter { $0.identifier == nil || $0.identifier == identifier }.prefix(Self.mostTries))
+        guard let identifier else { return fitting }
+        return fitting.filter { $0.identifier == identifier } + fitting.filter { $0.identifier == nil }
     }
 
     /// Whether a key has this name, or has no name.

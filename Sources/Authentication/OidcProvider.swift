@@ -85,7 +85,7 @@ public final class OidcProvider: Sendable {
         verifier.issuer = issuer.text
         verifier.audience = [clientId]
         // The provider's keys are public, so HS256 would prove nothing. RFC 8725 §2.1.
-        verifier.algorithms = algorithms.filter { $0 != .hs256 }
+        verifier.algorithms = algorithms.filter { $0.kind != .secret }
         verifier.clockSkew = clockSkew
         self.verifier = verifier
         keys = KeySource(.issuer(issuer.text), timeout: timeout, for: "oidcLogin", client: client)
@@ -365,11 +365,10 @@ public final class OidcProvider: Sendable {
     /// OpenID Connect Core 1.0 §3.1.3.6.
     static func hash(of token: Secret, by algorithm: VerifyingKey.Algorithm) -> String {
         let digest = Array(token.revealed.utf8).withUnsafeBytes { bytes -> [UInt8] in
-            switch algorithm {
-            case .rs256, .ps256, .es256, .hs256: Digest256(of: bytes).bytes
-            case .es384: Digest256.sha384(of: bytes)
-            // Ed25519 uses SHA-512: RFC 8032 §5.1.
-            case .ps512, .edDSA: Digest256.sha512(of: bytes)
+            switch algorithm.digestSize {
+            case 48: Digest256.sha384(of: bytes)
+            case 64: Digest256.sha512(of: bytes)
+            default: Digest256(of: bytes).bytes
             }
         }
         return Base64.encodeUrl(Array(digest.prefix(digest.count / 2)))

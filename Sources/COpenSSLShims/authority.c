@@ -1,3 +1,6 @@
+// For EVP_PKEY_assign_EC_KEY: see authority_make_leaf_key.
+#define OPENSSL_SUPPRESS_DEPRECATED
+
 #include "authority.h"
 
 #include <openssl/bio.h>
@@ -78,6 +81,19 @@ EVP_PKEY *authority_unlock(const struct authority_key *key) {
 }
 
 EVP_PKEY *authority_make_key(void) { return EVP_EC_gen("P-256"); }
+
+// X509_set_pubkey writes such a key into a certificate directly. Any other key it encodes, then decodes what it has encoded, by
+// searching all providers: four signatures' time for each certificate.
+EVP_PKEY *authority_make_leaf_key(void) {
+    EC_KEY *number = EC_KEY_new_by_curve_name(NID_X9_62_prime256v1);
+    EVP_PKEY *key = EVP_PKEY_new();
+    if (number != NULL && key != NULL && EC_KEY_generate_key(number) == 1 && EVP_PKEY_assign_EC_KEY(key, number) == 1)
+        return key;
+    EC_KEY_free(number);
+    EVP_PKEY_free(key);
+    ERR_clear_error();
+    return NULL;
+}
 
 static int set_serial(X509 *certificate) {
     // RFC 5280 §4.1.2.2: positive, at most 20 bytes. The CA/Browser Forum requires at least 64 random bits.
@@ -395,6 +411,17 @@ int authority_validity(const X509 *certificate, int64_t *start, int64_t *end) {
     *end = seconds(X509_get0_notAfter(certificate));
     return *start != 0 && *end != 0;
 }
+
+static void note_leaf(int is_sent, int version, int type, const void *bytes, size_t count, SSL *session, void *argument) {
+    (void)version;
+    (void)argument;
+    if (is_sent && type == SSL3_RT_HANDSHAKE && count > 0 && *(const uint8_t *)bytes == SSL3_MT_CERTIFICATE)
+        SSL_set_ex_data(session, 0, session);
+}
+
+void authority_watch_leaf(SSL *session) { SSL_set_msg_callback(session, note_leaf); }
+
+int authority_has_sent_leaf(const SSL *session) { return SSL_get_ex_data(session, 0) != NULL; }
 
 int authority_read_first(SSL *session, const uint8_t *bytes, int count) {
     BIO *memory = BIO_new(BIO_s_mem());

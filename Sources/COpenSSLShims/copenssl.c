@@ -68,6 +68,7 @@ void copenssl_forget_handshake(SSL *session) {
         sk_SSL_CIPHER_zero(offered);
         sk_SSL_CIPHER_reserve(offered, 0);
     }
+    SSL_set_msg_callback(session, NULL);
     ERR_clear_error();
 }
 

@@ -58,6 +58,47 @@ void jose_hmac_sha256(const struct jose_hmac *key, const uint8_t *bytes, size_t 
     SHA256_Final(mac, &state);
 }
 
+struct jose_hmac_long {
+    SHA512_CTX inner, outer;
+    size_t size;
+};
+
+// As above; SHA-384 is SHA-512 with another start, and cut off. FIPS 180-4 §5.3.4.
+static void start_long(SHA512_CTX *state, size_t size) { size == 48 ? SHA384_Init(state) : SHA512_Init(state); }
+
+struct jose_hmac_long *jose_hmac_long_make(const uint8_t *key, size_t count, size_t size) {
+    uint8_t block[128] = {0}, padded[128];
+    struct jose_hmac_long *made = OPENSSL_malloc(sizeof *made);
+    if (made == NULL) return NULL;
+    made->size = size;
+    if (count > sizeof block) {
+        start_long(&made->inner, size);
+        SHA512_Update(&made->inner, key, count);
+        SHA512_Final(block, &made->inner);
+    } else
+        memcpy(block, key, count);
+    for (size_t at = 0; at < sizeof block; at++) padded[at] = block[at] ^ 0x36;
+    start_long(&made->inner, size);
+    SHA512_Update(&made->inner, padded, sizeof padded);
+    for (size_t at = 0; at < sizeof block; at++) padded[at] = block[at] ^ 0x5c;
+    start_long(&made->outer, size);
+    SHA512_Update(&made->outer, padded, sizeof padded);
+    OPENSSL_cleanse(block, sizeof block);
+    OPENSSL_cleanse(padded, sizeof padded);
+    return made;
+}
+
+void jose_hmac_long_free(struct jose_hmac_long *key) { OPENSSL_clear_free(key, sizeof *key); }
+
+void jose_hmac_long(const struct jose_hmac_long *key, const uint8_t *bytes, size_t count, uint8_t *mac) {
+    SHA512_CTX state = key->inner;
+    SHA512_Update(&state, bytes, count);
+    SHA512_Final(mac, &state);
+    state = key->outer;
+    SHA512_Update(&state, mac, key->size);
+    SHA512_Final(mac, &state);
+}
+
 int jose_equal(const uint8_t *left, const uint8_t *right, size_t count) { return CRYPTO_memcmp(left, right, count) == 0; }
 
 static EVP_PKEY *key_of(const char *type, OSSL_PARAM_BLD *builder) {
@@ -130,6 +171,7 @@ int jose_key_kind(const EVP_PKEY *key) {
         }
         return strcmp(curve, "prime256v1") == 0 || strcmp(curve, "P-256") == 0   ? 2
                : strcmp(curve, "secp384r1") == 0 || strcmp(curve, "P-384") == 0 ? 3
+               : strcmp(curve, "secp521r1") == 0 || strcmp(curve, "P-521") == 0 ? 6
                                                                                  : 0;
     default: return 0;
     }
@@ -185,17 +227,34 @@ static int der_of(const uint8_t *signature, size_t half, uint8_t *der, size_t ro
 static const EVP_MD *digest_of(int algorithm) {
     switch (algorithm) {
     case JOSE_EDDSA: return NULL;
+    case JOSE_RS384:
+    case JOSE_PS384:
     case JOSE_ES384: return EVP_sha384();
-    case JOSE_PS512: return EVP_sha512();
+    case JOSE_RS512:
+    case JOSE_PS512:
+    case JOSE_ES512: return EVP_sha512();
     default: return EVP_sha256();
+    }
+}
+
+/// The length of R, and of S, in an ECDSA signature; 0 for any other. RFC 7518 §3.4.
+static size_t half_of(int algorithm) {
+    switch (algorithm) {
+    case JOSE_ES256: return 32;
+    case JOSE_ES384: return 48;
+    case JOSE_ES512: return 66;
+    default: return 0;
     }
 }
 
 /// Whether the RSA padding could be set for the algorithm.
 static int set_padding(EVP_PKEY_CTX *context, int algorithm) {
     switch (algorithm) {
-    case JOSE_RS256: return EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PADDING) == 1;
+    case JOSE_RS256:
+    case JOSE_RS384:
+    case JOSE_RS512: return EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PADDING) == 1;
     case JOSE_PS256:
+    case JOSE_PS384:
     case JOSE_PS512:
         return EVP_PKEY_CTX_set_rsa_padding(context, RSA_PKCS1_PSS_PADDING) == 1
                && EVP_PKEY_CTX_set_rsa_pss_saltlen(context, RSA_PSS_SALTLEN_DIGEST) == 1
@@ -221,23 +280,19 @@ int jose_check(
     EVP_PKEY_CTX *context, int algorithm, const uint8_t *bytes, size_t count, const uint8_t *signature,
     size_t signatureCount) {
     uint8_t der[160], digest[64];
-    if (algorithm == JOSE_ES256 || algorithm == JOSE_ES384) {
-        size_t half = algorithm == JOSE_ES256 ? 32 : 48;
+    size_t half = half_of(algorithm);
+    if (half != 0) {
         if (signatureCount != 2 * half) return 0;
         int made = der_of(signature, half, der, sizeof der);
         if (made <= 0) return 0;
         signature = der;
         signatureCount = (size_t)made;
     }
-    size_t digestCount = 32;
-    if (algorithm == JOSE_ES384) {
-        SHA384(bytes, count, digest);
-        digestCount = 48;
-    } else if (algorithm == JOSE_PS512) {
-        SHA512(bytes, count, digest);
-        digestCount = 64;
-    } else {
-        jose_sha256(NULL, 0, bytes, count, digest);
+    size_t digestCount = (size_t)EVP_MD_get_size(digest_of(algorithm));
+    switch (digestCount) {
+    case 48: SHA384(bytes, count, digest); break;
+    case 64: SHA512(bytes, count, digest); break;
+    default: jose_sha256(NULL, 0, bytes, count, digest);
     }
     int isGood = EVP_PKEY_verify(context, signature, signatureCount, digest, digestCount) == 1;
     if (!isGood) ERR_clear_error();
@@ -266,7 +321,7 @@ static int halves_of(const uint8_t *der, size_t count, uint8_t *signature, size_
 size_t jose_sign(
     EVP_PKEY *key, int algorithm, const uint8_t *bytes, size_t count, uint8_t *signature, size_t room) {
     uint8_t der[160];
-    size_t made = 0, half = algorithm == JOSE_ES256 ? 32 : algorithm == JOSE_ES384 ? 48 : 0;
+    size_t made = 0, half = half_of(algorithm);
     EVP_PKEY_CTX *settings = NULL;
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     if (context != NULL && room >= 2 * half

@@ -17,6 +17,7 @@ import HttpGateway
             McpCommand.self,
             CacheCommand.self,
             OfflineCommand.self, MaintenanceCommand.self, RuleCommand.self, BreakCommand.self,
+            UnreadCommand.self,
             TokenCommand.self,
             ServicesCommand.self,
             ProxyCommand.self,

@@ -189,6 +189,7 @@ export class Detail {
     const record = capture.record ?? {}, tunnel = record.tunnel, tls = capture.tls ?? {};
     this.body.replaceChildren(
       make("h3", "Client"), facts([["address", capture.client ?? record.client], ["listener", capture.listener], ["protocol", capture.version ?? record.protocol],
+        ["passes unread", { notListed: "intercept.hosts does not list the host", excepted: "intercept.except lists the host", pinned: "the client refused the certificate for the host", opaque: "the client speaks neither TLS nor HTTP" }[record.unread] ?? record.unread],
         ["tunnel", tunnel && tunnel.host + ":" + tunnel.port + (tunnel.address ? " at " + tunnel.address : "") + (tunnel.principal ? ", opened by " + tunnel.principal : "")],
         ...tlsFacts(tls.client)]),
       make("h3", "Origin server"), record.attempts || capture.server ? facts([["address", capture.server ?? record.endpoint], ["service", capture.service], ["attempts", record.attempts], ["connection", record.attempts ? record.reused ? "reused" : "new" : null], ...tlsFacts(tls.server)]) : make("p.quiet", "It was not asked."),

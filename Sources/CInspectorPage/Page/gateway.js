@@ -1,6 +1,6 @@
 // What the gateway holds: services, cache, tokens.
 import { make, button, table, facts, toast, dialog, field, empty, duration, bytes, clock, fullTime } from "./dom.js";
-import { get, post } from "./api.js";
+import { get, post, remove } from "./api.js";
 
 /** A view that is read again every two seconds, as long as nobody types in it. */
 function live(main, title, note, load) {
@@ -35,6 +35,9 @@ export function services(main) {
         address && address.checks.passed + address.checks.failed ? `${address.checks.passed} passed, ${address.checks.failed} failed` : "", address?.lastFailure ? `${address.lastFailure.what}, ${duration(address.lastFailure.agoMilliseconds)} ago` : ""]))),
       make("p.quiet", [service.balance, service.circuit && `circuit opened ${service.circuit.opened} times, refused ${service.circuit.refused}` + (service.circuit.openForMilliseconds ? `, tries again in ${duration(service.circuit.openForMilliseconds)}` : ""), service.retries && `retries sent ${service.retries.sent}, denied ${service.retries.denied}`].filter(Boolean).join(" · "))));
     if (offline.length) parts.push(make("section.card", make("h3", "Offline"), table(["ware", "mode", "configured", "until"], offline.map(item => [item.label, item.mode, item.configured, item.until ? clock(item.until) : ""]))));
+    const { unread } = await get("/v1/unread");
+    if (unread.length) parts.push(make("section.card", make("h3", "Passing unread", make("span.quiet", "  a client refused the certificate for these hosts")), table(["host", "client", "principal", "#tunnels", "until", ""], unread.map(item => [item.host, item.client ?? "", item.principal ?? "", String(item.tunnels), clock(item.until),
+      button("read again", async event => { event.target.blur(); try { await remove("/v1/unread/" + item.id); toast(item.host + " is read again"); } catch (error) { toast(error.message); } again(); })]))));
     if (passthrough.count) parts.push(make("section.card", make("h3", "passthrough", make("span.quiet", `  ${passthrough.count} hosts that clients chose`)), table(["endpoint", "#open", "#idle"], passthrough.endpoints.map(item => [item.endpoint, String(item.connections.open), String(item.connections.idle)]))));
     return parts.length ? parts : [empty("No services", "The configuration names none.")];
   });

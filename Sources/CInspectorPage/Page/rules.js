@@ -13,13 +13,13 @@ const examples = {
 
 export function rules(main, start) {
   const box = make("div"), turn = { timer: 0 };
-  main.append(make("div.viewhead", make("h2", "Rules for a while"), button("add a rule", () => add(""), { class: "primary" })), make("p.quiet", "They act on requests that their filter finds, behind every ware that checks access, and end by themselves. httpware rule save prints one for the file."), box);
+  main.append(make("div.viewhead", make("h2", "Rules for a while"), button("add a rule", () => add(""), { class: "primary" })), make("p.quiet", "They act on requests that their filter finds, behind every ware that checks access and before those that answer, and end by themselves. httpware rule save prints one for the file."), box);
 
   async function load() {
     try {
       const { rules } = await get("/v1/rules");
       box.replaceChildren(rules.length ? table(["id", "filter", "ware", "options", "reason", "until", "#hits", ""], rules.map(rule => [
-        String(rule.id), make("code", rule.filter || "all"), rule.ware, make("code", JSON.stringify(rule.options ?? {})), rule.reason ?? "", until(rule.until), String(rule.hits),
+        String(rule.id), make("code", rule.filter || "all"), rule.ware, make("code", JSON.stringify(rule.options ?? {})), rule.reason ?? "", until(rule.until), rule.missed ? make("span", { title: "not acted on: " + rule.missedBecause }, rule.hits + ", missed " + rule.missed) : String(rule.hits),
         button("remove", async () => { try { await remove("/v1/rules/" + rule.id); load(); } catch (error) { toast(error.message); } }, { "aria-label": "remove rule " + rule.id })])) : empty("No rules are in force", "Add one to answer with a fault, slow requests down, hold them at a breakpoint, or change their headers."));
     } catch (error) { box.replaceChildren(empty(error.status === 404 ? "Rules are not on" : "They cannot be shown", error.status === 404 ? "Write admin.capture: {} in the configuration, or start with httpware inspect." : error.message)); }
     clearTimeout(turn.timer);

@@ -25,6 +25,9 @@ struct evp_pkey_st *authority_unlock(const struct authority_key *key);
 /// A new key on the curve P-256; null on failure.
 struct evp_pkey_st *authority_make_key(void);
 
+/// A new key on the curve P-256 for the certificates of hosts, which are made in less time with it; null on failure.
+struct evp_pkey_st *authority_make_leaf_key(void);
+
 /// A self-signed root for the key, valid for `days` from yesterday. `permitted` lists the DNS domains to which the root is
 /// limited, and ends with null; if it is empty, there is no limit. Null on failure.
 struct x509_st *authority_make_root(
@@ -56,6 +59,12 @@ int authority_pkcs12(
 
 /// The start and the end of a certificate's validity, in seconds since 1970; 0 on failure.
 int authority_validity(const struct x509_st *certificate, int64_t *start, int64_t *end);
+
+/// Makes a server's session note that it sends its certificate.
+void authority_watch_leaf(struct ssl_st *session);
+
+/// Whether a session that was watched has sent its certificate: 1 or 0. A resumed session sends none.
+int authority_has_sent_leaf(const struct ssl_st *session);
 
 /// Makes a session read these bytes before those of its socket. Returns 1 on success.
 int authority_read_first(struct ssl_st *session, const uint8_t *bytes, int count);

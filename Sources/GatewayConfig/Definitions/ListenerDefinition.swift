@@ -105,7 +105,7 @@ public struct ListenerDefinition: Sendable {
             options.read("denyPrivate", into: &denyPrivate)
             let isGiven = options.isGiven("upstreamProxy")
             options.read("upstreamProxy") {
-                upstreamProxy = UpstreamProxy(options: &$0, isGiven: isGiven, files: files)
+                upstreamProxy = UpstreamProxy(options: &$0, isGiven: isGiven, files: files, of: bind)
             }
         }
         if mode == .reverse, options.isGiven("forward") {

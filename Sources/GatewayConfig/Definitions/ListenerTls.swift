@@ -27,6 +27,8 @@ public struct ListenerTls: Sendable {
     let asksForCertificates: Bool
     /// Whether a client without a certificate is refused.
     let requiresCertificates: Bool
+    /// The certificates from files: what their validity is about.
+    public let certificates: [CertificateFacts]
 
     /// Reads `listeners.NAME.tls`; `nil` if it is missing or invalid.
     init?(options: inout OptionsReader, isGiven: Bool, http2: Bool, files: ConfigurationFiles) {
@@ -89,6 +91,7 @@ public struct ListenerTls: Sendable {
             options.fail(at: clientCa == nil ? nil : "clientCa", error.reason)
             return nil
         }
+        certificates = identities.compactMap { try? CertificateFacts($0.chain) }
         handshakeTimeout = timeout
         asksForCertificates = clientCa != nil
         requiresCertificates = clientCa != nil && clientCertificates != .request

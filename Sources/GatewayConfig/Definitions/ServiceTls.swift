@@ -6,6 +6,8 @@ public struct ServiceTls: Sendable {
     public let context: TlsContext
     /// The name that the certificate must have, in place of the endpoint's host.
     public let serverName: String?
+    /// The certificate that the gateway shows to origin servers; `nil` without one.
+    public let certificate: CertificateFacts?
 
     /// Reads `services.NAME.tls`; `nil` if no endpoint is `https`, or if there is an error.
     init?(
@@ -17,6 +19,7 @@ public struct ServiceTls: Sendable {
         if isGiven, !isSecure { options.fail("has no effect: no endpoint is https") }
         guard isSecure, !options.hasErrors else { return nil }
         self.serverName = serverName
+        certificate = client.identity.flatMap { try? CertificateFacts($0.chain) }
         if client.authorities == nil, !client.skipsVerification {
             options.noteFile(SystemTrust.shared.path, content: SystemTrust.shared.look())
         }
@@ -45,6 +48,7 @@ public struct ServiceTls: Sendable {
         }
         guard client.authorities != nil, !options.isDescribing, !options.hasErrors else { return nil }
         serverName = nil
+        certificate = nil
         do throws(TlsFault) {
             context = try TlsContext(client: client)
         } catch {

@@ -3,7 +3,7 @@ import HttpWare
 extension UpstreamProxy {
     /// Reads `listeners.NAME.forward.upstreamProxy`; `nil` if it is missing or invalid, or the environment names no
     /// proxy.
-    init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles) {
+    init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles, of listener: SocketAddress) {
         var url: ProxyUrl?
         var except: [HostPattern] = []
         var fromEnvironment = false
@@ -18,7 +18,7 @@ extension UpstreamProxy {
         options.read("except", into: &except, doc: "the hosts that are reached without it")
         options.read(
             "fromEnvironment", into: &fromEnvironment,
-            doc: "takes the proxy from http_proxy, https_proxy and no_proxy, when the configuration is read")
+            doc: "takes the proxy from http_proxy, https_proxy, all_proxy and no_proxy, when the configuration is read")
         guard isGiven, !options.isDescribing else { return nil }
         if fromEnvironment, options.isGiven("url") {
             options.fail(at: "url", "cannot be used with fromEnvironment; remove one of them")
@@ -42,12 +42,24 @@ extension UpstreamProxy {
         self.except = except.map(Exception.init)
         guard fromEnvironment else {
             guard let hop = url.flatMap({ UpstreamProxy.hop($0, context, at: "url", &options) }) else { return nil }
+            guard !hop.leads(to: listener) else {
+                options.fail(at: "url", "is the address of this listener; write that of another proxy")
+                return nil
+            }
             plain = hop
             secure = hop
             return
         }
         plain = UpstreamProxy.hop("http_proxy", context, &options)
         secure = UpstreamProxy.hop("https_proxy", context, &options)
+        // A shell that is set up for this proxy names it.
+        if [plain, secure].contains(where: { $0?.leads(to: listener) == true }) {
+            options.warn(
+                at: "fromEnvironment",
+                "the environment names this listener itself as the proxy, which is ignored")
+            if plain?.leads(to: listener) == true { plain = nil }
+            if secure?.leads(to: listener) == true { secure = nil }
+        }
         for text in UpstreamProxy.variable("no_proxy")?.split(whereSeparator: { $0 == "," || $0 == " " }) ?? [] {
             // Members that are not understood are ignored, as other programs do.
             if let exception = Exception(environment: String(text)) { self.except.append(exception) }
@@ -56,12 +68,23 @@ extension UpstreamProxy {
     }
 
     private static func hop(_ name: String, _ context: TlsContext?, _ options: inout OptionsReader) -> Hop? {
-        guard let text = variable(name) else { return nil }
+        guard let (name, text) = variable(name, "all_proxy") else { return nil }
         do throws(OptionMistake) {
             let url = try ProxyUrl(optionText: text.contains("://") ? text : "http://\(text)")
             return hop(url, context, at: "fromEnvironment", &options)
         } catch {
-            options.fail(at: "fromEnvironment", "\(name) in the environment is not a proxy: \(error.hint)")
+            if name == "all_proxy" {
+                // Often a SOCKS proxy, for the programs that support one.
+                options.warn(
+                    at: "fromEnvironment",
+                    "all_proxy in the environment is ignored: \(error.problem ?? "it is not a proxy URL such as http://proxy.corp:3128")"
+                )
+                return nil
+            }
+            options.fail(
+                at: "fromEnvironment",
+                error.problem.map { "\(name) in the environment: \($0); \(error.hint)" }
+                    ?? "\(name) in the environment is not a proxy: \(error.hint)")
             return nil
         }
     }

@@ -18,8 +18,9 @@ extension Jwt: ConfigurableWare {
             Keys come from `jwksUrl`, `jwksFile` or `key`. With only an `issuer`, they come from the key set that its
             metadata (`/.well-known/openid-configuration`) names. Fetched keys are fetched again after `jwksTtl`. They
             are also fetched again if a token names an unknown key, though at most every ten seconds. If that fails, the
-            present keys stay in use. A key set is at most 256 KiB. Redirects are not followed. A key set in which two
-            keys have the same `kid` is not accepted. Symmetric secrets are accepted only from `key` and `jwksFile`.
+            present keys stay in use. A key set is at most 256 KiB. Redirects are not followed. Keys
+            may share a `kid`; a token's algorithm chooses between them. A token without a `kid` is tried with every key that fits,
+            for at most 10 ms. Symmetric secrets are accepted only from `key` and `jwksFile`.
 
             With `issuers`, tokens of several issuers are accepted, each with its own audience and keys. The claim `iss` says
             which issuer's keys a token is checked with. `require`, `algorithms` and the other options apply to all of them.
@@ -224,8 +225,11 @@ extension Jwt: ConfigurableWare {
             )
         }
         let isFetched = options.isGiven("jwksUrl") || options.isGiven("issuers")
-        if verifier.algorithms == [.hs256], given == nil, isFetched {
-            options.fail(at: "algorithms", "HS256 needs a secret, which is not fetched; write key or jwksFile")
+        if !verifier.algorithms.isEmpty, verifier.algorithms.allSatisfy({ $0.kind == .secret }), given == nil, isFetched
+        {
+            options.fail(
+                at: "algorithms",
+                "\(verifier.algorithms[0].rawValue) needs a secret, which is not fetched; write key or jwksFile")
         }
         for entry in claims where entry.value.isGatewayOwned || entry.value == .host {
             options.fail(at: "claimsToHeaders", "\(entry.value) is reserved; write a name such as X-User")

@@ -178,10 +178,10 @@ extension OidcLogin: ConfigurableWare {
             options.fail(at: "scopes", "\(scope.quotedForErrors) is not a scope; write such as [openid, email]")
         }
         if algorithms.isEmpty { options.fail(at: "algorithms", "is empty; write such as [RS256]") }
-        if algorithms.contains(.hs256) {
+        if let secret = algorithms.first(where: { $0.kind == .secret }) {
             options.fail(
                 at: "algorithms",
-                "HS256 is signed with the client secret, which proves too little; write such as [RS256]")
+                "\(secret.rawValue) is signed with the client secret, which proves too little; write such as [RS256]")
         }
     }
 

@@ -218,8 +218,11 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
     // MARK: Logins
 
     /// Answers a request without a session.
+    ///
+    /// A login that begins again after a callback leads to `/`, because the callback does not say which page was wanted.
     private func begin(
-        _ request: HttpRequest, _ shown: OidcCookies.Shown, _ isSecure: Bool, _ exchange: Exchange
+        _ request: HttpRequest, _ shown: OidcCookies.Shown, _ isSecure: Bool, _ exchange: Exchange,
+        isAgain: Bool = false
     ) -> Verdict {
         guard unauthenticated == .redirect, request.method == .get, request.upgrade == nil, PageLoad.isOne(request),
             let origin = Self.origin(of: request, isSecure, exchange)
@@ -230,12 +233,12 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
             return Challenge.refuse(exchange, challenge, "a login is required")
         }
         if let metadata = sessions.provider.metadata(at: exchange.now) {
-            return redirect(request, shown, origin, metadata, isSecure, exchange)
+            return redirect(request, shown, origin, metadata, isSecure, exchange, isAgain)
         }
         return .wait { request, exchange in
             do {
                 let metadata = try await sessions.provider.readMetadata(at: exchange.now)
-                return redirect(request, shown, origin, metadata, isSecure, exchange)
+                return redirect(request, shown, origin, metadata, isSecure, exchange, isAgain)
             } catch let failure as OidcProvider.Failure {
                 return refuse(failure, exchange)
             }
@@ -244,10 +247,11 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
 
     private func redirect(
         _ request: HttpRequest, _ shown: OidcCookies.Shown, _ origin: String, _ metadata: ProviderMetadata,
-        _ isSecure: Bool, _ exchange: Exchange
+        _ isSecure: Bool, _ exchange: Exchange, _ isAgain: Bool
     ) -> Verdict {
         let login = OidcPendingLogin(
-            to: OidcPendingLogin.returnTarget(request.upstreamTarget), at: exchange.wallNow.seconds)
+            to: isAgain ? "/" : OidcPendingLogin.returnTarget(request.upstreamTarget), at: exchange.wallNow.seconds,
+            isAgain: isAgain)
         let url = OidcProvider.loginUrl(
             metadata, clientId: sessions.provider.clientId, redirectUri: origin + callback, scopes: scopes,
             state: login.state, nonce: login.nonce, challenge: login.challenge)
@@ -294,7 +298,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
                     return (isGood, isGood ? String(decoding: bytes, as: UTF8.self) : nil)
                 }
             }
-            let (state, code) = (text("state", longest: 43), text("code", longest: 4096))
+            let (state, code) = (text("state", longest: OidcPendingLogin.longestState), text("code", longest: 4096))
             let (error, issuer) = (text("error", longest: 100), text("iss", longest: 2048))
             guard let named = state.text, code.isGood, error.isGood, issuer.isGood,
                 (code.text == nil) != (error.text == nil)
@@ -323,7 +327,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
         guard request.method == .get else { return Self.notAllowed("GET") }
         guard let origin = Self.origin(of: request, isSecure, exchange), let answer = ProviderAnswer(request),
             let login = sessions.cookies.login(answer.state, among: shown, at: exchange.wallNow.seconds)
-        else { return refuse(.refused(Self.strange), exchange) }
+        else { return goOn(request, shown, isSecure, exchange) }
         return .wait { _, exchange in
             do {
                 let (lines, target) = try await complete(login, answer, shown, origin, isSecure, exchange)
@@ -333,9 +337,45 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
                 }
                 exchange.note("login completed")
                 return .abort(with: Self.answer(.seeOther, [location] + lines))
+            } catch OidcProvider.Failure.refused(Self.strange) {
+                return goOn(request, shown, isSecure, exchange, to: login.target)
             } catch let failure as OidcProvider.Failure {
                 return refuse(failure, exchange)
             }
+        }
+    }
+
+    /// Answers a callback that completes no login: it is loaded again, was restored by the browser, or its login has expired. With a
+    /// valid session the browser goes on to the page; without one a login begins.
+    private func goOn(
+        _ request: HttpRequest, _ shown: OidcCookies.Shown, _ isSecure: Bool, _ exchange: Exchange,
+        to target: String = "/"
+    ) -> Verdict {
+        let now = exchange.wallNow.seconds
+        func decided(_ admission: OidcAdmission?) -> Verdict {
+            if let admission, sessions.holds(admission, at: now),
+                now < admission.session.expires || sessions.isDue(admission.session, at: now),
+                let location = try? FieldLine(.location, target)
+            {
+                exchange.note("already logged in")
+                return .abort(with: Self.answer(.seeOther, [location]))
+            }
+            // A browser without cookies would go back and forth for ever: a login begins again only once, and only if its answer would
+            // say so.
+            guard let answer = ProviderAnswer(request), !OidcPendingLogin.isAgain(answer.state) else {
+                return refuse(.refused(Self.strange), exchange)
+            }
+            return begin(request, shown, isSecure, exchange, isAgain: true)
+        }
+        if let known = shown.known { return decided(known) }
+        guard let cookie = shown.session else { return decided(nil) }
+        if sessions.isInCookies { return decided(sessions.open(cookie, at: now)) }
+        return .wait { _, exchange in
+            guard try await sessions.isStoreReady(in: exchange) else {
+                return Challenge.tryLater("sessions cannot be read at the moment", after: 5)
+            }
+            let admission = await sessions.load(cookie, at: now)
+            return decided(admission)
         }
     }
 

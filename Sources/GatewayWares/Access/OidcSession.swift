@@ -111,13 +111,21 @@ struct OidcPendingLogin: Sendable, Equatable {
     /// The maximum duration of a login, in seconds.
     static let lifetime: Int64 = 600
 
-    init(to target: String, at now: Int64) {
-        state = OidcSession.random(32)
+    /// `isAgain` marks the login of a browser that came back from the provider without the cookie of an earlier login.
+    init(to target: String, at now: Int64, isAgain: Bool = false) {
+        state = OidcSession.random(32) + (isAgain ? Self.mark : "")
         nonce = OidcSession.random(32)
         verifier = OidcSession.random(32)
         self.target = target
         until = now + OidcPendingLogin.lifetime
     }
+
+    private static let mark = "."
+    /// The maximum length of a state, in bytes: 32 random bytes in base64url, and the mark.
+    static let longestState = 44
+
+    /// Whether the state is that of a login that began again.
+    static func isAgain(_ state: String) -> Bool { state.hasSuffix(mark) }
 
     /// The end of the name of its cookie.
     var suffix: String { OidcPendingLogin.suffix(of: state) }

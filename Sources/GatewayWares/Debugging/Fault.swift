@@ -88,6 +88,8 @@ public struct Fault: Middleware, Postware {
 
 extension Fault: FilteredWare {}
 
+extension Fault: AnsweringWare {}
+
 extension Fault: ConfigurableWare {
     public static let name: WareName = "fault"
     public static let about = WareAbout(

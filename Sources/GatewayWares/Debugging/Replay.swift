@@ -170,6 +170,8 @@ private final class PlayedContent: ContentSource, @unchecked Sendable {
 
 extension Replay: FilteredWare {}
 
+extension Replay: AnsweringWare {}
+
 extension Replay: ConfigurableWare {
     public static let name: WareName = "replay"
     public static let about = WareAbout(

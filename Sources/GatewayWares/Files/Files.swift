@@ -224,6 +224,8 @@ public struct Files: Middleware {
     }
 }
 
+extension Files: AnsweringWare {}
+
 extension Files: ConfigurableWare {
     public static let name: WareName = "files"
     public static let about = WareAbout(

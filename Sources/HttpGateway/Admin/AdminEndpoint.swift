@@ -42,7 +42,7 @@ struct AdminEndpoint: Sendable {
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
         probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
             + captures(subject) + rules(subject) + breaks() + credentials(subject) + holds(subject) + cache(subject)
-            + offline(subject) + maintenance(subject) + certificates(subject) + explanations(subject)
+            + offline(subject) + unread(subject) + maintenance(subject) + certificates(subject) + explanations(subject)
             + (ui ? page(subject.pageFolder) : [])
     }
 }

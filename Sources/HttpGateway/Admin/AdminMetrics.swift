@@ -33,6 +33,7 @@ private struct Metrics {
     init(_ subject: AdminSubject, _ loops: [LoopNumbers]) {
         addGateway(subject)
         addListeners(loops)
+        addCertificates(subject)
         addExchanges(loops)
         addUpstream(subject, loops)
         addEndpoints(subject)
@@ -87,6 +88,35 @@ private struct Metrics {
 
         var labels: [(String, String)] {
             [("listener", listener), ("route", key.route ?? ""), ("service", key.service ?? "")]
+        }
+    }
+
+    private mutating func addCertificates(_ subject: AdminSubject) {
+        output.beginFamily(
+            "httpware_certificate_expiry_timestamp_seconds", .gauge,
+            "When a certificate expires: of a listener (server), of the authority for intercepted tunnels (authority), or shown to origin servers (client)."
+        )
+        func add(_ kind: String, _ user: (String, String), _ name: String, _ end: Int64) {
+            output.add([("kind", kind), user, ("name", name)], Int(end))
+        }
+        let configuration = subject.status.now.configuration
+        let kept = subject.certificates?.reports(at: WallTime(seconds: 0)) ?? []
+        for listener in configuration.listeners {
+            let user = ("listener", listener.name)
+            for facts in listener.tls?.certificates ?? [] {
+                add("server", user, facts.names.sorted().first ?? "", facts.end.seconds)
+            }
+            for (settings, report) in kept where settings == listener.tls?.acme {
+                if let facts = report.certificate { add("server", user, report.name, facts.end.seconds) }
+            }
+            if let authority = listener.intercept?.authority {
+                add("authority", user, authority.subject, authority.end)
+            }
+        }
+        for service in configuration.services {
+            if let facts = service.tls?.certificate {
+                add("client", ("service", service.name), facts.names.sorted().first ?? "", facts.end.seconds)
+            }
         }
     }
 

@@ -165,10 +165,15 @@ final class Worker: @unchecked Sendable {
             switch outcome {
             case .failed: log.write(.debug, "\(name): the TLS handshake with \(client) for \(host): \(fault)")
             case .refused: log.write(.notice, "\(name): \(client) refused the certificate for \(host): \(fault)")
+            case .refusedByOne:
+                log.write(
+                    .notice,
+                    "\(name): \(client) refused the certificate for \(host): \(fault); its tunnels stay read, because the same address accepted it before (intercept.except lets them pass unread)"
+                )
             case .tunnelled:
                 log.write(
                     .warning,
-                    "\(name): \(client) refused the certificate for \(host): \(fault); its tunnels to \(host) pass unread from now on (intercept.passPinned)"
+                    "\(name): \(client) refused the certificate for \(host): \(fault); its tunnels to \(host) pass unread from now on (intercept.passPinned; httpware unread shows and ends this)"
                 )
             }
         }
@@ -177,14 +182,7 @@ final class Worker: @unchecked Sendable {
 
     /// Uses these rules, and maintenance, in place of the former ones.
     func use(_ rules: [GatewayRules.Active], _ maintenance: Maintenance?) {
-        let first = maintenance.map {
-            [ChainEntry(MaintenanceWare(maintenance: $0), label: "maintenance", order: .first)]
-        }
-        addedWares =
-            rules.isEmpty && first == nil
-            ? nil
-            : AddedWares(
-                first: first ?? [], middlewares: rules.flatMap(\.middlewares), postwares: rules.flatMap(\.postwares))
+        addedWares = AddedWares(rules, maintenance)
         for server in acceptors.values.map(\.server) + leaving { server.addedWares = addedWares }
     }
 

@@ -114,7 +114,7 @@ public struct Explanation: Sendable {
         return switch rules.decision(authority.host, authority.port ?? 443) {
         case .intercepted: "a tunnel to \(name) is read: intercept.hosts lists it"
         case .excepted: "a tunnel to \(name) passes unread: intercept.except lists it"
-        case .notListed, .pinned: "a tunnel to \(name) passes unread: intercept.hosts does not list it"
+        case .notListed: "a tunnel to \(name) passes unread: intercept.hosts does not list it"
         }
     }
 

@@ -11,6 +11,13 @@ final class GatewayRules: Sendable {
         let rule: Rule
         let middlewares: [ChainEntry]
         let postwares: [ChainEntry]
+
+        /// The gates that decide by a request's head, or its content, whether the rule acts on it.
+        var requestGates: [(rule: Rule, gate: RuleGate)] {
+            middlewares.compactMap { entry in
+                (entry.gate as? RuleGate).flatMap { $0.filter == nil ? nil : (rule, $0) }
+            }
+        }
     }
 
     private struct State {
@@ -75,5 +82,21 @@ final class GatewayRules: Sendable {
             return state.active.count < count
         }
         if isLess { await publish(active, maintenance) }
+    }
+}
+
+extension AddedWares {
+    /// The wares of these rules, and of maintenance; `nil` if there are none.
+    convenience init?(_ rules: [GatewayRules.Active], _ maintenance: Maintenance? = nil) {
+        if rules.isEmpty, maintenance == nil { return nil }
+        let gates = rules.flatMap(\.requestGates)
+        var first =
+            maintenance.map {
+                [ChainEntry(MaintenanceWare(maintenance: $0), label: "maintenance", order: .first)]
+            } ?? []
+        if !gates.isEmpty { first.append(ChainEntry(RuleWatch(rules: gates), label: "rules", order: .first)) }
+        self.init(
+            first: first, middlewares: rules.flatMap(\.middlewares), postwares: rules.flatMap(\.postwares),
+            deciding: gates.map(\.gate))
     }
 }

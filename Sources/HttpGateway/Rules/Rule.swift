@@ -18,6 +18,8 @@ final class Rule: Sendable {
     /// The fields of requests that its placeholders read, in lower case.
     let readFields: [String]
     private let taken = Atomic(0)
+    /// The number of exchanges that the filter matches but that ended before they reached the rule, and why the last one did.
+    private let misses = Mutex((count: 0, reason: String?.none))
 
     init(
         id: Int, filter: CaptureFilter, ware: String, options: ConfigNode, reason: String, until: WallTime, count: Int?,
@@ -35,6 +37,14 @@ final class Rule: Sendable {
 
     /// The number of exchanges that the rule acted on.
     var hits: Int { min(taken.load(ordering: .relaxed), count ?? .max) }
+
+    /// Records an exchange that ended before it reached the rule.
+    func noteMiss(_ reason: String) {
+        misses.withLock {
+            $0.count += 1
+            $0.reason = reason
+        }
+    }
 
     /// Whether it may act on one more exchange.
     func isInForce(at now: WallTime) -> Bool {
@@ -55,10 +65,12 @@ final class Rule: Sendable {
     }
 
     var json: Json {
-        .object([
+        let misses = misses.withLock { $0 }
+        return .object([
             ("id", .number(id)), ("filter", .text(filter.text)), ("ware", .text(ware)),
             ("options", options.isEmpty ? .object([]) : options.jsonValue), ("reason", .text(reason)),
             ("until", .text(until.rfc3339)), ("count", count.map(Json.number) ?? .null), ("hits", .number(hits)),
+            ("missed", .number(misses.count)), ("missedBecause", .optional(misses.reason)),
         ])
     }
 }

@@ -25,6 +25,8 @@ public final class Exchange {
     public internal(set) var isForward = false
     /// Whether the request came through an intercepted tunnel of a forward proxy.
     public var isIntercepted: Bool { connection.tunnel != nil }
+    /// Why the exchange's tunnel passes unread on a listener that intercepts tunnels; `nil` for anything else.
+    public internal(set) var unread: UnreadReason?
     /// Whether the client's connection is encrypted.
     public var isSecure: Bool { connection.isSecure }
     /// The client's identity by its certificate, if the listener asks for one.
@@ -325,6 +327,7 @@ public final class Exchange {
         responder = .upstream
         cacheResult = nil
         failure = nil
+        unread = nil
         record.reset()
         upstreamAddress = nil
         finalStatus = nil

@@ -91,7 +91,8 @@ extension GatewayError.Fault {
     /// Whether no server answers the connection: a restarting server looks like this.
     public var isUnreachable: Bool {
         switch self {
-        case .dnsError, .dnsTimeout, .destinationUnavailable, .connectionRefused, .connectionTimeout: true
+        case .dnsError, .dnsTimeout, .destinationUnavailable, .proxyRefused, .connectionRefused, .connectionTimeout:
+            true
         default: false
         }
     }

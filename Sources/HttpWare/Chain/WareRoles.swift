@@ -61,6 +61,16 @@ public protocol OccupyingWare: Ware {
 
 // MARK: Requests
 
+/// A ware that answers requests itself, in place of the origin server, without refusing them. A temporary rule acts before it does.
+public protocol AnsweringWare: Middleware {
+    /// Whether its answers are stored responses of the origin server, so that a request may also go on without the ware.
+    var storesResponses: Bool { get }
+}
+
+extension AnsweringWare {
+    public var storesResponses: Bool { false }
+}
+
 /// A ware that groups requests by keys.
 public protocol KeyedWare: Ware {
     /// The parts of its keys.

@@ -15,26 +15,49 @@ enum ClientHello {
 
     /// Parses the bytes that a client has sent so far.
     static func read(_ bytes: [UInt8]) -> Reading {
+        switch assemble(bytes) {
+        case .incomplete: return .incomplete
+        case .notTls: return .notTls
+        case .malformed: return .whole(serverName: nil)
+        case .message(let message):
+            var reader = Reader(bytes: message)
+            return .whole(serverName: reader.facts()?.name)
+        }
+    }
+
+    /// Identifies the TLS implementation of the client and its settings, which differ between programs: from the cipher suites,
+    /// extensions, groups, signature schemes and application protocols that it offers. Their order is ignored, because browsers shuffle
+    /// extensions. `nil` for a malformed message.
+    static func program(of bytes: [UInt8]) -> UInt64? {
+        guard case .message(let message) = assemble(bytes) else { return nil }
+        var reader = Reader(bytes: message)
+        return reader.facts()?.program
+    }
+
+    private enum Assembly {
+        case incomplete, notTls, malformed
+        /// The body of the message.
+        case message(ArraySlice<UInt8>)
+    }
+
+    private static func assemble(_ bytes: [UInt8]) -> Assembly {
         // RFC 8446 §5.1: a record has a type, a version, a length, and a fragment of a message. A message may span several records.
         var message: [UInt8] = []
         var place = 0
         while true {
             let head = bytes[place...].prefix(5)
-            if head.count > 0, head[place] != 22 { return place == 0 ? .notTls : .whole(serverName: nil) }
-            if head.count > 1, head[place + 1] != 3 { return place == 0 ? .notTls : .whole(serverName: nil) }
+            if head.count > 0, head[place] != 22 { return place == 0 ? .notTls : .malformed }
+            if head.count > 1, head[place + 1] != 3 { return place == 0 ? .notTls : .malformed }
             guard head.count == 5 else { return .incomplete }
             let length = Int(head[place + 3]) << 8 | Int(head[place + 4])
-            guard (1...16384).contains(length) else { return place == 0 ? .notTls : .whole(serverName: nil) }
+            guard (1...16384).contains(length) else { return place == 0 ? .notTls : .malformed }
             let fragment = bytes[(place + 5)...].prefix(length)
             message += fragment
             if let first = message.first, first != 1 { return .notTls }
             if message.count >= 4 {
                 let size = Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3])
-                if size > longest { return .whole(serverName: nil) }
-                if message.count >= 4 + size {
-                    var reader = Reader(bytes: message[4..<(4 + size)])
-                    return .whole(serverName: reader.serverName())
-                }
+                if size > longest { return .malformed }
+                if message.count >= 4 + size { return .message(message[4..<(4 + size)]) }
             }
             guard fragment.count == length else { return .incomplete }
             place += 5 + length
@@ -45,28 +68,59 @@ enum ClientHello {
     private struct Reader {
         var bytes: ArraySlice<UInt8>
 
-        /// The host name; `nil` without one, or if the message is malformed.
-        mutating func serverName() -> String? {
-            guard skip(2 + 32), let session = vector(1), session.count <= 32, let suites = vector(2), !suites.isEmpty,
-                let methods = vector(1), !methods.isEmpty
+        /// The facts of the message; `nil` if it is malformed.
+        mutating func facts() -> (name: String?, program: UInt64)? {
+            var hash = StableHash()
+            guard let version = number(2), skip(32), let session = vector(1), session.count <= 32,
+                let suites = vector(2), !suites.isEmpty, suites.count % 2 == 0, let methods = vector(1),
+                !methods.isEmpty
             else { return nil }
-            // TLS 1.2 allows a message without extensions. RFC 5246 §7.4.1.2.
-            if bytes.isEmpty { return nil }
-            guard var extensions = vector(2).map(Reader.init), bytes.isEmpty else { return nil }
+            hash.add(version)
+            hash.add(Reader.numbers(suites).sorted())
             var found: String?
-            while !extensions.bytes.isEmpty {
-                guard let type = extensions.number(2), let data = extensions.vector(2) else { return nil }
-                guard type == 0 else { continue }
-                var list = Reader(bytes: data)
-                guard let names = list.vector(2), list.bytes.isEmpty else { return nil }
-                var entry = Reader(bytes: names)
-                guard entry.number(1) == 0, let name = entry.vector(2), let host = Self.host(name) else { return nil }
-                found = host
+            var types: [Int] = []
+            var details: [(type: Int, values: [Int])] = []
+            // TLS 1.2 allows a message without extensions. RFC 5246 §7.4.1.2.
+            if !bytes.isEmpty {
+                guard var extensions = vector(2).map(Reader.init), bytes.isEmpty else { return nil }
+                while !extensions.bytes.isEmpty {
+                    guard let type = extensions.number(2), let data = extensions.vector(2) else { return nil }
+                    switch type {
+                    case 0:
+                        var list = Reader(bytes: data)
+                        guard let names = list.vector(2), list.bytes.isEmpty else { return nil }
+                        var entry = Reader(bytes: names)
+                        guard entry.number(1) == 0, let name = entry.vector(2) else { return nil }
+                        found = Reader.host(name)
+                    // Supported groups, signature schemes (behind the length of their list), application protocols.
+                    case 10, 13: details.append((type, Reader.numbers(data.dropFirst(2)).sorted()))
+                    case 16: details.append((type, data.map(Int.init)))
+                    default: break
+                    }
+                    // Those that depend on the host, on an earlier session or on the length of the message say nothing about the
+                    // program: server_name, padding, pre_shared_key, early_data, cookie; nor do reserved numbers, which change
+                    // (RFC 8701).
+                    if ![0, 21, 41, 42, 44].contains(type), !Reader.isReserved(type) { types.append(type) }
+                }
             }
-            return found
+            hash.add(types.sorted())
+            for detail in details.sorted(by: { $0.type < $1.type }) { hash.add([detail.type] + detail.values) }
+            return (found, hash.value)
         }
 
-        /// A DNS name in lower case; `nil` for an address (RFC 6066 §3), and for bytes that could be mistaken for another name.
+        /// The numbers of two bytes in a list, without reserved ones. RFC 8701.
+        private static func numbers(_ list: ArraySlice<UInt8>) -> [Int] {
+            var reader = Reader(bytes: list)
+            var numbers: [Int] = []
+            while let number = reader.number(2) { if !isReserved(number) { numbers.append(number) } }
+            return numbers
+        }
+
+        private static func isReserved(_ number: Int) -> Bool {
+            number & 0x0f0f == 0x0a0a && number >> 8 == number & 0xff
+        }
+
+        /// A DNS name in lower case; `nil` for an address (RFC 6066 §3), and for any other text that is no name of one host.
         private static func host(_ name: ArraySlice<UInt8>) -> String? {
             guard (1...255).contains(name.count) else { return nil }
             let parsed = Array(name).withUnsafeBufferPointer { bytes in
@@ -74,8 +128,10 @@ enum ClientHello {
                     $0.port == nil ? String(decoding: bytes[$0.host], as: UTF8.self) : nil
                 }
             }
-            guard let parsed, !name.contains(0x3a), IPAddress(parsed) == nil else { return nil }
-            return parsed.lowercased()
+            guard let host = parsed?.lowercased(), !name.contains(0x3a), Authority.isServerName(host) else {
+                return nil
+            }
+            return host
         }
 
         private mutating func skip(_ count: Int) -> Bool {
@@ -96,5 +152,18 @@ enum ClientHello {
             defer { bytes = bytes.dropFirst(count) }
             return bytes.prefix(count)
         }
+    }
+}
+
+extension StableHash {
+    fileprivate mutating func add(_ number: Int) {
+        add(UInt8(truncatingIfNeeded: number >> 8))
+        add(UInt8(truncatingIfNeeded: number))
+    }
+
+    /// Adds a list with its length, so that two lists are not mistaken for one.
+    fileprivate mutating func add(_ numbers: [Int]) {
+        add(numbers.count)
+        for number in numbers { add(number) }
     }
 }

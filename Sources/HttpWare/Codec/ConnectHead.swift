@@ -22,6 +22,25 @@ struct ConnectHead {
     /// Appends these bytes.
     mutating func append(_ next: UnsafeRawBufferPointer) { bytes.append(contentsOf: next) }
 
-    /// Whether the head is complete: it ends with an empty line.
-    var isWhole: Bool { bytes.suffix(4).elementsEqual([0x0d, 0x0a, 0x0d, 0x0a]) }
+    /// Whether the head is complete: it ends with an empty line. A line may end with LF alone. RFC 9112 §2.2.
+    var isWhole: Bool {
+        bytes.suffix(3).elementsEqual([0x0a, 0x0d, 0x0a]) || bytes.suffix(2).elementsEqual([0x0a, 0x0a])
+    }
+
+    /// Whether the bytes read so far cannot begin a head of HTTP/1.
+    var isOther: Bool {
+        zip(bytes, "HTTP/1.".utf8).contains { $0 != $1 }
+    }
+
+    /// The status of a complete head; `nil` if its first line is not a status line.
+    ///
+    /// Only the status matters: "A client MUST ignore any Content-Length or Transfer-Encoding header fields received in a successful
+    /// response to CONNECT" (RFC 9110 §9.3.6), and a refusal's content is not read.
+    var status: Int? {
+        let line = bytes.prefix { $0 != 0x0d && $0 != 0x0a }
+        guard line.count >= 12, !isOther, ByteClass.isDigit(line[7]), line[8] == 0x20,
+            line[9..<12].allSatisfy({ ByteClass.isDigit($0) }), line.count == 12 || line[12] == 0x20, line[9] != 0x30
+        else { return nil }
+        return line[9..<12].reduce(0) { $0 * 10 + Int($1 & 0x0f) }
+    }
 }

@@ -245,7 +245,10 @@ struct Http2HeadDecoder {
     /// The rules for requests on a connection.
     struct Rules {
         var limits = HeadLimits()
+        /// Whether requests name their scheme and host, as those to a proxy do.
         var isForward = false
+        /// Whether the gateway owns the path; otherwise a proxy passes it on as received.
+        var ownsPaths = true
         /// Whether the connection is secured by TLS.
         var isSecure = false
     }
@@ -303,7 +306,8 @@ struct Http2HeadDecoder {
         }
         do {
             try request.target.parse(
-                path.span.bytes, isConnect: false, isOptions: method == .options, isReverse: !rules.isForward)
+                path.span.bytes, isConnect: false, isOptions: method == .options, isReverse: rules.ownsPaths,
+                isPassed: !rules.ownsPaths)
         } catch {
             throw .refused(error)
         }

@@ -9,7 +9,8 @@ struct RequestHeadDecoder {
 
     init() {}
 
-    /// Continues reading. The input begins at the start of the request; `request` must have been reset before the first call.
+    /// Continues reading. The input begins at the start of the request; `request` must have been reset before the first call. With
+    /// `isReverse`, the gateway owns the path; without it, a proxy passes it on as received.
     ///
     /// - Returns: the length of the head including its last line end, or `nil` if it is not complete yet.
     mutating func decode(_ input: RawSpan, into request: inout HttpRequest, limits: HeadLimits, isReverse: Bool)
@@ -74,7 +75,8 @@ struct RequestHeadDecoder {
         try request.target.parse(
             input.extracting(targetStart..<targetEnd),
             isConnect: input.byte(at: start) == 0x43 && request.method == .connect,
-            isOptions: input.byte(at: start) == 0x4f && request.method == .options, isReverse: isReverse)
+            isOptions: input.byte(at: start) == 0x4f && request.method == .options, isReverse: isReverse,
+            isPassed: !isReverse)
         scanner.passStartLine(endingAt: end)
         return true
     }

@@ -27,8 +27,11 @@ struct SocksDecoder {
             self =
                 switch (status.code / 100, fault) {
                 case (2, _): .succeeded
+                // Whatever status a ware gave the refusal.
+                case (_, .destinationProhibited), (_, .requestDenied): .denied
                 case (_, .connectionRefused): .connectionRefused
-                case (_, .dnsError), (_, .dnsTimeout), (_, .destinationUnavailable), (_, .connectionTimeout):
+                case (_, .dnsError), (_, .dnsTimeout), (_, .destinationUnavailable), (_, .proxyRefused),
+                    (_, .connectionTimeout):
                     .hostUnreachable
                 case (4, _): .denied
                 default: .failed

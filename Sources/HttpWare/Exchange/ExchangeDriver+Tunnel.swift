@@ -19,9 +19,12 @@ extension ExchangeDriver {
             switch rules.decision(host, port) {
             case .intercepted: true
             case .notListed: rules.namesHosts && IPAddress(Authority.bare(host)) != nil
-            case .excepted, .pinned: false
+            case .excepted: false
             }
-        guard isIntercepted else { return nil }
+        guard isIntercepted else {
+            exchange.unread = rules.decision(host, port) == .excepted ? .excepted : .notListed
+            return nil
+        }
         interception = Interception(rules)
         return rules.plan
     }
@@ -30,17 +33,8 @@ extension ExchangeDriver {
     func acceptTunnel(_ rules: InterceptRules) {
         let host = exchange.heldRequest.host ?? ""
         let port = exchange.heldRequest.port ?? 443
-        let key = PinnedHosts.Key(client: exchange.client, principal: exchange.principal?.name, host: host)
-        if rules.pinned.isPinned(key, at: loop.now.nanoseconds) {
-            // The client pins the host's own certificate: this becomes an ordinary tunnel with its ordinary plan.
-            interception = nil
-            do throws(Pattern.LimitReached) {
-                plan = try rules.opaqueRouter.plan(for: exchange)
-            } catch {
-                return fail(GatewayError(.gateway, .internalError, "a pattern of a route took too long to decide"))
-            }
-            inward.index = 0
-            return runPlan()
+        guard Authority.isCertifiable(host) else {
+            return fail(.malformed("\(host.quotedForErrors) is neither an address nor the name of one host"))
         }
         guard server.forward.connectPorts.contains(port) else {
             return fail(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
@@ -60,6 +54,35 @@ extension ExchangeDriver {
         guard rules.reaches(host, port) else {
             return fail(GatewayError(.gateway, .requestDenied, "no route takes requests to \(host):\(port)"))
         }
+        judgeName(host, port)
+    }
+
+    /// Refuses the tunnel if all addresses of its host are denied: a client that was told of success would learn that too late. A
+    /// name that cannot be resolved may still have a ware that answers for it.
+    private func judgeName(_ host: String, _ port: UInt16) {
+        guard server.forward.deniesPrivate, IPAddress(Authority.bare(host)) == nil, let resolver = transport.resolver
+        else {
+            return accept()
+        }
+        waitNumber &+= 1
+        let number = waitNumber
+        var isLate = false
+        resolver.resolve(host, port: port) { [weak self] result in
+            guard let self, waitNumber == number, phase == .middlewares else { return }
+            let isDenied = (try? result.get())?.allSatisfy(\.isPrivate) ?? false
+            let step = {
+                isDenied
+                    ? self.fail(
+                        GatewayError(
+                            .downstream, .destinationProhibited, "\(host) has a private address, which is denied"))
+                    : self.accept()
+            }
+            if isLate { transport.inEvent(step) } else { step() }
+        }
+        isLate = true
+    }
+
+    private func accept() {
         exchange.responder = .interception
         answerClient(with: HttpResponse(.ok), from: chain.middlewares.count - 1)
     }
@@ -103,8 +126,9 @@ extension ExchangeDriver {
 
     /// Connects to the host of a tunnel whose CONNECT was answered, or to the host that the client named since, at the same
     /// address.
-    func startUnread(_ router: any ExchangeRouter, host: String?, isSure: Bool) {
+    func startUnread(_ router: any ExchangeRouter, host: String?, _ reason: UnreadReason, isSure: Bool) {
         exchange.record.started = loop.now.nanoseconds
+        exchange.unread = reason
         if !isSure {
             server.backgroundCount += 1
             outward.isBackground = true

@@ -1,12 +1,12 @@
 /// The responses that the gateway itself makes: short problem details that name the fault. RFC 9457, RFC 9209.
 enum GatewayResponse {
     /// Makes the response for an error. `late` is the status if the origin server took too long; `nil` means 504. A client that chose
-    /// the origin server itself, through a proxy, learns what is wrong with the server's certificate.
+    /// the origin server itself, through a proxy, learns what is wrong with the server's certificate, and that the next proxy refused.
     static func make(for error: GatewayError, late: HttpStatus? = nil, isForward: Bool = false) -> HttpResponse {
         let status = error.status == .gatewayTimeout ? late ?? error.status : error.status
-        let isOfTls = [.tlsCertificateError, .tlsProtocolError, .tlsAlertReceived].contains(error.fault)
+        let isOfWay = [.tlsCertificateError, .tlsProtocolError, .tlsAlertReceived, .proxyRefused].contains(error.fault)
         // Details of upstream errors would reveal internals; the client learns only the fault.
-        let isTold = error.side != .upstream || isForward && isOfTls
+        let isTold = error.side != .upstream || isForward && isOfWay
         var response = HttpResponse.problem(
             status, isTold ? error.reason : reason(of: error.fault, status), fault: error.proxyStatusName)
         response.fields.setOwn(.proxyStatus, "httpware; error=\(error.proxyStatusName)")

@@ -30,24 +30,34 @@ final class InterceptedTunnel: ExchangeSource {
     /// such a host.
     var isListed: Bool { rules.decision(facts.host, facts.port) == .intercepted }
 
-    private var key: PinnedHosts.Key { PinnedHosts.Key(client: client, principal: principal, host: facts.host) }
+    /// The program that the client's handshake identifies; 0 before it, and for a malformed one.
+    private var program: UInt64 = 0
+
+    private var key: PinnedHosts.Key {
+        PinnedHosts.Key(client: client, principal: principal, program: program, host: facts.host)
+    }
 
     // MARK: The client's protocol
 
-    /// The client speaks TLS. It gets a certificate for the name that it asks for, else for the host of the tunnel.
-    func secure(_ opening: TunnelOpening, serverName: String?) {
+    /// The client speaks TLS. It gets a certificate for the name that it asks for, else for the host of the tunnel. `program` is `nil`
+    /// if its first message is malformed.
+    func secure(_ opening: TunnelOpening, serverName: String?, program: UInt64?) {
+        self.program = program ?? 0
         if let serverName, let address = IPAddress(Authority.bare(facts.host)) {
             // The tunnel names only an address: the host is the name that the client asks for in the handshake.
-            guard rules.decision(serverName, facts.port) == .intercepted else {
-                return opening.passUnread(host: serverName)
+            switch rules.decision(serverName, facts.port) {
+            case .intercepted: break
+            case .notListed: return opening.passUnread(host: serverName, .notListed)
+            case .excepted: return opening.passUnread(host: serverName, .excepted)
             }
             facts = TunnelFacts(
                 request, host: serverName, port: facts.port, address: address, principal: principal)
-            if rules.pinned.isPinned(key, at: transport.loop.now.nanoseconds) {
-                return opening.passUnread(host: serverName)
-            }
         } else if !isListed {
-            return opening.passUnread(host: nil)
+            return opening.passUnread(host: nil, .notListed)
+        }
+        if program != nil, rules.pinned.passes(key, at: transport.loop.now.nanoseconds) {
+            // The client pins the host's own certificate.
+            return opening.passUnread(host: facts.address == nil ? nil : facts.host, .pinned)
         }
         let (socket, received) = opening.leave()
         if listener.isDraining {
@@ -86,6 +96,8 @@ final class InterceptedTunnel: ExchangeSource {
     var bodyMinRate: Int? { listener.bodyMinRate }
     /// Inside, the client talks to the host itself.
     var isForward: Bool { false }
+    /// The gateway is a proxy, although the form of the requests does not show it.
+    var ownsPaths: Bool { false }
     var bindAddress: SocketAddress? { listener.bindAddress }
     var isDraining: Bool { listener.isDraining }
 
@@ -144,22 +156,23 @@ extension InterceptedTunnel: TlsHandshakeOwner {
     }
 
     func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) {
+        listener.onInterceptFailure?(facts.host, outer.peer, fault, outcome(of: fault, handshake.session.hasSentLeaf))
+    }
+
+    /// The conclusion from a failed handshake. Only an alert about the certificate, after the client has received it in a handshake
+    /// that it began well, shows that a program pins the host's own. A close, or bytes that are no handshake, show nothing.
+    private func outcome(of fault: TlsFault, _ hasSentLeaf: Bool) -> LoopListener.InterceptFailure {
         // RFC 8446 §6.2: bad_certificate, certificate_unknown, unknown_ca.
-        let isSure = [42, 46, 48].contains(fault.alert)
-        let hasClosed =
-            switch fault.kind {
-            case .truncated, .broken: true
-            default: false
-            }
-        let isRefusal = isSure || hasClosed
+        guard hasSentLeaf, program != 0, [42, 46, 48].contains(fault.alert) else { return .failed }
         // If tunnels to the host must not pass unread, the refusal is not recorded: it would close the host for all programs.
-        let mayPass = listener.forward.unreadHosts?.contains(facts.host, facts.port) ?? true
-        let isPinned =
-            isRefusal && mayPass
-            && rules.pinned.refused(
-                key, isSure: isSure, at: transport.loop.now.nanoseconds, for: rules.passPinned.nanoseconds)
-        listener.onInterceptFailure?(
-            facts.host, outer.peer, fault, isPinned ? .tunnelled : isRefusal ? .refused : .failed)
+        guard listener.forward.unreadHosts?.contains(facts.host, facts.port) ?? true else { return .refused }
+        switch rules.pinned.refused(
+            key, at: transport.loop.now.nanoseconds, for: rules.passPinned.nanoseconds)
+        {
+        case .counted: return .refused
+        case .acceptedBefore: return .refusedByOne
+        case .passes: return .tunnelled
+        }
     }
 
     func handshakeClosed(_ handshake: TlsHandshake) {

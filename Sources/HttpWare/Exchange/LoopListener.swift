@@ -19,6 +19,7 @@ public final class LoopListener: ExchangeSource {
     var idleNanoseconds: Int64 { settings.idleTimeout.nanoseconds }
     var bodyMinRate: Int? { settings.bodyMinRate }
     var isForward: Bool { settings.isForward }
+    var ownsPaths: Bool { !settings.isForward }
     /// Chooses plans.
     public private(set) var router: any ExchangeRouter
     /// Counts updates: a driver of an earlier generation holds an outdated plan, and is not reused.
@@ -52,6 +53,8 @@ public final class LoopListener: ExchangeSource {
         case failed
         /// The client refused the certificate.
         case refused
+        /// The client refused the certificate, which another handshake from the same address had accepted for this host.
+        case refusedByOne
         /// The client refused it so often that its tunnels to the host pass unread from now on.
         case tunnelled
     }

@@ -48,13 +48,13 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
             }
         case .tls(let serverName):
             giveUpListening()
-            tunnel.secure(self, serverName: serverName)
-        case .http where !tunnel.isListed: passUnread(host: nil)
+            tunnel.secure(self, serverName: serverName, program: ClientHello.program(of: bytes))
+        case .http where !tunnel.isListed: passUnread(host: nil, .notListed)
         case .http:
             giveUpListening()
             tunnel.speakHttp(self)
         case .other:
-            if tunnel.rules.tunnelsOpaque { passUnread(host: nil) } else { refuse() }
+            if tunnel.rules.tunnelsOpaque { passUnread(host: nil, .opaque) } else { refuse() }
         }
     }
 
@@ -68,14 +68,14 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
     // MARK: Passing unread
 
     /// Connects the client to the tunnel's host, or to the given one if the client named another.
-    func passUnread(host: String?) {
+    func passUnread(host: String?, _ reason: UnreadReason) {
         isPassing = true
         timer.clear()
         // Further bytes of the client wait in the kernel.
         socket.disableReading()
         let unread = self.unread ?? UnreadTunnel(self, tunnel)
         self.unread = unread
-        if !unread.hasBegun { unread.connect(host: host, isSure: true) }
+        if !unread.hasBegun { unread.connect(host: host, reason, isSure: true) }
         if !isClosed { unread.pass() }
     }
 
@@ -109,7 +109,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         guard tunnel.rules.tunnelsOpaque else { return }
         let unread = UnreadTunnel(self, tunnel)
         self.unread = unread
-        unread.connect(host: nil, isSure: false)
+        unread.connect(host: nil, .opaque, isSure: false)
     }
 
     // MARK: Endings
@@ -117,7 +117,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
     override func receivedEnd() {
         // A silent client may still want to receive from the host.
         guard bytes.isEmpty, tunnel.rules.tunnelsOpaque else { return close() }
-        passUnread(host: nil)
+        passUnread(host: nil, .opaque)
     }
 
     /// The connection to the host failed before the client sent anything. That does not decide how the tunnel is handled.
@@ -155,12 +155,12 @@ final class UnreadTunnel: ResponseSink {
     var hasBegun: Bool { driver != nil }
 
     /// Connects to the host. Observers do not see the exchange until the tunnel certainly passes unread.
-    func connect(host: String?, isSure: Bool) {
+    func connect(host: String?, _ reason: UnreadReason, isSure: Bool) {
         passes = isSure
         let driver = tunnel.listener.makeDriver(for: self, tunnel.outer)
         self.driver = driver
         driver.exchange.heldRequest = tunnel.request
-        driver.startUnread(tunnel.rules.opaqueRouter, host: host, isSure: isSure)
+        driver.startUnread(tunnel.rules.opaqueRouter, host: host, reason, isSure: isSure)
     }
 
     /// Lets the client's bytes go to the host.

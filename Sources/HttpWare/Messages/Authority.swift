@@ -46,6 +46,26 @@ public struct Authority: Hashable, Sendable {
             || last.hasPrefix("0x") && last.utf8.dropFirst(2).allSatisfy { ByteClass.hexValue($0) != nil }
     }
 
+    /// Whether a host in lower case is a DNS name for which a server can have a certificate: letters, digits, hyphens and underscores.
+    /// Wildcards, labels that begin with a hyphen, and names that a client could take for an address, are not. RFC 1123 §2.1, RFC 5890
+    /// §2.3.1.
+    static func isServerName(_ host: String) -> Bool {
+        guard host.utf8.count <= 253, IPAddress(host) == nil else { return false }
+        let labels = host.utf8.split(separator: 0x2e, omittingEmptySubsequences: false)
+        for label in labels {
+            guard (1...63).contains(label.count), label.first != 0x2d,
+                label.allSatisfy({ ByteClass.isUnreserved($0) && $0 != 0x7e })
+            else { return false }
+        }
+        guard let last = labels.last else { return false }
+        if last.allSatisfy(ByteClass.isDigit) { return false }
+        return !(last.starts(with: "0x".utf8) && last.dropFirst(2).allSatisfy { ByteClass.hexValue($0) != nil })
+    }
+
+    /// Whether a server at this host can have a certificate: the host is an address, in brackets if it has colons, or a name as in
+    /// `isServerName`.
+    static func isCertifiable(_ host: String) -> Bool { IPAddress(bare(host)) != nil || isServerName(host) }
+
     /// The parts of `host[:port]`: the host's range without a trailing dot. An empty port counts as missing.
     @inline(__always)
     static func parse(_ bytes: UnsafeBufferPointer<UInt8>) -> (host: Range<Int>, port: UInt16?)? {

@@ -14,6 +14,8 @@ public struct GatewayError: Error, Sendable {
         // Finding and reaching the origin server.
         case dnsError, dnsTimeout, destinationUnavailable, destinationProhibited, connectionRefused, connectionTimeout
         case connectionLimitReached, tlsProtocolError, tlsCertificateError, tlsAlertReceived, loopDetected
+        /// The upstream proxy refused to open a tunnel.
+        case proxyRefused
         // The origin server's response.
         case connectionTerminated, responseTimeout, responseIncomplete, responseMalformed, responseHeadTooLarge
         case responseContentTooLarge, upgradeFailed
@@ -84,7 +86,8 @@ extension GatewayError {
         case .noRoute: .notFound
         case .misdirected: .misdirectedRequest
         case .loopDetected: .loopDetected
-        case .dnsError, .connectionRefused, .connectionTerminated, .destinationUnavailable, .tlsProtocolError,
+        case .dnsError, .connectionRefused, .connectionTerminated, .destinationUnavailable, .proxyRefused,
+            .tlsProtocolError,
             .tlsCertificateError, .tlsAlertReceived, .responseIncomplete, .responseMalformed, .responseHeadTooLarge,
             .responseContentTooLarge, .upgradeFailed:
             .badGateway
@@ -102,7 +105,7 @@ extension GatewayError {
             .transferCodingUnsupported, .contentCodingUnsupported, .protocolUnsupported, .contentTooLarge,
             .methodNotAllowed, .misdirected, .clientLeft:
             "http_request_error"
-        case .requestDenied: "http_request_denied"
+        case .requestDenied, .proxyRefused: "http_request_denied"
         case .noRoute: "destination_not_found"
         case .dnsError: "dns_error"
         case .dnsTimeout: "dns_timeout"

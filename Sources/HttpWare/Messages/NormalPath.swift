@@ -8,7 +8,7 @@ enum NormalPath {
         case same
         /// The path has another form, or hides dot segments; the normal form was appended.
         case changed(dotSegments: Bool, encodedDotSegments: Bool)
-        /// The path leads above the root, contains `%00`, or has a percent sign without two digits.
+        /// The path leads above the root, contains `%00`, or has a percent sign without two digits. Never for a path that is passed on.
         case refused(String)
     }
 
@@ -39,7 +39,12 @@ enum NormalPath {
     }
 
     /// Normalises a path that starts with a slash, appending the result to `output` if it differs.
-    static func normalise(_ path: UnsafeBufferPointer<UInt8>, into output: inout [UInt8]) -> Outcome {
+    ///
+    /// A proxy passes any path on as received. With `isPassed`, a path that would be refused has a normal form, too, which no second
+    /// reading changes: the root has no parent (RFC 3986 §5.2.4), `%00` stays, and a percent sign without two digits becomes `%25`.
+    static func normalise(
+        _ path: UnsafeBufferPointer<UInt8>, into output: inout [UInt8], isPassed: Bool = false
+    ) -> Outcome {
         guard needsWork(path) else { return .same }
         let start = output.count
         var isChanged = false
@@ -67,7 +72,7 @@ enum NormalPath {
             encodedDotSegments = encodedDotSegments || segmentHasEncodedDot
             output.removeSubrange(segmentStart...)
             if isDoubleDot {
-                guard output.count > start else { return false }
+                guard output.count > start || isPassed else { return false }
                 let parent = output[start...].lastIndex(of: 0x2f) ?? start
                 output.removeSubrange(parent...)
             }
@@ -89,9 +94,17 @@ enum NormalPath {
             } else if byte == 0x25 {
                 guard index + 2 < path.count, let high = ByteClass.hexValue(path[index + 1]),
                     let low = ByteClass.hexValue(path[index + 2])
-                else { return refuse("a percent sign in the path is not followed by two hexadecimal digits") }
+                else {
+                    guard isPassed else {
+                        return refuse("a percent sign in the path is not followed by two hexadecimal digits")
+                    }
+                    output.append(contentsOf: "%25".utf8)
+                    isChanged = true
+                    index += 1
+                    continue
+                }
                 let decoded = high << 4 | low
-                guard decoded != 0 else { return refuse("the path holds %00") }
+                guard decoded != 0 || isPassed else { return refuse("the path holds %00") }
                 if ByteClass.isUnreserved(decoded) {
                     output.append(decoded)
                     isChanged = true
@@ -133,7 +146,8 @@ enum NormalPath {
 
     /// The feature of a path that servers read differently, in words; `nil` if all of them read the path alike.
     ///
-    /// Some servers merge slashes, decode `%2F` and `%5C`, treat a backslash as a slash, cut a segment off at `;`, or decode twice.
+    /// Some servers merge slashes, decode `%2F` and `%5C`, treat a backslash as a slash, cut a segment off at `;`, decode
+    /// twice, or end a path at NUL.
     static func ambiguity(of path: UnsafeBufferPointer<UInt8>) -> StaticString? {
         var previous: UInt8 = 0
         for index in path.indices {
@@ -143,8 +157,9 @@ enum NormalPath {
             case 0x5c: return "a backslash"
             case 0x3b: return "a semicolon"
             case 0x25:
-                guard let decoded = decoded(path, at: index) else { break }
+                guard let decoded = decoded(path, at: index) else { return "a percent sign without two digits" }
                 switch decoded {
+                case 0: return "an encoded NUL"
                 case 0x2f: return "an encoded slash"
                 case 0x5c: return "an encoded backslash"
                 case 0x3b: return "an encoded semicolon"

@@ -108,10 +108,14 @@ struct RequestTarget: Sendable {
 
     // MARK: Reading the received target
 
-    /// Parses the target of a request line. With `isReverse`, percent-encoded dot segments are refused, because the origin server
-    /// might read them differently. `*` is allowed only for OPTIONS: RFC 9112 §3.2.4.
-    mutating func parse(_ text: RawSpan, isConnect: Bool, isOptions: Bool = false, isReverse: Bool) throws(GatewayError)
-    {
+    /// Parses the target of a request line. `*` is allowed only for OPTIONS: RFC 9112 §3.2.4.
+    ///
+    /// With `isReverse`, the gateway stands for the origin server, and the path is its own: dot segments are removed, and refused if
+    /// they are percent-encoded, because the origin server might read them differently. With `isPassed`, a proxy passes the path on
+    /// for its client: "A proxy MUST NOT modify the absolute-path" (RFC 9110 §7.7), so no path is refused.
+    mutating func parse(
+        _ text: RawSpan, isConnect: Bool, isOptions: Bool = false, isReverse: Bool, isPassed: Bool = false
+    ) throws(GatewayError) {
         reset()
         text.withUnsafeBytes { bytes.append(contentsOf: $0) }
         received = Part(0..<bytes.count)
@@ -122,17 +126,17 @@ struct RequestTarget: Sendable {
                 throw .malformed("the target of CONNECT is not host:port")
             }
         } else if first == 0x2f {
-            try parsePath(from: 0, isReverse: isReverse)
+            try parsePath(from: 0, isReverse: isReverse, isPassed: isPassed)
         } else if bytes.count == 1, first == 0x2a, isOptions {
             form = .asterisk
             path = received
             upstreamPath = received
         } else {
-            try parseAbsolute(isOptions: isOptions, isReverse: isReverse)
+            try parseAbsolute(isOptions: isOptions, isReverse: isReverse, isPassed: isPassed)
         }
     }
 
-    private mutating func parseAbsolute(isOptions: Bool, isReverse: Bool) throws(GatewayError) {
+    private mutating func parseAbsolute(isOptions: Bool, isReverse: Bool, isPassed: Bool) throws(GatewayError) {
         form = .absolute
         let start: Int
         if hasPrefix("http://") {
@@ -155,11 +159,11 @@ struct RequestTarget: Sendable {
                 hasQuery = true
             }
         } else {
-            try parsePath(from: end, isReverse: isReverse)
+            try parsePath(from: end, isReverse: isReverse, isPassed: isPassed)
         }
     }
 
-    private mutating func parsePath(from start: Int, isReverse: Bool) throws(GatewayError) {
+    private mutating func parsePath(from start: Int, isReverse: Bool, isPassed: Bool) throws(GatewayError) {
         let end = received.range.upperBound
         let question = bytes[start..<end].firstIndex(of: 0x3f)
         if let question {
@@ -170,7 +174,7 @@ struct RequestTarget: Sendable {
         upstreamPath = path
         var normal: [UInt8] = []
         let outcome = bytes.withUnsafeBufferPointer {
-            NormalPath.normalise(UnsafeBufferPointer(rebasing: $0[path.range]), into: &normal)
+            NormalPath.normalise(UnsafeBufferPointer(rebasing: $0[path.range]), into: &normal, isPassed: isPassed)
         }
         switch outcome {
         case .same: break

@@ -309,8 +309,9 @@ public struct OptionsReader: Sendable {
         } catch {
             let isSecret = node.isSecret || T.isSecret
             let shown = isSecret ? "the secret value" : node.shown
-            let problem = (isSecret ? nil : error.problem) ?? "\(shown) is not \(withArticle(T.optionType))"
-            diagnostics.error(at: node.location, keyPath, isSecret ? problem : "\(problem); \(error.hint)")
+            let isHidden = isSecret && !T.explainsMistakes
+            let problem = (isHidden ? nil : error.problem) ?? "\(shown) is not \(withArticle(T.optionType))"
+            diagnostics.error(at: node.location, keyPath, isHidden ? problem : "\(problem); \(error.hint)")
             return nil
         }
     }

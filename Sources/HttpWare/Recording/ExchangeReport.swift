@@ -19,6 +19,11 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var client: String?
     /// The intercepted tunnel that carried the request.
     public var tunnel: Tunnel?
+    /// Why the tunnel that the exchange opened passes unread on a listener that intercepts tunnels: `notListed`, `excepted`, `pinned` or
+    /// `opaque`.
+    public var unread: String?
+    /// The scheme that the client used, `http` or `https`; `nil` for CONNECT.
+    public var scheme: String?
     /// `-` if the request line could not be read that far; the same for `target` and `protocol`.
     public var method: String
     /// The target as received, with the values of parameters hidden that are named like credentials.
@@ -127,6 +132,8 @@ extension ExchangeReport {
         tunnel = recorded.tunnel.map {
             Tunnel(host: $0.host, port: $0.port, address: $0.address.map { "\($0)" }, principal: $0.principal)
         }
+        unread = recorded.unread?.rawValue
+        scheme = recorded.method == .connect ? nil : recorded.isSecure ? "https" : "http"
         method = recorded.method.name
         target = text(recorded.target).map(Redaction.target) ?? "-"
         host = text(recorded.host)
@@ -179,7 +186,8 @@ extension ExchangeReport {
             ("id", .text(id)), ("exchange", exchange.map(Json.text)), ("time", .text(time)),
             ("duration", .decimal(duration)), ("listener", .text(listener)), ("route", route.map(Json.text)),
             ("service", service.map(Json.text)), ("endpoint", endpoint.map(Json.text)),
-            ("client", client.map(Json.text)), ("tunnel", tunnel?.value), ("method", .text(method)),
+            ("client", client.map(Json.text)), ("tunnel", tunnel?.value), ("unread", unread.map(Json.text)),
+            ("method", .text(method)), ("scheme", scheme.map(Json.text)),
             ("target", .text(target)),
             ("host", host.map(Json.text)), ("protocol", .text(`protocol`)), ("status", .number(status)),
             ("end", .text(end)), ("responder", .text(responder)),

@@ -13,6 +13,10 @@ public struct RecordedExchange: Sendable {
     var client: IPAddress?
     /// The intercepted tunnel that carried the request.
     var tunnel: RecordedTunnel?
+    /// Why the tunnel that the exchange opened passes unread, on a listener that intercepts tunnels.
+    var unread: UnreadReason?
+    /// Whether the client asked for https.
+    var isSecure = false
     var method = HttpMethod.unread
     var version: HttpVersion?
     var target = WareTrail.Text()
@@ -54,6 +58,9 @@ public struct RecordedExchange: Sendable {
         self.endpoint = exchange.upstreamAddress ?? (failure?.side == .upstream ? endpoint?.name : nil)
         client = exchange.client
         tunnel = exchange.connection.tunnel?.recorded
+        unread = exchange.unread
+        isSecure =
+            exchange.isForward && tunnel == nil ? exchange.heldRequest.target.isSecure : exchange.connection.isSecure
         method = exchange.heldRequest.receivedMethod
         version = exchange.heldRequest.receivedVersion
         status = exchange.finalStatus

@@ -24,8 +24,8 @@ public final class InterceptRules: Sendable {
     /// The handling of a CONNECT.
     public enum Decision: Sendable, Equatable {
         case intercepted
-        /// The tunnel passes unread: the host is not in `hosts`, is in `except`, or its client refused our certificate.
-        case notListed, excepted, pinned
+        /// The tunnel passes unread: the host is not in `hosts`, or is in `except`.
+        case notListed, excepted
     }
 
     public let hosts: Hosts

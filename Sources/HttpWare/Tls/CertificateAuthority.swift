@@ -28,7 +28,7 @@ public final class CertificateAuthority: @unchecked Sendable {
     let leafKey: OpaquePointer
     private let leaves = Mutex(Leaves())
     /// The clients that refused its certificates.
-    let pinned = PinnedHosts()
+    public let pinned = PinnedHosts()
 
     /// The certificates of recent hosts, in two generations: when the newer one is full, the older one is dropped.
     private struct Leaves {
@@ -40,7 +40,7 @@ public final class CertificateAuthority: @unchecked Sendable {
 
     /// Takes over a root and its key.
     private init(_ root: OpaquePointer, _ key: OpaquePointer) throws(TlsFault) {
-        guard let leafKey = authority_make_key() else {
+        guard let leafKey = authority_make_leaf_key() else {
             X509_free(root)
             authority_free(key)
             throw .material("OpenSSL cannot make a key")
@@ -62,9 +62,10 @@ public final class CertificateAuthority: @unchecked Sendable {
 
     // MARK: Certificates of hosts
 
-    /// The certificate for a host: a name in lower case, or an address, with or without brackets. `nil` only if memory is exhausted. The
-    /// caller frees it. Safe to call from any thread; a new host costs one signature.
+    /// The certificate for a host: a name in lower case, or an address, with or without brackets. `nil` if memory is exhausted, and for
+    /// a host that cannot have a certificate of its own, such as `*.example.com`. The caller frees it. Safe to call from any thread; a new host costs one signature.
     func certificate(for host: String) -> OpaquePointer? {
+        guard Authority.isCertifiable(host) else { return nil }
         // A second loop that asks for the same host waits for the first one's signature instead of making its own.
         let pointer = leaves.withLock { leaves -> UInt? in
             if let known = leaves.newer[host] { return CertificateAuthority.retained(known) }

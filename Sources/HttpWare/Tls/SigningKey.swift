@@ -30,6 +30,7 @@ public final class SigningKey: @unchecked Sendable {
             case 2: .p256
             case 3: .p384
             case 4: .ed25519
+            case 6: .p521
             default: nil
             }
         guard let kind else {
@@ -45,22 +46,12 @@ public final class SigningKey: @unchecked Sendable {
 
     /// Whether the key can sign with this algorithm.
     public func canSign(by algorithm: VerifyingKey.Algorithm) -> Bool {
-        algorithm.kind == kind && (!isForPssOnly || algorithm != .rs256)
+        algorithm.kind == kind && (!isForPssOnly || ![.rs256, .rs384, .rs512].contains(algorithm))
     }
 
     /// The signature of the bytes; `nil` for an algorithm of another kind of key. ECDSA gives R followed by S.
     public func sign(_ bytes: UnsafeRawBufferPointer, by algorithm: VerifyingKey.Algorithm) -> [UInt8]? {
-        guard canSign(by: algorithm) else { return nil }
-        let way: jose_algorithm
-        switch algorithm {
-        case .rs256: way = JOSE_RS256
-        case .ps256: way = JOSE_PS256
-        case .ps512: way = JOSE_PS512
-        case .es256: way = JOSE_ES256
-        case .es384: way = JOSE_ES384
-        case .edDSA: way = JOSE_EDDSA
-        case .hs256: return nil
-        }
+        guard canSign(by: algorithm), let way = algorithm.way else { return nil }
         let input = bytes.bindMemory(to: UInt8.self)
         let signature = [UInt8](unsafeUninitializedCapacity: SigningKey.longestSignature) { room, count in
             count = jose_sign(

@@ -54,7 +54,7 @@ public final class TlsSession {
     }
 
     /// Makes the server's side of an intercepted connection to a host. `received` are the bytes that the client has already sent. `nil`
-    /// if memory is exhausted.
+    /// if memory is exhausted, or if the host cannot have a certificate.
     init?(
         interceptedBy context: TlsContext, host: String, received: [UInt8], socket: TlsSocket, descriptor: Int32
     ) {
@@ -72,6 +72,7 @@ public final class TlsSession {
         guard SSL_use_certificate(pointer, leaf) == 1, SSL_use_PrivateKey(pointer, authority.leafKey) == 1,
             !hasReceived || authority_read_first(pointer, received, Int32(clamping: received.count)) == 1
         else { return nil }
+        authority_watch_leaf(pointer)
         SSL_set_accept_state(pointer)
     }
 
@@ -127,6 +128,9 @@ public final class TlsSession {
     package var writeFault: TlsFault? { faults?.writing }
 
     // MARK: Handshake
+
+    /// Whether the session of an intercepted connection has sent its certificate.
+    var hasSentLeaf: Bool { authority_has_sent_leaf(pointer) == 1 }
 
     /// Continues the handshake. Returns `.bytes` when it is done.
     package func handshake() -> Outcome {

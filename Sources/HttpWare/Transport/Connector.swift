@@ -248,8 +248,11 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         let fault: GatewayError.Fault = times.connectStarted == 0 ? .dnsTimeout : .connectionTimeout
         let what =
             times.connectStarted == 0
-            ? "finding the address of \(endpoint.name)"
-            : handshake == nil ? "connecting to \(endpoint.name)" : "the TLS handshake with \(tlsPeerName)"
+            ? "finding the address of \(Connector.target(of: endpoint))"
+            : proxyHandshake != nil
+                ? "the answer of the proxy \(endpoint.key.hop?.name ?? endpoint.name) to CONNECT"
+                : handshake == nil
+                    ? "connecting to \(Connector.target(of: endpoint))" : "the TLS handshake with \(tlsPeerName)"
         answerCaller(.failure(GatewayError(.upstream, fault, "\(what) took too long", mayRetry: true)))
     }
 
@@ -271,9 +274,14 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         ownReference = nil
     }
 
+    /// The peer of the connection, for errors: the upstream proxy if there is one.
+    private static func target(of endpoint: Endpoint) -> String {
+        endpoint.key.hop.map { "the proxy \($0.name)" } ?? endpoint.name
+    }
+
     private static func error(_ code: Int32, _ endpoint: Endpoint) -> GatewayError {
         let text = String(cString: strerror(code)).lowercased()
-        let reason = "connecting to \(endpoint.name): \(text)"
+        let reason = "connecting to \(target(of: endpoint)): \(text)"
         switch code {
         case ECONNREFUSED, ENOENT: return GatewayError(.upstream, .connectionRefused, reason, mayRetry: true)
         case ETIMEDOUT: return GatewayError(.upstream, .connectionTimeout, reason, mayRetry: true)

@@ -105,7 +105,10 @@ protocol ExchangeSource: AnyObject {
     var headNanoseconds: Int64 { get }
     var idleNanoseconds: Int64 { get }
     var bodyMinRate: Int? { get }
+    /// Whether targets have the form of requests to a proxy.
     var isForward: Bool { get }
+    /// Whether the gateway stands for the origin server and owns the paths of requests; otherwise they go upstream as received.
+    var ownsPaths: Bool { get }
     /// The listener's address; `nil` if it is a wildcard address.
     var bindAddress: SocketAddress? { get }
     /// Whether no requests are accepted after the current ones.
@@ -411,7 +414,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         }
         do throws(GatewayError) {
             let length = try decoder.decode(
-                input.bytes, into: &receiver.exchange.heldRequest, limits: source.limits, isReverse: !source.isForward)
+                input.bytes, into: &receiver.exchange.heldRequest, limits: source.limits, isReverse: source.ownsPaths)
             if length == nil, headDeadline == 0 {
                 headDeadline = loop.now.nanoseconds &+ source.headNanoseconds
                 timer.set(dueNanoseconds: headDeadline)

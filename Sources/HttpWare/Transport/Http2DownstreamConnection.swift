@@ -173,6 +173,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
 extension Http2HeadDecoder.Rules {
     /// The rules for requests to this listener.
     fileprivate static func ofRequests(_ source: any ExchangeSource, isSecure: Bool) -> Self {
-        Self(limits: source.limits, isForward: source.isForward, isSecure: isSecure)
+        Self(
+            limits: source.limits, isForward: source.isForward, ownsPaths: source.ownsPaths, isSecure: isSecure)
     }
 }

@@ -103,29 +103,25 @@ final class ProxyHandshake: SocketEventHandler {
                 head.append(UnsafeRawBufferPointer(rebasing: buffer[..<taken]))
                 readCount += taken
                 guard readCount <= ConnectHead.most else { return fail("sends a head that is too large") }
+                if head.isOther { return fail("answers CONNECT with something other than HTTP/1") }
                 if head.isWhole { decide() }
             }
         }
     }
 
     private func decide() {
-        var decoder = ResponseHeadDecoder()
-        var response = HttpResponse(.ok)
-        response.reset()
-        let bytes = head.bytes
-        let length: Int?
-        do throws(GatewayError) {
-            length = try decoder.decode(bytes.span.bytes, into: &response, method: .connect, limits: HeadLimits())
-        } catch {
-            return fail(error.reason)
-        }
-        guard length != nil else { return fail("sends a head that is not whole") }
-        if response.status.code / 100 == 1 {
+        guard let status = head.status else { return fail("answers CONNECT with no status") }
+        if status / 100 == 1 {
             head = ConnectHead()
             return
         }
-        guard response.status.code / 100 == 2 else {
-            return fail("answered CONNECT \(authority) with \(response.status.code)")
+        guard status / 100 == 2 else {
+            // Another try could only help if the proxy itself has trouble.
+            return fail(
+                GatewayError(
+                    .upstream, .proxyRefused,
+                    "the upstream proxy refused: \(status) (CONNECT \(authority) through \(hop.name))",
+                    mayRetry: status / 100 == 5))
         }
         let completion = self.completion
         self.completion = nil
@@ -134,13 +130,14 @@ final class ProxyHandshake: SocketEventHandler {
     }
 
     private func fail(_ what: String) {
+        fail(GatewayError(.upstream, .destinationUnavailable, "the proxy \(hop.name) \(what)", mayRetry: true))
+    }
+
+    private func fail(_ error: GatewayError) {
         let completion = self.completion
         self.completion = nil
         socket.close()
-        completion?(
-            .failure(
-                GatewayError(
-                    .upstream, .destinationUnavailable, "the proxy \(hop.name) \(what)", mayRetry: true)))
+        completion?(.failure(error))
     }
 
     /// Closes the socket, unless the handshake has ended.

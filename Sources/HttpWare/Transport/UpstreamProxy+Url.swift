@@ -16,8 +16,8 @@ extension UpstreamProxy {
         }
     }
 
-    /// The proxies in the environment variables `http_proxy`, `https_proxy` and `no_proxy`; `nil` if they name none. Throws an
-    /// `OptionMistake` if a URL is invalid.
+    /// The proxies in the environment variables `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`; `nil` if they name none.
+    /// Throws an `OptionMistake` if a URL is invalid.
     public static func ofEnvironment() throws(OptionMistake) -> UpstreamProxy? {
         var proxy = UpstreamProxy()
         proxy.plain = try environmentHop("http_proxy")
@@ -37,8 +37,19 @@ extension UpstreamProxy {
     }
 
     private static func environmentHop(_ name: String) throws(OptionMistake) -> Hop? {
-        guard let text = variable(name) else { return nil }
-        return try hop(of: ProxyUrl(optionText: text.contains("://") ? text : "http://\(text)"))
+        guard let (name, text) = variable(name, "all_proxy") else { return nil }
+        do throws(OptionMistake) {
+            return try hop(of: ProxyUrl(optionText: text.contains("://") ? text : "http://\(text)"))
+        } catch {
+            // Often a SOCKS proxy, for the programs that support one.
+            if name == "all_proxy" { return nil }
+            throw error
+        }
+    }
+
+    /// The first of these variables that is set.
+    package static func variable(_ name: String, _ other: String) -> (name: String, text: String)? {
+        variable(name).map { (name, $0) } ?? variable(other).map { (other, $0) }
     }
 
     /// The proxy of a URL. With `https`, the context verifies its certificate, or else the system's trust. Throws if there
@@ -61,11 +72,17 @@ package struct ProxyUrl: OptionValue {
 
     package static let optionType = "proxy URL such as http://proxy.corp:3128"
     package static let isSecret = true
+    package static let explainsMistakes = true
     package static var optionForm: OptionForm { .text }
     package var optionText: String { "***" }
 
     package init(optionText: String) throws(OptionMistake) {
         let hint = "write a URL such as http://proxy.corp:3128"
+        if ["socks://", "socks4://", "socks4a://", "socks5://", "socks5h://"].contains(
+            where: optionText.lowercased().hasPrefix)
+        {
+            throw OptionMistake(hint, problem: "an upstream proxy that speaks SOCKS is not supported")
+        }
         isSecure = optionText.lowercased().hasPrefix("https://")
         guard isSecure || optionText.lowercased().hasPrefix("http://") else { throw OptionMistake(hint) }
         var rest = optionText.dropFirst(isSecure ? 8 : 7)

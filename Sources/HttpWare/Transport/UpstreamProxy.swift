@@ -27,6 +27,17 @@ public struct UpstreamProxy: Sendable, Equatable {
         /// `host:port`, for errors.
         var name: String { host.utf8.contains(0x3a) ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
+        /// Whether a connection to the proxy would reach a listener at this address of this machine.
+        package func leads(to listener: SocketAddress) -> Bool {
+            guard let address = listener.address, listener.port == port, port != 0 else { return false }
+            if host == "localhost" || host.hasSuffix(".localhost") {
+                return address.isLoopback || address.isUnspecified
+            }
+            guard let own = IPAddress(host)?.unmapped else { return false }
+            return own == address.unmapped || own.isUnspecified && address.isLoopback
+                || address.isUnspecified && (own.isLoopback || own.isUnspecified)
+        }
+
         /// Compares the properties that a connection to the proxy depends on.
         public static func == (one: Hop, other: Hop) -> Bool {
             one.port == other.port && one.tls?.context === other.tls?.context && one.host == other.host

@@ -4,6 +4,8 @@ public protocol OptionValue: Sendable {
     static var optionType: String { get }
     /// Whether the value must not be printed.
     static var isSecret: Bool { get }
+    /// Whether the texts of its mistakes can be printed although it is secret, because they never contain a part of the value.
+    static var explainsMistakes: Bool { get }
     /// The form of its texts, for schemas.
     static var optionForm: OptionForm { get }
     /// Reads the text as a whole; spaces are not skipped.
@@ -16,6 +18,7 @@ public protocol OptionValue: Sendable {
 
 extension OptionValue {
     public static var isSecret: Bool { false }
+    public static var explainsMistakes: Bool { false }
     public static var optionForm: OptionForm { .text }
     public var neededCaptures: [String] { [] }
 }

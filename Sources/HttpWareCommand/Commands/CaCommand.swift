@@ -92,14 +92,25 @@ struct CaShowCommand: ParsableCommand {
     @OptionGroup var folder: CaFolder
     @Option(help: .hidden)
     var root = "/"
+    @Flag(help: "Print JSON.")
+    var json = false
 
     func run() throws {
         let authority = try folder.read()
-        try CaShowCommand.show(authority, in: folder.path)
+        if !json { try CaShowCommand.show(authority, in: folder.path) }
         var options = TrustStoreOptions()
         options.root = root
         let stores = options.stores(of: authority, in: folder.path)
         let trusting = TrustStoreKind.here.flatMap { stores.stores($0).stores }.filter { $0.isTrusting() }
+        if json {
+            let value = Json.object([
+                ("certificate", .text(FilePath.joined(folder.path, CertificateAuthority.certificateFile))),
+                ("subject", .text(authority.subject)), ("sha256", .text(authority.fingerprint)),
+                ("expires", .text(WallTime(seconds: authority.end).rfc3339)),
+                ("trustedBy", .list(trusting.map { .text($0.label) })),
+            ])
+            return try Terminal.result(value.text)
+        }
         if trusting.isEmpty {
             try Terminal.result("trusted by   no store of this machine; httpware ca install adds it")
         }

@@ -36,7 +36,7 @@ struct InspectCommand: ParsableCommand {
     var only: [String] = []
     @Option(
         help: ArgumentHelp(
-            "The proxy by which other hosts are reached; without this option, that of http_proxy, https_proxy and no_proxy.",
+            "The proxy by which other hosts are reached; without this option, that of http_proxy, https_proxy, all_proxy and no_proxy.",
             valueName: "url"))
     var upstreamProxy: String?
     @Option(help: ArgumentHelp("The memory for captured requests; the oldest go first.", valueName: "size"))

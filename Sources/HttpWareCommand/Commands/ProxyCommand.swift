@@ -90,6 +90,9 @@ enum BuiltinConfiguration {
             for error in result.errors { Terminal.error("httpware \(command): \(error.message)") }
             throw ExitCode(1)
         }
+        for notice in result.errors where notice.keyPath.hasSuffix("upstreamProxy.fromEnvironment") {
+            Terminal.error("httpware \(command): \(notice.message)")
+        }
         return configuration
     }
 

@@ -7,7 +7,8 @@ struct RuleCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rule", abstract: "Put wares in force on a running gateway for a while.",
         discussion: """
-            A rule acts on the exchanges of its filter, behind all wares of their chain, until its time is over. It outlives \
+            A rule acts on the exchanges of its filter, behind the wares that check access and before those that answer, until its time is \
+            over. It outlives \
             a reload, but not a restart. httpware rule save prints the same for the configuration file.
             """,
         subcommands: [Add.self, List.self, Remove.self, Save.self], defaultSubcommand: List.self)
@@ -20,9 +21,17 @@ struct RuleCommand: ParsableCommand {
         let until: String
         let count: Int?
         let hits: Int
+        let missed: Int?
+        let missedBecause: String?
 
         var row: [String] {
             [String(id), ware, filter, until, count.map { "\(hits) of \($0)" } ?? String(hits), reason]
+        }
+
+        /// Why the rule did not act on requests that its filter finds; `nil` if it acted on all of them.
+        var miss: String? {
+            guard let missed, missed > 0, let missedBecause else { return nil }
+            return "rule \(id) did not act on \(missed == 1 ? "a request" : "\(missed) requests"): \(missedBecause)"
         }
     }
 
@@ -31,6 +40,7 @@ struct RuleCommand: ParsableCommand {
         for line in TextTable.lines([["ID", "WARE", "FILTER", "UNTIL", "HITS", "REASON"]] + rows) {
             try Terminal.result(line)
         }
+        for miss in rules.compactMap(\.miss) { try Terminal.result(TerminalStyle.plain.shown(miss)) }
     }
 
     /// `httpware rule add WARE`.

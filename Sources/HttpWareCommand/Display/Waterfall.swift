@@ -67,6 +67,7 @@ struct Waterfall {
             let principal = tunnel.principal.map { ", opened by \($0)" } ?? ""
             lines.append("  in a tunnel to \(tunnel.host):\(tunnel.port)\(address)\(principal)")
         }
+        if let unread = report.unread { lines.append("  passes unread: \(Self.unreadText(unread))") }
         var counts = "  \(TerminalStyle.size(report.requestBytes)) up, \(TerminalStyle.size(report.responseBytes)) down"
         if let bytes = report.unfilteredBytes { counts += " (\(TerminalStyle.size(bytes)) before filters)" }
         counts += ", answered by \(report.responder)"
@@ -80,6 +81,17 @@ struct Waterfall {
             lines.append("  " + style.paint(style.shown(trouble + reason), .red))
         }
         return lines
+    }
+
+    /// A reason of `ExchangeReport.unread` in words.
+    private static func unreadText(_ reason: String) -> String {
+        switch reason {
+        case "notListed": "intercept.hosts does not list the host"
+        case "excepted": "intercept.except lists the host"
+        case "pinned": "the client refused the certificate for the host"
+        case "opaque": "the client speaks neither TLS nor HTTP"
+        default: reason
+        }
     }
 
     private func rows(_ report: ExchangeReport) -> [Row] {

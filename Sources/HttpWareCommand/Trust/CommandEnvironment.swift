@@ -33,7 +33,7 @@ struct CommandEnvironment {
     static let replacing = [
         "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO",
         "AWS_CA_BUNDLE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NIX_SSL_CERT_FILE",
-        "PERL_LWP_SSL_CA_FILE",
+        "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS",
     ]
     /// Variables whose file is added to the program's own roots.
     static let adding = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"]

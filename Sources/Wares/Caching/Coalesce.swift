@@ -147,6 +147,10 @@ private final class KnownVary: Sendable {
     }
 }
 
+extension Coalesce: AnsweringWare {
+    public var storesResponses: Bool { true }
+}
+
 extension Coalesce: ConfigurableWare {
     public static let name: WareName = "coalesce"
     public static let chainPlace: ChainPlace? = .coalescing

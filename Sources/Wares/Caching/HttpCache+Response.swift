@@ -134,7 +134,7 @@ extension HttpCache {
     private func isDisconnected(_ exchange: Exchange) -> Bool {
         guard exchange.responder == .gateway, let failure = exchange.failure else { return false }
         return switch failure.fault {
-        case .dnsError, .dnsTimeout, .destinationUnavailable, .connectionRefused, .connectionTimeout,
+        case .dnsError, .dnsTimeout, .destinationUnavailable, .proxyRefused, .connectionRefused, .connectionTimeout,
             .connectionTerminated, .responseTimeout, .responseIncomplete:
             true
         default: false

@@ -367,6 +367,10 @@ public struct HttpCache: Middleware, Postware {
     }
 }
 
+extension HttpCache: AnsweringWare {
+    public var storesResponses: Bool { true }
+}
+
 extension HttpCache: ConfigurableWare {
     public static let name: WareName = "httpCache"
     public static let chainPlace: ChainPlace? = .caching

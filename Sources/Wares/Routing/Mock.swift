@@ -97,6 +97,8 @@ extension Mock: AccessRule {
     public var restrictsAccess: Bool { replies.allSatisfy { [401, 403].contains($0.status.code) } }
 }
 
+extension Mock: AnsweringWare {}
+
 extension Mock: ConfigurableWare {
     public static let name: WareName = "mock"
     public static let about = WareAbout(

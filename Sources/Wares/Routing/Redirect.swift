@@ -79,6 +79,8 @@ public struct Redirect: Middleware {
     }
 }
 
+extension Redirect: AnsweringWare {}
+
 extension Redirect: ConfigurableWare {
     public static let name: WareName = "redirect"
     public static let about = WareAbout(

@@ -61,8 +61,35 @@ import Credentials
         #expect(mistake("{\"keys\":[\(Self.secret)]}", hasSecrets: true) == "")
     }
 
-    @Test func `RFC 7517 §4.5, two keys of one kid make the set none`() {
-        #expect(mistake("{\"keys\":[\(Self.secret),\(Self.secret)]}", hasSecrets: true).contains("same \"kid\""))
+    @Test func `RFC 7517 §4.5, the same key twice is one key, and others of its kid stay`() throws {
+        func key(_ kid: String?, _ alg: String?, _ k: String) -> String {
+            let members = [
+                kid.map { #""kid":"\#($0)""# }, alg.map { #""alg":"\#($0)""# }, #""k":"\#(k)""#, #""kty":"oct""#,
+            ]
+            return "{" + members.compactMap(\.self).joined(separator: ",") + "}"
+        }
+        let (one, other) = (String(repeating: "A", count: 86), String(repeating: "Q", count: 86))
+        let json = [
+            key("a", "HS256", one), key("a", "HS256", one), key("a", "HS512", one), key("a", "HS256", other),
+            key(nil, "HS256", one), key("b", nil, one),
+        ].joined(separator: ",")
+        let set = try JsonWebKeySet(json: Array("{\"keys\":[\(json)]}".utf8), hasSecrets: true)
+        #expect(set.keys.count == 5)
+        #expect(set.candidates("a", .hs256).map(\.identifier) == ["a", "a", nil])
+        #expect(set.candidates("a", .hs512).count == 1)
+        #expect(set.candidates("b", .hs384).map(\.identifier) == ["b"])
+        #expect(set.candidates(nil, .hs256).count == 4)
+        #expect(set.knows("a") && set.knows(nil))
+    }
+
+    @Test func `RFC 7518 §3.2, a secret is for the algorithms whose digest is not longer`() {
+        for (count, algorithms) in [
+            (32, [VerifyingKey.Algorithm.hs256]), (47, [.hs256]), (48, [.hs256, .hs384]), (63, [.hs256, .hs384]),
+            (64, [.hs256, .hs384, .hs512]), (4096, [.hs256, .hs384, .hs512]),
+        ] {
+            let key = VerifyingKey(secret: Array(repeating: 1, count: count))
+            #expect(VerifyingKey.Algorithm.allCases.filter { key?.isFor($0) == true } == algorithms, "\(count)")
+        }
     }
 
     @Test func `a set of ten megabytes is refused unread`() {

@@ -1,3 +1,4 @@
+import Glibc
 import HttpWare
 import Testing
 
@@ -116,4 +117,70 @@ import Testing
     func `lists, numbers and booleans can be asked for too`(json: String, texts: [String], isHeld: Bool) throws {
         #expect(JwtVerifier.holds(try JsonValue(json.utf8), texts) == isHeld)
     }
+
+    // MARK: Algorithms
+
+    /// Lines of an algorithm and a token, signed by the command `openssl` and by Python.
+    private static let signed = ((try? Fixture.text("algorithms.txt")) ?? "").split(separator: "\n").map(String.init)
+
+    @Test(arguments: signed)
+    func `RFC 7518 §3.1, a token of each algorithm is accepted, and only as such`(line: String) throws {
+        let parts = line.split(separator: "|").map(String.init)
+        let algorithm = try #require(VerifyingKey.Algorithm(rawValue: parts[0]))
+        let keys = try JsonWebKeySet(json: Fixture.bytes("algorithms.json"), hasSecrets: true)
+        var verifier = verifier()
+        #expect(try verifier.verify(Array(parts[1].utf8), keys: keys, at: Fixture.now).algorithm == algorithm)
+        verifier.algorithms = VerifyingKey.Algorithm.allCases.filter { $0 != algorithm }
+        #expect(try fault(parts[1], verifier, keys: keys) == .invalid("the token's algorithm is not allowed"))
+        // The same signature under another algorithm of the same kind of key.
+        for other in VerifyingKey.Algorithm.allCases where other != algorithm && other.kind == algorithm.kind {
+            let key = try #require(keys.keys.first { $0.key.kind == other.kind }).key
+            let token = Array(parts[1].utf8)
+            let dot = try #require(token.lastIndex(of: 0x2e))
+            let signature = try #require(Base64.decodeUrl(token[(dot + 1)...]))
+            let isGood = token[..<dot].withUnsafeBytes { text in
+                signature.withUnsafeBytes { key.isSignature($0, of: text, by: other) }
+            }
+            #expect(!isGood, "\(other)")
+        }
+        let end = parts[1].index(before: parts[1].endIndex)
+        verifier.algorithms = [algorithm]
+        let last = parts[1][end] == "A" ? "Q" : "A"
+        #expect(try fault(String(parts[1][..<end].dropLast(3)) + "zzz" + last, verifier, keys: keys) != nil)
+    }
+
+    @Test func `every key that fits is tried for a token without a kid`() throws {
+        let own = try JsonWebKeySet(json: Fixture.bytes("algorithms.json"), hasSecrets: true)
+        let line = try #require(Self.signed.first { $0.hasPrefix("HS256|") })
+        let token = String(line.dropFirst(6))
+        let others = try (0..<99).map { number in
+            JsonWebKey(try #require(VerifyingKey(secret: Array(repeating: UInt8(number), count: 40))))
+        }
+        let keys = JsonWebKeySet(others + own.keys.filter { $0.key.kind == .secret })
+        #expect(try fault(token, verifier(), keys: keys) == nil)
+        #expect(
+            try fault(token, verifier(), keys: JsonWebKeySet(others)) == .invalid("the token's signature is invalid"))
+    }
+
+    @Test func `the time for trying keys is bounded`() throws {
+        let own = try JsonWebKeySet(json: Fixture.bytes("algorithms.json"), hasSecrets: true)
+        let line = try #require(Self.signed.first { $0.hasPrefix("ES512|") })
+        let key = try #require(own.keys.first { $0.key.kind == .p521 })
+        let keys = JsonWebKeySet(Array(repeating: key, count: JsonWebKeySet.most))
+        let wrong = String(line.dropFirst(6).dropLast(4)) + "AAAA"
+        let time = processorTime { for _ in 0..<5 { _ = try? fault(wrong, verifier(), keys: keys) } }
+        #expect(time < .milliseconds(5 * 50))
+    }
+}
+
+/// The time that the processor spends on this thread.
+private func processorTime(_ work: () -> Void) -> Duration {
+    func now() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+    let start = now()
+    work()
+    return now() - start
 }

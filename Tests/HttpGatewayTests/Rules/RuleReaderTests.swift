@@ -1,9 +1,11 @@
 import Capturing
-import HttpWare
 import HttpWareTesting
 import Testing
+import GatewayWares
+import Wares
 
 @testable import HttpGateway
+@testable import HttpWare
 
 @Suite struct RuleReaderTests {
     private let reader = RuleReader(folder: "/nowhere/rules", hasToken: true)
@@ -96,5 +98,71 @@ import Testing
         #expect(exchange.upstream.requests.first?.fields["X-A"] == "1")
         #expect(response.fields["X-B"] == "2")
         #expect(rules.map(\.rule.hits) == [1, 1])
+    }
+
+    // MARK: The place in a chain
+
+    /// An exchange with the wares of a chain, and with rules.
+    private func exchange(_ wares: [any Ware], _ rules: [GatewayRules.Active]) throws -> TestExchange {
+        let chain = try WareChain(
+            middlewares: wares.map { ware in
+                ChainEntry(ware, label: (type(of: ware) as? any ConfigurableWare.Type)?.name.text)
+            }, postwares: [])
+        return try TestExchange(chain: try #require(AddedWares(rules)?.joined(with: chain)))
+    }
+
+    private func built<T: ConfigurableWare>(_ type: T.Type, _ options: ConfigNode = [:]) throws -> T {
+        try TestExchange.make(type, options)
+    }
+
+    @Test func `a rule acts on a request that a cache could answer, and leaves the stored response as it is`()
+        async throws
+    {
+        let rule = try active("mock", #"{"status": 418}"#, filter: "~m GET & ~u /one")
+        let exchange = try exchange([built(HttpCache.self)], [rule])
+        exchange.upstream.always(
+            respondWith: HttpResponse(.ok, fields: ["Cache-Control": "max-age=100"], content: .text("origin")))
+        for path in ["/two", "/two"] { #expect(try await exchange.send(.get(path)).status == .ok) }
+        #expect(exchange.upstream.requests.count == 1)
+        for _ in 0..<2 { #expect(try await exchange.send(.get("/one")).status.code == 418) }
+        #expect(exchange.upstream.requests.count == 1)
+        #expect(rule.rule.hits == 2)
+    }
+
+    @Test(arguments: ["mock", "redirect", "fault"])
+    func `a rule acts before the ware that answers`(name: String) async throws {
+        let answering: any Ware =
+            switch name {
+            case "mock": try built(Mock.self, ["status": "200", "body": "mine"])
+            case "redirect": try built(Redirect.self, ["to": "/elsewhere"])
+            default: try built(Fault.self, ["status": "500"])
+            }
+        let rule = try active("mock", #"{"status": 418}"#)
+        let exchange = try exchange([answering], [rule])
+        #expect(try await exchange.send(.get("/")).status.code == 418)
+    }
+
+    @Test func `a rule acts behind the wares that restrict access, and says why it did not act`() async throws {
+        let rule = try active("mock", #"{"status": 418}"#)
+        // Before the mock, and yet behind the ware that refuses.
+        let exchange = try exchange(
+            [try built(HostRule.self, ["deny": ["example.com"]]), try built(Mock.self, ["status": "200"])], [rule])
+        let response = try await exchange.send(.get("http://example.com/"))
+        #expect(response.status == .forbidden)
+        #expect(rule.rule.hits == 0)
+        let json = rule.rule.json.text
+        #expect(json.contains(#""missed":1,"missedBecause":"hostRule answered first""#), "\(json)")
+    }
+
+    @Test func `the place of a rule is before the first ware that answers, unless a guard follows it`() throws {
+        let (mock, host) = (try built(Mock.self, ["status": "200"]), try built(HostRule.self, ["deny": ["a.test"]]))
+        let (cache, headers) = (try built(HttpCache.self), try built(RequestHeaders.self, ["set": ["X-A": "1"]]))
+        func place(_ wares: any Ware...) -> Int { AddedWares.place(among: wares.map { ChainEntry($0) }) }
+        #expect(place() == 0)
+        #expect(place(headers, cache) == 2)
+        #expect(place(headers, mock) == 1)
+        #expect(place(host, mock, headers) == 1)
+        #expect(place(mock, host) == 2)
+        #expect(place(cache, mock, mock) == 1)
     }
 }

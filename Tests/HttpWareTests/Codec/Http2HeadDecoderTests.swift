@@ -9,10 +9,16 @@ import Testing
     private func decode(
         _ fields: [(String, String)], endsStream: Bool = true, isForward: Bool = false
     ) throws(Http2Fault) -> HttpRequest {
-        var decoder = Http2HeadDecoder()
-        var request = HttpRequest()
         var rules = Http2HeadDecoder.Rules()
         rules.isForward = isForward
+        return try decode(fields, endsStream: endsStream, rules)
+    }
+
+    private func decode(
+        _ fields: [(String, String)], endsStream: Bool = true, _ rules: Http2HeadDecoder.Rules
+    ) throws(Http2Fault) -> HttpRequest {
+        var decoder = Http2HeadDecoder()
+        var request = HttpRequest()
         decoder.beginSection(.request)
         for (name, value) in fields {
             Array(name.utf8).withUnsafeBytes { name in
@@ -66,6 +72,16 @@ import Testing
         #expect(request.content.isEmpty)
         let key = try #require(request.fields["Sec-WebSocket-Key"])
         #expect(key.utf8.count == 24 && key.hasSuffix("=="))
+    }
+
+    @Test(arguments: ["/a/../b", "/a/%2e%2e/b", "/../x", "/100%", "/a%zz", "/a%00b", "/%7Ec"])
+    func `RFC 9110 §7.7, in a tunnel the path goes upstream as received`(path: String) throws {
+        var rules = Http2HeadDecoder.Rules()
+        let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "a.test"), (":path", path)]
+        rules.ownsPaths = false
+        let request = try decode(fields, rules)
+        #expect(request.upstreamTarget == path)
+        #expect(!request.path.contains("/..") && !request.path.contains("%z"))
     }
 
     @Test func `a proxy takes the scheme from the request`() throws {

@@ -360,6 +360,17 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        "/a/../b", "/a/%2e%2e/b", "/../../etc/passwd", "/100%", "/a%zz", "/a%00b", "/x/%7Ey", "/q%2fR?x=%7e",
+        "/a;p=1/../b", "/%",
+    ])
+    func `RFC 9110 §7.7, a proxy passes the path on as received`(path: String) {
+        for target in [path, "http://a" + path] {
+            let request = Feeding.request(Wire("GET \(target) HTTP/1.1\r\nHost: a\r\n\r\n"), isReverse: false).request
+            #expect(request.upstreamTarget == path)
+        }
+    }
+
     @Test(arguments: 1...20)
     func `random bytes change the outcome in no way of feeding`(seed: UInt64) {
         var random = Seeded(seed)

@@ -32,6 +32,51 @@ import Testing
         #expect(TunnelProtocol.of(Self.hello(name)) == .tls(serverName: nil))
     }
 
+    @Test(arguments: ["*", "*.test", "a.*", "-a.test", "a.-b", "7", "127.1", "0x7f.1", "a~b", "a%2e"])
+    func `a wildcard, and what is no name of one host, is no name`(name: String) {
+        #expect(TunnelProtocol.of(Self.hello(name)) == .tls(serverName: nil))
+    }
+
+    /// An extension.
+    private static func part(_ type: Int, _ data: [UInt8]) -> [UInt8] { two(type) + two(data.count) + data }
+
+    @Test func `a program is known by what it offers, whatever the host, the order and the reserved numbers`() {
+        let groups = Self.part(10, Self.two(4) + Self.two(29) + Self.two(23))
+        let versions = Self.part(43, [2, 3, 4])
+        let protocols = Self.part(16, Self.two(3) + [2] + Array("h2".utf8))
+        let program = ClientHello.program(of: Self.hello("a.test", extra: groups + versions + protocols))
+        #expect(program != nil)
+        for same in [
+            Self.hello("b.test", extra: groups + versions + protocols),
+            Self.hello(nil, extra: protocols + groups + versions),
+            Self.hello(
+                "a.test", extra: Self.part(0x3a3a, [0]) + groups + versions + protocols + Self.part(21, [0, 0])),
+            Self.hello(
+                "a.test",
+                extra: Self.part(10, Self.two(6) + [0x8a, 0x8a] + Self.two(23) + Self.two(29)) + versions + protocols),
+        ] {
+            #expect(ClientHello.program(of: same) == program)
+        }
+        for other in [
+            Self.hello("a.test"), Self.hello("a.test", extra: groups + versions),
+            Self.hello("a.test", extra: groups + versions + protocols + Self.part(23, [])),
+            Self.hello("a.test", extra: Self.part(10, Self.two(2) + Self.two(29)) + versions + protocols),
+            Self.hello("a.test", extra: groups + versions + Self.part(16, Self.two(3) + [2] + Array("h3".utf8))),
+        ] {
+            #expect(ClientHello.program(of: other) != nil && ClientHello.program(of: other) != program)
+        }
+    }
+
+    @Test func `a hello that is malformed or incomplete is of no program`() {
+        let hello = Self.hello("example.com")
+        for count in 0..<hello.count { #expect(ClientHello.program(of: Array(hello[..<count])) == nil, "\(count)") }
+        #expect(ClientHello.program(of: Self.record([1, 0, 0, 2, 3, 3])) == nil)
+        var broken = hello
+        broken[broken.count - 12] ^= 0xff
+        #expect(ClientHello.program(of: broken) == nil)
+        #expect(ClientHello.program(of: Array("GET / HTTP/1.1".utf8)) == nil)
+    }
+
     @Test func `a hello without a name, or without extensions, is a hello`() {
         #expect(TunnelProtocol.of(Self.hello(nil)) == .tls(serverName: nil))
     }

@@ -78,6 +78,27 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("/..", "/"), ("/../a", "/a"), ("/a/../../b", "/b"), ("/../../..", "/"), ("/%2e%2e/a", "/a"), ("/%00", nil),
+        ("/a%00b", nil), ("/%", "/%25"), ("/100%", "/100%25"), ("/a%zz", "/a%25zz"), ("/%4", "/%254"),
+        ("/%%41", "/%25A"), ("/%%341", "/%2541"), ("/a%/../b", "/b"), ("/%/%2e/x", "/%25/x"), ("/%a", "/%25a"),
+    ])
+    func `a path that is passed on always has a normal form, which is its own normal form`(
+        path: String, normal: String?
+    ) {
+        func passed(_ path: String) -> String? {
+            var output: [UInt8] = []
+            let outcome = Array(path.utf8).withUnsafeBufferPointer {
+                NormalPath.normalise($0, into: &output, isPassed: true)
+            }
+            if case .refused(let reason) = outcome { Issue.record("\(reason)") }
+            return outcome == .same ? nil : String(decoding: output, as: UTF8.self)
+        }
+        #expect(passed(path) == normal)
+        #expect(passed(normal ?? path) == nil)
+        #expect(normal == nil || normalise(normal ?? "").outcome == .same)
+    }
+
     /// RFC 3986 §5.2.4 and §6.2.2 as plainly as can be; `nil` where the path is refused.
     private func model(_ path: String) -> String? {
         var text: [UInt8] = []

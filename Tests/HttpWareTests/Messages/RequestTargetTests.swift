@@ -152,6 +152,13 @@ import Testing
         }
     }
 
+    @Test(arguments: [("/100%", "a percent sign without two digits"), ("/a%00b", "an encoded NUL")])
+    func `a path that only a proxy passes on is told, too`(target: String, form: String) throws {
+        var passed = RequestTarget()
+        try passed.parse(Array(target.utf8).span.bytes, isConnect: false, isReverse: false, isPassed: true)
+        #expect(passed.ambiguity.map { "\($0)" } == form)
+    }
+
     @Test(arguments: [
         "/", "/a/b/", "/a%20b", "/caf%C3%A9", "/a:b@c,d=e!f$g'h(i)*", "/a?b//c;d%2Fe\\f", "/100%25", "/a%25b", "/a%7Eb",
         "http://a.test", "http://a.test?//", "http://a.test/a?;",

@@ -159,45 +159,46 @@ import Testing
         #expect(second.fingerprint != first.fingerprint)
     }
 
-    @Test func `a host that a client refuses twice within a minute is left alone for a while`() {
-        let pinned = PinnedHosts()
-        let key = PinnedHosts.Key(client: nil, principal: nil, host: "a.test")
-        let second: Int64 = 1_000_000_000
-        #expect(!pinned.refused(key, isSure: true, at: 1, for: 600 * second))
-        #expect(!pinned.isPinned(key, at: 2))
-        #expect(!pinned.refused(key, isSure: true, at: 100 * second, for: 600 * second), "too long after the first")
-        #expect(pinned.refused(key, isSure: false, at: 130 * second, for: 600 * second))
-        #expect(pinned.isPinned(key, at: 131 * second))
-        #expect(!pinned.isPinned(PinnedHosts.Key(client: nil, principal: "anna", host: "a.test"), at: 131 * second))
-        #expect(!pinned.isPinned(key, at: 731 * second))
+    @Test(arguments: [
+        "*", "*.test", "a.*.test", "-a.test", "a.-b.test", "7", "127.1", "0x7f.1", "0x7f000001", "2130706433", "a.0x1f",
+        "0x", "a.0x", "a b", "a/b", "a~b.test", "", ".", "a..test", "a.test.",
+        String(repeating: "a", count: 64) + ".test",
+        String(repeating: "a.", count: 126) + "test",
+    ])
+    func `a host that is neither an address nor the name of one host gets no certificate`(host: String) throws {
+        let authority = try made()
+        #expect(authority.certificate(for: host) == nil)
+        #expect(authority.counts.signed == 0)
     }
 
-    @Test func `beyond the most that are remembered, the oldest client is forgotten, and no other`() {
-        let pinned = PinnedHosts()
-        func key(_ number: Int) -> PinnedHosts.Key {
-            PinnedHosts.Key(client: nil, principal: nil, host: "\(number).test")
-        }
-        func pin(_ number: Int) {
-            for time in Int64(1)...2 { _ = pinned.refused(key(number), isSure: true, at: time, for: 1_000_000) }
-        }
-        for number in 0..<PinnedHosts.most { pin(number) }
-        #expect(pinned.isPinned(key(0), at: 3))
-        for more in 1...3 {
-            pin(PinnedHosts.most + more)
-            #expect(!pinned.isPinned(key(more - 1), at: 3))
-            #expect(pinned.isPinned(key(more), at: 3) && pinned.isPinned(key(PinnedHosts.most + more), at: 3))
-        }
-        for number in 0..<2 * PinnedHosts.most + 10 { pin(100_000 + number) }
-        #expect(!pinned.isPinned(key(5), at: 3) && pinned.isPinned(key(100_000 + PinnedHosts.most + 10), at: 3))
-        #expect(!pinned.isPinned(key(100_000 + PinnedHosts.most + 9), at: 3))
+    @Test(arguments: [
+        "a", "localhost", "a-b.test", "my_host.test", "_dmarc.test", "7.test", "1e100.net", "xn--p1ai", "a-.test",
+        "0xg",
+        "x0x7f", "192.0.2.1", "[::1]", "::1",
+    ])
+    func `a usual host gets a certificate`(host: String) throws {
+        let leaf = try made().certificate(for: host)
+        #expect(leaf != nil)
+        X509_free(leaf)
     }
 
-    @Test func `a client that trusted us before, and closes, refuses nothing`() {
-        let pinned = PinnedHosts()
-        let key = PinnedHosts.Key(client: nil, principal: nil, host: "a.test")
-        pinned.accepted(key)
-        for time in Int64(1)...5 { #expect(!pinned.refused(key, isSure: false, at: time, for: 1000)) }
-        #expect(!pinned.refused(key, isSure: true, at: 6, for: 1000))
-        #expect(pinned.refused(key, isSure: true, at: 7, for: 1000))
+    @Test func `the certificate of a new host costs little more than its signature`() throws {
+        let authority = try made()
+        let key = try #require(authority_make_key())
+        defer { EVP_PKEY_free(key) }
+        func time(_ body: (Int) -> Void) -> Duration {
+            body(0)
+            return processorTime { for number in 1...200 { body(number) } }
+        }
+        var signature = [UInt8](repeating: 0, count: 128)
+        let signing = time { _ in
+            let context = EVP_MD_CTX_new()
+            defer { EVP_MD_CTX_free(context) }
+            var count = signature.count
+            EVP_DigestSignInit(context, nil, EVP_sha256(), nil, key)
+            EVP_DigestSign(context, &signature, &count, signature, 64)
+        }
+        let making = time { X509_free(authority.certificate(for: "h\($0).test")) }
+        #expect(making < signing * 6, "\(making) for certificates, \(signing) for signatures")
     }
 }

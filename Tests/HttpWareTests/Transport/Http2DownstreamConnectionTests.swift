@@ -20,6 +20,7 @@ final class RecordingSource: ExchangeSource {
     var idleNanoseconds: Int64 { settings.idleTimeout.nanoseconds }
     var bodyMinRate: Int? { settings.bodyMinRate }
     var isForward: Bool { false }
+    var ownsPaths: Bool { true }
     var bindAddress: SocketAddress? { nil }
     var isDraining: Bool { false }
 

@@ -207,6 +207,44 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 200)
 
 
+@case("intercept: closed and malformed handshakes, and refusals behind an accepted one, let nothing pass unread", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    hello = b"\x16\x03\x01\x00\x2f\x01\x00\x00\x2b\x03\x03" + b"\7" * 32 + b"\0\0\2\x13\x01\1\0"
+    for junk in (b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x03", b"\x16\x03\x01\x00\x05hello", hello, hello + b"\x15\x03\x03\x00\x02\x02\x30") * 3:
+        client, _ = proxy.connect()
+        client.send(junk)
+        client.close()
+    proxy.secured().send(proxy.get())
+    for _ in range(3):
+        try:
+            proxy.secured(trust=str(certificates() / "ca.pem"))
+            check(False, "the tunnel is not read")
+        except ssl.SSLCertVerificationError:
+            pass
+    check("pass unread from now on" not in proxy.process.log, proxy.process.log)
+    client = proxy.secured()
+    client.send(proxy.get())
+    expect_status(client.read_response(), 200)
+
+
+@case("RFC 9110 §7.7: the path in a tunnel goes upstream as received", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    client = proxy.secured()
+    for path in (b"/a/../b", b"/a%2Fb/%7Ec/./x", b"/a;p=1/../b", b"/a/%2e%2e/b", b"/../../etc/passwd", b"/100%", b"/a%zz", b"/a%00b"):
+        client.send(proxy.get(path))
+        expect_status(client.read_response(), 200)
+        expect_same("target", t.main.requests[-1].target.encode(), path)
+
+
+@case("intercept: no certificate is made for a wildcard, or for a number in place of a name", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    for host in ("*.test", "*", "-a.test", "0x7f.1", "127.1", "2130706433"):
+        expect_status(proxy.connect(host)[1], 400)
+
+
 @case("intercept: passPinned 0s never tunnels", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, intercept='hosts: ["*"], passPinned: 0s')

@@ -150,6 +150,16 @@ def _(t: Trial) -> None:
         expect_status(chained.tunnel()[1], 502)
 
 
+@case("RFC 9110 §9.3.6: of an answer to CONNECT only the status counts, and a refusal is named", nginx=NO)
+def _(t: Trial) -> None:
+    for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\n",
+                   b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\n\n"):
+        expect_status(Chained(t, proxying(answer)).tunnel()[1], 200)
+    response = Chained(t, proxying(b"HTTP/1.1 407 No\r\n\r\n")).tunnel()[1]
+    expect_status(response, 502)
+    check(b"the upstream proxy refused: 407" in response.body, response.body)
+
+
 @case("upstreamProxy: except, no_proxy and the environment", nginx=NO)
 def _(t: Trial) -> None:
     second = t.origin(answering(OK), "second")
