@@ -19,7 +19,7 @@ extension ExchangeDriver: ConnectionWaiter {
                     : GatewayError(.gateway, .noRoute, "no route matches the request"))
         }
         guard !exchange.isOffline else {
-            return fail(GatewayError(.gateway, .destinationUnavailable, "nothing is sent call.stream while offline"))
+            return fail(GatewayError(.gateway, .destinationUnavailable, "nothing is sent upstream while offline"))
         }
         if let refusal = reasonAgainstUnread() ?? exchange.refusal(ofReturned: exchange.heldRequest) {
             return fail(refusal)
