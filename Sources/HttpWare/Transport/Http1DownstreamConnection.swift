@@ -219,6 +219,8 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private var hasRefusedTunnel = false
     /// Whether the client speaks SOCKS: it gets a SOCKS reply instead of a head, and no content.
     private var isSocks = false
+    /// When the content of the last request with content ended, in nanoseconds of the loop's clock.
+    private var contentEnded: Int64 = 0
     /// Set when the client ended its side after a complete request.
     private var endedClient: EndedClient?
 
@@ -477,6 +479,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private func requestComplete(_ trailers: HttpFields?) {
         guard !isClosed else { return }
         phase = .complete
+        contentEnded = loop.now.nanoseconds
         // The response had already ended; the rest of the request was discarded.
         guard let receiver else { return exchangeEnded() }
         timer.clear()
@@ -745,7 +748,11 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private func clientEnded() {
         socket.disableReading()
         if carry.isEmpty { closesAfter = true }
-        if endedClient == nil { endedClient = EndedClient(self, loop: loop, hasResponse: responsePhase != .none) }
+        guard endedClient == nil else { return }
+        let requestEnded = max(contentEnded, receiver?.exchange.record.started ?? 0)
+        endedClient = EndedClient(
+            self, loop: loop, hasResponse: responsePhase != .none,
+            after: .nanoseconds(loop.now.nanoseconds - requestEnded))
     }
 
     /// The state of a client that ended its side; `nil` if no response is pending.
