@@ -107,6 +107,16 @@ final class IdempotencyTurn: ResponseSharer {
 
     // MARK: Without a response
 
+    /// Ends a turn whose request was not processed: the key is free.
+    func free() {
+        guard !isOver else { return }
+        isOver = true
+        switch place {
+        case .local(let idempotency, let key): idempotency.free(key)
+        case .shared(let lease): lease.free()
+        }
+    }
+
     /// Ends a turn that has no response from the origin server. If nothing was sent, the key is free; otherwise it stays taken
     /// for `lock`.
     func fail(in exchange: Exchange) {

@@ -20,7 +20,9 @@ extension ExchangeDriver: ResponseReceiver {
 
     func responseStarted(_ arrived: inout HttpResponse) {
         if exchange.hedging != nil, takeHedged(arrived.status) == .over { return }
+        let asksToAuthenticate = arrived.asksToAuthenticateConnection
         swap(&response, &arrived)
+        if asksToAuthenticate { responseAsksToAuthenticate() }
         exchange.responder = .upstream
         exchange.record.firstByte = loop.now.nanoseconds
         if exchange.isIntercepted { response.fields.remove(ExchangeDriver.altSvc) }

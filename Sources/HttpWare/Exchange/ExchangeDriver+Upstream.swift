@@ -95,6 +95,7 @@ extension ExchangeDriver: ConnectionWaiter {
             let facts = exchange.connection
             endpoint = endpoint.introducing(ProxiedClient(facts.peer, to: facts.local))
         }
+        endpoint = owned(endpoint)
         if exchange.record.hasAttempt { keepAttempt() }
         call.endpoint = endpoint
         exchange.record.connectAsked = loop.now.nanoseconds

@@ -245,6 +245,7 @@ final class ExchangeDriver: LoopTimerHandler {
         call.ticket = nil
         call.stream?.cancel()
         call.stream = nil
+        if let own = call.connections.take() { own.close() }
         if call.member != nil {
             leaveEndpoint()
             call.member = nil

@@ -55,6 +55,8 @@ struct UpstreamCall {
     /// When a connection to the endpoint was requested, in nanoseconds of the loop's clock.
     var endpointAsked: Int64 = 0
     var hasRetried = false
+    /// The upstream connections that belong to this exchange alone; `nil` for almost all exchanges.
+    var connections: OwnedConnections?
     /// Some of the content has gone upstream through the filters.
     var hasSentContent = false
     /// The client's content, and its end, are forwarded upstream.

@@ -102,6 +102,7 @@ final class ConnectionPool {
 
     /// Limits the ticket's wait for a place to the time that its connect may take.
     private func limitWait(of ticket: ConnectionTicket) {
+        if endpoint.isOwned, OwnedConnections.longestWait < ticket.timeout { return limitWaitForOwned(ticket) }
         let most = state.mostConnections ?? .max
         ticket.timer = transport.loop.schedule(after: ticket.timeout) { [weak ticket] in
             guard let ticket, let waiter = ticket.waiter else { return }
@@ -111,6 +112,15 @@ final class ConnectionPool {
                     .upstream, .connectionLimitReached,
                     "all \(most) connections to \(self.endpoint.name) are in use",
                     mayRetry: true))
+        }
+    }
+
+    /// A request that would wait long for its client's own connection gets another one.
+    private func limitWaitForOwned(_ ticket: ConnectionTicket) {
+        ticket.timer = transport.loop.schedule(after: OwnedConnections.longestWait) { [weak ticket] in
+            guard let ticket, ticket.isWanted, self.state.leaveQueue(ticket) else { return }
+            ticket.timer = nil
+            self.connect(for: ticket, false)
         }
     }
 
@@ -195,6 +205,12 @@ final class ConnectionPool {
 
     /// A shared connection has closed.
     func closed(_ connection: Http2UpstreamConnection) { settling { state.closed(connection) } }
+
+    /// Takes over a connection with its exchange from another pool.
+    func adopt(_ connection: Http1UpstreamConnection) { state.adopted() }
+
+    /// Another pool has taken over the connection with its exchange.
+    func release(_ connection: Http1UpstreamConnection) { settling { state.closed(connection, wasIdle: false) } }
 
     /// Holds a connection without an exchange, until it is given back or closes.
     func hold(_ connection: Http1UpstreamConnection) { state.held(connection) }

@@ -138,6 +138,14 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         waiting.append(ticket)
     }
 
+    /// A connection is made for the request beyond `mostConnections`. Returns false if the request does not wait.
+    mutating func leaveQueue(_ ticket: Ticket) -> Bool {
+        guard let index = waiting.firstIndex(where: { $0 === ticket }) else { return false }
+        _ = waiting.remove(at: index)
+        count += 1
+        return true
+    }
+
     // MARK: Made and failed
 
     /// A connection for one request at a time was made. Returns the request that gets it; `nil` if there is none: then the connection
@@ -177,6 +185,9 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
     }
 
     // MARK: Returned and closed
+
+    /// A connection of another pool belongs to this one from now on.
+    mutating func adopted() { count += 1 }
 
     /// The connection has no exchange any more; it is held until it is given back or closes.
     mutating func held(_ connection: Single) { discarding.append(connection) }

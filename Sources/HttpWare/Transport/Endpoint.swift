@@ -23,6 +23,8 @@ public final class Endpoint: Sendable {
         var proxyProtocol: ProxyProtocol?
         /// The client of its connections, if it is announced; `nil` for connections of the gateway itself.
         var client: ProxiedClient?
+        /// The only client that uses the connections (`OwnedConnections`); 0 if they are shared.
+        var owner: UInt64 = 0
     }
 
     /// The HTTP versions for an endpoint.
@@ -147,6 +149,19 @@ public final class Endpoint: Sendable {
         key.limits.idleTimeout = min(key.limits.idleTimeout, Endpoint.longestIdleOfOneClient)
         return Endpoint(self, by: key, isPassing: true)
     }
+
+    /// A copy whose connections belong to one client: HTTP/1.1 if the version can be chosen, and one at a time.
+    func owned(by owner: UInt64) -> Endpoint {
+        var key = key
+        key.owner = owner
+        if key.speaks == .auto { key.speaks = .h1 }
+        key.limits.maxIdle = 1
+        key.limits.maxPerEndpoint = 1
+        return Endpoint(self, by: key, isPassing: true)
+    }
+
+    /// Whether its connections belong to one client.
+    var isOwned: Bool { key.owner != 0 }
 
     /// The idle limit of connections that only one client can use.
     private static let longestIdleOfOneClient = Duration.seconds(10)

@@ -125,7 +125,7 @@ extension ConnectionFacts {
     convenience init(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?, of source: any ExchangeSource) {
         self.init(
             peer: peer, local: source.bindAddress ?? Socket.localAddress(socket.descriptor), isSecure: tls != nil,
-            clientIdentity: tls?.clientIdentity)
+            clientIdentity: tls?.clientIdentity, mayHaveBelongings: true)
     }
 }
 
@@ -711,6 +711,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     func passTunnel(to taker: any TunnelTaker) {
         receiver = nil
         endedClient = nil
+        facts.endBelongings()
         transport.output.flush()
         // Deferred, because the rest of the current input belongs to the tunnel.
         loop.later { [self] in
@@ -828,6 +829,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         let receiver = self.receiver
         self.receiver = nil
         receiver?.clientLeft()
+        facts.endBelongings()
         source.closed(self)
     }
 }

@@ -70,6 +70,10 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         responseNanoseconds = responseTimeout
         idleNanoseconds = idleTimeout
         progressed()
+        if exchange.heldRequest.fields.authenticateConnection, !connection.endpoint.isOwned {
+            // The connection may count as this user's: no other request follows on it.
+            connection.retire()
+        }
         if options.upgrade != nil, exchange.heldRequest.isWebSocketHandshake {
             awaiting = (options.outgoing?.request ?? exchange.heldRequest, options)
             return connection.hasSettings || connection.isClosed ? settingsKnown() : connection.awaitSettings(self)

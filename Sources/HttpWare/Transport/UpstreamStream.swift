@@ -8,6 +8,8 @@ protocol UpstreamStream: AnyObject {
     var isReused: Bool { get }
     /// Whether the exchange must not retry failures of this stream, because the client behind it has done so.
     var isFinal: Bool { get }
+    /// Makes the connection the client's own, if it carries one request at a time: from now on it is in the pool of that endpoint.
+    func belong(to own: Endpoint)
     /// Whether output waits for the origin server.
     var isBlocked: Bool { get }
     /// The connection that takes unchanged content directly; `nil` without one.
@@ -44,6 +46,7 @@ protocol UpstreamStream: AnyObject {
 
 extension UpstreamStream {
     var isFinal: Bool { false }
+    func belong(to own: Endpoint) {}
     var relayTarget: SocketConnection? { nil }
     var tls: TlsSession? { nil }
     func contentRelayed() {}
