@@ -29,6 +29,9 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     /// The amount of content that may still be discarded.
     private var discardLeft = 0
 
+    /// How long the origin server may take to answer an expectation. Many servers never answer 100 over HTTP/2, and "a client that
+    /// sends a 100-continue expectation is not required to wait for any specific length of time". RFC 9110 §10.1.1.
+    private static let continueNanoseconds: Int64 = 100_000_000
     private static let mostOutput = 64 * 1024
     private static let someOutput = 16 * 1024
     private static let mostDiscarded = 64 * 1024
@@ -306,10 +309,26 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     }
 
     private func progressed() {
-        timer.set(dueNanoseconds: loop.now.nanoseconds &+ (hasFinal ? idleNanoseconds : responseNanoseconds))
+        let wait = hasFinal ? idleNanoseconds : responseNanoseconds
+        let isContinueDue = isContinueAwaited && !hasFinal
+        timer.set(
+            dueNanoseconds: loop.now.nanoseconds
+                &+ (isContinueDue ? min(wait, Http2UpstreamStream.continueNanoseconds) : wait))
+    }
+
+    /// The origin server said nothing about the expectation: the client may send its content. The stream can end early without harm to
+    /// the connection, so a refusal still comes through.
+    private func grantContinue() {
+        isContinueAwaited = false
+        progressed()
+        var response = HttpResponse(.continue)
+        handler?.responseInterim(&response)
     }
 
     func timerFired(_ timer: LoopTimer) {
+        if isContinueAwaited, !hasFinal, isOpen, responseNanoseconds > Http2UpstreamStream.continueNanoseconds {
+            return transport.inEvent { grantContinue() }
+        }
         // While the client is slow, with the response or the rest of its request, the client's own timer counts.
         let isClientAwaited = !hasFinal && !isRequestSent && outputCount == 0 && !isContinueAwaited
         if isInputPaused || isClientAwaited { return progressed() }
