@@ -124,7 +124,7 @@ final class IdempotencyTurn: ResponseSharer {
         isOver = true
         taken = []
         let record = exchange.record
-        let isUndone = record.attempts == 0 || record.attempts == 1 && exchange.failure?.isUnprocessed == true
+        let isUndone = record.attempts == record.refusals
         switch place {
         case .local(let idempotency, let key):
             if isUndone {

@@ -58,6 +58,8 @@ protocol ResponseSink: AnyObject {
     /// Stops reading the request, or the tunnel, until `resumeRequest`.
     func pauseRequest()
     func resumeRequest()
+    /// Supplies the request's content again from its beginning. Called only if the client announced that it can.
+    func startRequestOver()
     /// Whether output waits for the client.
     var isBlocked: Bool { get }
     /// The connection that takes unchanged content directly; `nil` without one.
@@ -69,6 +71,7 @@ protocol ResponseSink: AnyObject {
 extension ResponseSink {
     var relayTarget: SocketConnection? { nil }
     var tls: TlsSession? { nil }
+    func startRequestOver() {}
     func passTunnel(to taker: any TunnelTaker) { cutOff() }
     func sendContent(_ bytes: [UInt8]) { bytes.withUnsafeBytes { sendContent($0) } }
 }

@@ -50,6 +50,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
 
     var isReused: Bool { connection.hasServed }
     var tls: TlsSession? { connection.tls }
+    var mayRefuseUnseen: Bool { true }
 
     // MARK: The request
 
@@ -292,7 +293,12 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         timer.clear()
         guard let handler else { return }
         transport.inEvent {
-            if Http2Session.isRefusal(code) {
+            if session.wantsHttp1(code), !hasFinal {
+                handler.upstreamFailed(
+                    GatewayError(
+                        .upstream, .connectionTerminated, "the origin server requires HTTP/1.1 for this request",
+                        mayRetry: true, isUnprocessed: true, requiresHttp1: true))
+            } else if Http2Session.isRefusal(code), !hasFinal {
                 handler.upstreamFailed(
                     GatewayError(
                         .upstream, .connectionTerminated, "the origin server refused the request unseen",
