@@ -56,6 +56,7 @@ load: build
 	python3 Tests/Load/redis.py --binary $(BINARY)
 	python3 Tests/Load/redis_failover.py --binary $(BINARY)
 	python3 Tests/Load/redis_scale.py --binary $(BINARY)
+	python3 Tests/Load/h2_origins.py --binary $(BINARY)
 
 # Faults of origin servers, clients, machine and names: needs root, nftables and gcc; the last one takes 30 minutes.
 faults: build

@@ -32,6 +32,8 @@ from Rig.site import Site  # noqa: E402
 from Clients.trials import TRIALS, Failed, Skipped, client, expect  # noqa: E402
 import Clients.tls  # noqa: E402, F401
 import Clients.local_proxy  # noqa: E402, F401
+import Clients.connection_login  # noqa: E402, F401
+import Clients.http11_required  # noqa: E402, F401
 
 CONFIG = """
 version: 1

@@ -250,7 +250,13 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard let turn = exchange[Turn.self], !turn.isOver else { return .pass }
-        if exchange.responder == .upstream {
+        if exchange.isForItsClientAlone,
+            response.status == .unauthorized || response.status == .proxyAuthenticationRequired
+        {
+            // A step of the authentication of a connection: the request was not processed, and comes again.
+            turn.free()
+            exchange[Turn.self] = nil
+        } else if exchange.responder == .upstream {
             turn.begin(response, in: exchange)
         } else {
             turn.fail(in: exchange)

@@ -107,6 +107,16 @@ final class IdempotencyTurn: ResponseSharer {
 
     // MARK: Without a response
 
+    /// Ends a turn whose request was not processed: the key is free.
+    func free() {
+        guard !isOver else { return }
+        isOver = true
+        switch place {
+        case .local(let idempotency, let key): idempotency.free(key)
+        case .shared(let lease): lease.free()
+        }
+    }
+
     /// Ends a turn that has no response from the origin server. If nothing was sent, the key is free; otherwise it stays taken
     /// for `lock`.
     func fail(in exchange: Exchange) {
@@ -114,7 +124,7 @@ final class IdempotencyTurn: ResponseSharer {
         isOver = true
         taken = []
         let record = exchange.record
-        let isUndone = record.attempts == 0 || record.attempts == 1 && exchange.failure?.isUnprocessed == true
+        let isUndone = record.attempts == record.refusals
         switch place {
         case .local(let idempotency, let key):
             if isUndone {

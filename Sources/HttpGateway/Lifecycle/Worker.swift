@@ -150,7 +150,9 @@ final class Worker: @unchecked Sendable {
             case .downstream: log.write(.debug, "\(exchange.listener): \(failure.reason)")
             case .upstream: log.write(.warning, "\(exchange.listener): \(place): \(failure.reason)")
             case .gateway:
-                log.write(failure.fault == .noRoute ? .debug : .error, "\(exchange.listener): \(failure.reason)")
+                // Offline, a ware decided that nothing is sent: that is an answer, not a fault.
+                let isExpected = failure.fault == .noRoute || exchange.isOffline
+                log.write(isExpected ? .debug : .error, "\(exchange.listener): \(failure.reason)")
             }
         }
         server.onHandshakeFailure = { [log, name = definition.name] peer, fault in

@@ -10,6 +10,13 @@ public protocol LocalExchangeReceiver: AnyObject {
     func responseFailed(_ exchange: Exchange, _ error: GatewayError)
     /// More of the request's content may be supplied, after `supply` had returned false.
     func contentWanted()
+    /// The request is sent again: all of its content has to be supplied again, from its beginning. Called only if `start` was told
+    /// that this is possible.
+    func contentStartsOver()
+}
+
+extension LocalExchangeReceiver {
+    public func contentStartsOver() {}
 }
 
 /// A client in the same process: one exchange through a server's chain, without a connection downstream, its content streamed
@@ -48,10 +55,10 @@ public final class LocalExchange {
     public var exchange: Exchange? { driver?.exchange }
 
     /// Sends the request, with the content that it holds. If the content is streamed, supply it
-    /// afterwards, up to `finish`.
+    /// afterwards, up to `finish`. If it `mayStartOver`, the receiver may be asked to supply it again from its beginning.
     ///
     /// Throws if the request's `Host` is invalid (RFC 9110 §7.2): then nothing is sent, and the receiver is not called.
-    public func start(_ request: HttpRequest) throws(GatewayError) {
+    public func start(_ request: HttpRequest, mayStartOver: Bool = false) throws(GatewayError) {
         guard let driver else { return }
         do throws(GatewayError) {
             driver.exchange.heldRequest = try LocalExchange.received(request)
@@ -63,7 +70,11 @@ public final class LocalExchange {
         }
         let bytes = request.content.bytes
         let isStreamed = bytes == nil && !request.content.isEmpty
-        if bytes != nil { driver.exchange.heldRequest.content = HttpContent(extent: request.content.extent) }
+        if let bytes {
+            driver.exchange.heldRequest.content = HttpContent(extent: request.content.extent)
+            driver.inward.given = bytes
+        }
+        if isStreamed, mayStartOver { driver.inward.mayStartOver = true }
         server.transport.inEvent {
             driver.requestStarted()
             if let bytes, self.driver != nil { bytes.withUnsafeBytes { driver.requestContent($0) } }
@@ -157,6 +168,12 @@ extension LocalExchange: ResponseSink {
     func setTunnelIdle(_ nanoseconds: Int64) {}
     func sendTunnel(_ bytes: UnsafeRawBufferPointer) { receiver?.responseContent(bytes) }
     func endTunnel() { leave() }
+
+    func startRequestOver() {
+        hasEndedRequest = false
+        isRequestPaused = false
+        receiver?.contentStartsOver()
+    }
 
     func pauseRequest() { isRequestPaused = true }
 

@@ -214,6 +214,10 @@ extension SideCall: ResponseReceiver {
     func upstreamFailed(_ error: GatewayError) {
         let wasReused = stream?.isReused == true
         stream = nil
+        if error.requiresHttp1, !hasRetried, endpoint?.requireHttp1() == true {
+            hasRetried = true
+            return connect()
+        }
         // A pooled connection was closed during the request. RFC 9110 §9.2.2.
         if error.mayRetry, wasReused, !hasRetried, request.method.isIdempotent {
             hasRetried = true

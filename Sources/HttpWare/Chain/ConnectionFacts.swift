@@ -16,14 +16,20 @@ final class ConnectionFacts: Sendable {
     let tunnel: TunnelFacts?
     /// Set if the connection's only exchange repeats a captured one.
     let replay: ReplayMark?
+    /// Whether a client's connection ends what belongs to it. Other facts may be shared by many exchanges.
+    let mayHaveBelongings: Bool
+    /// What belongs to the client's connection alone; `nil` for almost all connections.
+    // Unsafe: used on the connection's loop only.
+    nonisolated(unsafe) private(set) var belongings: (any ClientBelongings)?
     /// The peer's address as a numeric key; 0 until first requested.
     private let knownPeerNumber = Atomic<UInt64>(0)
 
     init(
         peer: SocketAddress? = nil, local: SocketAddress? = nil, isSecure: Bool = false,
         clientIdentity: TlsClientIdentity? = nil, tunnel: TunnelFacts? = nil,
-        replay: ReplayMark? = nil
+        replay: ReplayMark? = nil, mayHaveBelongings: Bool = false
     ) {
+        self.mayHaveBelongings = mayHaveBelongings
         self.peer = peer?.unmapped
         self.local = local?.unmapped
         self.isSecure = isSecure
@@ -35,7 +41,19 @@ final class ConnectionFacts: Sendable {
 
     /// The facts of a connection inside a tunnel of this connection.
     func inside(_ tunnel: TunnelFacts, isSecure: Bool) -> ConnectionFacts {
-        ConnectionFacts(peer: peer, local: local, isSecure: isSecure, clientIdentity: clientIdentity, tunnel: tunnel)
+        ConnectionFacts(
+            peer: peer, local: local, isSecure: isSecure, clientIdentity: clientIdentity, tunnel: tunnel,
+            mayHaveBelongings: true)
+    }
+
+    /// Gives the client's connection what belongs to it alone. Call this on the connection's loop.
+    func give(_ belongings: any ClientBelongings) { self.belongings = belongings }
+
+    /// Ends what belongs to the client's connection, which has closed. Call this on the connection's loop.
+    func endBelongings() {
+        guard let belongings else { return }
+        self.belongings = nil
+        belongings.close()
     }
 
     /// The peer's address as a numeric key (`RequestKey.number`), computed once. Safe to call from any thread.

@@ -39,6 +39,11 @@ public final class Exchange {
     public var local: SocketAddress? { connection.local }
     /// The facts of the client's connection.
     private(set) var connection = ConnectionFacts.none
+    /// Whether the messages are for this client alone, whatever their fields say: it authenticates its connection instead of its requests
+    /// (NTLM, Negotiate), or may begin to. Nothing of them may be stored for others, or shared with them. RFC 9110 §3.3.
+    ///
+    /// For waits, response halves and postwares; request halves call `isForItsClientAlone(_:)`.
+    public internal(set) var isForItsClientAlone = false
     /// The networks whose forwarding fields about the client are trusted.
     public internal(set) var trustedProxies: [IPNetwork] = []
 
@@ -212,6 +217,14 @@ public final class Exchange {
         return values.isEmpty ? nil : Array(values.joined(separator: [0x2c, 0x20]))
     }
 
+    /// Whether the messages are for this client alone, before the request goes upstream: see `isForItsClientAlone`.
+    public func isForItsClientAlone(_ request: borrowing HttpRequest) -> Bool {
+        isForItsClientAlone || connection.belongings != nil || request.fields.authenticateConnection
+    }
+
+    /// Tells the client's connection apart from all others, if it has authenticated itself, or may have; `nil` otherwise.
+    public var clientConnection: UInt64? { connection.belongings?.number }
+
     // MARK: Values of wares
 
     /// A ware's value in the exchange, under the ware's own key.
@@ -335,6 +348,7 @@ public final class Exchange {
         timeouts = ExchangeTimeouts()
         deadline = nil
         isOffline = false
+        isForItsClientAlone = false
         measuring = .nothing
         if hedging != nil { hedging = nil }
         if steering != nil { steering = nil }

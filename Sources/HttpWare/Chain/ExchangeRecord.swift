@@ -36,6 +36,8 @@ public struct ExchangeRecord: Sendable {
     public internal(set) var outgrewKept = false
     /// The number of connections tried.
     public internal(set) var attempts = 0
+    /// How many of them the origin server refused unseen.
+    public internal(set) var refusals = 0
     /// The connection upstream had served another request before.
     public internal(set) var isReused = false
     /// Bytes of content received from the client, and sent to it.
@@ -57,6 +59,7 @@ public struct ExchangeRecord: Sendable {
         replays = 0
         outgrewKept = false
         attempts = 0
+        refusals = 0
         requestBytes = 0
         responseBytes = 0
         unfilteredBytes = 0

@@ -66,6 +66,8 @@ final class Http2Session {
     private var lastStream: Int32 = 0
     private var abandoned: [Int32] = []
     private static let mostAbandoned = 128
+    /// Whether the peer's GOAWAY says that it wants HTTP/1.1.
+    private var requiresHttp1 = false
     /// Whether the connection is being ended, after a fault or a flood.
     private(set) var isTerminating = false
 
@@ -462,7 +464,9 @@ final class Http2Session {
             if stream.isOpen { headEnded(stream, endsStream: frame.hd.flags & 0x1 != 0) }
         case 4: if frame.hd.flags & 0x1 == 0 { handler.settingsReceived() }
         case 6: if frame.hd.flags & 0x1 != 0 { pingAcknowledged(frame) }
-        case 7: handler.goAwayReceived()
+        case 7:
+            if frame.goaway.error_code == Http2Session.http11Required { requiresHttp1 = true }
+            handler.goAwayReceived()
         default: break
         }
     }
@@ -580,6 +584,14 @@ final class Http2Session {
 
     /// Whether a stream ended because the peer did not process its request. RFC 9113 §8.7.
     static func isRefusal(_ code: UInt32) -> Bool { code == NGHTTP2_REFUSED_STREAM.rawValue }
+
+    /// Whether a stream ended because the peer wants its request by HTTP/1.1, as the stream's own reset or that of the whole connection
+    /// says. RFC 9113 §7.
+    func wantsHttp1(_ code: UInt32) -> Bool {
+        code == Http2Session.http11Required || requiresHttp1 && Http2Session.isRefusal(code)
+    }
+
+    private static let http11Required = NGHTTP2_HTTP_1_1_REQUIRED.rawValue
 
     // MARK: Content
 

@@ -77,7 +77,9 @@ extension ExchangeDriver: BackgroundStarter {
     /// Whether the exchange continues without its client, for the sake of others. If so, it becomes a background exchange.
     func goesOnWithoutClient() -> Bool {
         guard !outward.isBackground, inward.isWhole, exchange.sharer?.outlivesClient == true,
-            server.mayRunInBackground
+            server.mayRunInBackground,
+            // The response of a client's own connection is for that client alone.
+            !exchange.isForItsClientAlone
         else { return false }
         switch phase {
         case .middlewares, .connecting, .awaitingResponse, .responseWares, .streaming: break

@@ -43,7 +43,9 @@ extension ExchangeDriver {
     private var mayBeSentTwice: Bool {
         let request = exchange.heldRequest
         // If a token replaced a placeholder, it is allowed for that endpoint only.
-        guard request.upgrade == nil, request.method != .connect, !request.expectsContinue, exchange.tokenSwaps == nil
+        guard request.upgrade == nil, request.method != .connect, !request.expectsContinue, exchange.tokenSwaps == nil,
+            // A client's own connection is never asked beside another one.
+            !exchange.isForItsClientAlone
         else { return false }
         if request.content.isEmpty { return inward.isWhole }
         return exchange.requestFilters.isEmpty && exchange.intervention == nil && contentForHedges != nil

@@ -20,7 +20,10 @@ extension ExchangeDriver: ResponseReceiver {
 
     func responseStarted(_ arrived: inout HttpResponse) {
         if exchange.hedging != nil, takeHedged(arrived.status) == .over { return }
+        if call.sent.isKept { call.sent.forget() }
+        let asksToAuthenticate = arrived.asksToAuthenticateConnection
         swap(&response, &arrived)
+        if asksToAuthenticate { responseAsksToAuthenticate() }
         exchange.responder = .upstream
         exchange.record.firstByte = loop.now.nanoseconds
         if exchange.isIntercepted { response.fields.remove(ExchangeDriver.altSvc) }
@@ -456,7 +459,8 @@ extension ExchangeDriver: ResponseReceiver {
         inward.triedEditor = -1
         // The restored request no longer holds a credential that a ware further in added.
         if let bound = exchange.boundAuthority, bound.ware ?? .max > outward.halfIndex { exchange.boundAuthority = nil }
-        call.hasRetried = false
+        call.resends = ResendRule()
+        call.sent.forget()
         phase = .middlewares
         runMiddlewares()
     }

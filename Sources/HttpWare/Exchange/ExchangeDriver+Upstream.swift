@@ -19,7 +19,7 @@ extension ExchangeDriver: ConnectionWaiter {
                     : GatewayError(.gateway, .noRoute, "no route matches the request"))
         }
         guard !exchange.isOffline else {
-            return fail(GatewayError(.gateway, .destinationUnavailable, "nothing is sent call.stream while offline"))
+            return fail(GatewayError(.gateway, .destinationUnavailable, "nothing is sent upstream while offline"))
         }
         if let refusal = reasonAgainstUnread() ?? exchange.refusal(ofReturned: exchange.heldRequest) {
             return fail(refusal)
@@ -95,6 +95,7 @@ extension ExchangeDriver: ConnectionWaiter {
             let facts = exchange.connection
             endpoint = endpoint.introducing(ProxiedClient(facts.peer, to: facts.local))
         }
+        endpoint = owned(endpoint)
         if exchange.record.hasAttempt { keepAttempt() }
         call.endpoint = endpoint
         exchange.record.connectAsked = loop.now.nanoseconds
@@ -115,10 +116,12 @@ extension ExchangeDriver: ConnectionWaiter {
 
     func connectionNeed(_ exchange: Exchange) -> ConnectionNeed {
         if exchange.heldRequest.method == .connect { return .new }
-        if exchange.heldRequest.upgrade != nil { return .upgrade }
+        if exchange.heldRequest.upgrade != nil { return ConnectionNeed(freshness: .sure, version: .http1) }
+        let isSafeToRepeat = exchange.heldRequest.method.isIdempotent && exchange.heldRequest.content.isEmpty
         // A pooled connection may be as dead as the first one: a second try takes a new connection.
-        if call.hasRetried { return .new }
-        return exchange.heldRequest.method.isIdempotent && exchange.heldRequest.content.isEmpty ? .usual : .sure
+        return ConnectionNeed(
+            freshness: call.resends.hasRetried ? .new : isSafeToRepeat ? .usual : .sure,
+            version: exchange.heldRequest.needsHttp2 ? .http2 : .any)
     }
 
     private func choose(_ service: UpstreamService) throws(GatewayError) -> Endpoint {
@@ -258,7 +261,7 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.isReused = stream.isReused
         exchange.upstreamAddress = call.endpoint?.name
         call.stream = stream
-        if stream.isFinal { call.hasRetried = true }
+        if stream.isFinal { call.resends.leaveToConnection() }
         transport.inEvent {
             if exchange.heldRequest.method == .connect {
                 openTunnel(stream, service)
@@ -304,8 +307,15 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.record.requestSent = loop.now.nanoseconds
         guard extent != .none || !inward.isWhole else { return }
         call.isForwarding = true
+        let isResent = call.sent.isKept && call.hasSentContent
+        if isResent {
+            guard sendAgain(on: connection) == .goesOn, call.isForwarding else { return }
+        } else if connection.mayRefuseUnseen {
+            call.sent.begin()
+        }
         if isStreamed {
-            let waiting = call.hasSentContent ? inward.kept ?? [] : inward.held
+            let isBegun = call.hasSentContent && !isResent
+            let waiting = isBegun ? inward.kept ?? inward.given ?? [] : inward.held
             inward.held = []
             if !waiting.isEmpty, waiting.withUnsafeBytes({ forward($0) }) == .over { return }
             if inward.isWhole, call.isForwarding { _ = forwardEnd() } else { sink?.resumeRequest() }
@@ -313,12 +323,28 @@ extension ExchangeDriver: ConnectionWaiter {
             // A ware has the whole content, or replaced it: the rest from the client does not go upstream.
             inward.held = []
             if let bytes = outgoing?.request.content.bytes ?? exchange.heldRequest.content.bytes {
-                guard bytes.withUnsafeBytes({ forward($0) }) == .goesOn else { return }
+                if !isResent, bytes.withUnsafeBytes({ forward($0) }) == .over { return }
                 if call.isForwarding, forwardEnd() == .over { return }
             }
             call.isForwarding = false
             if !inward.isWhole { sink?.resumeRequest() }
         }
+    }
+
+    /// Sends once more what an earlier attempt sent of the content, behind the filters.
+    private func sendAgain(on connection: any UpstreamStream) -> Aftermath {
+        let sent = call.sent
+        if let length = call.lengthLeft { call.lengthLeft = length - sent.bytes.count }
+        sent.bytes.withUnsafeBytes { sendUp($0, to: connection) }
+        guard aftermath == .goesOn else { return .over }
+        if sent.isEnded {
+            call.isForwarding = false
+            inward.held = []
+            if !inward.isWhole { sink?.resumeRequest() }
+            return finishUp(connection)
+        }
+        if connection.isBlocked || call.paced.isLeft { sink?.pauseRequest() }
+        return aftermath
     }
 
     /// Sets the parts of a request's head that depend on the gateway and the endpoint. In place: returned options would be copied.
@@ -354,12 +380,16 @@ extension ExchangeDriver: ConnectionWaiter {
         guard let upstream = call.stream else { return aftermath }
         call.hasSentContent = true
         if exchange.requestFilters.isEmpty {
+            call.sent.append(bytes)
             sendUp(bytes, to: upstream)
         } else {
             do {
                 let filtered = try filter(bytes, exchange.requestFilters)
                 try ExchangeDriver.count(filtered.count, of: &call.lengthLeft)
-                filtered.withUnsafeBytes { sendUp($0, to: upstream) }
+                filtered.withUnsafeBytes {
+                    call.sent.append($0)
+                    sendUp($0, to: upstream)
+                }
             } catch {
                 filterFailed(error)
                 return .over
@@ -380,12 +410,21 @@ extension ExchangeDriver: ConnectionWaiter {
                 let rest = try finish(exchange.requestFilters)
                 try ExchangeDriver.count(rest.count, of: &call.lengthLeft)
                 if let left = call.lengthLeft, left > 0 { throw FilterFault.changedLength }
-                rest.withUnsafeBytes { sendUp($0, to: upstream) }
+                rest.withUnsafeBytes {
+                    call.sent.append($0)
+                    sendUp($0, to: upstream)
+                }
             } catch {
                 filterFailed(error)
                 return .over
             }
         }
+        call.sent.end()
+        return finishUp(upstream)
+    }
+
+    /// The end follows the content that goes upstream.
+    private func finishUp(_ upstream: any UpstreamStream) -> Aftermath {
         if call.paced.isLeft {
             call.paced.isEnded = true
             return aftermath
@@ -461,16 +500,28 @@ extension ExchangeDriver: ConnectionWaiter {
         call.isForwarding = false
         switch phase {
         case .awaitingResponse:
-            // If a pooled connection was closed, that says nothing about the endpoint.
-            endpointFailed(error, isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
-            if exchange.steering != nil { tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked) }
+            if error.isUnprocessed { exchange.record.refusals += 1 }
+            let decision = call.resends.decide(after: error, resendFacts)
+            switch decision {
+            case .again:
+                // The endpoint takes requests, on another connection. After more than two refusals, others are asked.
+                if call.resends.refusals > 2, let member = call.member { call.tried.append(member) }
+                leaveEndpoint()
+            case .byHttp1: _ = call.endpoint?.requireHttp1()
+            case .onNewConnection, .fail:
+                // If a pooled connection was closed, that says nothing about the endpoint.
+                endpointFailed(error, isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
+            }
+            if exchange.steering != nil, !decision.isSameEndpoint {
+                tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked)
+            }
             settleHedge(.failed)
             if let next = call.hedges.first {
                 _ = adopt(next)
                 return
             }
-            guard mayTryAgain(error), let service = plan.service else { return fail(error) }
-            call.hasRetried = true
+            guard decision != .fail, let service = plan.service else { return fail(error) }
+            if !hasSentContentAtHand { startContentOver() }
             phase = .connecting
             connect(service)
         case .collectingResponse, .responseWares, .streaming: fail(error)
@@ -484,15 +535,39 @@ extension ExchangeDriver: ConnectionWaiter {
         }
     }
 
-    /// Whether the request may be sent once more after no byte of a response came: if the method is idempotent or the request was not
-    /// processed, and the content is still complete. RFC 9110 §9.2.2.
-    private func mayTryAgain(_ error: GatewayError) -> Bool {
-        error.mayRetry && !call.hasRetried && !inward.isRefused
-            && (exchange.heldRequest.method.isIdempotent || error.isUnprocessed)
-            && (exchange.heldRequest.content.isEmpty || !call.hasSentContent
-                || exchange.requestFilters.isEmpty
-                    && (exchange.heldRequest.content.bytes != nil || inward.kept != nil && inward.isWhole
-                        || exchange.tokenSwaps?.outgoing?.request.content.bytes != nil))
+    /// What `ResendRule` needs to know about the request.
+    private var resendFacts: ResendRule.Facts {
+        let isForHttp1 = !exchange.heldRequest.needsHttp2 && exchange.heldRequest.upgrade == nil
+        return ResendRule.Facts(
+            isIdempotent: exchange.heldRequest.method.isIdempotent,
+            hasContent: !inward.isRefused && (hasSentContentAtHand || mayStartContentOver),
+            mayUseHttp1: isForHttp1 && call.endpoint?.negotiates == true)
+    }
+
+    /// Whether everything that was sent of the content is here, to be sent once more.
+    private var hasSentContentAtHand: Bool {
+        let content = exchange.heldRequest.content
+        if content.isEmpty || !call.hasSentContent || call.sent.isKept { return true }
+        guard exchange.requestFilters.isEmpty else { return false }
+        return content.bytes != nil || inward.given != nil || inward.kept != nil && inward.isWhole
+            || exchange.tokenSwaps?.outgoing?.request.content.bytes != nil
+    }
+
+    /// Whether the client can supply the content again, and nothing else has seen it.
+    private var mayStartContentOver: Bool {
+        inward.mayStartOver && exchange.requestFilters.isEmpty && exchange.heldRequest.content.bytes == nil
+            && tap == nil
+    }
+
+    /// Asks the client for the content from its beginning.
+    private func startContentOver() {
+        inward.isWhole = false
+        inward.held = []
+        inward.trailers = nil
+        if inward.kept != nil { inward.kept = [] }
+        exchange.record.requestBytes = 0
+        call.hasSentContent = false
+        sink?.startRequestOver()
     }
 
     // MARK: Tunnels

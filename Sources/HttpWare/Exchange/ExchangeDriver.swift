@@ -40,8 +40,8 @@
 // |                   | collectingResponse                                          | collected, up to the limit of the ware      |
 // | responseEnded     | streaming                                                   | end: completed                              |
 // |                   | collectingResponse                                          | the ware runs                               |
-// | upstreamFailed    | awaitingResponse                                            | another attempt, or once more if that is    |
-// |                   |                                                             | safe, or fail                               |
+// | upstreamFailed    | awaitingResponse                                            | another attempt, or again if that is safe   |
+// |                   |                                                             | (`ResendRule`), or fail                     |
 // |                   | responseWares, collectingResponse, streaming                | fail                                        |
 // |                   | tunnel                                                      | end: completed                              |
 // | downstreamDrained | streaming, tunnel                                           | the origin server may send more             |
@@ -245,6 +245,7 @@ final class ExchangeDriver: LoopTimerHandler {
         call.ticket = nil
         call.stream?.cancel()
         call.stream = nil
+        if let own = call.connections.take() { own.close() }
         if call.member != nil {
             leaveEndpoint()
             call.member = nil
@@ -287,6 +288,8 @@ final class ExchangeDriver: LoopTimerHandler {
         if call.paced.isLeft { call.paced = PacedContent() }
         if !inward.held.isEmpty { inward.held = [] }
         inward.kept = nil
+        if inward.given != nil { inward.given = nil }
+        if call.sent.isKept { call.sent.forget() }
         if !snapshots.isEmpty { snapshots.clear() }
     }
 

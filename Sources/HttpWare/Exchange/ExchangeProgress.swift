@@ -30,6 +30,10 @@ struct RequestProgress {
     var trailers: HttpFields?
     /// Content held for a ware that needs it whole, or until there is a connection.
     var held: [UInt8] = []
+    /// All content, if the client has it in memory, so that it can be sent again from its beginning.
+    var given: [UInt8]?
+    /// Whether the client can supply the content again from its beginning.
+    var mayStartOver = false
     /// All content so far, for sending it again; `nil` if it is not kept, or exceeded the limit.
     var kept: [UInt8]?
 }
@@ -54,7 +58,12 @@ struct UpstreamCall {
     var tryStarted: Int64 = 0
     /// When a connection to the endpoint was requested, in nanoseconds of the loop's clock.
     var endpointAsked: Int64 = 0
-    var hasRetried = false
+    /// What may be sent again after a failed attempt.
+    var resends = ResendRule()
+    /// The content that went upstream, while it may be needed again.
+    var sent = SentContent()
+    /// The upstream connections that belong to this exchange alone; `nil` for almost all exchanges.
+    var connections: OwnedConnections?
     /// Some of the content has gone upstream through the filters.
     var hasSentContent = false
     /// The client's content, and its end, are forwarded upstream.

@@ -91,7 +91,11 @@ extension HedgeAttempt: ResponseReceiver {
     func responseInterim(_ response: inout HttpResponse) { if isAdopted { driver.responseInterim(&response) } }
 
     func responseStarted(_ response: inout HttpResponse) {
-        guard standing == .beside else { return driver.responseStarted(&response) }
+        switch standing {
+        case .adopted: return driver.responseStarted(&response)
+        case .over: return
+        case .beside: break
+        }
         if response.status.isOfGatewayInTrouble {
             discard()
             return driver.hedgeRefused(self, response.status)

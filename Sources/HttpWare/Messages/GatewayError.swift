@@ -32,6 +32,8 @@ public struct GatewayError: Error, Sendable {
     public let mayRetry: Bool
     /// Whether the origin server stated that it did not process the request: any method may be sent again. RFC 9113 §8.7.
     public let isUnprocessed: Bool
+    /// Whether the origin server requires HTTP/1.1 for the request, which it did not process. RFC 9113 §7.
+    public let requiresHttp1: Bool
     /// Whether the content stopped arriving for too long.
     public let isStall: Bool
     /// The error that another transport threw; `nil` for the gateway's own.
@@ -39,11 +41,12 @@ public struct GatewayError: Error, Sendable {
 
     public init(
         _ side: Side, _ fault: Fault, _ reason: String, mayRetry: Bool = false, isUnprocessed: Bool = false,
-        isStall: Bool = false, cause: (any Error)? = nil
+        requiresHttp1: Bool = false, isStall: Bool = false, cause: (any Error)? = nil
     ) {
         self.cause = cause
         self.isStall = isStall
         self.isUnprocessed = isUnprocessed
+        self.requiresHttp1 = requiresHttp1
         self.side = side
         self.fault = fault
         self.reason = reason
@@ -65,7 +68,7 @@ extension GatewayError: Equatable {
     public static func == (one: GatewayError, other: GatewayError) -> Bool {
         one.side == other.side && one.fault == other.fault && one.reason == other.reason
             && one.mayRetry == other.mayRetry && one.isUnprocessed == other.isUnprocessed
-            && one.isStall == other.isStall
+            && one.requiresHttp1 == other.requiresHttp1 && one.isStall == other.isStall
     }
 }
 

@@ -29,6 +29,16 @@ public struct HttpRequest: Sendable {
     /// Whether a ware set another authority: its `Host` then goes upstream.
     var isAuthorityChanged = false
 
+    /// Whether only HTTP/2 can carry the request: gRPC needs trailers and two directions at once, and names no other version.
+    var needsHttp2: Bool {
+        guard fields.present & KnownField.contentType.bit != 0,
+            let index = fields.firstIndex(of: KnownField.contentType)
+        else { return false }
+        let value = fields.bytes[fields.lines[index].value]
+        return value.count >= 16 && zip(value, "application/grpc".utf8).allSatisfy { ByteClass.lower($0) == $1 }
+            && value.dropFirst(16).first != UInt8(ascii: "-")
+    }
+
     /// Makes a request for a URI or a path: `http://example.com/a?b`, `/a?b`. Throws if the target is invalid.
     public init(_ method: HttpMethod, _ target: String, fields: HttpFields = HttpFields(), content: HttpContent = .none)
         throws(GatewayError)

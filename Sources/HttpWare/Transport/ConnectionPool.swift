@@ -83,6 +83,9 @@ final class ConnectionPool {
 
     // MARK: Making
 
+    /// Whether the origin server chose HTTP/2 for the last connection.
+    var speaksHttp2: Bool { endpoint.agreement == .h2 }
+
     /// Whether a new connection may speak HTTP/2.
     private var maySpeakHttp2: Bool { endpoint.agreement != .h1 }
 
@@ -102,6 +105,7 @@ final class ConnectionPool {
 
     /// Limits the ticket's wait for a place to the time that its connect may take.
     private func limitWait(of ticket: ConnectionTicket) {
+        if endpoint.isOwned, OwnedConnections.longestWait < ticket.timeout { return limitWaitForOwned(ticket) }
         let most = state.mostConnections ?? .max
         ticket.timer = transport.loop.schedule(after: ticket.timeout) { [weak ticket] in
             guard let ticket, let waiter = ticket.waiter else { return }
@@ -111,6 +115,15 @@ final class ConnectionPool {
                     .upstream, .connectionLimitReached,
                     "all \(most) connections to \(self.endpoint.name) are in use",
                     mayRetry: true))
+        }
+    }
+
+    /// A request that would wait long for its client's own connection gets another one.
+    private func limitWaitForOwned(_ ticket: ConnectionTicket) {
+        ticket.timer = transport.loop.schedule(after: OwnedConnections.longestWait) { [weak ticket] in
+            guard let ticket, ticket.isWanted, self.state.leaveQueue(ticket) else { return }
+            ticket.timer = nil
+            self.connect(for: ticket, false)
         }
     }
 
@@ -148,7 +161,7 @@ final class ConnectionPool {
                 hand(connection.takeStream(), to: ticket, times)
             }
             connection.settleIdle()
-            if state.needsAnother { makeAgain() }
+            limitSettling(of: connection, to: ticket.timeout)
         } else {
             let connection = Http1UpstreamConnection(pool: self, socket: link.socket, tls: link.tls)
             if let ticket = state.madeSingle(for: ticket, isShared: isShared) {
@@ -193,8 +206,49 @@ final class ConnectionPool {
         while connection.room > 0, let ticket = state.takeForStream() { hand(connection.takeStream(), to: ticket, nil) }
     }
 
+    /// The settings of a shared connection have arrived: it takes the requests that waited for them, as many as it has room for.
+    func settled(_ connection: Http2UpstreamConnection) {
+        let hasJoiners = state.settled(connection)
+        state.mostJoining = connection.mostJoining
+        if connection.room > 0 { hasRoom(connection) }
+        if hasJoiners, state.needsAnother { makeAgain() }
+    }
+
+    /// Limits the wait for the settings of a new connection: then the requests that joined it fail. RFC 9113 §3.4.
+    private func limitSettling(of connection: Http2UpstreamConnection, to time: Duration) {
+        guard state.unsettled.contains(where: { $0 === connection }) else { return }
+        transport.loop.schedule(after: time) { [weak connection] in
+            guard let connection, self.state.settled(connection), self.state.needsAnother else { return }
+            self.fail(
+                self.state.takeJoining(), .connectionTimeout, "\(self.endpoint.name) did not send its settings in time")
+        }
+    }
+
+    private func fail(_ tickets: [ConnectionTicket], _ fault: GatewayError.Fault, _ reason: String) {
+        for ticket in tickets {
+            let waiter = ticket.waiter
+            ticket.giveUp()
+            waiter?.connectionFailed(GatewayError(.upstream, fault, reason, mayRetry: true))
+        }
+    }
+
+    /// A shared connection closes. The requests that joined it fail, unless we close it: then they get another one.
+    func willClose(_ connection: Http2UpstreamConnection) {
+        guard state.settled(connection), state.needsAnother else { return }
+        if connection.isRetired { return makeAgain() }
+        fail(
+            state.takeJoining(), .connectionTerminated,
+            "\(endpoint.name) closed the connection before it sent its settings")
+    }
+
     /// A shared connection has closed.
     func closed(_ connection: Http2UpstreamConnection) { settling { state.closed(connection) } }
+
+    /// Takes over a connection with its exchange from another pool.
+    func adopt(_ connection: Http1UpstreamConnection) { state.adopted() }
+
+    /// Another pool has taken over the connection with its exchange.
+    func release(_ connection: Http1UpstreamConnection) { settling { state.closed(connection, wasIdle: false) } }
 
     /// Holds a connection without an exchange, until it is given back or closes.
     func hold(_ connection: Http1UpstreamConnection) { state.held(connection) }

@@ -12,7 +12,8 @@ protocol PoolTicket: AnyObject {
 /// 1. At most `mostConnections` connections exist or are being made.
 /// 2. The connection that was used last is used next.
 /// 3. Requests beyond `mostConnections` wait in one queue, first come, first served. No request overtakes it.
-/// 4. While it is unknown whether a new connection will speak HTTP/2, requests join it instead of making their own.
+/// 4. While it is unknown whether a new connection will speak HTTP/2, and then how many requests it takes at once, requests join it
+///    instead of making their own.
 /// 5. An abandoned request is skipped when its turn comes. Its ticket knows this, so abandoning costs nothing.
 /// 6. Idle connections beyond `mostIdle` are closed when no request needed them for a while. See `IdleSurplus`.
 /// 7. After the pool was retired, no connection becomes idle.
@@ -54,16 +55,20 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
     private(set) var discarding: [Single] = []
     /// Connections that many requests share.
     private(set) var shared: [Shared] = []
-    /// Requests that wait for a connection that is being made and may be shared, and the number of such connections.
+    /// Requests that wait for a connection that is being made and may be shared.
     private(set) var joining: [Ticket] = []
+    /// The number of connections that requests may join: those being made, and those in `unsettled`.
     private var making = 0
+    /// Shared connections whose settings, and so the number of requests that they take, are not known.
+    private(set) var unsettled: [Shared] = []
     /// Requests that wait for a free place.
     private(set) var waiting = Queue<Ticket>()
     /// The queue length at which abandoned tickets are removed.
     private var waitingCleanedAt = ConnectionPoolState.leastCleaned
 
-    /// The maximum number of requests that wait for one connection being made.
-    static var mostJoining: Int { 100 }
+    /// The maximum number of requests that wait for one connection being made: as many as the last shared connection takes at once.
+    var mostJoining = ConnectionPoolState.mostJoiningAtFirst
+    static var mostJoiningAtFirst: Int { 100 }
     private static var leastCleaned: Int { 64 }
 
     init(mostConnections: Int?, mostIdle: Int) {
@@ -113,7 +118,7 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
     }
 
     private mutating func join(_ ticket: Ticket, _ maySpeakHttp2: Bool) -> Bool {
-        guard maySpeakHttp2, !ticket.isForHttp1, making > 0, joining.count < making * ConnectionPoolState.mostJoining
+        guard maySpeakHttp2, !ticket.isForHttp1, making > 0, joining.count < making * mostJoining
         else { return false }
         joining.append(ticket)
         return true
@@ -138,6 +143,14 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         waiting.append(ticket)
     }
 
+    /// A connection is made for the request beyond `mostConnections`. Returns false if the request does not wait.
+    mutating func leaveQueue(_ ticket: Ticket) -> Bool {
+        guard let index = waiting.firstIndex(where: { $0 === ticket }) else { return false }
+        _ = waiting.remove(at: index)
+        count += 1
+        return true
+    }
+
     // MARK: Made and failed
 
     /// A connection for one request at a time was made. Returns the request that gets it; `nil` if there is none: then the connection
@@ -147,11 +160,19 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         return ticket.isWanted ? ticket : joining.popFirstTicket()
     }
 
-    /// A connection for many requests was made. It serves its ticket, then those of `takeForStream` while it has room. If
-    /// `needsAnother` is true afterwards, call `takeJoining`.
+    /// A connection for many requests was made. It serves its ticket; others join it until it is `settled`.
     mutating func madeShared(_ connection: Shared, isShared: Bool) {
-        if isShared { making -= 1 }
+        if isShared { unsettled.append(connection) }
         shared.append(connection)
+    }
+
+    /// The number of requests that the connection takes is known. It serves those of `takeForStream` while it has room. If
+    /// `needsAnother` is true afterwards, call `takeJoining`. Returns false if it was settled before.
+    mutating func settled(_ connection: Shared) -> Bool {
+        guard let index = unsettled.firstIndex(where: { $0 === connection }) else { return false }
+        unsettled.remove(at: index)
+        making -= 1
+        return true
     }
 
     /// Whether requests have joined a connection although none is being made.
@@ -168,7 +189,8 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         count -= 1
         guard isShared else { return [ticket] }
         making -= 1
-        return takeJoining()
+        // The others wait for another connection, if there is one that they may join.
+        return making > 0 ? [ticket] : takeJoining()
     }
 
     /// A shared connection has room. Returns the request that gets a stream.
@@ -177,6 +199,9 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
     }
 
     // MARK: Returned and closed
+
+    /// A connection of another pool belongs to this one from now on.
+    mutating func adopted() { count += 1 }
 
     /// The connection has no exchange any more; it is held until it is given back or closes.
     mutating func held(_ connection: Single) { discarding.append(connection) }
@@ -204,7 +229,7 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         }
     }
 
-    /// A shared connection closed.
+    /// A shared connection closed. Call `settled` before, and `takeJoining` if `needsAnother` is true then.
     mutating func closed(_ connection: Shared) {
         count -= 1
         shared.removeAll { $0 === connection }

@@ -2,8 +2,9 @@
 ///
 /// A client that half-closed (`printf … | nc`) and a client that is gone send the same FIN. So the exchange continues. If the
 /// client's system answers sent bytes with a reset, the client counts as gone. Before the response begins, 100 (Continue) is sent
-/// after a second, and again every ten seconds: clients discard it if they did not ask for it. A client that ends its side during
-/// the response also counts as gone if none of the response can be sent for a second.
+/// after a second, and again every ten seconds: clients discard it if they did not ask for it. A FIN that comes later than its
+/// request is rarely a half-close, so the first 100 then follows at once. A client that ends its side during the response also
+/// counts as gone if none of the response can be sent for a second.
 final class EndedClient: LoopTimerHandler {
     /// The state of the client's connection.
     struct Facts {
@@ -23,25 +24,36 @@ final class EndedClient: LoopTimerHandler {
 
         /// Whether the response had begun when the client ended its side.
         let hadResponse: Bool
-        private var hasProbed = false
+        /// When the client's end is first looked at.
+        let first: Duration
+        /// The number of looks since the last probe; `nil` before the first.
+        private var looks: Int?
         private var sent = -1
 
-        init(hadResponse: Bool) { self.hadResponse = hadResponse }
+        /// The client ended its side this long after the end of its request.
+        init(hadResponse: Bool, after time: Duration) {
+            self.hadResponse = hadResponse
+            first = time > State.together && !hadResponse ? .zero : State.pause
+        }
 
-        static let first = Duration.seconds(1)
-        /// A reset arrives within a round trip.
-        static let roundTrip = Duration.milliseconds(250)
+        /// A client that half-closes sends its FIN together with the end of its request.
+        static let together = Duration.milliseconds(100)
+        static let pause = Duration.seconds(1)
+        /// A reset arrives within a round trip: soon, from a near client, or a little later.
+        static let roundTrips = [Duration.milliseconds(25), .milliseconds(225)]
         static let between = Duration.seconds(10)
 
         mutating func next(_ facts: Facts) -> Step {
             if facts.hasBroken { return .leave }
             guard facts.hasResponse else {
-                hasProbed.toggle()
-                return hasProbed ? .probe(State.roundTrip) : .wait(State.between)
+                let look = looks.map { $0 + 1 } ?? 0
+                looks = look < State.roundTrips.count ? look : nil
+                guard look < State.roundTrips.count else { return .wait(State.between) }
+                return look == 0 ? .probe(State.roundTrips[0]) : .wait(State.roundTrips[look])
             }
             defer { sent = facts.sent }
             if hadResponse, !facts.isBlocked, facts.sent == sent { return .leave }
-            return .wait(State.first)
+            return .wait(State.pause)
         }
     }
 
@@ -50,13 +62,14 @@ final class EndedClient: LoopTimerHandler {
     private let timer: LoopTimer
     private var state: State
 
-    init(_ connection: Http1DownstreamConnection, loop: EventLoop, hasResponse: Bool) {
+    /// The client of the connection ended its side, this long after the end of its request.
+    init(_ connection: Http1DownstreamConnection, loop: EventLoop, hasResponse: Bool, after time: Duration) {
         self.connection = connection
         timer = LoopTimer(loop: loop)
-        state = State(hadResponse: hasResponse)
+        state = State(hadResponse: hasResponse, after: time)
         timer.handler = self
         if hasResponse, let facts = connection.endedClientFacts { _ = state.next(facts) }
-        timer.set(after: State.first)
+        timer.set(after: state.first)
     }
 
     func timerFired(_ timer: LoopTimer) {

@@ -23,6 +23,8 @@ public final class Endpoint: Sendable {
         var proxyProtocol: ProxyProtocol?
         /// The client of its connections, if it is announced; `nil` for connections of the gateway itself.
         var client: ProxiedClient?
+        /// The only client that uses the connections (`OwnedConnections`); 0 if they are shared.
+        var owner: UInt64 = 0
     }
 
     /// The HTTP versions for an endpoint.
@@ -78,6 +80,13 @@ public final class Endpoint: Sendable {
     let isPassing: Bool
     /// The result of the last handshake on any loop; fixed if the version is not negotiated.
     private let agreed: Atomic<Agreement>
+    /// What is known about the origin server, shared by all copies of the endpoint.
+    private let knowledge: Knowledge
+
+    private final class Knowledge: Sendable {
+        /// Whether the origin server required HTTP/1.1 for a request that was sent by HTTP/2.
+        let requiresHttp1 = Atomic(false)
+    }
 
     /// Makes an endpoint from a host and a port. The host is a name, an IPv4 address, or an IPv6 address with or without brackets.
     /// Under TLS, its certificate must match the host, or `serverName`.
@@ -107,6 +116,7 @@ public final class Endpoint: Sendable {
         self.weight = max(1, weight)
         self.isPassing = isPassing
         agreed = Atomic(speaks == .h2 ? .h2 : speaks == .h1 || tls == nil ? .h1 : .unknown)
+        knowledge = Knowledge()
     }
 
     /// A copy with another key: with other addresses, other limits, or for one client.
@@ -122,7 +132,8 @@ public final class Endpoint: Sendable {
         weight = other.weight
         tls = other.tls
         self.isPassing = isPassing
-        agreed = Atomic(other.agreement)
+        agreed = Atomic(key.speaks == .h1 ? .h1 : other.agreement)
+        knowledge = other.knowledge
     }
 
     /// A copy at addresses of its name: the first address names it, the others are tried if the first is unreachable.
@@ -147,6 +158,19 @@ public final class Endpoint: Sendable {
         key.limits.idleTimeout = min(key.limits.idleTimeout, Endpoint.longestIdleOfOneClient)
         return Endpoint(self, by: key, isPassing: true)
     }
+
+    /// A copy whose connections belong to one client: HTTP/1.1 if the version can be chosen, and one at a time.
+    func owned(by owner: UInt64) -> Endpoint {
+        var key = key
+        key.owner = owner
+        if key.speaks == .auto { key.speaks = .h1 }
+        key.limits.maxIdle = 1
+        key.limits.maxPerEndpoint = 1
+        return Endpoint(self, by: key, isPassing: true)
+    }
+
+    /// Whether its connections belong to one client.
+    var isOwned: Bool { key.owner != 0 }
 
     /// The idle limit of connections that only one client can use.
     private static let longestIdleOfOneClient = Duration.seconds(10)
@@ -180,6 +204,16 @@ public final class Endpoint: Sendable {
     /// Records the result of a handshake that offered both versions.
     func agree(on agreement: Agreement) { agreed.store(agreement, ordering: .relaxed) }
 
+    /// Whether requests that can use HTTP/1.1 must: the origin server required it. RFC 9113 §7, HTTP_1_1_REQUIRED.
+    var requiresHttp1: Bool { knowledge.requiresHttp1.load(ordering: .relaxed) }
+
+    /// Records that the origin server requires HTTP/1.1. Returns whether the version can be chosen.
+    func requireHttp1() -> Bool {
+        guard negotiates else { return false }
+        knowledge.requiresHttp1.store(true, ordering: .relaxed)
+        return true
+    }
+
     /// An endpoint on a Unix socket.
     public init(unixPath path: String, weight: Int = 1, limits: PoolLimits = PoolLimits()) {
         written = []
@@ -194,6 +228,7 @@ public final class Endpoint: Sendable {
         isPassing = false
         isBackup = false
         agreed = Atomic(.h1)
+        knowledge = Knowledge()
     }
 }
 

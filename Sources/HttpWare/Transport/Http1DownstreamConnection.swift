@@ -58,6 +58,8 @@ protocol ResponseSink: AnyObject {
     /// Stops reading the request, or the tunnel, until `resumeRequest`.
     func pauseRequest()
     func resumeRequest()
+    /// Supplies the request's content again from its beginning. Called only if the client announced that it can.
+    func startRequestOver()
     /// Whether output waits for the client.
     var isBlocked: Bool { get }
     /// The connection that takes unchanged content directly; `nil` without one.
@@ -69,6 +71,7 @@ protocol ResponseSink: AnyObject {
 extension ResponseSink {
     var relayTarget: SocketConnection? { nil }
     var tls: TlsSession? { nil }
+    func startRequestOver() {}
     func passTunnel(to taker: any TunnelTaker) { cutOff() }
     func sendContent(_ bytes: [UInt8]) { bytes.withUnsafeBytes { sendContent($0) } }
 }
@@ -128,7 +131,7 @@ extension ConnectionFacts {
     convenience init(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?, of source: any ExchangeSource) {
         self.init(
             peer: peer, local: source.bindAddress ?? Socket.localAddress(socket.descriptor), isSecure: tls != nil,
-            clientIdentity: tls?.clientIdentity)
+            clientIdentity: tls?.clientIdentity, mayHaveBelongings: true)
     }
 }
 
@@ -222,6 +225,8 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private var hasRefusedTunnel = false
     /// Whether the client speaks SOCKS: it gets a SOCKS reply instead of a head, and no content.
     private var isSocks = false
+    /// When the content of the last request with content ended, in nanoseconds of the loop's clock.
+    private var contentEnded: Int64 = 0
     /// Set when the client ended its side after a complete request.
     private var endedClient: EndedClient?
 
@@ -480,6 +485,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private func requestComplete(_ trailers: HttpFields?) {
         guard !isClosed else { return }
         phase = .complete
+        contentEnded = loop.now.nanoseconds
         // The response had already ended; the rest of the request was discarded.
         guard let receiver else { return exchangeEnded() }
         timer.clear()
@@ -711,6 +717,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     func passTunnel(to taker: any TunnelTaker) {
         receiver = nil
         endedClient = nil
+        facts.endBelongings()
         transport.output.flush()
         // Deferred, because the rest of the current input belongs to the tunnel.
         loop.later { [self] in
@@ -748,7 +755,11 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
     private func clientEnded() {
         socket.disableReading()
         if carry.isEmpty { closesAfter = true }
-        if endedClient == nil { endedClient = EndedClient(self, loop: loop, hasResponse: responsePhase != .none) }
+        guard endedClient == nil else { return }
+        let requestEnded = max(contentEnded, receiver?.exchange.record.started ?? 0)
+        endedClient = EndedClient(
+            self, loop: loop, hasResponse: responsePhase != .none,
+            after: .nanoseconds(loop.now.nanoseconds - requestEnded))
     }
 
     /// The state of a client that ended its side; `nil` if no response is pending.
@@ -824,6 +835,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         let receiver = self.receiver
         self.receiver = nil
         receiver?.clientLeft()
+        facts.endBelongings()
         source.closed(self)
     }
 }

@@ -50,7 +50,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         case tunnel
     }
 
-    private unowned let pool: ConnectionPool
+    private unowned var pool: ConnectionPool
     private var phase = Phase.idle
     private var receiver: (any ResponseReceiver)?
     private var decoder = ResponseHeadDecoder()
@@ -72,6 +72,8 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     private var idleNanoseconds: Int64 = 0
     /// Whether it has served an earlier request.
     private(set) var isReused = false
+    /// Whether it may be authenticated: then only its client may use it again. RFC 4559 §6.
+    private var mayBeAuthenticated = false
     /// Whether it is among the idle connections of its pool. Set by the pool.
     var isPooled = false
     private var asksForUpgrade = false
@@ -118,6 +120,11 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         isRequestSent = exchange.heldRequest.content.isEmpty
         isContinueAwaited = exchange.heldRequest.expectsContinue
         timer.set(dueNanoseconds: loop.now.nanoseconds &+ responseNanoseconds)
+        if exchange.heldRequest.fields.authenticateConnection
+            || options.outgoing?.request.fields.authenticateConnection == true
+        {
+            mayBeAuthenticated = true
+        }
         if let outgoing = options.outgoing {
             sendHead(outgoing.request.encodedBound + options.encodedBound) { $0.write(&outgoing.request, options) }
         } else {
@@ -331,6 +338,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         // From here on, the time limit is that without progress.
         if !isEmpty { progressed() }
         isPersistent = response.isPersistent
+        if response.asksToAuthenticateConnection { mayBeAuthenticated = true }
         receiver?.responseStarted(&response)
         // Also if the receiver is gone: then the connection is free.
         if isEmpty, !isClosed { ended(nil, hasMore: hasMore) }
@@ -370,7 +378,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     /// Request and response are complete: the connection returns to the pool, or closes.
     private func finish() {
         receiver = nil
-        if isPersistent, !isBlocked, !isClosed, !hasFailedOutput {
+        if isPersistent, !isBlocked, !isClosed, !hasFailedOutput, !mayBeAuthenticated || endpoint.isOwned {
             isReused = true
             phase = .idle
             if isPaused {
@@ -381,6 +389,14 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         } else {
             close()
         }
+    }
+
+    func belong(to own: Endpoint) {
+        guard !isClosed, endpoint.key != own.key else { return }
+        let former = pool
+        pool = transport.pool(for: own)
+        pool.adopt(self)
+        former.release(self)
     }
 
     /// Becomes idle until this time, in nanoseconds of the loop's clock.

@@ -166,6 +166,7 @@ final class Http2DownstreamConnection: Http2Connection, DownstreamConnection, Ht
     override func closed() {
         session.closeStreams()
         spare = []
+        facts.endBelongings()
         source.closed(self)
     }
 }

@@ -18,8 +18,8 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
     private(set) var endReason = "the connection closed"
 
     private static let mostSpare = 128
-    /// The assumed limit of concurrent requests before the origin server's settings arrive.
-    private static let assumedMost = 100
+    /// The maximum of concurrent requests before the origin server's settings arrive: more might be refused.
+    private static let assumedMost = 1
 
     init(pool: ConnectionPool, socket: SocketEvents, tls: TlsSession?) {
         self.pool = pool
@@ -39,6 +39,10 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
         let most = hasSettings ? session.peersMostStreams : Http2UpstreamConnection.assumedMost
         return most - session.streams.count
     }
+
+    /// The maximum of requests that should wait for another such connection.
+    var mostJoining: Int { max(1, min(Http2UpstreamConnection.mostWaiting, session.peersMostStreams)) }
+    private static let mostWaiting = 100
 
     /// A stream on which a request can be sent at once.
     func makeStream() -> Http2Stream { takeStream() }
@@ -114,8 +118,10 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
     }
 
     func settingsReceived() {
+        let areFirst = !hasSettings
         hasSettings = true
         sendAwaiting()
+        if areFirst { return pool.settled(self) }
         if room > 0 { pool.hasRoom(self) }
     }
 
@@ -144,6 +150,7 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
 
     override func closed() {
         spare = []
+        pool.willClose(self)
         session.closeStreams()
         sendAwaiting()
         spare = []

@@ -29,6 +29,9 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     /// The amount of content that may still be discarded.
     private var discardLeft = 0
 
+    /// How long the origin server may take to answer an expectation. Many servers never answer 100 over HTTP/2, and "a client that
+    /// sends a 100-continue expectation is not required to wait for any specific length of time". RFC 9110 §10.1.1.
+    private static let continueNanoseconds: Int64 = 100_000_000
     private static let mostOutput = 64 * 1024
     private static let someOutput = 16 * 1024
     private static let mostDiscarded = 64 * 1024
@@ -47,6 +50,7 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
 
     var isReused: Bool { connection.hasServed }
     var tls: TlsSession? { connection.tls }
+    var mayRefuseUnseen: Bool { true }
 
     // MARK: The request
 
@@ -70,6 +74,10 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         responseNanoseconds = responseTimeout
         idleNanoseconds = idleTimeout
         progressed()
+        if exchange.heldRequest.fields.authenticateConnection, !connection.endpoint.isOwned {
+            // The connection may count as this user's: no other request follows on it.
+            connection.retire()
+        }
         if options.upgrade != nil, exchange.heldRequest.isWebSocketHandshake {
             awaiting = (options.outgoing?.request ?? exchange.heldRequest, options)
             return connection.hasSettings || connection.isClosed ? settingsKnown() : connection.awaitSettings(self)
@@ -285,7 +293,12 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         timer.clear()
         guard let handler else { return }
         transport.inEvent {
-            if Http2Session.isRefusal(code) {
+            if session.wantsHttp1(code), !hasFinal {
+                handler.upstreamFailed(
+                    GatewayError(
+                        .upstream, .connectionTerminated, "the origin server requires HTTP/1.1 for this request",
+                        mayRetry: true, isUnprocessed: true, requiresHttp1: true))
+            } else if Http2Session.isRefusal(code), !hasFinal {
                 handler.upstreamFailed(
                     GatewayError(
                         .upstream, .connectionTerminated, "the origin server refused the request unseen",
@@ -302,10 +315,26 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
     }
 
     private func progressed() {
-        timer.set(dueNanoseconds: loop.now.nanoseconds &+ (hasFinal ? idleNanoseconds : responseNanoseconds))
+        let wait = hasFinal ? idleNanoseconds : responseNanoseconds
+        let isContinueDue = isContinueAwaited && !hasFinal
+        timer.set(
+            dueNanoseconds: loop.now.nanoseconds
+                &+ (isContinueDue ? min(wait, Http2UpstreamStream.continueNanoseconds) : wait))
+    }
+
+    /// The origin server said nothing about the expectation: the client may send its content. The stream can end early without harm to
+    /// the connection, so a refusal still comes through.
+    private func grantContinue() {
+        isContinueAwaited = false
+        progressed()
+        var response = HttpResponse(.continue)
+        handler?.responseInterim(&response)
     }
 
     func timerFired(_ timer: LoopTimer) {
+        if isContinueAwaited, !hasFinal, isOpen, responseNanoseconds > Http2UpstreamStream.continueNanoseconds {
+            return transport.inEvent { grantContinue() }
+        }
         // While the client is slow, with the response or the rest of its request, the client's own timer counts.
         let isClientAwaited = !hasFinal && !isRequestSent && outputCount == 0 && !isContinueAwaited
         if isInputPaused || isClientAwaited { return progressed() }

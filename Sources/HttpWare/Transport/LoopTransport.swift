@@ -113,11 +113,14 @@ public final class LoopTransport: UpstreamConnector {
         to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
         let pool = pool(for: endpoint)
-        if need != .new, let connection = pool.takeIdle(surely: need != .usual) {
+        if need.freshness != .new, need.version != .http2 || !pool.speaksHttp2,
+            let connection = pool.takeIdle(surely: need.freshness != .usual)
+        {
             waiter.connectionReady(connection, nil)
             return nil
         }
-        let isForHttp1 = need == .upgrade && endpoint.negotiates
+        let isForHttp1 =
+            endpoint.negotiates && (need.version == .http1 || need.version == .any && endpoint.requiresHttp1)
         if !isForHttp1, let stream = pool.takeStream() {
             waiter.connectionReady(stream, nil)
             return nil

@@ -8,6 +8,10 @@ protocol UpstreamStream: AnyObject {
     var isReused: Bool { get }
     /// Whether the exchange must not retry failures of this stream, because the client behind it has done so.
     var isFinal: Bool { get }
+    /// Whether the origin server may state that it did not process the request, so that its content is kept for another attempt.
+    var mayRefuseUnseen: Bool { get }
+    /// Makes the connection the client's own, if it carries one request at a time: from now on it is in the pool of that endpoint.
+    func belong(to own: Endpoint)
     /// Whether output waits for the origin server.
     var isBlocked: Bool { get }
     /// The connection that takes unchanged content directly; `nil` without one.
@@ -44,6 +48,8 @@ protocol UpstreamStream: AnyObject {
 
 extension UpstreamStream {
     var isFinal: Bool { false }
+    var mayRefuseUnseen: Bool { false }
+    func belong(to own: Endpoint) {}
     var relayTarget: SocketConnection? { nil }
     var tls: TlsSession? { nil }
     func contentRelayed() {}
@@ -67,15 +73,31 @@ extension ReceivingStream {
 }
 
 /// The purpose of a connection.
-enum ConnectionNeed: Sendable {
-    /// For a request that may be sent again: a connection that turns out to be closed costs only time.
-    case usual
-    /// For a request that must not be sent twice: an idle connection is checked before use.
-    case sure
-    /// For a tunnel, or a second try: a new connection.
-    case new
-    /// For a request that asks for another protocol: HTTP/1.1, if the version can be chosen; otherwise like `sure`.
-    case upgrade
+struct ConnectionNeed: Sendable {
+    enum Freshness: Sendable {
+        /// For a request that may be sent again: a connection that turns out to be closed costs only time.
+        case usual
+        /// For a request that must not be sent twice: an idle connection is checked before use.
+        case sure
+        /// For a tunnel, or a second try: a new connection.
+        case new
+    }
+
+    /// The version that the request needs, if the origin server lets us choose.
+    enum Version: Sendable {
+        case any
+        /// For a request that asks for another protocol.
+        case http1
+        /// For a request that only HTTP/2 can carry.
+        case http2
+    }
+
+    var freshness: Freshness
+    var version = Version.any
+
+    static let usual = ConnectionNeed(freshness: .usual)
+    static let sure = ConnectionNeed(freshness: .sure)
+    static let new = ConnectionNeed(freshness: .new)
 }
 
 /// Provides streams: from the pools of a loop, or a script. Used on its loop's thread.

@@ -44,6 +44,8 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
     private var received = 0
     private var isOver = false
     private var upload: Task<Void, Never>?
+    /// The number of the upload: what an earlier one still brings is ignored.
+    private var uploads = 0
     private var wanted: LoopWait<Void>?
 
     init(_ order: Order, seat: ManagerSeat, owner: ManagerSeats) {
@@ -122,11 +124,18 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
             request.content = .bytes(bytes)
             try local.start(request)
             order.progress?(TransferProgress(direction: .sent, bytes: bytes.count, total: bytes.count))
-        case .streamed(let length, _, let open):
+        case .streamed(let length, let mayRepeat, _):
             request.content = .streamed(length: length)
-            try local.start(request)
-            if !isOver { upload = Task.detached { [weak self] in await self?.send(open, length) } }
+            try local.start(request, mayStartOver: mayRepeat)
+            // The exchange may have asked for the content already.
+            if upload == nil { beginUpload() }
         }
+    }
+
+    private func beginUpload() {
+        guard !isOver, case .streamed(let length, _, let open) = order.content.storage else { return }
+        uploads += 1
+        upload = Task.detached { [weak self, uploads] in await self?.send(open, length, uploads) }
     }
 
     /// Ends the exchange because the caller has gone.
@@ -231,9 +240,15 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
 
     func contentWanted() { wanted.take()?.resume(returning: ()) }
 
+    func contentStartsOver() {
+        upload?.cancel()
+        wanted = nil
+        beginUpload()
+    }
+
     /// Sends the content in pieces, each after the previous one was sent. Runs on the global pool, because it may wait for a
     /// disk.
-    private func send(_ open: @Sendable () throws -> any UploadSource, _ length: Int?) async {
+    private func send(_ open: @Sendable () throws -> any UploadSource, _ length: Int?, _ number: Int) async {
         let loop = seat.loop.loop
         var sent = 0
         do {
@@ -245,22 +260,22 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
                 }
                 let taken = LoopWait<LoopWait<Void>?>()
                 let progress = TransferProgress(direction: .sent, bytes: sent, total: length)
-                loop.execute { taken.resume(returning: self.supply(piece, progress)) }
+                loop.execute { taken.resume(returning: self.supply(piece, progress, number)) }
                 if let wait = try await taken.value() { try await wait.value() }
             }
             if let length, sent < length {
                 throw UploadFault("the content has \(sent) bytes, not the stated \(length)")
             }
-            loop.execute { self.local?.finish() }
+            loop.execute { if number == self.uploads { self.local?.finish() } }
         } catch {
             if error is CancellationError, Task.isCancelled { return }
-            loop.execute { self.uploadFailed(error) }
+            loop.execute { if number == self.uploads { self.uploadFailed(error) } }
         }
     }
 
     /// Passes a piece to the exchange. Returns the wait that must end before the next piece; `nil` for none.
-    private func supply(_ piece: [UInt8], _ progress: TransferProgress) -> LoopWait<Void>? {
-        guard let local, !isOver else { return nil }
+    private func supply(_ piece: [UInt8], _ progress: TransferProgress, _ number: Int) -> LoopWait<Void>? {
+        guard let local, !isOver, number == uploads else { return nil }
         order.progress?(progress)
         if piece.withUnsafeBytes({ local.supply($0) }) { return nil }
         let wait = LoopWait<Void>()

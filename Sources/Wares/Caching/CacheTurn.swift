@@ -121,6 +121,7 @@ package enum CacheIdentity {
     package static func digest(_ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256? {
         guard
             request.fields.mayContain(credentials) || request.proxyAuthorization != nil || !exchange.principals.isEmpty
+                || exchange.clientConnection != nil
         else { return nil }
         let start = Digest256(of: UnsafeRawBufferPointer(start: nil, count: 0))
         var digest = start
@@ -135,6 +136,10 @@ package enum CacheIdentity {
         }
         for principal in exchange.principals {
             digest = principal.identity.withBytes { digest.followed(by: $0, kind: 4) }
+        }
+        // A client that authenticates its connection is told apart by the connection.
+        if let number = exchange.clientConnection {
+            digest = withUnsafeBytes(of: number) { digest.followed(by: $0, kind: 5) }
         }
         return digest == start ? nil : digest
     }

@@ -34,7 +34,7 @@ public struct Coalesce: Middleware, Postware {
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard methods.contains(request.method), request.content.isEmpty, request.upgrade == nil,
             // A cache further out leads the request already.
-            exchange.sharer == nil, Coalesce.isPlain(request.fields),
+            exchange.sharer == nil, Coalesce.isPlain(request.fields), !exchange.isForItsClientAlone(request),
             let target = Coalesce.keyRule.key(for: request)
         else { return .pass }
         var key = CacheIdentity.key(CacheIdentity.share(target, in: exchange), for: request, in: exchange)
@@ -101,7 +101,7 @@ public struct Coalesce: Middleware, Postware {
         let isFailure = exchange.responder == .gateway || response.status.code >= 500
         if isFailure, lead.passOn() { return .pass }
         let vary = VaryKey(response.fields, of: turn.fields)
-        guard let vary, isFailure || Coalesce.isForAll(response) else {
+        guard let vary, isFailure || Coalesce.isForAll(response), !exchange.isForItsClientAlone else {
             lead.refuse(at: exchange.now)
             return .pass
         }
@@ -169,7 +169,8 @@ extension Coalesce: ConfigurableWare {
             cache directives are not shared.
 
             A response with `private`, `no-store` or `Set-Cookie` is not shared: the waiting requests then go upstream
-            themselves, and for ten seconds no request waits for that target. If the first request fails, one of the
+            themselves, and for ten seconds no request waits for that target. Nothing is shared with a client that
+            authenticates its connection (NTLM, Negotiate). If the first request fails, one of the
             others tries again; if that fails as well, all of them fail. The ware does not act on requests that
             `httpCache` already collapses.
             """#,

@@ -47,7 +47,9 @@ extension HttpCache {
             return .pass
         case .passing(let reason):
             exchange.note("not stored: \(reason)")
-            if response.status.code >= 500 { return pass(failure: &response, turn, exchange) }
+            if response.status.code >= 500, !exchange.isForItsClientAlone {
+                return pass(failure: &response, turn, exchange)
+            }
             turn.refuse(at: exchange.now)
             if turn.status.forward != .method { tell(turn.status, in: &response) }
             return .pass
@@ -178,6 +180,8 @@ extension HttpCache {
     /// Decides whether to store a response, and updates the stored one.
     func takeResponse(_ response: HttpResponse, _ turn: CacheTurn, in exchange: Exchange) -> Taking {
         if exchange.responder == .gateway { return .failed }
+        // RFC 9110 §3.3: whoever else asks has not authenticated that connection.
+        if exchange.isForItsClientAlone { return .passing("the client authenticates its connection") }
         let isFailure = [500, 502, 503, 504].contains(response.status.code)
         if !isFailure { failures.forget(turn.key) }
         if let stored = turn.validated {

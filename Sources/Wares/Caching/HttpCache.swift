@@ -57,6 +57,11 @@ public struct HttpCache: Middleware, Postware {
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         guard methods.contains(request.method) else { return pass(unanswerable: request, in: exchange) }
+        if exchange.isForItsClientAlone(request) {
+            exchange.cacheResult = .bypass
+            exchange.note("not for the cache: the client authenticates its connection")
+            return .pass
+        }
         // A pattern that reaches its step limit decides nothing; the store is then not used either.
         if let bypass, (try? bypass.matches(request, in: exchange)) ?? true {
             exchange.cacheResult = .bypass

@@ -27,6 +27,7 @@ extension Fuzzing {
         require(again.path == request.path && again.host == request.host ?? "x", text(head))
         require(again.content.extent == request.content.extent, text(head))
         require(again.isPersistent == request.isPersistent, text(head))
+        require(again.fields.authenticateConnection == request.fields.authenticateConnection, text(head))
         require(encode(again) == head, "\(text(head)) becomes \(text(encode(again)))")
     }
 

@@ -20,6 +20,7 @@ extension Fuzzing {
         guard let again = second.response else { fatalError("\(text(head)) is refused: \(second.text)") }
         require(again.status == response.status && again.content.extent == response.content.extent, text(head))
         require((again.reason ?? "") == (response.reason ?? "") && again.upgrade == response.upgrade, text(head))
+        require(!again.asksToAuthenticateConnection || response.asksToAuthenticateConnection, text(head))
         require(encode(again, method) == head, "\(text(head)) becomes \(text(encode(again, method)))")
     }
 

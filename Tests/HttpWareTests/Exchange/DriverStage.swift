@@ -185,6 +185,7 @@ final class ScriptedClient: ResponseSink {
 final class ScriptedStream: UpstreamStream {
     let endpoint: Endpoint
     var isReused = false
+    var mayRefuseUnseen = false
     var isBlocked = false
     var request: HttpRequest?
     var framing: ContentFraming?
@@ -291,6 +292,8 @@ final class ScriptedConnector: UpstreamConnector {
     var failures: [GatewayError] = []
     /// Connections come when `admit` is called.
     var isSlow = false
+    /// The origin server may say that it did not process a request.
+    var mayRefuseUnseen = false
     private var tickets: [(ConnectionTicket, Endpoint)] = []
 
     func connect(
@@ -329,6 +332,7 @@ final class ScriptedConnector: UpstreamConnector {
 
     private func give(_ endpoint: Endpoint, to waiter: any ConnectionWaiter) {
         let stream = ScriptedStream(endpoint)
+        stream.mayRefuseUnseen = mayRefuseUnseen
         streams.append(stream)
         waiter.connectionReady(stream, nil)
     }

@@ -5,7 +5,7 @@ import Testing
 @Suite struct ConnectionPoolStateTests {
     private enum Event: String, CaseIterable {
         case want, wantNew, wantHttp1, madeSingle, madeShared, fail, giveUp, discard, giveBack, close, closeIdle
-        case endStream, closeShared, surplusDue, retire
+        case endStream, settle, closeShared, surplusDue, retire
     }
 
     private final class Ticket: PoolTicket {
@@ -47,7 +47,8 @@ import Testing
         var idle: [Single] = [] { didSet { fewestIdle = min(fewestIdle, idle.count) } }
         /// The fewest idle connections since the window began.
         var fewestIdle = 0
-        var shared: [(connection: Shared, used: Int)] = []
+        /// Each with the number of its requests, and whether it is known how many it takes.
+        var shared: [(connection: Shared, used: Int, isSettled: Bool)] = []
         var isSurplusDue = false
         var isRetired = false
         var isSettling = false
@@ -75,6 +76,7 @@ import Testing
             case .close: !busy.isEmpty || !discarding.isEmpty
             case .closeIdle: !idle.isEmpty
             case .endStream: shared.contains { $0.used > 0 }
+            case .settle: shared.contains { !$0.isSettled }
             case .closeShared: !shared.isEmpty
             case .surplusDue: isSurplusDue
             case .retire: !isRetired
@@ -105,9 +107,8 @@ import Testing
                 let index = shared.firstIndex { $0.used > 0 } ?? 0
                 shared[index].used -= 1
                 serveStreams(index)
-            case .closeShared:
-                let connection = shared.removeFirst().connection
-                settling { $0.state.closed(connection) }
+            case .settle: settle()
+            case .closeShared: closeShared()
             case .surplusDue: surplusDue()
             case .retire: retire()
             }
@@ -127,7 +128,7 @@ import Testing
                 busy.append(connection)
                 return answer(ticket)
             }
-            if !isForHttp1, let index = shared.firstIndex(where: { $0.used < ConnectionPoolStateTests.streams }) {
+            if !isForHttp1, let index = shared.firstIndex(where: { $0.used < Trial.room(of: $0.isSettled) }) {
                 shared[index].used += 1
                 return answer(ticket)
             }
@@ -172,21 +173,39 @@ import Testing
             settling { trial in
                 let connection = Shared()
                 trial.state.madeShared(connection, isShared: isShared)
-                trial.shared.append((connection, 0))
+                trial.shared.append((connection, 0, false))
                 let index = trial.shared.count - 1
                 if ticket.isWanted {
                     trial.shared[index].used += 1
                     trial.answer(ticket)
                 }
                 trial.serveStreams(index)
-                if trial.state.needsAnother {
-                    for ticket in trial.state.takeJoining() where ticket.isWanted { trial.make(ticket) }
-                }
             }
         }
 
+        /// How many requests a connection takes, before and after that is known.
+        private static func room(of isSettled: Bool) -> Int { isSettled ? ConnectionPoolStateTests.streams : 1 }
+
+        private mutating func settle() {
+            guard let index = shared.firstIndex(where: { !$0.isSettled }) else { return }
+            shared[index].isSettled = true
+            let hasJoiners = state.settled(shared[index].connection)
+            serveStreams(index)
+            if hasJoiners, state.needsAnother {
+                for ticket in state.takeJoining() where ticket.isWanted { make(ticket) }
+            }
+        }
+
+        private mutating func closeShared() {
+            let connection = shared.removeFirst().connection
+            var left: [Ticket] = []
+            if state.settled(connection), state.needsAnother { left = state.takeJoining() }
+            for ticket in left where ticket.isWanted { answer(ticket) }
+            settling { $0.state.closed(connection) }
+        }
+
         private mutating func serveStreams(_ index: Int) {
-            while shared[index].used < ConnectionPoolStateTests.streams, let ticket = state.takeForStream() {
+            while shared[index].used < Trial.room(of: shared[index].isSettled), let ticket = state.takeForStream() {
                 if ticket.isForHttp1 { faults.append("gives HTTP/2 to a request that needs HTTP/1.1") }
                 shared[index].used += 1
                 leaveQueue(ticket, toStream: true)
@@ -250,6 +269,10 @@ import Testing
             for connection in state.shared
             where shared.contains(where: { $0.connection === connection && $0.used == 0 }) {
                 shared.removeAll { $0.connection === connection }
+                // We close it ourselves: the requests that joined it get another one.
+                if state.settled(connection), state.needsAnother {
+                    for ticket in state.takeJoining() where ticket.isWanted { make(ticket) }
+                }
                 settling { $0.state.closed(connection) }
             }
         }
@@ -299,12 +322,14 @@ import Testing
                 if most.map({ open < $0 }) ?? true { faults.append("lets a request wait while a place is free") }
                 if !idle.isEmpty { faults.append("lets a request wait while a connection is idle") }
             }
-            let hasRoom = shared.contains { $0.used < ConnectionPoolStateTests.streams }
+            let hasRoom = shared.contains { $0.used < Trial.room(of: $0.isSettled) }
             let joined = state.joining.filter(\.isWanted)
             if hasRoom, waiting.contains(where: { !$0.isForHttp1 }) || !joined.isEmpty {
                 faults.append("lets a request wait while a connection has room")
             }
-            if !joined.isEmpty, !making.contains(where: \.isShared) { faults.append("joins no connection") }
+            if !joined.isEmpty, !making.contains(where: \.isShared), state.unsettled.isEmpty {
+                faults.append("joins no connection")
+            }
             let known = Set(
                 (state.waiting.filter(\.isWanted) + joined + making.map(\.ticket).filter(\.isWanted)).map(\.number))
             if Set(tickets.filter(\.isWanted).map(\.number)) != known { faults.append("loses a request") }

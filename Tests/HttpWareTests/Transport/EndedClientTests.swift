@@ -9,27 +9,40 @@ import Testing
         EndedClient.Facts(hasBroken: broken, hasResponse: response, isBlocked: blocked, sent: sent)
     }
 
-    @Test func `a client that waits for its response is probed, and left alone in between`() {
-        var state = EndedClient.State(hadResponse: false)
-        #expect(state.next(facts()) == .probe(.milliseconds(250)))
-        #expect(state.next(facts()) == .wait(.seconds(10)))
-        #expect(state.next(facts()) == .probe(.milliseconds(250)))
+    private func state(hadResponse: Bool = false, after time: Duration = .zero) -> EndedClient.State {
+        EndedClient.State(hadResponse: hadResponse, after: time)
     }
 
-    @Test func `a client that answers with a reset has left`() {
-        var state = EndedClient.State(hadResponse: false)
-        _ = state.next(facts())
+    @Test(arguments: [(0, 1000), (100, 1000), (101, 0), (60_000, 0)])
+    func `a client that ends its side later than its request is probed at once`(after: Int, first: Int) {
+        #expect(state(after: .milliseconds(after)).first == .milliseconds(first))
+        #expect(state(hadResponse: true, after: .milliseconds(after)).first == .seconds(1))
+    }
+
+    @Test func `a client that waits for its response is probed, looked at twice, and left alone in between`() {
+        var state = state()
+        for _ in 0..<3 {
+            #expect(state.next(facts()) == .probe(.milliseconds(25)))
+            #expect(state.next(facts()) == .wait(.milliseconds(225)))
+            #expect(state.next(facts()) == .wait(.seconds(10)))
+        }
+    }
+
+    @Test(arguments: 1...3)
+    func `a client that answers with a reset has left`(looks: Int) {
+        var state = state()
+        for _ in 0..<looks { _ = state.next(facts()) }
         #expect(state.next(facts(broken: true)) == .leave)
         #expect(state.next(facts(broken: true, response: true)) == .leave)
     }
 
     @Test func `a response that began after the end of the client's side may pause`() {
-        var state = EndedClient.State(hadResponse: false)
+        var state = state()
         for _ in 0..<3 { #expect(state.next(facts(response: true, sent: 7)) == .wait(.seconds(1))) }
     }
 
     @Test func `a response that had begun before goes on as long as it makes progress`() {
-        var state = EndedClient.State(hadResponse: true)
+        var state = state(hadResponse: true)
         #expect(state.next(facts(response: true, sent: 7)) == .wait(.seconds(1)))
         #expect(state.next(facts(response: true, sent: 8)) == .wait(.seconds(1)))
         #expect(state.next(facts(response: true, blocked: true, sent: 8)) == .wait(.seconds(1)))

@@ -46,4 +46,17 @@ import Testing
         open.agree(on: .h2)
         #expect(open.agreement == .h2)
     }
+
+    @Test func `all copies of an endpoint know that its origin server requires HTTP/1.1`() throws {
+        let context = try TlsContext(client: .init())
+        let endpoint = Endpoint(host: "a.test", port: 443, tls: context)
+        let copy = endpoint.fixed(at: [.ip(IPAddress(ipv4: 0x7f00_0001), port: 443)])
+        #expect(!endpoint.requiresHttp1 && !copy.requiresHttp1)
+        #expect(copy.requireHttp1())
+        #expect(endpoint.requiresHttp1 && copy.requiresHttp1 && endpoint.unpooled().requiresHttp1)
+        #expect(!Endpoint(host: "a.test", port: 443, tls: context).requiresHttp1)
+        // Where the version cannot be chosen, the requirement cannot be met.
+        let always = Endpoint(host: "a.test", port: 443, speaks: .h2, tls: context)
+        #expect(!always.requireHttp1() && !always.requiresHttp1)
+    }
 }

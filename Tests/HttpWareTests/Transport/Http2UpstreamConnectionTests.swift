@@ -15,10 +15,17 @@ import Testing
         endpoint = Endpoint(host: "a.test", port: 80, limits: limits, speaks: .h2).fixed(at: [origin.address])
     }
 
-    /// Sends a request on a stream of the pool.
-    private func ask(_ path: String = "/") throws -> RecordingResponse {
+    /// Asks for a stream of the pool.
+    private func want() -> RecordingWaiter {
         let waiter = RecordingWaiter()
         _ = stage.transport.connect(to: endpoint, need: .usual, timeout: .seconds(5), waiter: waiter)
+        return waiter
+    }
+
+    /// Sends a request on a stream of the pool.
+    private func ask(_ path: String = "/") throws -> RecordingResponse { try send(want(), path) }
+
+    private func send(_ waiter: RecordingWaiter, _ path: String = "/") throws -> RecordingResponse {
         let exchange = Exchange(loop: stage.loop)
         exchange.heldRequest = try HttpRequest(.get, "http://a.test\(path)")
         let response = RecordingResponse()
@@ -32,9 +39,11 @@ import Testing
     private func accept() throws -> FarHttp2 { FarHttp2(.server, try #require(origin.accept()), stage) }
 
     @Test func `requests share one connection, up to the hundred that the origin server takes`() throws {
-        for _ in 0..<100 { _ = try ask() }
-        #expect(stage.transport.connects == 1)
+        _ = try ask()
         let far = try accept()
+        far.talk()
+        for _ in 1..<100 { _ = try ask() }
+        #expect(stage.transport.connects == 1)
         far.talk()
         #expect(far.end.streams.count == 100)
         _ = try ask()
@@ -45,6 +54,122 @@ import Testing
         _ = try ask()
         _ = try ask()
         #expect(stage.transport.connects == 2)
+    }
+
+    @Test func `requests beyond the first wait for the origin server's settings`() throws {
+        _ = try ask()
+        let waiters = (0..<3).map { _ in want() }
+        #expect(stage.transport.connects == 1 && waiters.allSatisfy { $0.answers == 0 })
+        let far = try accept()
+        far.talk()
+        #expect(stage.transport.connects == 1 && waiters.allSatisfy { $0.stream != nil })
+    }
+
+    @Test func `settings that do not come in time fail the requests that wait for them`() throws {
+        let first = try ask()
+        let second = want()
+        stage.advance(by: .milliseconds(4999))
+        #expect(second.answers == 0)
+        stage.advance(by: .milliseconds(1))
+        #expect(second.error?.fault == .connectionTimeout && second.error?.mayRetry == true)
+        #expect(first.error == nil)
+        #expect(want().stream != nil && stage.transport.connects == 2)
+    }
+
+    @Test
+    func
+        `a connection that closes before its settings fails the requests that wait for it, and they may be tried again`()
+        throws
+    {
+        let first = try ask()
+        let second = want()
+        let again = RecordingWaiter()
+        second.whenFailed = { [stage, endpoint] in
+            _ = stage.transport.connect(to: endpoint, need: .usual, timeout: .seconds(5), waiter: again)
+        }
+        let far = try accept()
+        far.socket.close()
+        stage.turn()
+        #expect(first.error?.mayRetry == true && second.error?.fault == .connectionTerminated)
+        #expect(again.stream != nil && stage.transport.connects == 2)
+    }
+
+    @Test func `a request above the last stream of a GOAWAY was refused unseen`() throws {
+        let first = try ask("/1")
+        let far = try accept()
+        far.talk()
+        let second = try ask("/2")
+        far.end.session.endStreams()
+        far.talk()
+        #expect(first.error == nil)
+        #expect(second.error?.isUnprocessed == true)
+    }
+
+    @Test(arguments: [UInt32(13), 7])
+    func `a reset that requires HTTP/1.1, or refuses the stream, is told apart`(code: UInt32) throws {
+        let response = try ask()
+        let far = try accept()
+        far.talk()
+        far.send(frame: 3, stream: 1, [0, 0, 0, UInt8(code)])
+        #expect(response.error?.isUnprocessed == true && response.error?.mayRetry == true)
+        #expect(response.error?.requiresHttp1 == (code == 13))
+    }
+
+    @Test func `a GOAWAY that requires HTTP/1.1 says so of the requests above its last stream`() throws {
+        let response = try ask()
+        let far = try accept()
+        far.talk()
+        far.send(frame: 7, stream: 0, [0, 0, 0, 0, 0, 0, 0, 13])
+        #expect(response.error?.requiresHttp1 == true)
+    }
+
+    @Test func `a request that authenticates its connection shares it with no later one`() throws {
+        let exchange = Exchange(loop: stage.loop)
+        exchange.heldRequest = try HttpRequest(.get, "http://a.test/")
+        try exchange.heldRequest.fields.append("Authorization", "Negotiate YII=")
+        try #require(want().stream).send(
+            requestOf: exchange, HeadEncoder.RequestOptions(host: "a.test"), receiver: RecordingResponse(),
+            responseTimeout: 60_000_000_000, idleTimeout: 60_000_000_000)
+        let far = try accept()
+        far.talk()
+        _ = try ask()
+        #expect(stage.transport.connects == 2)
+    }
+
+    @Test func `an expectation that the origin server does not answer is granted after a tenth of a second`() throws {
+        let waiter = want()
+        let exchange = Exchange(loop: stage.loop)
+        exchange.heldRequest = try HttpRequest(.put, "http://a.test/", content: HttpContent(extent: .length(5)))
+        exchange.heldRequest.expectsContinue = true
+        let response = RecordingResponse()
+        try #require(waiter.stream).send(
+            requestOf: exchange, HeadEncoder.RequestOptions(framing: .length(5), host: "a.test"), receiver: response,
+            responseTimeout: 60_000_000_000, idleTimeout: 60_000_000_000)
+        let far = try accept()
+        far.talk()
+        stage.advance(by: .milliseconds(99))
+        #expect(response.interim.isEmpty)
+        stage.advance(by: .milliseconds(1))
+        #expect(response.interim == [100])
+        stage.advance(by: .seconds(10))
+        #expect(response.interim == [100] && response.error == nil)
+    }
+
+    @Test func `an expectation that the origin server refuses is not granted`() throws {
+        let waiter = want()
+        let exchange = Exchange(loop: stage.loop)
+        exchange.heldRequest = try HttpRequest(.put, "http://a.test/", content: HttpContent(extent: .length(5)))
+        exchange.heldRequest.expectsContinue = true
+        let response = RecordingResponse()
+        try #require(waiter.stream).send(
+            requestOf: exchange, HeadEncoder.RequestOptions(framing: .length(5), host: "a.test"), receiver: response,
+            responseTimeout: 60_000_000_000, idleTimeout: 60_000_000_000)
+        let far = try accept()
+        far.talk()
+        far.end.streams[0].answer(HttpResponse(.contentTooLarge), content: "no")
+        far.talk()
+        stage.advance(by: .seconds(1))
+        #expect(response.interim.isEmpty && response.head?.status == .contentTooLarge)
     }
 
     @Test func `after GOAWAY new requests take another connection, and the old one closes behind its last response`()
@@ -97,8 +222,9 @@ import Testing
 
     @Test func `when the connection closes, only requests without a response may be tried again`() throws {
         let begun = try ask("/1")
-        let waiting = try ask("/2")
         let far = try accept()
+        far.talk()
+        let waiting = try ask("/2")
         far.talk()
         var head = HttpResponse(.ok)
         far.end.session.submit(

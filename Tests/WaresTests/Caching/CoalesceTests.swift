@@ -44,6 +44,28 @@ import Wares
         #expect(try await exchange.send(try get()).content.text == "two")
     }
 
+    @Test func `requests of clients that authenticate their connections do not wait for each other, RFC 9110 §3.3`()
+        async throws
+    {
+        let exchange = try exchange()
+        for _ in 0..<3 { try answer(exchange) }
+        let request = try get(["Authorization: Negotiate YII="])
+        let responses = try await crowd(exchange, [request, request, request], upstream: 3)
+        #expect(responses.count == 3 && exchange.upstream.requests.count == 3)
+    }
+
+    @Test func `a response that asks to authenticate the connection is for its client alone`() async throws {
+        let exchange = try exchange()
+        for _ in 0..<3 { try answer(exchange, 401, ["WWW-Authenticate: NTLM"]) }
+        var pending: [TestExchange.Pending] = []
+        for _ in 0..<3 { pending.append(await exchange.start(try get())) }
+        while exchange.upstream.requests.isEmpty { await Task.yield() }
+        await exchange.advance(by: .seconds(1))
+        while exchange.upstream.requests.count < 3 { await Task.yield() }
+        await exchange.advance(by: .seconds(1))
+        for one in pending { #expect(try await one.response().status == .unauthorized) }
+    }
+
     @Test func `requests of two certificates do not wait for each other, and those of one do`() async throws {
         let coalesce = Coalesce()
         let clients = try ["CN=anna", "CN=bert"].map { subject in

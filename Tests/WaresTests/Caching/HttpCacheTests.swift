@@ -58,6 +58,27 @@ import Wares
         #expect(try await stage.send(.get, "/", ["Authorization: y"]).isHit)
     }
 
+    @Test(arguments: ["NTLM TlRM", "negotiate YII=", "Kerberos x"])
+    func `nothing is stored of a client that authenticates its connection, RFC 9110 §3.3`(credentials: String)
+        async throws
+    {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: public, max-age=60"], always: true)
+        for _ in 0..<2 { _ = try await stage.send(.get, "/", ["Authorization: \(credentials)"]) }
+        #expect(stage.asked == 2 && stage.store.census.responses == 0)
+        #expect(try await !stage.send().isHit)
+        // What others stored does not answer it either: the origin server decides what this user sees.
+        #expect(try await !stage.send(.get, "/", ["Authorization: \(credentials)"]).isHit)
+    }
+
+    @Test func `a response that asks a client to authenticate its connection is not stored`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(
+            401, ["Cache-Control: public, max-age=60", "WWW-Authenticate: Basic realm=a, NTLM"], always: true)
+        for _ in 0..<2 { #expect(try await !stage.send().isHit) }
+        #expect(stage.store.census.responses == 0)
+    }
+
     /// Two clients with certificates of these subjects, who share what is stored.
     private func certified(_ wares: [any Ware], _ subjects: [String]) throws -> [TestExchange] {
         try subjects.map { subject in

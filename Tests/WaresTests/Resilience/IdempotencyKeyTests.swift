@@ -74,6 +74,15 @@ import Testing
         #expect(exchange.upstream.requests.count == requests.count)
     }
 
+    @Test func `a step of the authentication of a connection takes no key`() async throws {
+        let exchange = try TestExchange([ware()])
+        exchange.upstream.respond(with: HttpResponse(.unauthorized, fields: ["WWW-Authenticate": "NTLM"]))
+        #expect(try await exchange.send(order()).status == .unauthorized)
+        exchange.upstream.respond(with: HttpResponse(.ok, content: .text("made")))
+        #expect(try await exchange.send(order()).content.text == "made")
+        #expect(exchange.upstream.requests.count == 2)
+    }
+
     @Test func `after ttl the request is sent again`() async throws {
         let exchange = try TestExchange([ware { $0.rules.ttl = .seconds(60) }])
         _ = try await exchange.send(order())
