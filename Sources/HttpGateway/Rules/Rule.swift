@@ -56,7 +56,7 @@ final class Rule: Sendable {
 
     var json: Json {
         .object([
-            ("id", .number(id)), ("filter", .text(filter.text)), ("ware", .text(ware)),
+            ("id", .text(String(id))), ("filter", .text(filter.text)), ("ware", .text(ware)),
             ("options", options.isEmpty ? .object([]) : options.jsonValue), ("reason", .text(reason)),
             ("until", .text(until.rfc3339)), ("count", count.map(Json.number) ?? .null), ("hits", .number(hits)),
         ])

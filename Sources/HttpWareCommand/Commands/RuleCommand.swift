@@ -13,7 +13,7 @@ struct RuleCommand: ParsableCommand {
         subcommands: [Add.self, List.self, Remove.self, Save.self], defaultSubcommand: List.self)
 
     struct Rule: Decodable {
-        let id: Int
+        let id: String
         let filter: String
         let ware: String
         let reason: String
@@ -22,7 +22,7 @@ struct RuleCommand: ParsableCommand {
         let hits: Int
 
         var row: [String] {
-            [String(id), ware, filter, until, count.map { "\(hits) of \($0)" } ?? String(hits), reason]
+            [id, ware, filter, until, count.map { "\(hits) of \($0)" } ?? String(hits), reason]
         }
     }
 
