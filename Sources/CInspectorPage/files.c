@@ -48,6 +48,9 @@ static const uint8_t main_js[] = {
 static const uint8_t overview_js[] = {
 #embed "Page/overview.js"
 };
+static const uint8_t parse_js[] = {
+#embed "Page/parse.js"
+};
 static const uint8_t requests_js[] = {
 #embed "Page/requests.js"
 };
@@ -83,6 +86,7 @@ static const struct CInspectorFile files[] = {
     {"list.js", list_js, sizeof list_js},
     {"main.js", main_js, sizeof main_js},
     {"overview.js", overview_js, sizeof overview_js},
+    {"parse.js", parse_js, sizeof parse_js},
     {"requests.js", requests_js, sizeof requests_js},
     {"rules.js", rules_js, sizeof rules_js},
     {"spark.js", spark_js, sizeof spark_js},

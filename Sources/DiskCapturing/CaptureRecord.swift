@@ -157,6 +157,8 @@ enum CaptureRecord {
         }
         tls(capture.tls.client, &rest)
         tls(capture.tls.server, &rest)
+        rest.optional(capture.reason)
+        rest.flag(capture.isCutOff)
         return rest.bytes
     }
 
@@ -187,7 +189,7 @@ enum CaptureRecord {
         guard !isSame else { return }
         rest.list(fields) {
             $0.text($1.name)
-            $0.text($1.value)
+            $0.data($1.bytes)
         }
     }
 
@@ -221,6 +223,10 @@ enum CaptureRecord {
         guard !rest.isAtEnd else { return }
         capture.tls.client = try readTls(&rest)
         capture.tls.server = try readTls(&rest)
+        // So do records of the versions after them.
+        guard !rest.isAtEnd else { return }
+        capture.reason = try rest.optional { (rest) throws(DamagedRecord) in try rest.text() }
+        capture.isCutOff = try rest.flag()
     }
 
     private static func readMessage(

@@ -1,7 +1,8 @@
 // Content as people read it: JSON as a tree, forms, multipart, images, GraphQL, protobuf, text, and bytes.
 import { make, button, bytes, table, facts, save, copy, empty } from "./dom.js";
+import { JsonReader, parts, protobuf, prettyJson, mostFields } from "./parse.js";
 
-const mostText = 400000, mostHex = 65536, mostChildren = 200;
+const mostText = 400000, mostHex = 65536, mostChildren = 200, mostValue = 20000;
 
 const valueOf = (fields, name) => (fields ?? []).filter(line => line.name.toLowerCase() === name).map(line => line.value).join(", ");
 
@@ -54,7 +55,7 @@ function waysOf(media, type, data, text, url) {
       ways.push({ name: "JSON", draw: () => jsonView(value) });
     } catch { /* shown as a text */ }
   }
-  if (media === "application/x-www-form-urlencoded" && text !== null) ways.push({ name: "Form", draw: () => pairs([...new URLSearchParams(text)]) });
+  if (media === "application/x-www-form-urlencoded" && text !== null) ways.push({ name: "Form", draw: () => pairs([...new URLSearchParams(text.slice(0, mostText))]) });
   if (media === "application/graphql" && text !== null) ways.push({ name: "GraphQL", draw: () => make("pre", text) });
   const boundary = /boundary="?([^";]+)/i.exec(type)?.[1];
   if (media.startsWith("multipart/") && boundary) ways.push({ name: "Parts", draw: () => multipart(data, boundary) });
@@ -84,7 +85,21 @@ function hexView(data) {
   return make("div", make("pre.hex", { tabindex: 0 }, hexText(data, 0, Math.min(data.length, mostHex))), isLong ? make("p.note", `The first ${bytes(mostHex)} of ${bytes(data.length)}.`) : null);
 }
 
-const pairs = list => table(["name", "value"], list.map(([name, value]) => [make("code", name), value]));
+const short = text => text.length > mostValue ? text.slice(0, mostValue) + " …" : text;
+
+const pairs = list => {
+  const box = make("div");
+  inSteps(box, list, some => [table(["name", "value"], some.map(([name, value]) => [make("code", short(name)), short(value)]))]);
+  return box;
+};
+
+/** Adds nodes for the items, some at a time: a browser needs long for many. */
+function inSteps(box, items, draw, from = 0) {
+  box.append(...draw(items.slice(from, from + mostChildren)));
+  if (items.length <= from + mostChildren) return;
+  const next = button(`${(items.length - from - mostChildren).toLocaleString()} more`, () => { next.remove(); inSteps(box, items, draw, from + mostChildren); });
+  box.append(next);
+}
 
 /** A picture is shown by the browser's decoder alone; in an image element, SVG runs no script and loads nothing. */
 function image(data, media) {
@@ -95,152 +110,62 @@ function image(data, media) {
 }
 
 function multipart(data, boundary) {
-  const mark = new TextEncoder().encode("--" + boundary), box = make("div");
-  const find = from => { outer: for (let at = from; at <= data.length - mark.length; at += 1) { for (let index = 0; index < mark.length; index += 1) if (data[at + index] !== mark[index]) continue outer; return at; } return -1; };
-  let at = find(0), count = 0;
-  while (at >= 0 && count < 200) {
-    const start = at + mark.length + 2, next = find(start);
-    if (next < 0) break;
-    const part = data.subarray(start, Math.max(start, next - 2));
-    let end = 0;
-    while (end < part.length && !(part[end] === 13 && part[end + 1] === 10 && part[end + 2] === 13 && part[end + 3] === 10)) end += 1;
-    const head = new TextDecoder("latin1").decode(part.subarray(0, end)), content = part.subarray(Math.min(part.length, end + 4));
-    const fields = head.split("\r\n").filter(Boolean).map(line => ({ name: line.slice(0, line.indexOf(":")), value: line.slice(line.indexOf(":") + 1).trim() }));
-    const text = readText(content, "");
-    box.append(make("details", { open: count < 20 }, make("summary", /name="([^"]*)"/.exec(head)?.[1] ?? "part " + (count + 1), make("span.quiet", "  " + bytes(content.length))),
-      facts(fields.map(field => [field.name, field.value])), make("pre", text !== null ? text.slice(0, 20000) : hexText(content, 0, Math.min(content.length, 2048)))));
-    count += 1;
-    at = next;
-  }
-  return count ? box : empty("No parts", "The boundary was not found.");
+  const found = parts(data, boundary.trim());
+  if (!found.length) return empty("No parts", "The boundary was not found.");
+  return make("div", found.map(({ name, fields, content }, place) => {
+    const text = readText(content.subarray(0, mostValue), "");
+    return make("details", { open: place < 20 }, make("summary", short(name ?? "part " + (place + 1)), make("span.quiet", "  " + bytes(content.length))),
+      facts(fields.map(field => [short(field.name), short(field.value)])), make("pre", text !== null ? text : hexText(content, 0, Math.min(content.length, 2048))));
+  }));
 }
 
 function graphQL(value, query) {
   const rest = value.items.filter(([key]) => key !== "query");
-  return make("div", make("pre.graphql", { tabindex: 0 }, query), rest.map(([key, item]) => make("div", make("h4", key), jsonView(item))));
+  const box = make("div", make("pre.graphql", { tabindex: 0 }, query.slice(0, mostText)));
+  inSteps(box, rest, some => some.map(([key, item]) => make("div", make("h4", short(key)), jsonView(item))));
+  return box;
 }
 
-// JSON: numbers and the order of members stay as they were written, so this does not go by JSON.parse.
-
-class JsonReader {
-  constructor(text) { this.text = text; this.at = 0; this.depth = 0; }
-
-  document() {
-    const value = this.value();
-    this.blank();
-    if (this.at < this.text.length) this.fail();
-    return value;
-  }
-
-  fail() { throw new Error("JSON is wrong at character " + (this.at + 1)); }
-  blank() { while (" \t\n\r".includes(this.text[this.at]) && this.at < this.text.length) this.at += 1; }
-
-  value() {
-    this.blank();
-    const char = this.text[this.at];
-    if (char === "{" || char === "[") return this.group(char);
-    if (char === '"') return { kind: "s", text: this.string() };
-    const rest = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)/y;
-    rest.lastIndex = this.at;
-    const found = rest.exec(this.text);
-    if (!found) this.fail();
-    this.at = rest.lastIndex;
-    return { kind: /[tfn]/.test(found[0][0]) ? "w" : "n", text: found[0] };
-  }
-
-  string() {
-    const rest = /"(?:[^"\\\u0000-\u001f]|\\.)*"/y;
-    rest.lastIndex = this.at;
-    const found = rest.exec(this.text);
-    if (!found) this.fail();
-    this.at = rest.lastIndex;
-    return JSON.parse(found[0]);
-  }
-
-  group(open) {
-    if ((this.depth += 1) > 500) throw new Error("JSON is nested too deeply");
-    const close = open === "{" ? "}" : "]", items = [];
-    this.at += 1;
-    this.blank();
-    if (this.text[this.at] === close) { this.at += 1; this.depth -= 1; return { kind: open, items }; }
-    for (;;) {
-      if (open === "{") {
-        this.blank();
-        const key = this.text[this.at] === '"' ? this.string() : this.fail();
-        this.blank();
-        if (this.text[this.at] !== ":") this.fail();
-        this.at += 1;
-        items.push([key, this.value()]);
-      } else items.push([items.length, this.value()]);
-      this.blank();
-      if (this.text[this.at] === ",") { this.at += 1; continue; }
-      if (this.text[this.at] !== close) this.fail();
-      this.at += 1;
-      this.depth -= 1;
-      return { kind: open, items };
-    }
-  }
-}
+// JSON
 
 const jsonView = value => make("div.json", { role: "tree", "aria-label": "JSON" }, jsonNode(null, value, 2));
 
 function jsonNode(key, value, levels) {
-  const label = key === null ? null : [make("span.key", typeof key === "number" ? String(key) : JSON.stringify(key)), ": "];
-  if (value.kind !== "{" && value.kind !== "[") return make("div", { role: "treeitem" }, label, make("span.v" + value.kind, value.kind === "s" ? JSON.stringify(value.text) : value.text));
+  const label = key === null ? null : [make("span.key", typeof key === "number" ? String(key) : short(JSON.stringify(key))), ": "];
+  if (value.kind !== "{" && value.kind !== "[") return make("div", { role: "treeitem" }, label, make("span.v" + value.kind, short(value.kind === "s" ? JSON.stringify(value.text) : value.text)));
   const count = value.items.length, close = value.kind === "{" ? "}" : "]";
   if (!count) return make("div", { role: "treeitem" }, label, value.kind + close);
   const node = make("details", { role: "treeitem" }, make("summary", label, value.kind, make("span.quiet", ` ${count} ${value.kind === "{" ? count === 1 ? "member" : "members" : count === 1 ? "item" : "items"} `), close));
   let built = false;
-  const build = () => { if (!built && node.open) { built = true; more(node, value.items, 0, levels - 1); } };
+  const build = () => { if (!built && node.open) { built = true; inSteps(node, value.items, some => some.map(([key, item]) => jsonNode(key, item, levels - 1))); } };
   node.addEventListener("toggle", build);
   if (key === null || levels > 0 && count <= 100) { node.open = true; build(); }
   return node;
 }
 
-function more(node, items, from, levels) {
-  node.append(...items.slice(from, from + mostChildren).map(([key, item]) => jsonNode(key, item, levels)));
-  if (items.length > from + mostChildren) {
-    const next = button(`${(items.length - from - mostChildren).toLocaleString()} more`, () => { next.remove(); more(node, items, from + mostChildren, levels); });
-    node.append(next);
-  }
-}
-
-// Protocol buffers without their description: numbers of fields, and what the wire says of their values.
+// Protocol buffers
 
 function protobufView(data) {
-  return make("div.json", protobuf(data, 0).map(([number, kind, value]) => make("div", make("span.key", String(number)), " ", make("span.quiet", kind), ": ", value)));
+  const budget = { left: mostFields }, box = make("div.json");
+  protobufRows(box, protobuf(data, part => readText(part, ""), budget));
+  return make("div", box, budget.left ? null : make("p.note", `The first ${mostFields.toLocaleString()} fields; save it to see the rest.`));
 }
 
-function protobuf(data, depth) {
-  let at = 0;
-  const found = [];
-  const varint = () => { let value = 0n, shift = 0n; for (;;) { if (at >= data.length || shift > 63n) throw new Error("the message ends early"); const byte = data[at++]; value |= BigInt(byte & 127) << shift; if (byte < 128) return value; shift += 7n; } };
-  while (at < data.length) {
-    const tag = Number(varint() & 0xffffffffn), number = tag >>> 3, wire = tag & 7;
-    if (!number) throw new Error("a field has the number 0");
-    if (wire === 0) { found.push([number, "varint", String(varint())]); continue; }
-    const length = wire === 1 ? 8 : wire === 5 ? 4 : wire === 2 ? Number(varint()) : NaN;
-    if (!(at + length <= data.length)) throw new Error("the message ends early");
-    const part = data.subarray(at, at + length);
-    at += length;
-    if (wire !== 2) {
-      const view = new DataView(part.buffer, part.byteOffset, length);
-      found.push([number, wire === 1 ? "fixed64" : "fixed32", wire === 1 ? view.getBigUint64(0, true) + " / " + view.getFloat64(0, true) : view.getUint32(0, true) + " / " + view.getFloat32(0, true)]);
-      continue;
-    }
-    const text = readText(part, "");
-    if (text !== null && !/[\u0000-\u0008\u000e-\u001f]/.test(text)) { found.push([number, "text", JSON.stringify(text)]); continue; }
-    let inner = null;
-    if (depth < 20 && length) try { inner = protobuf(part, depth + 1); } catch { /* bytes */ }
-    found.push(inner ? [number, "message", make("div.nested", inner.map(([number, kind, value]) => make("div", make("span.key", String(number)), " ", make("span.quiet", kind), ": ", value)))]
-      : [number, "bytes", [...part.subarray(0, 64)].map(byte => byte.toString(16).padStart(2, "0")).join(" ") + (length > 64 ? " …" : "")]);
-  }
-  return found;
+function protobufRows(box, fields, depth = 0) {
+  inSteps(box, fields, some => some.map(([number, kind, value]) => {
+    const head = [make("span.key", String(number)), " ", make("span.quiet", kind), ": "];
+    if (kind !== "message") return make("div", head, short(kind === "text" ? JSON.stringify(value) : value));
+    const node = make("details.nested", make("summary", head, make("span.quiet", `${value.length.toLocaleString()} fields`)));
+    const build = () => { if (node.open && node.childElementCount === 1) protobufRows(node, value, depth + 1); };
+    node.addEventListener("toggle", build);
+    if (depth < 3 && value.length <= 20) { node.open = true; build(); }
+    return node;
+  }));
 }
 
 /** JSON with one member on a line, for comparing; else the text itself; `null` for bytes. */
 export function comparable(data, fields) {
   const text = readText(data, valueOf(fields, "content-type"));
   if (text === null) return data.length ? hexText(data, 0, Math.min(data.length, 16384)) : "";
-  try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; }
+  return prettyJson(text);
 }

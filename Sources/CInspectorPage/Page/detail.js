@@ -4,6 +4,7 @@ import { get, post, ask } from "./api.js";
 import { link, choices } from "./state.js";
 import { waterfall } from "./waterfall.js";
 import { showContent } from "./content.js";
+import { prettyJson } from "./parse.js";
 import { formats, isMasked, variables } from "./copyas.js";
 
 const names = { headers: "Headers", request: "Request", response: "Response", messages: "Messages", timing: "Timing", connection: "Connection", notes: "Notes" };
@@ -282,7 +283,7 @@ function ruleFilter(capture) {
   } catch { return ""; }
 }
 
-const fromRecord = record => ({ ...record, isRecord: true, record, url: "http://" + (record.host ?? "") + record.target, state: "ended", kind: "http", version: record.protocol, rules: [] });
+const fromRecord = record => ({ ...record, isRecord: true, record, url: (record.tunnel ? "https://" : "http://") + (record.host ?? "") + (record.target === "-" ? "" : record.target), state: "ended", kind: "http", version: record.protocol, rules: [] });
 
 const summary = capture => make("p.summary", capture.method + " " + capture.url + " " + (capture.version ?? ""));
 
@@ -335,13 +336,9 @@ function messageRow(message, place) {
   if (message.type === "grpc" && message.fields) text = message.fields.map(field => field.number + ": " + (Array.isArray(field.value) ? JSON.stringify(field.value) : field.value.base64 ?? field.value)).join("  ");
   const head = [message.event, message.id && "id " + message.id].filter(Boolean).join(", ");
   const short = text.length > 300 ? text.slice(0, 300) + " …" : text;
-  const open = () => dialog("Message " + (place + 1), make("pre.message", pretty(message.encoding === "base64" ? hexOf(message.data) : text)));
+  const open = () => dialog("Message " + (place + 1), make("pre.message", message.encoding === "base64" ? hexOf(message.data) : prettyJson(text).slice(0, 400000)));
   return make("tr.message", { onclick: open, tabindex: 0, onkeydown: event => { if (event.key === "Enter") { event.stopPropagation(); open(); } } }, make("td.quiet", clock(message.time)), make("td." + (isSent ? "up" : "down"), { title: isSent ? "from the client" : "to the client" }, isSent ? "↑" : "↓"),
     make("td.number", bytes(message.size)), make("td.value", head ? make("b", head + "  ") : null, short));
-}
-
-function pretty(text) {
-  try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; }
 }
 
 function hexOf(base64) {

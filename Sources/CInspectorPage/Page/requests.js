@@ -165,6 +165,7 @@ export function requests(main, start) {
   const fromRecord = record => ({ ...record, record, url: "http://" + (record.host ?? "") + record.target, state: "ended", kind: "http", pinned: false, comment: "", operation: null, replayOf: null, rules: [], did: record.wares.filter(ware => ware.decision !== "passed").map(ware => ware.decision), responseSize: record.responseBytes, requestSize: record.requestBytes, version: record.protocol });
 
   function take(type, data) {
+    if (type === "lost") return toast(`${data.lost.toLocaleString()} requests are not kept: pinned requests fill the memory. Unpin some, or raise admin.capture.memory.`);
     if (type === "dropped") return toast(`${data.dropped.toLocaleString()} changes came too fast to be shown; the list is sampled`);
     if (type !== "capture") return;
     const rows = data.captures ?? [data];

@@ -5,18 +5,19 @@ enum HarCookies {
     /// The cookies in `Cookie`.
     static func sent(_ message: CapturedMessage) -> Json {
         .list(
-            message.values(of: "cookie").flatMap { $0.split(separator: ";") }.compactMap { text in
-                pair(text).map { .object([("name", .text($0)), ("value", .text($1))]) }
-            })
+            message.values(of: "cookie").flatMap { $0.split(separator: ";", maxSplits: HarEntry.mostParts) }
+                .prefix(HarEntry.mostParts).compactMap { text in
+                    pair(text).map { .object([("name", .text($0)), ("value", .text($1))]) }
+                })
     }
 
     /// The cookies in `Set-Cookie`.
     static func received(_ message: CapturedMessage) -> Json {
-        .list(message.values(of: "set-cookie").compactMap(received))
+        .list(message.values(of: "set-cookie").prefix(HarEntry.mostParts).compactMap(received))
     }
 
     private static func received(_ value: String) -> Json? {
-        let parts = value.split(separator: ";", omittingEmptySubsequences: false)
+        let parts = value.split(separator: ";", maxSplits: 64, omittingEmptySubsequences: false)
         guard let first = parts.first, let (name, text) = pair(first) else { return nil }
         var path: Json?
         var domain: Json?

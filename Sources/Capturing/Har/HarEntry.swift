@@ -56,14 +56,27 @@ struct HarEntry {
 
     // MARK: Messages
 
+    /// Whether the exchange has a URL that other programs can read.
+    static func hasUrl(_ exchange: CapturedExchange) -> Bool {
+        exchange.url.hasPrefix("http") ? !exchange.host.isEmpty : exchange.url.utf8.contains(UInt8(ascii: ":"))
+    }
+
+    /// The URL; that of a WebSocket has the scheme that browsers write.
+    private var url: String {
+        let url = MaskedUrl.written(exchange.url)
+        let isHttp = url.hasPrefix("http:") || url.hasPrefix("https:")
+        return exchange.kind == .websocket && isHttp ? "ws" + url.dropFirst(4) : url
+    }
+
     private var request: Json {
         let message = exchange.request
         return .object(given: [
-            ("method", .text(exchange.method)), ("url", .text(MaskedUrl.written(exchange.url))),
+            ("method", .text(exchange.method)), ("url", .text(url)),
             ("httpVersion", .text(exchange.version)),
             ("cookies", HarCookies.sent(message)), ("headers", HarEntry.fields(message.fields)),
             ("queryString", HarEntry.query(exchange.url)), ("postData", postData), ("headersSize", .number(-1)),
             ("bodySize", .number(message.content.isDecoded ? -1 : message.content.size)),
+            ("_trailers", message.trailers.isEmpty ? nil : HarEntry.fields(message.trailers)),
         ])
     }
 
@@ -84,15 +97,30 @@ struct HarEntry {
             ("content", HarEntry.content(message)), ("redirectURL", .text(message.values(of: "location").first ?? "")),
             ("headersSize", .number(-1)),
             ("bodySize", .number(message.content.isDecoded ? -1 : message.content.size)),
+            ("_trailers", message.trailers.isEmpty ? nil : HarEntry.fields(message.trailers)),
             ("_error", exchange.fault.map(Json.text)),
         ])
     }
 
-    private var reason: String { exchange.status.flatMap { HttpStatus($0)?.reasonPhrase } ?? "" }
+    private var reason: String {
+        exchange.reason ?? exchange.status.flatMap { HttpStatus($0)?.reasonPhrase } ?? ""
+    }
+
+    /// The charset of a value that is not UTF-8: its characters stand for bytes.
+    static let latin1 = "iso-8859-1"
 
     private static func fields(_ fields: CapturedFields) -> Json {
-        .list(fields.map { .object([("name", .text($0.name)), ("value", .text($0.value))]) })
+        .list(
+            fields.map { field in
+                .object(given: [
+                    ("name", .text(field.name)), ("value", .text(field.value)),
+                    ("_charset", field.isRaw ? .text(latin1) : nil),
+                ])
+            })
     }
+
+    /// The most elements of a list that is made of one value.
+    static let mostParts = 1000
 
     private static func query(_ url: String) -> Json {
         guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else { return .list([]) }
@@ -101,7 +129,7 @@ struct HarEntry {
             .text(String(decoding: QueryParameters.decoded(text), as: UTF8.self))
         }
         return .list(
-            query.split(separator: UInt8(ascii: "&")).map { pair in
+            query.split(separator: UInt8(ascii: "&"), maxSplits: mostParts).prefix(mostParts).map { pair in
                 let name = pair.prefix { $0 != UInt8(ascii: "=") }
                 return .object([("name", decoded(name)), ("value", decoded(pair.dropFirst(name.count + 1)))])
             })
@@ -117,7 +145,7 @@ struct HarEntry {
         let text = HarText(decoded.bytes, mediaType: HarEntry.mediaType(exchange.request))
         return .object(given: [
             ("mimeType", .text(HarEntry.mediaType(exchange.request) ?? "")), ("text", .text(text.text)),
-            ("encoding", text.isBase64 ? "base64" : nil),
+            ("_encoding", text.isBase64 ? "base64" : nil), ("_coded", decoded.isCoded ? .bool(true) : nil),
             ("_maskedFrom", exchange.request.content.maskedFrom.map(Json.number)),
             ("comment", HarEntry.lack(exchange.request, decoded).map(Json.text)),
         ])
@@ -136,6 +164,7 @@ struct HarEntry {
         return .object(given: [
             ("size", .number(size)), ("compression", saved), ("mimeType", .text(mediaType(message) ?? "x-unknown")),
             ("text", isKept ? .text(text.text) : nil), ("encoding", isKept && text.isBase64 ? "base64" : nil),
+            ("_coded", isKept && decoded.isCoded ? .bool(true) : nil),
             ("_maskedFrom", message.content.maskedFrom.map(Json.number)),
             ("comment", lack(message, decoded).map(Json.text)),
         ])
@@ -176,7 +205,7 @@ struct HarEntry {
             ("service", exchange.service.map(Json.text)), ("decisions", .list(decisions)),
             ("operations", exchange.operations.isEmpty ? nil : .list(exchange.operations.map(Json.text))),
             ("maskedUrl", MaskedUrl.written(exchange.url) == exchange.url ? nil : .text(exchange.url)),
-            ("replayOf", exchange.replayOf.map(Json.number)),
+            ("replayOf", exchange.replayOf.map(Json.number)), ("cutOff", exchange.isCutOff ? .bool(true) : nil),
             (
                 "progress",
                 exchange.progress.isEmpty

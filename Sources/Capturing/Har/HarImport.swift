@@ -20,16 +20,21 @@ struct HarImport {
             warnings.append("it has no request with a URL, and is left out")
             return nil
         }
-        let method = request["method"]?.text ?? "GET"
+        guard url.utf8.count <= HarImport.mostBytes else {
+            warnings.append("its URL is longer than \(HarImport.mostBytes) bytes, and it is left out")
+            return nil
+        }
         if request["method"]?.text == nil { warnings.append("the method is missing; GET is assumed") }
         var exchange = CapturedExchange(
-            id: id, started: started(), method: method,
-            url: isOwn ? entry["_httpware"]?["maskedUrl"]?.text ?? url : HarImport.httpUrl(url),
+            id: id, started: started(), method: method(request["method"]?.text ?? "GET"),
+            url: HarImport.httpUrl(isOwn ? entry["_httpware"]?["maskedUrl"]?.text ?? url : url),
             version: HarImport.version(request["httpVersion"]?.text),
             listener: CaptureStore.importListener,
-            request: CapturedMessage(fields: HarImport.fields(request["headers"])))
+            request: CapturedMessage(fields: fields(request["headers"])))
         exchange.isOpen = false
+        exchange.request.trailers = fields(request["_trailers"])
         exchange.request.content = requestContent(request, exchange.request)
+        HarImport.addType(request["postData"]?["mimeType"]?.text, to: &exchange.request)
         readResponse(&exchange)
         readTimes(&exchange)
         if let address = entry["serverIPAddress"]?.text, !address.isEmpty {
@@ -39,8 +44,9 @@ struct HarImport {
         exchange.comment = entry["comment"]?.text ?? ""
         exchange.route = entry["_httpware"]?["route"]?.text
         exchange.service = entry["_httpware"]?["service"]?.text
-        exchange.operations = (entry["_httpware"]?["operations"]?.list ?? []).compactMap(\.text)
-        exchange.progress = (entry["_httpware"]?["progress"]?.list ?? []).compactMap { pair in
+        exchange.operations = (entry["_httpware"]?["operations"]?.list ?? []).prefix(100).compactMap(\.text)
+        let progress = entry["_httpware"]?["progress"]?.list ?? []
+        exchange.progress = progress.prefix(HarImport.mostMessages).compactMap { pair in
             guard let pair = pair.list, pair.count == 2, let time = pair[0].whole, let size = pair[1].whole, time >= 0,
                 size >= 0
             else { return nil }
@@ -85,6 +91,34 @@ struct HarImport {
 
     // MARK: Messages
 
+    /// The most lines and bytes of a header section: those of the largest head that the gateway reads.
+    private static let mostLines = 1000
+    private static let mostBytes = 1 << 20
+    /// The most messages of a WebSocket, events, and times of pieces.
+    private static let mostMessages = 10_000
+
+    private static let standardMethods: Set = [
+        "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
+    ]
+
+    /// The method. Some programs write those of the standard in lower case, although case matters. RFC 9110 §9.1.
+    private mutating func method(_ text: String) -> String {
+        if text.utf8.count > 64 {
+            warnings.append("the method is too long; GET is assumed")
+            return "GET"
+        }
+        let upper = text.uppercased()
+        return !isOwn && HarImport.standardMethods.contains(upper) ? upper : text
+    }
+
+    /// Keeps the media type of the content if no field states one.
+    private static func addType(_ type: String?, to message: inout CapturedMessage) {
+        guard let type, type != "x-unknown", message.content.size > 0, message.values(of: "content-type").isEmpty,
+            !type.isEmpty, type.utf8.count <= 1024, type.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f })
+        else { return }
+        message.fields.append(CapturedMessage.Field("Content-Type", type))
+    }
+
     /// Replaces `ws` and `wss`, which browsers write for WebSockets, by `http` and `https`.
     private static func httpUrl(_ url: String) -> String {
         let scheme = url.prefix { $0 != ":" }
@@ -93,43 +127,65 @@ struct HarImport {
 
     /// Normalizes a version: `h2`, `http/2.0` and `HTTP/2` are the same.
     private static func version(_ text: String?) -> String {
-        switch text?.lowercased() {
-        case "h2", "http/2.0", "http/2", "h2c": "HTTP/2"
-        case "h3", "http/3.0", "http/3": "HTTP/3"
-        case "http/1.0": "HTTP/1.0"
-        default: "HTTP/1.1"
+        let text = text?.lowercased() ?? ""
+        switch text {
+        case "h2", "http/2.0", "http/2", "h2c": return "HTTP/2"
+        case "http/1.0": return "HTTP/1.0"
+        // Drafts have a suffix, as in `h3-29`; older browsers write `http/2+quic/46` and `quic`.
+        default:
+            return ["h3", "http/3", "quic"].contains { text.hasPrefix($0) } || text.contains("quic")
+                ? "HTTP/3" : "HTTP/1.1"
         }
     }
 
-    /// Reads a list of objects, a list of pairs, or one object with all fields. Leaves out the pseudo-fields of HTTP/2.
-    private static func fields(_ value: JsonTree?) -> CapturedFields {
+    /// Reads a list of objects, a list of pairs, or one object with all fields. Leaves out the pseudo-fields of HTTP/2, and lines
+    /// beyond those of the largest head.
+    private mutating func fields(_ value: JsonTree?) -> CapturedFields {
         func text(_ value: JsonTree?) -> String? {
             switch value {
-            case .text(let text): text
-            case .number(let number): Int(exactly: number).map { "\($0)" } ?? "\(number)"
+            case .text(let text), .number(let text): text
             case .bool(let isTrue): "\(isTrue)"
             default: nil
             }
         }
-        var pairs: [(String?, String?)] = []
-        if let list = value?.list {
-            for line in list {
-                if let pair = line.list {
-                    pairs.append((text(pair.first), text(pair.dropFirst().first)))
-                } else {
-                    pairs.append((text(line["name"]), text(line["value"]) ?? ""))
-                }
-            }
-        } else {
-            pairs = (value?.members ?? []).map { ($0.name, text($0.value)) }
-        }
         var fields = CapturedFields()
-        for (name, value) in pairs {
-            guard let name, let value, !name.isEmpty, !name.hasPrefix(":") else { continue }
-            // Firefox and others join repeated lines with a line feed.
-            for line in value.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
-                fields.append(CapturedMessage.Field(name, String(line)))
+        var bytes = 0
+        var isCut = false
+        func add(_ name: String?, _ value: String?, isLatin1: Bool = false) {
+            guard let name, let value, !name.isEmpty, !name.hasPrefix(":") else { return }
+            var rest = value[...]
+            while true {
+                // Firefox and others join repeated lines with a line feed.
+                let line = rest.prefix { !$0.isNewline }
+                bytes += name.utf8.count + line.utf8.count
+                guard fields.count < HarImport.mostLines, bytes <= HarImport.mostBytes else {
+                    isCut = true
+                    return
+                }
+                let latin1 = isLatin1 ? line.unicodeScalars.map { UInt8(exactly: $0.value) } : [nil]
+                if latin1.contains(nil) {
+                    fields.append(CapturedMessage.Field(name, String(line)))
+                } else {
+                    fields.append(CapturedMessage.Field(name, bytes: latin1.compactMap(\.self)))
+                }
+                guard line.endIndex < rest.endIndex else { return }
+                rest = rest[rest.index(after: line.endIndex)...]
             }
+        }
+        for line in value?.list ?? [] where !isCut {
+            if let pair = line.list {
+                add(text(pair.first), text(pair.dropFirst().first))
+            } else {
+                add(
+                    text(line["name"]), text(line["value"]) ?? "",
+                    isLatin1: isOwn && line["_charset"]?.text == HarEntry.latin1)
+            }
+        }
+        for member in value?.members ?? [] where !isCut { add(member.name, text(member.value)) }
+        if isCut {
+            warnings.append(
+                "a header section has more than \(HarImport.mostLines) lines or \(HarImport.mostBytes) bytes; the rest is left out"
+            )
         }
         return fields
     }
@@ -143,7 +199,7 @@ struct HarImport {
         let mediaType = data["mimeType"]?.text ?? message.values(of: "content-type").first
         if let text = data["text"]?.text, !text.isEmpty || data["params"]?.list?.isEmpty ?? true {
             // Firefox writes each byte as one character if the content is not UTF-8.
-            if !isOwn, data["encoding"]?.text == nil, let size = request["bodySize"]?.whole, size != text.utf8.count,
+            if !isOwn, HarImport.encoding(data) == nil, let size = request["bodySize"]?.whole, size != text.utf8.count,
                 size == text.unicodeScalars.count, text.unicodeScalars.allSatisfy({ $0.value < 0x100 })
             {
                 var content = CapturedContent()
@@ -151,9 +207,7 @@ struct HarImport {
                 content.size = size
                 return content
             }
-            return content(
-                text, data, mediaType, size: isOwn ? request["bodySize"]?.whole : nil,
-                isCoded: !message.values(of: "content-encoding").isEmpty)
+            return content(text, data, mediaType, size: isOwn ? request["bodySize"]?.whole : nil, message)
         }
         let pairs = (data["params"]?.list ?? []).map { parameter in
             let parts = [parameter["name"]?.text ?? "", parameter["value"]?.text ?? ""]
@@ -162,7 +216,7 @@ struct HarImport {
         if let mediaType, mediaType.lowercased().hasPrefix("multipart/") {
             warnings.append("the parts of the form are written as parameters")
         }
-        return content(pairs.joined(separator: "&"), .null, mediaType, size: nil, isCoded: true)
+        return content(pairs.joined(separator: "&"), .null, mediaType, size: nil, nil)
     }
 
     private static func formEncoded(_ text: String) -> String {
@@ -178,12 +232,16 @@ struct HarImport {
         return result
     }
 
+    /// The encoding of a text in JSON. For requests, archives of others have `encoding`, which HAR 1.2 has for responses only.
+    private static func encoding(_ entry: JsonTree) -> String? { entry["encoding"]?.text ?? entry["_encoding"]?.text }
+
     private mutating func content(
-        _ text: String, _ entry: JsonTree, _ mediaType: String?, size: Int?, isCoded: Bool
+        _ text: String, _ entry: JsonTree, _ mediaType: String?, size: Int?, _ message: CapturedMessage?
     ) -> CapturedContent {
         var content = CapturedContent()
-        let encoding = entry["encoding"]?.text
-        if let encoding, encoding.lowercased() == "base64" {
+        let encoding = HarImport.encoding(entry)
+        let isBase64 = encoding?.lowercased() == "base64"
+        if isBase64 {
             if let bytes = HarText.base64(text) {
                 content.kept = bytes
             } else {
@@ -196,13 +254,41 @@ struct HarImport {
             }
             content.kept = HarText.bytes(text, mediaType: mediaType)
         }
-        content.isDecoded = isCoded
-        content.size = max(content.kept.count, isCoded ? 0 : size ?? 0)
+        content.size = content.kept.count
+        let codings = message?.values(of: "content-encoding") ?? []
+        if message == nil || !codings.isEmpty {
+            content.isDecoded = true
+            if isOwn {
+                content.isDecoded = entry["_coded"]?.flag != true
+            } else if message != nil {
+                content.isDecoded = !HarImport.isCoded(content, codings, isBase64: isBase64)
+            }
+        }
+        if !content.isDecoded { content.size = max(content.size, size ?? 0) }
         if isOwn, let length = entry["_maskedFrom"]?.whole, length >= 0 {
             content.maskedFrom = length
-            if !isCoded { content.size = max(length, size ?? 0) }
+            if !content.isDecoded { content.size = max(length, size ?? 0) }
         }
         return content
+    }
+
+    /// The most bytes that are decoded to see whether content fits its coding.
+    private static let mostTried = 4 << 10
+
+    /// Whether content of another program is still coded. Most programs write it decoded.
+    private static func isCoded(_ content: CapturedContent, _ codings: [String], isBase64: Bool) -> Bool {
+        guard let decoder = ContentDecoder(codings) else {
+            // Only browsers can decode with a dictionary, and the result has another beginning. RFC 9842 §4, §5.
+            let isWithDictionary = codings.allSatisfy { ["dcb", "dcz"].contains($0.lowercased()) }
+            let magic: [[UInt8]] = [[0xff, 0x44, 0x43, 0x42], [0x5e, 0x2a, 0x4d, 0x18]]
+            return !isWithDictionary || magic.contains { content.kept.starts(with: $0) }
+        }
+        guard isBase64, !decoder.isIdentity else { return false }
+        var message = CapturedMessage(fields: CapturedFields(codings.map { .init("Content-Encoding", $0) }))
+        message.content = content
+        message.content.isDecoded = false
+        let decoded = DecodedContent(message, limit: mostTried)
+        return decoded.fault == nil && !decoded.bytes.isEmpty
     }
 
     private mutating func readResponse(_ exchange: inout CapturedExchange) {
@@ -210,20 +296,32 @@ struct HarImport {
             warnings.append("the response is missing")
             return
         }
-        exchange.fault = [response["_error"], response["_errorMessage"], entry["_error"]].lazy.compactMap { $0?.text }
-            .first { !$0.isEmpty }
+        let faults = [
+            response["_error"], response["_errorMessage"], response["_failureText"], entry["_error"],
+            entry["_failureText"],
+        ]
+        exchange.fault = faults.lazy.compactMap { $0?.text }.first { !$0.isEmpty }
         guard let status = response["status"]?.whole, (100...999).contains(status) else {
             // Browsers write 0 or -1 if there was no response.
             if exchange.fault == nil { exchange.fault = "no response" }
             return
         }
         exchange.status = status
-        var message = CapturedMessage(fields: HarImport.fields(response["headers"]))
+        if let reason = response["statusText"]?.text, !reason.isEmpty, reason.utf8.count <= 1024,
+            reason != HttpStatus(status)?.reasonPhrase
+        {
+            exchange.reason = reason
+        }
+        // An attempt that failed may have a status, but no content.
+        exchange.isCutOff =
+            isOwn
+            ? entry["_httpware"]?["cutOff"]?.flag ?? false
+            : exchange.fault != nil && response["content"]?["text"]?.text == nil
+        var message = CapturedMessage(fields: fields(response["headers"]))
+        message.trailers = fields(response["_trailers"])
         if let body = response["content"], let text = body["text"]?.text {
             let mediaType = body["mimeType"]?.text ?? message.values(of: "content-type").first
-            message.content = content(
-                text, body, mediaType, size: isOwn ? body["size"]?.whole : nil,
-                isCoded: !message.values(of: "content-encoding").isEmpty)
+            message.content = content(text, body, mediaType, size: isOwn ? body["size"]?.whole : nil, message)
         } else {
             // Firefox includes the header section in `bodySize`.
             let sizes = [response["content"]?["size"]?.whole, response["bodySize"]?.whole].compactMap(\.self)
@@ -232,6 +330,7 @@ struct HarImport {
                 warnings.append("the content of the response is missing")
             }
         }
+        HarImport.addType(response["content"]?["mimeType"]?.text, to: &message)
         exchange.response = message
     }
 
@@ -241,7 +340,12 @@ struct HarImport {
         let type = exchange.response?.values(of: "content-type").first?.lowercased() ?? ""
         if type.hasPrefix("text/event-stream") { exchange.kind = .sse }
         if type.hasPrefix("application/grpc") { exchange.kind = .grpc }
-        for message in entry["_eventSourceMessages"]?.list ?? [] {
+        let events = entry["_eventSourceMessages"]?.list ?? []
+        let messages = entry["_webSocketMessages"]?.list
+        if max(events.count, messages?.count ?? 0) > HarImport.mostMessages {
+            warnings.append("it has more than \(HarImport.mostMessages) messages; the rest is left out")
+        }
+        for message in events.prefix(HarImport.mostMessages) {
             guard exchange.kind == .sse, let data = message["data"]?.text.map({ Array($0.utf8) }) else { continue }
             let (type, id) = (message["eventName"]?.text, message["eventId"]?.text)
             exchange.messages.append(
@@ -249,11 +353,10 @@ struct HarImport {
                     .receive, .event(type: type == "message" ? nil : type, id: id?.isEmpty ?? true ? nil : id),
                     time: HarTime.epoch(message["time"]?.number) ?? exchange.started, data: data, size: data.count))
         }
-        let messages = entry["_webSocketMessages"]?.list
         let isUpgraded = exchange.status == 101 && exchange.request.values(of: "sec-websocket-key").first != nil
         guard messages != nil || isUpgraded || entry["_resourceType"]?.text == "websocket" else { return }
         exchange.kind = .websocket
-        for message in messages ?? [] {
+        for message in (messages ?? []).prefix(HarImport.mostMessages) {
             guard let data = message["data"]?.text else { continue }
             // An opcode has four bits. RFC 6455 §5.2.
             let opcode = message["opcode"]?.whole.flatMap { (0...15).contains($0) ? UInt8($0) : nil } ?? 1

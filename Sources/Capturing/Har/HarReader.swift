@@ -10,6 +10,8 @@ public struct HarReader: Sendable {
         /// In bytes.
         public var size = 256 << 20
         public var entries = 100_000
+        /// The most field lines, messages and other elements of all entries together.
+        public var elements = 1_000_000
         /// The most values in one entry, and their deepest nesting.
         public var json = JsonScanner.Limits()
 
@@ -27,6 +29,9 @@ public struct HarReader: Sendable {
     public private(set) var warnings: [String] = []
     /// The number of missing secrets that the archive states.
     public private(set) var missingSecrets = 0
+    /// The number of exchanges without a URL that the archive states.
+    public private(set) var leftOut = 0
+    private var elements = 0
     private var silentWarnings = 0
 
     /// The most warnings that are kept.
@@ -56,6 +61,22 @@ public struct HarReader: Sendable {
         if silentWarnings > 0 { warnings.append("\(silentWarnings) more") }
     }
 
+    /// The facts that an archive of ours states about itself, without its entries. All are 0 if it states none.
+    public static func facts(_ bytes: [UInt8]) -> (missingSecrets: Int, leftOut: Int) {
+        var scanner = JsonScanner(bytes)
+        guard (try? scanner.enterObject()) == true, (try? scanner.nextMember()) == "log",
+            (try? scanner.enterObject()) == true
+        else { return (0, 0) }
+        while let name = try? scanner.nextMember() {
+            if name == "_httpware" {
+                let facts = try? scanner.value()
+                return (max(0, facts?["missingSecrets"]?.whole ?? 0), max(0, facts?["leftOut"]?.whole ?? 0))
+            }
+            if (try? scanner.skip()) == nil { break }
+        }
+        return (0, 0)
+    }
+
     /// Reads the log. Returns whether it has a list of entries.
     private mutating func readLog(
         _ scanner: inout JsonScanner, _ firstId: Int, _ limits: Limits
@@ -65,7 +86,10 @@ public struct HarReader: Sendable {
         while let name = try scanner.nextMember() {
             switch name {
             case "creator": isOwn = try scanner.value()["name"]?.text == "httpware"
-            case "_httpware": missingSecrets = max(0, try scanner.value()["missingSecrets"]?.whole ?? 0)
+            case "_httpware":
+                let facts = try scanner.value()
+                missingSecrets = max(0, facts["missingSecrets"]?.whole ?? 0)
+                leftOut = max(0, facts["leftOut"]?.whole ?? 0)
             case "entries":
                 guard try scanner.enterList() else { throw scanner.refusal("log.entries is not a list") }
                 hasEntries = true
@@ -79,7 +103,14 @@ public struct HarReader: Sendable {
                     var entry = HarImport(value, id: overflows ? .max : id, isOwn: isOwn)
                     let exchange = entry.exchange()
                     for warning in entry.warnings { warn("entry \(place + 1): \(warning)") }
-                    if let exchange { exchanges.append(exchange) }
+                    if let exchange {
+                        elements += exchange.elements
+                        guard elements <= limits.elements else {
+                            throw scanner.refusal(
+                                "the archive has more than \(limits.elements) field lines and messages")
+                        }
+                        exchanges.append(exchange)
+                    }
                     place += 1
                 }
             default: try scanner.skip()
@@ -90,6 +121,14 @@ public struct HarReader: Sendable {
 
     private mutating func warn(_ sentence: String) {
         if warnings.count < HarReader.mostWarnings { warnings.append(sentence) } else { silentWarnings += 1 }
+    }
+}
+
+extension CapturedExchange {
+    /// The number of its lines and messages.
+    fileprivate var elements: Int {
+        request.fields.count + request.trailers.count + (response?.fields.count ?? 0) + (response?.trailers.count ?? 0)
+            + messages.count + progress.count + operations.count
     }
 }
 

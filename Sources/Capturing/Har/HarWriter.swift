@@ -7,6 +7,8 @@ public import HttpWare
 public struct HarWriter: Sendable {
     private let version: String
     private var hasEntries = false
+    /// The number of exchanges that were left out, because they have no URL.
+    public private(set) var leftOut = 0
 
     /// A writer that names this version of the program as the archive's creator.
     public init(version: String = ProgramVersion.text) { self.version = version }
@@ -17,16 +19,37 @@ public struct HarWriter: Sendable {
         return Array("{\"log\":{\"version\":\"1.2\",\"creator\":\(creator.text),\"pages\":[],\"entries\":[".utf8)
     }
 
-    /// One entry, with the separator before it.
+    /// One entry, with the separator before it. Empty if the exchange has no URL: other programs refuse an archive with such an
+    /// entry.
     public mutating func entry(_ exchange: CapturedExchange) -> [UInt8] {
-        let separator = hasEntries ? ",\n" : "\n"
-        hasEntries = true
-        return Array(separator.utf8) + HarEntry(exchange).json.bytes
+        guard let entry = HarWriter.entryAlone(exchange) else {
+            leaveOut()
+            return []
+        }
+        return separator() + entry
     }
 
-    /// The text after the last entry. With a number, the archive states how many secrets could not be restored.
+    /// Counts an exchange that is left out.
+    public mutating func leaveOut() { leftOut += 1 }
+
+    /// The text before the next entry.
+    public mutating func separator() -> [UInt8] {
+        defer { hasEntries = true }
+        return Array((hasEntries ? ",\n" : "\n").utf8)
+    }
+
+    /// One entry without a separator; `nil` if the exchange has no URL.
+    public static func entryAlone(_ exchange: CapturedExchange) -> [UInt8]? {
+        HarEntry.hasUrl(exchange) ? HarEntry(exchange).json.bytes : nil
+    }
+
+    /// The text after the last entry. It states how many exchanges were left out and, with a number, how many secrets could not
+    /// be restored.
     public func end(missingSecrets: Int? = nil) -> [UInt8] {
-        let own = missingSecrets.map { ",\"_httpware\":\(Json.object([("missingSecrets", .number($0))]).text)" }
-        return Array("\n]\(own ?? "")}}\n".utf8)
+        let facts: [(String, Json?)] = [
+            ("missingSecrets", missingSecrets.map(Json.number)), ("leftOut", leftOut > 0 ? .number(leftOut) : nil),
+        ]
+        let own = facts.contains { $0.1 != nil } ? ",\"_httpware\":\(Json.object(given: facts).text)" : ""
+        return Array("\n]\(own)}}\n".utf8)
     }
 }

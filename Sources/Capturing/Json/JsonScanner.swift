@@ -169,12 +169,12 @@ public struct JsonScanner {
         case "false": return .bool(false)
         case "null", "NaN", "undefined", "Infinity", "-Infinity": return .null
         default:
-            guard let first = word.utf8.first, first == 0x2d || (0x30...0x39).contains(first), let number = Double(word)
+            guard let first = word.utf8.first, first == 0x2d || (0x30...0x39).contains(first), Double(word) != nil
             else {
                 at = start
                 throw fault("a value is expected")
             }
-            return .number(number)
+            return .number(word)
         }
     }
 

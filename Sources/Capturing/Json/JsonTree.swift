@@ -2,7 +2,8 @@
 public indirect enum JsonTree: Sendable, Equatable {
     case null
     case bool(Bool)
-    case number(Double)
+    /// A number as it was written, because a `Double` has fewer digits than some numbers.
+    case number(String)
     case text(String)
     case list([JsonTree])
     case object([Member])
@@ -34,14 +35,18 @@ public indirect enum JsonTree: Sendable, Equatable {
     /// A finite number, also if it was written as a string.
     public var number: Double? {
         switch self {
-        case .number(let number): number.isFinite ? number : nil
-        case .text(let text): Double(text).flatMap { $0.isFinite ? $0 : nil }
+        case .number(let text), .text(let text): Double(text).flatMap { $0.isFinite ? $0 : nil }
         default: nil
         }
     }
 
-    /// A number rounded to an integer.
-    public var whole: Int? { number.flatMap { Int(exactly: $0.rounded()) } }
+    /// A number rounded to an integer. An integer of 64 bits keeps all its digits.
+    public var whole: Int? {
+        switch self {
+        case .number(let text), .text(let text): Int(text) ?? number.flatMap { Int(exactly: $0.rounded()) }
+        default: nil
+        }
+    }
 
     /// The elements of an array.
     public var list: [JsonTree]? {

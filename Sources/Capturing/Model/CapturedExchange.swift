@@ -16,13 +16,16 @@ public struct CapturedExchange: Sendable {
     public var started: WallTime
     /// The duration so far, in nanoseconds.
     public var duration: Int64 = 0
-    /// The target URI: absolute, with the values of secret parameters masked.
+    /// The target URI: absolute, with its path and query as the client wrote them, and the values of secret parameters masked.
+    /// It has no host if the request named none.
     public var url: String
     public var method: String
     /// The version, such as `HTTP/1.1`.
     public var version: String
     /// The status of the response to the client; `nil` before the response.
     public var status: Int?
+    /// The reason phrase of that response; `nil` if it is the standard one.
+    public var reason: String?
     public var listener: String
     public var route: String?
     public var service: String?
@@ -47,6 +50,8 @@ public struct CapturedExchange: Sendable {
     public var messages: [CapturedPiece] = []
     /// The names of GraphQL operations.
     public var operations: [String] = []
+    /// Whether the exchange ended before its response was complete.
+    public var isCutOff = false
     /// The fault of the exchange, as its record names it.
     public var fault: String?
     /// The record with each ware's decision; `nil` while the exchange runs.
@@ -95,12 +100,27 @@ public struct CapturedMessage: Sendable, Equatable {
     /// A field line; repeated fields stay separate.
     public struct Field: Sendable, Equatable {
         public var name: String
-        public var value: String
+        /// The value as text. If its bytes are not UTF-8, they were read as ISO 8859-1.
+        public var value: String { didSet { raw = nil } }
+        /// The bytes of the value if they are not UTF-8; otherwise `nil`.
+        private var raw: [UInt8]?
 
         public init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
         }
+
+        /// A field whose value may be in any coding.
+        public init(_ name: String, bytes: some Collection<UInt8>) {
+            self.name = name
+            value = ReceivedText.text(bytes)
+            if value.utf8.count != bytes.count { raw = Array(bytes) }
+        }
+
+        /// The bytes of the value, as they were received.
+        public var bytes: [UInt8] { raw ?? Array(value.utf8) }
+        /// Whether the bytes are not UTF-8.
+        public var isRaw: Bool { raw != nil }
     }
 
     public var fields: CapturedFields

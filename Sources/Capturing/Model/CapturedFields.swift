@@ -1,4 +1,5 @@
 import Glibc
+import HttpWare
 
 /// The captured lines of a header or trailer section. Strings are created only when they are read.
 ///
@@ -85,7 +86,7 @@ public struct CapturedFields: Sendable {
             var values: [String] = []
             var next = place(of: UnsafeRawBufferPointer(name))
             while let found = next {
-                values.append(String(decoding: text[valueRange(found)], as: UTF8.self))
+                values.append(ReceivedText.text(text[valueRange(found)]))
                 next = place(of: UnsafeRawBufferPointer(name), from: found + 1)
             }
             return values
@@ -130,14 +131,13 @@ extension CapturedFields: RandomAccessCollection, MutableCollection, RangeReplac
     public subscript(place: Int) -> CapturedMessage.Field {
         get {
             CapturedMessage.Field(
-                String(decoding: text[nameRange(place)], as: UTF8.self),
-                String(decoding: text[valueRange(place)], as: UTF8.self))
+                String(decoding: text[nameRange(place)], as: UTF8.self), bytes: text[valueRange(place)])
         }
         set { replaceSubrange(place..<place + 1, with: [newValue]) }
     }
 
     public mutating func append(_ field: CapturedMessage.Field) {
-        append(name: field.name.utf8, value: field.value.utf8)
+        append(name: field.name.utf8, value: field.bytes)
     }
 
     public mutating func replaceSubrange(

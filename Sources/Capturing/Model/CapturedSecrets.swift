@@ -7,7 +7,7 @@ public final class CapturedSecrets: Sendable {
     struct Value: Sendable, Equatable {
         /// The index of the line in the header section.
         let place: Int
-        let text: String
+        let bytes: [UInt8]
     }
 
     /// The target URI, if parts of it are masked.
@@ -48,7 +48,7 @@ public final class CapturedSecrets: Sendable {
         (request + response).reduce(
             128 + (url?.utf8.count ?? 0) + (entry?.memory ?? 0) + (requestContent?.kept.count ?? 0)
                 + (responseContent?.kept.count ?? 0)
-        ) { $0 + 64 + $1.text.utf8.count }
+        ) { $0 + 64 + $1.bytes.count }
     }
 }
 
@@ -60,12 +60,8 @@ extension CapturedExchange {
     public var restored: (exchange: CapturedExchange, missing: Int) {
         var copy = self
         if let url = secrets?.url { copy.url = url }
-        for value in secrets?.request ?? [] where copy.request.fields.indices.contains(value.place) {
-            copy.request.fields[value.place].value = value.text
-        }
-        for value in secrets?.response ?? [] where copy.response?.fields.indices.contains(value.place) ?? false {
-            copy.response?.fields[value.place].value = value.text
-        }
+        for value in secrets?.request ?? [] { copy.request.fields.restore(value) }
+        for value in secrets?.response ?? [] { copy.response?.fields.restore(value) }
         if let content = secrets?.requestContent { copy.request.content = content }
         if let content = secrets?.responseContent { copy.response?.content = content }
         for place in copy.messages.indices {
@@ -81,6 +77,13 @@ extension CapturedExchange {
         // The content contains the events, so masked events are not counted again.
         for case .webSocket in copy.messages.lazy.filter(\.isMasked).map(\.form) { missing += 1 }
         return (copy, missing)
+    }
+}
+
+extension CapturedFields {
+    fileprivate mutating func restore(_ value: CapturedSecrets.Value) {
+        guard indices.contains(value.place) else { return }
+        self[value.place] = CapturedMessage.Field(self[value.place].name, bytes: value.bytes)
     }
 }
 

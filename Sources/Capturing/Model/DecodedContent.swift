@@ -9,6 +9,8 @@ public struct DecodedContent: Sendable, Equatable {
     public var bytes: [UInt8]
     /// Whether all of the content is present and decoded.
     public var isWhole: Bool
+    /// Whether the bytes are still coded, because they could not be decoded.
+    public var isCoded = false
     /// Why the content could not be decoded, for people.
     public var fault: String?
 
@@ -19,6 +21,7 @@ public struct DecodedContent: Sendable, Equatable {
         let decoder = isCoded ? ContentDecoder(message.values(of: "content-encoding")) : nil
         if isCoded, decoder == nil {
             self.init(bytes: Array(content.kept.prefix(limit)), isWhole: false, fault: "the content coding is unknown")
+            self.isCoded = true
             return
         }
         guard let decoder, !decoder.isIdentity else {
@@ -45,8 +48,10 @@ public struct DecodedContent: Sendable, Equatable {
         } catch {
             fault = "\(error)"
         }
-        if fault != nil, bytes.isEmpty { bytes = Array(content.kept.prefix(limit)) }
+        let isUnread = fault != nil && bytes.isEmpty
+        if isUnread { bytes = Array(content.kept.prefix(limit)) }
         self.init(bytes: bytes, isWhole: fault == nil && content.isWhole, fault: fault)
+        self.isCoded = isUnread
     }
 
     private init(bytes: [UInt8], isWhole: Bool, fault: String? = nil) {

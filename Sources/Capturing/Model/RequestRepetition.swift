@@ -40,7 +40,10 @@ public struct RequestRepetition: Sendable, Equatable {
         guard method != "CONNECT" else { throw .impossible("CONNECT cannot be repeated") }
         let isSamePlace =
             try edits.url.map { url throws(Refusal) in try RequestRepetition.isSamePlace(url, captured.url) } ?? true
-        url = try RequestRepetition.url(edits.url, of: captured, isSamePlace)
+        let named = try RequestRepetition.url(edits.url, of: captured, isSamePlace)
+        // What people and browsers write is not always what is sent.
+        let isSent = edits.url == nil && captured.listener != CaptureStore.importListener
+        url = isSent ? named : SentUrl.encoded(named)
 
         // Masked values are sent as they were.
         let former = captured.secrets?.requestContent ?? captured.request.content
@@ -55,7 +58,11 @@ public struct RequestRepetition: Sendable, Equatable {
                 continue
             }
             guard CapturedExchange.isMasked(field.value) else {
-                fields.append(field)
+                // An unedited value is sent with its own bytes.
+                let received = captured.request.fields.first {
+                    $0.isRaw && $0.value == field.value && $0.name.lowercased() == name
+                }
+                fields.append(received ?? field)
                 continue
             }
             // Credentials are sent only to the place that they belong to, and are otherwise left out.
@@ -71,7 +78,7 @@ public struct RequestRepetition: Sendable, Equatable {
                 throw .impossible("the value of \(field.name) was masked and is no longer in memory; write it")
             }
             used.insert(place)
-            fields.append(CapturedMessage.Field(field.name, secret.text))
+            fields.append(CapturedMessage.Field(field.name, bytes: secret.bytes))
         }
         self.fields = fields
 
@@ -106,7 +113,7 @@ public struct RequestRepetition: Sendable, Equatable {
     // MARK: The URL
 
     private static func isSamePlace(_ url: String, _ captured: String) throws(Refusal) -> Bool {
-        guard url.hasPrefix("http://") || url.hasPrefix("https://"), let request = read(url) else {
+        guard let request = read(url), request.host != nil else {
             throw .invalid("url is not an absolute http or https URL")
         }
         guard let former = read(captured) else { return false }
@@ -116,7 +123,8 @@ public struct RequestRepetition: Sendable, Equatable {
 
     /// The mark is not a valid character of a URL.
     private static func read(_ url: String) -> HttpRequest? {
-        try? HttpRequest(.get, MaskedUrl.written(url))
+        let sent = SentUrl.encoded(MaskedUrl.written(url))
+        return sent.hasPrefix("http://") || sent.hasPrefix("https://") ? try? HttpRequest(.get, sent) : nil
     }
 
     private static func url(

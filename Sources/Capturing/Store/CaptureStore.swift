@@ -1,4 +1,4 @@
-import HttpWare
+public import HttpWare
 import Synchronization
 
 // One file: the ring of captures, its byte limit and its watchers change together behind one mutex.
@@ -33,7 +33,9 @@ public final class CaptureStore: Sendable {
         /// The memory of the captures, and the memory reserved by running exchanges.
         var bytes = 0
         var reserved = 0
+        /// The captures that were not kept, although they have ended, and when that was last logged.
         var lost = 0
+        var toldLost: ContinuousClock.Instant?
         /// The highest number dropped from memory. Captures up to it may be in the archive.
         var gone = 0
         var watchers: [CaptureWatcher] = []
@@ -79,28 +81,32 @@ public final class CaptureStore: Sendable {
 
     public let settings: CaptureSettings
     private let state = Mutex(State())
-    private let number = Atomic(0)
+    /// Numbers captures and records alike.
+    private let numbers: ExchangeNumbers
     /// Keeps captures beyond memory; `nil` if they are in memory only.
     public let archive: (any CaptureArchive)?
 
-    /// A store whose numbers continue those of an archive and of the previous store.
+    /// A store whose captures have the numbers of their records, and later numbers than those of an archive.
     public init(
-        _ settings: CaptureSettings, archive: (any CaptureArchive)? = nil, after former: CaptureStore? = nil
+        _ settings: CaptureSettings, archive: (any CaptureArchive)? = nil, numbers: ExchangeNumbers = ExchangeNumbers()
     ) {
         self.settings = settings
         self.archive = archive
+        self.numbers = numbers
         let last = archive?.lastId ?? 0
-        number.store(max(last, former?.number.load(ordering: .relaxed) ?? 0), ordering: .relaxed)
+        numbers.pass(UInt64(max(0, last)))
         state.withLock { $0.gone = last }
     }
 
     /// The number of a new capture.
-    public func takeNumber() -> Int { number.add(1, ordering: .relaxed).newValue }
+    public func takeNumber() -> Int { Int(truncatingIfNeeded: numbers.take()) }
 
     /// The approximate memory of all captures in bytes.
     public var bytes: Int { state.withLock { $0.bytes + $0.reserved } }
     /// The number of captures.
     public var count: Int { state.withLock { $0.count } }
+    /// The number of exchanges that were not kept, because pinned captures filled the memory.
+    public var lost: Int { state.withLock { $0.lost } }
 
     // MARK: Storing
 
@@ -142,13 +148,26 @@ public final class CaptureStore: Sendable {
             }
             if !isOpen, archive != nil { ended = kept.box }
             guard CaptureStore.makeRoom(for: kept.memory, in: &state, settings.memory.bytes, sparing: id, &gone) else {
-                state.lost += 1
                 state.gone = max(state.gone, id)
+                if !isOpen, archive == nil { lose(in: &state) }
                 return
             }
             state.set(kept, at: state.place(of: id))
-            for watcher in state.watchers { watcher.note(id) }
+            for watcher in state.watchers { watcher.note(id, isEnd: !isOpen) }
         }
+    }
+
+    /// Counts a capture that is not kept, and says so: at once to watchers, and at most once a minute in the log.
+    private func lose(in state: inout State) {
+        state.lost += 1
+        for watcher in state.watchers { watcher.noteLost() }
+        let now = ContinuousClock.now
+        guard state.toldLost.map({ now - $0 >= .seconds(60) }) ?? true else { return }
+        state.toldLost = now
+        WareLog.shared.log(
+            .warning,
+            "captures: pinned captures fill the memory (\(settings.memory)), so that new ones are not kept; unpin some, or raise admin.capture.memory"
+        )
     }
 
     /// Drops the oldest captures until `count` bytes fit. Returns false if that is impossible.
@@ -225,10 +244,27 @@ public final class CaptureStore: Sendable {
         return Array((recent + older).sorted(by: >).prefix(limit))
     }
 
+    /// The numbers of matching captures that have ended, in the order of their starts.
+    public func idsByStart(filter: CaptureFilter?) -> [Int] {
+        var found: [(started: WallTime, id: Int)] = []
+        var before: Int?
+        repeat {
+            let page = list(before: before, limit: 1000, filter: filter)
+            found += page.captures.filter { !$0.isOpen }.map { ($0.started, $0.id) }
+            before = page.next
+        } while before != nil
+        // Numbers ascend with the times, except where an archive was imported.
+        return found.sorted { ($0.started, $0.id) < ($1.started, $1.id) }.map(\.id)
+    }
+
     /// Stores exchanges that another program captured, masked like the gateway's own. Returns their new numbers.
     public func take(_ exchanges: [CapturedExchange]) -> [Int] {
         let redaction = CaptureRedaction(settings)
-        return exchanges.map { exchange in
+        // Numbers ascend with the times of the starts. The sort is stable.
+        let ordered = exchanges.enumerated().sorted {
+            ($0.element.started, $0.offset) < ($1.element.started, $1.offset)
+        }
+        return ordered.map(\.element).map { exchange in
             var exchange = exchange
             exchange.id = takeNumber()
             let url = exchange.url
@@ -349,15 +385,22 @@ public final class CaptureStore: Sendable {
 
 /// Collects the numbers of changed captures for a reader.
 public final class CaptureWatcher: Sendable {
-    private let changed = Mutex<(ids: [Int], dropped: Int)>(([], 0))
+    private let changed = Mutex<(ids: [Int], dropped: Int, lost: Int)>(([], 0, 0))
     private let wake: @Sendable () -> Void
     /// The most numbers that wait for the reader. Further changes are only counted.
     public static let most = 4096
 
-    /// Calls `wake` when the first change arrives. The call is on a loop's thread, so it must not block.
-    public init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
+    private let endsOnly: Bool
 
-    func note(_ id: Int) {
+    /// Calls `wake` when the first change arrives. The call is on a loop's thread, so it must not block. With `endsOnly`, only
+    /// the end of an exchange is a change.
+    public init(endsOnly: Bool = false, wake: @escaping @Sendable () -> Void) {
+        self.endsOnly = endsOnly
+        self.wake = wake
+    }
+
+    func note(_ id: Int, isEnd: Bool = false) {
+        if endsOnly, !isEnd { return }
         let isFirst = changed.withLock { changed in
             if changed.ids.last == id { return false }
             guard changed.ids.count < CaptureWatcher.most else {
@@ -365,19 +408,29 @@ public final class CaptureWatcher: Sendable {
                 return false
             }
             changed.ids.append(id)
-            return changed.ids.count == 1
+            return changed.ids.count == 1 && changed.lost == 0
         }
         if isFirst { wake() }
     }
 
-    /// The numbers of captures that changed since the last call, without duplicates, and the number of dropped changes.
-    public func takeChanges() -> (ids: [Int], dropped: Int) {
-        let (ids, dropped) = changed.withLock { changed in
-            defer { changed = ([], 0) }
+    /// Counts a capture that could not be kept.
+    func noteLost() {
+        let isFirst = changed.withLock { changed in
+            changed.lost += 1
+            return changed.lost == 1 && changed.ids.isEmpty
+        }
+        if isFirst { wake() }
+    }
+
+    /// The numbers of captures that changed since the last call, without duplicates, and the numbers of dropped changes and of
+    /// captures that were not kept.
+    public func takeChanges() -> (ids: [Int], dropped: Int, lost: Int) {
+        let (ids, dropped, lost) = changed.withLock { changed in
+            defer { changed = ([], 0, 0) }
             return changed
         }
         var seen: Set<Int> = []
-        return (ids.filter { seen.insert($0).inserted }, dropped)
+        return (ids.filter { seen.insert($0).inserted }, dropped, lost)
     }
 }
 

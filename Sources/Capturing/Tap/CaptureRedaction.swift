@@ -42,10 +42,9 @@ public struct CaptureRedaction: Sendable {
             if host != nil, CapturedFields.isSame(UnsafeRawBufferPointer(name), "host") { return }
             let isInjected = injected.contains(name)
             guard isInjected || redacted.contains(name) else { return shown.append(name: name, value: value) }
-            let text = String(decoding: value, as: UTF8.self)
             // The gateway's own credentials are never kept.
-            if !isInjected { secrets.append(CapturedSecrets.Value(place: shown.count, text: text)) }
-            shown.append(name: name, value: CaptureRedaction.masked(text).utf8)
+            if !isInjected { secrets.append(CapturedSecrets.Value(place: shown.count, bytes: Array(value))) }
+            shown.append(name: name, value: CaptureRedaction.masked(ReceivedText.text(value)).utf8)
         }
         return (shown, secrets)
     }
@@ -55,7 +54,7 @@ public struct CaptureRedaction: Sendable {
         var secrets: [CapturedSecrets.Value] = []
         let fields = message.fields.enumerated().map { place, field in
             guard Array(field.name.utf8).withUnsafeBufferPointer({ redacted.contains($0) }) else { return field }
-            secrets.append(CapturedSecrets.Value(place: place, text: field.value))
+            secrets.append(CapturedSecrets.Value(place: place, bytes: field.bytes))
             return CapturedMessage.Field(field.name, CaptureRedaction.masked(field.value))
         }
         message.fields = CapturedFields(fields)
@@ -83,8 +82,14 @@ public struct CaptureRedaction: Sendable {
         return value[...space] + Redaction.mark
     }
 
-    /// The masked target URI.
-    public func url(of request: HttpRequest) -> String { url(String(decoding: request.targetUri(), as: UTF8.self)) }
+    /// The lines of a section without masks, for restoring values.
+    public static func plain(_ fields: HttpFields) -> [CapturedMessage.Field] {
+        var lines: [CapturedMessage.Field] = []
+        fields.forEachLine { name, value in
+            lines.append(CapturedMessage.Field(String(decoding: name, as: UTF8.self), bytes: value))
+        }
+        return lines
+    }
 
     /// The masked URI.
     public func url(_ url: String) -> String { showsAll ? url : Redaction.target(url) }

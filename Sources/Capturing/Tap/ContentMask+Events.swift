@@ -1,8 +1,10 @@
-/// Masks the data of server-sent events. The data lines of an event form one text. HTML Standard §9.2.6.
+/// Masks the data of server-sent events. The data lines of an event form one text, and lines without a known field another
+/// one. HTML Standard §9.2.6.
 extension ContentMask {
     static func eventMarks(in bytes: [UInt8]) -> [Mark] {
         var marks: [Mark] = []
         var data = EventData()
+        var other = EventData()
         var at = 0
         while at < bytes.count {
             let end = bytes[at...].firstIndex { $0 == 0x0a || $0 == 0x0d } ?? bytes.count
@@ -11,17 +13,24 @@ extension ContentMask {
             if bytes[at..<end].starts(with: [0xef, 0xbb, 0xbf]) { at += 3 }
             let line = bytes[at..<end]
             if isEmpty {
-                data.take(&marks)
+                EventData.take(&data, &other, &marks)
             } else if line.starts(with: [0x64, 0x61, 0x74, 0x61, 0x3a]) {
                 let start = at + 5
                 data.add(bytes[(start < end && bytes[start] == 0x20 ? start + 1 : start)..<end])
+            } else if !isField(line) {
+                other.add(line)
             }
             at = end + 1
             // A line feed after a carriage return belongs to the same line end.
             if at < bytes.count, bytes[at] == 0x0a, bytes[at - 1] == 0x0d { at += 1 }
         }
-        data.take(&marks)
+        EventData.take(&data, &other, &marks)
         return marks
+    }
+
+    /// Whether a line is a comment, or has a field other than data.
+    private static func isField(_ line: ArraySlice<UInt8>) -> Bool {
+        [":", "event:", "id:", "retry:"].contains { line.starts(with: $0.utf8) }
     }
 
     /// The start of the last event that is still incomplete. The content before it no longer changes.
@@ -48,7 +57,16 @@ private struct EventData {
         text += line
     }
 
-    mutating func take(_ marks: inout [ContentMask.Mark]) {
+    /// Adds the marks of both texts of an event in the order of their places.
+    static func take(_ data: inout EventData, _ other: inout EventData, _ marks: inout [ContentMask.Mark]) {
+        let isMixed = !data.lines.isEmpty && !other.lines.isEmpty
+        let start = marks.count
+        data.take(&marks)
+        other.take(&marks)
+        if isMixed { marks.replaceSubrange(start..., with: ContentMask.joined(Array(marks[start...]))) }
+    }
+
+    private mutating func take(_ marks: inout [ContentMask.Mark]) {
         defer {
             text = []
             lines = []
@@ -60,12 +78,12 @@ private struct EventData {
             while line + 1 < lines.count, lines[line + 1].start <= at { line += 1 }
             return lines[line].place + at - lines[line].start
         }
-        for mark in ContentMask.marks(in: text, .json) {
+        for mark in ContentMask.allMarks(in: text, .json) {
             let start = place(mark.range.lowerBound)
             let last = mark.range.upperBound - 1
             let isFeed = text[last] == 0x0a
             let end = place(last) + (isFeed ? 0 : 1)
-            marks.append(ContentMask.Mark(range: start..<max(start, end), isQuoted: mark.isQuoted))
+            marks.append(ContentMask.Mark(range: start..<max(start, end), style: mark.style))
         }
     }
 }

@@ -27,6 +27,26 @@ extension ContentMask {
         return marks
     }
 
+    /// The boundary of content that looks like parts: the text of the first line that begins with two hyphens and precedes a
+    /// field line.
+    static func boundary(in bytes: [UInt8]) -> [UInt8]? {
+        var line = 0
+        // A preamble is rare and short.
+        for _ in 0..<64 {
+            let end = bytes[line...].firstIndex(of: 0x0a) ?? bytes.count
+            guard end < bytes.count else { return nil }
+            if bytes[line..<end].starts(with: [0x2d, 0x2d]) {
+                var last = end
+                while last > line + 2, bytes[last - 1] <= 0x20 { last -= 1 }
+                let name = bytes[(end + 1)...].prefix(64).prefix { $0 != 0x3a && $0 > 0x20 }
+                let isField = name.endIndex < bytes.count && bytes[name.endIndex] == 0x3a && !name.isEmpty
+                if isField, last > line + 2, last - line < 256 { return Array(bytes[line + 2..<last]) }
+            }
+            line = end + 1
+        }
+        return nil
+    }
+
     /// A line that only begins like a delimiter is content.
     private static func isDelimiter(_ bytes: [UInt8], _ line: Int, _ delimiter: [UInt8]) -> Bool {
         guard bytes[line...].starts(with: delimiter) else { return false }
@@ -60,10 +80,10 @@ extension ContentMask {
             if let value = value(of: "content-type", in: line) { form = self.form(ofType: value) }
         }
         guard content < end else { return [] }
-        if isSecret { return [Mark(range: content..<end, isQuoted: false)] }
+        if isSecret { return [Mark(range: content..<end, style: .plain)] }
         guard let form else { return [] }
         return marks(in: Array(bytes[content..<end]), form, depth: depth + 1).map { mark in
-            Mark(range: mark.range.lowerBound + content..<mark.range.upperBound + content, isQuoted: mark.isQuoted)
+            Mark(range: mark.range.lowerBound + content..<mark.range.upperBound + content, style: mark.style)
         }
     }
 

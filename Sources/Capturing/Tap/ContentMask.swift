@@ -2,7 +2,7 @@ import Glibc
 import HttpWare
 
 /// Masks the values of credential-like members in content, complete or cut off, in linear time. It reads forms and their parts,
-/// JSON, and JSON in events.
+/// JSON, and JSON in events. Content whose media type is missing, unknown or wrong is searched by its shape.
 enum ContentMask {
     /// The forms of content in which values are masked.
     enum Form: Equatable {
@@ -13,12 +13,24 @@ enum ContentMask {
 
     /// A place where a mark replaces a value.
     struct Mark {
-        var range: Range<Int>
-        /// Whether the value is a JSON value.
-        let isQuoted: Bool
+        /// How the mark is written.
+        enum Style: Equatable {
+            case plain
+            /// As a JSON value, with this number of backslashes before each quote.
+            case quoted(backslashes: Int)
+        }
 
-        static let plain = Array(Redaction.mark.utf8)
-        static let quoted = Array("\"\(Redaction.mark)\"".utf8)
+        var range: Range<Int>
+        let style: Style
+
+        /// The bytes of the mark.
+        var text: [UInt8] {
+            guard case .quoted(let count) = style else { return Mark.plain }
+            let quote = [UInt8](repeating: 0x5c, count: count) + [0x22]
+            return quote + Mark.plain + quote
+        }
+
+        private static let plain = Array(Redaction.mark.utf8)
     }
 
     static func form(of message: CapturedMessage) -> Form? {
@@ -58,31 +70,75 @@ enum ContentMask {
         return ends("+json") ? .json : nil
     }
 
+    /// Whether the media type is that of scripts or style sheets.
+    private static func isCode(_ message: CapturedMessage) -> Bool {
+        for type in ["text/javascript", "application/javascript", "application/x-javascript", "text/css"]
+            as [StaticString]
+        where message.fields.hasMediaType(type) {
+            return true
+        }
+        return false
+    }
+
+    /// The message's content, of which `bytes` is the decoded form, with its values masked; `nil` if there is nothing to mask.
+    static func masked(_ bytes: [UInt8], of message: CapturedMessage) -> [UInt8]? {
+        masked(bytes, allMarks(in: bytes, form(of: message), isCode: isCode(message)))
+    }
+
     /// The content with its values masked; `nil` if there is nothing to mask.
-    static func masked(_ bytes: [UInt8], _ form: Form) -> [UInt8]? {
-        let marks = marks(in: bytes, form)
+    static func masked(_ bytes: [UInt8], _ form: Form) -> [UInt8]? { masked(bytes, marks(in: bytes, form)) }
+
+    /// The values to mask, by the form that the media type says, and by the shape of the content.
+    static func allMarks(in bytes: [UInt8], _ form: Form?, isCode: Bool = false) -> [Mark] {
+        // Events have a syntax of their own, which other readers would damage.
+        if form == .events { return eventMarks(in: bytes) }
+        var marks = ShapeMarks.marks(in: bytes, isCode: isCode)
+        if let form { marks += self.marks(in: bytes, form) }
+        if let boundary = boundary(in: bytes), form != .parts(boundary: boundary) {
+            marks += partMarks(in: bytes, boundary, depth: 0)
+        }
+        return joined(marks)
+    }
+
+    /// The marks in the order of their places, of which none overlaps another one.
+    static func joined(_ marks: [Mark]) -> [Mark] {
+        guard marks.count > 1 else { return marks }
+        var joined: [Mark] = []
+        let sorted = marks.sorted {
+            ($0.range.lowerBound, $1.range.upperBound) < ($1.range.lowerBound, $0.range.upperBound)
+        }
+        for mark in sorted {
+            guard let last = joined.last, mark.range.lowerBound < last.range.upperBound else {
+                joined.append(mark)
+                continue
+            }
+            let end = max(last.range.upperBound, mark.range.upperBound)
+            joined[joined.count - 1].range = last.range.lowerBound..<end
+        }
+        return joined
+    }
+
+    private static func masked(_ bytes: [UInt8], _ marks: [Mark]) -> [UInt8]? {
         guard !marks.isEmpty else { return nil }
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count)
         var copied = 0
         for mark in marks {
             output += bytes[copied..<mark.range.lowerBound]
-            output += mark.isQuoted ? Mark.quoted : Mark.plain
+            output += mark.text
             copied = mark.range.upperBound
         }
         return output + bytes[copied...]
     }
 
-    /// The data of a WebSocket message or an event, with values masked in its JSON; `nil` if nothing is masked. For
-    /// messages of gRPC this is always `nil`.
+    /// The data of a WebSocket message or an event, with its values masked; `nil` if nothing is masked. For messages of gRPC
+    /// this is always `nil`, because a mark would change their lengths.
     static func maskedData(_ piece: CapturedPiece) -> [UInt8]? {
         switch piece.form {
-        case .webSocket(opcode: 1), .event: break
         // Some programs send JSON in binary messages.
-        case .webSocket(opcode: 2) where piece.data.first == 0x7b || piece.data.first == 0x5b: break
-        default: return nil
+        case .webSocket(opcode: 1), .webSocket(opcode: 2), .event: masked(piece.data, allMarks(in: piece.data, .json))
+        default: nil
         }
-        return masked(piece.data, .json)
     }
 
     /// The values to mask, in the order of their places.
@@ -106,7 +162,7 @@ enum ContentMask {
             if let equals = bytes[start..<end].firstIndex(of: 0x3d), equals + 1 < end,
                 Redaction.isSecret(parameter: String(decoding: bytes[start..<equals], as: UTF8.self))
             {
-                marks.append(Mark(range: equals + 1..<end, isQuoted: false))
+                marks.append(Mark(range: equals + 1..<end, style: .plain))
             }
             start = end + 1
         }
@@ -159,7 +215,7 @@ struct JsonMarks {
                 continue
             }
             let last = endOfValue(from: next)
-            if last > next { marks.append(ContentMask.Mark(range: next..<last, isQuoted: true)) }
+            if last > next { marks.append(ContentMask.Mark(range: next..<last, style: .quoted(backslashes: 0))) }
             at = last
         }
         return marks
@@ -225,13 +281,12 @@ extension CaptureRedaction {
     /// Masks credential-like members of a message's content. Coded content is decoded if it has such members. Returns the
     /// original content; `nil` if nothing was masked.
     func maskContent(_ message: inout CapturedMessage, limit: Int) -> CapturedContent? {
-        guard !showsAll, !message.content.kept.isEmpty, message.content.maskedFrom == nil,
-            let form = ContentMask.form(of: message)
-        else { return nil }
+        guard !showsAll, !message.content.kept.isEmpty, message.content.maskedFrom == nil else { return nil }
         let original = message.content
-        let isCoded = !original.isDecoded && !message.values(of: "content-encoding").isEmpty
+        let isCoded =
+            !original.isDecoded && message.fields.withFirstValue(of: "content-encoding") { !$0.isEmpty } ?? false
         let bytes = isCoded ? DecodedContent(message, limit: limit).bytes : original.kept
-        guard let masked = ContentMask.masked(bytes, form) else { return nil }
+        guard let masked = ContentMask.masked(bytes, of: message) else { return nil }
         message.content.kept = masked
         message.content.maskedFrom = original.kept.count
         if isCoded { message.content.isDecoded = true }

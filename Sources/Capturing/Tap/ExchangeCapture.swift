@@ -28,6 +28,20 @@ final class ExchangeCapture: ExchangeTap {
     /// Whether the gateway's own credentials were put into the request.
     private var hasInjected = false
 
+    /// Of a running exchange, this much of each content is shown.
+    private static let mostOpen = 64 << 10
+
+    private static func shorten(_ message: inout CapturedMessage) {
+        let kept = message.content.kept
+        if kept.count > mostOpen { message.content.kept = Array(kept.prefix(mostOpen)) }
+    }
+
+    private static func shortened(_ message: CapturedMessage) -> CapturedMessage {
+        var message = message
+        shorten(&message)
+        return message
+    }
+
     /// Memory is reserved in steps of this size.
     private static let step = 4 << 10
 
@@ -42,7 +56,7 @@ final class ExchangeCapture: ExchangeTap {
         startedAt = exchange.now.nanoseconds
         guard let request = exchange.request else { return false }
         let redaction = captures.redaction.with(exchange)
-        let url = String(decoding: request.targetUri(), as: UTF8.self)
+        let url = exchange.writtenUri(of: request)
         let fields = redaction.fields(request.fields.received)
         var captured = CapturedExchange(
             id: 0, started: exchange.wallNow,
@@ -136,6 +150,7 @@ final class ExchangeCapture: ExchangeTap {
         }
         captured?.response = CapturedMessage(fields: fields)
         captured?.status = response.status.code
+        captured?.reason = response.receivedReason
         if captured?.kind == .http {
             if fields.hasMediaType("text/event-stream") { captured?.kind = .sse }
             if fields.hasMediaType("application/grpc", isPrefix: true) { captured?.kind = .grpc }
@@ -224,13 +239,16 @@ final class ExchangeCapture: ExchangeTap {
 
     // MARK: Showing
 
-    /// Shows the current state of the exchange, if it has changed.
-    func show() {
-        guard hasChanged, var captured else { return }
+    /// Shows the current state of the exchange, if it has changed. Returns false if the exchange is not shown.
+    @discardableResult
+    func show() -> Bool {
+        guard var captured else { return false }
+        guard hasChanged else { return isWanted }
         hasChanged = false
         fill(&captured)
-        guard isWanted || isDecided(captured) else { return }
+        guard isWanted || isDecided(captured) else { return false }
         captures.store.put(captured)
+        return true
     }
 
     /// Whether the known parts make the filter match. If they make it differ, capturing stops.
@@ -263,6 +281,7 @@ final class ExchangeCapture: ExchangeTap {
         captures.ended(self)
         guard var captured = captured.take() else { return }
         captured.isOpen = false
+        captured.isCutOff = exchange.end != .completed
         captured.route = exchange.route
         captured.service = exchange.service
         captured.fault = exchange.failure.map { "\($0.fault)" }
@@ -293,7 +312,16 @@ final class ExchangeCapture: ExchangeTap {
     /// Masks credential-like values on both sides, only once if both are equal.
     private func maskContents(_ captured: inout CapturedExchange, isLast: Bool) {
         let redaction = captures.redaction
-        let limit = captures.mostContent
+        // While an exchange runs, it is masked again at each look.
+        let limit = isLast ? captures.mostContent : min(captures.mostContent, ExchangeCapture.mostOpen)
+        if !isLast, !redaction.showsAll {
+            ExchangeCapture.shorten(&captured.request)
+            captured.sentRequest = captured.sentRequest.map(ExchangeCapture.shortened)
+            if captured.kind != .sse {
+                captured.response = captured.response.map(ExchangeCapture.shortened)
+                captured.receivedResponse = captured.receivedResponse.map(ExchangeCapture.shortened)
+            }
+        }
         func mask(_ message: inout CapturedMessage, _ other: inout CapturedMessage?) -> CapturedContent? {
             let original = redaction.maskContent(&message, limit: limit)
             if let original, other?.content.kept == original.kept {

@@ -47,7 +47,7 @@ public struct Break: EitherSided {
                 return .abort(with: HttpResponse(.badGateway))
             case .resume(let edit):
                 exchange.note(edit == nil ? "resumed" : "edited", asDecision: true)
-                try edit?.apply(to: &request)
+                try edit?.apply(to: &request, isForward: exchange.isForward)
             case .late: exchange.note("resumed by timeout", asDecision: true)
             }
             return .pass

@@ -32,6 +32,8 @@ final class HarRecorder: @unchecked Sendable {
     private var spool: Int32 = -1
     private var size = 0
     private var isFull = false
+    /// The entries in the unnamed file, in the order of their starts.
+    private var entries = RecordedEntries()
 
     /// The maximum memory for all exchanges of one file, in bytes.
     private static let mostMemory = 64 << 20
@@ -129,21 +131,23 @@ final class HarRecorder: @unchecked Sendable {
 
     private func write(_ batch: [(exchange: CapturedExchange, redaction: CaptureRedaction)]) {
         if spool < 0, !open() { return fail(batch.count) }
-        for (exchange, redaction) in batch {
-            let before = writer
-            let entry = writer.entry(redaction.masked(exchange))
-            guard !isFull, size + entry.count + writer.end().count <= maxSize else {
-                writer = before
+        for (exchange, redaction) in batch.sorted(by: { $0.exchange.started < $1.exchange.started }) {
+            guard let entry = HarWriter.entryAlone(redaction.masked(exchange)) else {
+                writer.leaveOut()
+                continue
+            }
+            // With the separator before each entry.
+            guard !isFull, size + entry.count + 2 * (entries.count + 1) + writer.end().count <= maxSize else {
                 if !isFull { tell("\(path) has reached maxSize; nothing more is recorded") }
                 isFull = true
                 lost.add(1, ordering: .relaxed)
                 continue
             }
             guard HarRecorder.write(entry, to: spool, at: size) else {
-                writer = before
                 fail(1)
                 continue
             }
+            entries.add(exchange.started, size..<size + entry.count)
             size += entry.count
         }
         if !publish() { fail(0) }
@@ -159,13 +163,7 @@ final class HarRecorder: @unchecked Sendable {
         }
         guard spool >= 0 else { return false }
         unlink(name)
-        let begin = writer.begin()
-        guard HarRecorder.write(begin, to: spool, at: 0) else {
-            close(spool)
-            spool = -1
-            return false
-        }
-        size = begin.count
+        size = 0
         return true
     }
 
@@ -176,22 +174,48 @@ final class HarRecorder: @unchecked Sendable {
         let descriptor = Glibc.open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
+        var writer = self.writer
         var offset = 0
-        var isCopied = true
-        var buffer = [UInt8](repeating: 0, count: 1 << 20)
-        while isCopied, offset < size {
-            let count = pread(spool, &buffer, min(buffer.count, size - offset), off_t(offset))
-            if count < 0, errno == EINTR { continue }
-            isCopied = count > 0 && HarRecorder.write(Array(buffer[..<max(0, count)]), to: descriptor, at: offset)
-            offset += max(0, count)
+        var output = writer.begin()
+        func flush() -> Bool {
+            defer {
+                offset += output.count
+                output.removeAll(keepingCapacity: true)
+            }
+            return HarRecorder.write(output, to: descriptor, at: offset)
         }
-        guard isCopied, HarRecorder.write(writer.end(), to: descriptor, at: size), rename(name, path) == 0 else {
+        var isCopied = true
+        for place in entries.ordered where isCopied {
+            output += writer.separator()
+            var start = place.lowerBound
+            while isCopied, start < place.upperBound {
+                let count = read(from: start, min(place.upperBound - start, 1 << 20), into: &output)
+                start += max(0, count)
+                isCopied = count > 0 && (output.count < 1 << 20 || flush())
+            }
+        }
+        output += writer.end()
+        guard isCopied, flush(), rename(name, path) == 0 else {
             let code = errno
             unlink(name)
             errno = code
             return false
         }
         return true
+    }
+
+    /// Appends bytes of the unnamed file. Returns their number, which is at most `count`; at most 0 if there are none.
+    private func read(from place: Int, _ count: Int, into output: inout [UInt8]) -> Int {
+        let former = output.count
+        output.append(contentsOf: repeatElement(0, count: count))
+        var result = -1
+        repeat {
+            result = output.withUnsafeMutableBytes {
+                pread(spool, $0.baseAddress?.advanced(by: former), count, off_t(place))
+            }
+        } while result < 0 && errno == EINTR
+        output.removeLast(count - max(0, result))
+        return result
     }
 
     private static func write(_ bytes: [UInt8], to descriptor: Int32, at place: Int) -> Bool {
@@ -217,6 +241,23 @@ final class HarRecorder: @unchecked Sendable {
 
     /// Logs a problem, once for each kind.
     private func tell(_ sentence: String) { WareLog.shared.log(.error, "record: \(sentence)") }
+}
+
+/// The places of entries in a file, in the order of the starts of their exchanges.
+struct RecordedEntries {
+    /// Almost always in that order already, because most exchanges are short.
+    private var entries: [(started: WallTime, place: Range<Int>)] = []
+
+    var count: Int { entries.count }
+
+    mutating func add(_ started: WallTime, _ place: Range<Int>) {
+        var index = entries.count
+        while index > 0, entries[index - 1].started > started { index -= 1 }
+        entries.insert((started, place), at: index)
+    }
+
+    /// The places, with adjacent ones apart.
+    var ordered: [Range<Int>] { entries.map(\.place) }
 }
 
 // Outside any isolated context: inside one, the thread would check its isolation at run time and trap.

@@ -71,13 +71,13 @@ public final class HeldMessage: Sendable {
         self.side = side
         let redaction = CaptureRedaction(CaptureSettings(), side == .request ? exchange : nil)
         let message = response?.fields ?? request.fields
-        capture = exchange.captureNumber
+        capture = exchange.showCapture()
         method = request.method.name
-        url = redaction.url(of: request)
+        url = redaction.url(exchange.writtenUri(of: request))
         status = response?.status.code
         since = exchange.wallNow
         fields = Array(redaction.shown(message))
-        originals = message.map { CapturedMessage.Field($0.name, $0.value) }
+        originals = CaptureRedaction.plain(message)
         self.isContentEditable = isContentEditable
         injected = side == .request ? exchange.injectedFields.map { $0.text.lowercased() } : []
         carriesToken = side == .request && exchange.carriesToken
@@ -104,7 +104,7 @@ public final class HeldMessage: Sendable {
             for (place, shown) in fields.enumerated() where !used.contains(place) {
                 if shown.name.lowercased() == field.name.lowercased(), shown.value == field.value {
                     used.insert(place)
-                    return CapturedMessage.Field(field.name, originals[place].value)
+                    return CapturedMessage.Field(field.name, bytes: originals[place].bytes)
                 }
             }
             return field

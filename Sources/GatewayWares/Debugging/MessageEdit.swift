@@ -92,15 +92,18 @@ public struct MessageEdit: Sendable {
     // MARK: Applying
 
     /// Applies a checked edit to a request.
-    func apply(to request: inout HttpRequest) throws {
+    func apply(to request: inout HttpRequest, isForward: Bool) throws {
         if let method, let method = HttpMethod(method) { request.method = method }
         if let url, let target = MessageEdit.request(url, from: String(decoding: request.targetUri(), as: UTF8.self)) {
             if !OriginRouter.isSame(target, request), let authority = target.authority {
                 request.setAuthority(authority)
             }
             if request.hasPath {
-                try request.setPath(target.path)
-                try request.setQuery(target.query)
+                // A reverse listener never sends dot segments on.
+                let hasDots = target.writtenUri.utf8.split(separator: 0x2f).contains {
+                    $0.first == 0x2e || $0.first == 0x25
+                }
+                request.setTarget(of: target, asWritten: isForward || !hasDots)
             }
         }
         if let fields { try MessageEdit.set(fields, in: &request.fields) }
@@ -126,7 +129,7 @@ public struct MessageEdit: Sendable {
         }
         for field in edited {
             guard let name = FieldName(field.name), !name.isGatewayOwned else { continue }
-            try fields.append(name, field.value)
+            try fields.append(name, raw: field.bytes)
         }
     }
 

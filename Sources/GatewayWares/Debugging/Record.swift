@@ -80,7 +80,8 @@ private final class RecordedTraffic {
         let redaction = CaptureRedaction(settings, exchange)
         captured = CapturedExchange(
             id: exchange.captureNumber ?? 0, started: exchange.wallNow, method: request.method.name,
-            url: redaction.url(of: request), version: "HTTP/\(request.version.number)", listener: exchange.listener,
+            url: redaction.url(exchange.writtenUri(of: request)), version: "HTTP/\(request.version.number)",
+            listener: exchange.listener,
             request: CapturedMessage(fields: redaction.shown(request.fields)))
         captured.client = exchange.peer.map { "\($0)" }
         captured.route = exchange.route
@@ -97,6 +98,7 @@ private final class RecordedTraffic {
         answered = head
         self.response.restart()
         captured.status = response.status.code
+        captured.reason = response.receivedReason
         captured.response = CapturedMessage(fields: redaction.shown(response.fields))
         captured.server = exchange.upstreamAddress
         captured.service = exchange.service
@@ -116,6 +118,9 @@ private final class RecordedTraffic {
     func ended(_ exchange: Exchange, _ filter: CaptureFilter?) {
         response.clock = nil
         captured.isOpen = false
+        captured.isCutOff = exchange.end != .completed
+        captured.response?.trailers = exchange.responseTrailers.map(redaction.shown) ?? []
+        captured.request.trailers = exchange.requestTrailers.map(redaction.shown) ?? []
         captured.fault = exchange.failure.map { "\($0.fault)" }
         captured.rules = exchange.rules
         captured.duration = exchange.now.nanoseconds - started.nanoseconds

@@ -50,9 +50,11 @@ final class RecordedResponses: Sendable {
         var recorded: [Recorded] = []
         var places: [String: [Int]] = [:]
         for exchange in exchanges {
-            guard let status = exchange.status, (200...599).contains(status), exchange.kind != .websocket,
-                exchange.response?.content.isWhole != false || exchange.response?.content.isDecoded == true,
-                let request = try? HttpRequest(.get, exchange.url)
+            guard let status = exchange.status, (200...999).contains(status), exchange.kind != .websocket,
+                !exchange.isCutOff,
+                exchange.method == "HEAD" || [204, 304].contains(status) || exchange.response?.content.isWhole != false
+                    || exchange.response?.content.isDecoded == true,
+                let request = try? HttpRequest(.get, SentUrl.encoded(exchange.url))
             else { continue }
             let query = RecordedResponses.query(request, ignoring: matching.ignoredParameters)
             let content = exchange.request.content
@@ -75,12 +77,36 @@ final class RecordedResponses: Sendable {
 
     /// The query without the ignored parameters.
     static func query(_ request: HttpRequest, ignoring names: Set<String>) -> String {
-        guard let query = request.query else { return "" }
+        guard let received = request.query else { return "" }
+        let query = normal(received)
         if names.isEmpty { return query }
         return query.split(separator: "&", omittingEmptySubsequences: false).filter { part in
             let name = part.prefix { $0 != "=" }
             return !names.contains(String(decoding: QueryParameters.decoded(name.utf8), as: UTF8.self))
         }.joined(separator: "&")
+    }
+
+    /// A query in which unreserved characters are not encoded, and the digits of others are in upper case. RFC 3986 §6.2.2.
+    private static func normal(_ query: String) -> String {
+        guard query.utf8.contains(UInt8(ascii: "%")) else { return query }
+        let bytes = Array(query.utf8)
+        var normal: [UInt8] = []
+        var at = 0
+        while at < bytes.count {
+            guard bytes[at] == UInt8(ascii: "%"), at + 2 < bytes.count,
+                let byte = UInt8(String(decoding: bytes[(at + 1)...(at + 2)], as: UTF8.self), radix: 16)
+            else {
+                normal.append(bytes[at])
+                at += 1
+                continue
+            }
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f, 0x7e: normal.append(byte)
+            default: normal += String(decoding: bytes[at...(at + 2)], as: UTF8.self).uppercased().utf8
+            }
+            at += 3
+        }
+        return String(decoding: normal, as: UTF8.self)
     }
 
     /// A key that is the same for all requests that may match each other; secrets are masked in it.

@@ -60,7 +60,7 @@ public struct Replay: Middleware {
             }
         }
         exchange.note("replayed", asDecision: true)
-        let response = Replay.response(recorded, timing)
+        let response = Replay.response(recorded, timing, isHead: request.method == .head)
         let timings = CapturedTimings(of: recorded)
         let wait = max(0, timings.total - timings.receive)
         guard timing, wait > 0 else { return .abort(with: response) }
@@ -99,30 +99,47 @@ public struct Replay: Middleware {
         return question
     }
 
-    /// Fields of one connection, and fields that describe the content as it was sent.
+    /// Fields of one connection, and fields that describe how the content was sent.
     private static let left: Set<String> = [
         "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "te", "trailer", "transfer-encoding",
         "upgrade", "content-length", "alt-svc",
     ]
 
-    private static func response(_ recorded: CapturedExchange, _ timing: Bool) -> HttpResponse {
+    private static func response(_ recorded: CapturedExchange, _ timing: Bool, isHead: Bool) -> HttpResponse {
         let message = recorded.response ?? CapturedMessage()
         var response = HttpResponse(HttpStatus(recorded.status ?? 200) ?? .ok)
+        response.receivedReason = recorded.reason
+        // Without content, the length is that of a response to GET. RFC 9110 §8.6.
+        let isHeadOnly = isHead || response.status == .notModified
         for field in message.fields {
             let name = field.name.lowercased()
             // Masked values are unknown.
-            if left.contains(name) || name.hasPrefix(":") || field.value.hasSuffix(Redaction.mark) { continue }
-            if name == "content-encoding", message.content.isDecoded { continue }
+            if left.contains(name) && !(isHeadOnly && name == "content-length") || name.hasPrefix(":")
+                || field.value.hasSuffix(Redaction.mark)
+            {
+                continue
+            }
+            if name == "content-encoding", message.content.isDecoded, !isHeadOnly { continue }
             guard let name = FieldName(field.name) else { continue }
-            try? response.fields.append(name, field.value)
+            try? response.fields.append(name, raw: field.bytes)
+        }
+        if isHeadOnly { return response }
+        for field in message.trailers where !field.value.hasSuffix(Redaction.mark) {
+            var trailers = response.trailers ?? HttpFields()
+            if let name = FieldName(field.name) { try? trailers.append(name, raw: field.bytes) }
+            response.trailers = trailers
         }
         let receive = CapturedTimings(of: recorded).receive
         if timing, receive > 0, !message.content.kept.isEmpty {
             let fields = response.fields
             let length = recorded.kind == .sse ? nil : message.content.kept.count
-            return HttpResponse(
+            var timed = HttpResponse(
                 response.status, fields: fields,
-                source: PlayedContent(message.content.kept, recorded.progress, receive: receive), length: length)
+                source: PlayedContent(message.content.kept, recorded.progress, receive: receive),
+                length: response.trailers == nil ? length : nil)
+            timed.receivedReason = response.receivedReason
+            timed.trailers = response.trailers
+            return timed
         }
         response.content = .bytes(message.content.kept)
         return response

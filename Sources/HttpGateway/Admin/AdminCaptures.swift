@@ -73,6 +73,7 @@ extension AdminEndpoint {
                 .object(given: [
                     ("captures", .list(page.captures.map(CaptureJson.row))), ("more", .bool(page.next != nil)),
                     ("next", page.next.map { .text(String($0)) }),
+                    ("lost", store.lost > 0 ? .number(store.lost) : nil),
                 ]))
         }
     }

@@ -41,6 +41,7 @@ private struct Metrics {
         addWares(subject)
         addCredentials(subject)
         addCaches(subject, loops)
+        addCaptures(subject)
         addLoops(loops)
         addProcess(ProcessNumbers())
     }
@@ -308,6 +309,15 @@ private struct Metrics {
                 output.add([("ware", label)] + (part.map { [($0.name, $0.value)] } ?? []), sum)
             }
         }
+    }
+
+    private mutating func addCaptures(_ subject: AdminSubject) {
+        guard let store = subject.captures else { return }
+        output.add("httpware_captures", .gauge, "Captured exchanges in memory.", store.count)
+        output.add("httpware_captures_bytes", .gauge, "Memory of captured exchanges.", store.bytes)
+        output.add(
+            "httpware_captures_lost_total", .counter,
+            "Exchanges that were not kept, because pinned captures filled the memory.", store.lost)
     }
 
     private mutating func addCredentials(_ subject: AdminSubject) {

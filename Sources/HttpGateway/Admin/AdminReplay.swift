@@ -41,7 +41,7 @@ extension AdminEndpoint {
                     throw .invalid("\(field.name.quotedForErrors) is not the name of a field")
                 }
                 do throws(InvalidFieldValue) {
-                    try order.fields.append(name, field.value)
+                    try order.fields.append(name, raw: field.bytes)
                 } catch {
                     throw .invalid("the value of \(field.name) cannot be sent in a field")
                 }

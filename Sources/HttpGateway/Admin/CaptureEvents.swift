@@ -10,8 +10,6 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
     private let streams: StreamCount
     private let filter: CaptureFilter?
     private let form: Form
-    /// The captures whose records were sent.
-    private var told: Set<Int> = []
     private var watcher: CaptureWatcher?
     private var loop: EventLoop?
     private var feed: ContentFeed?
@@ -62,7 +60,7 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
     private func beginStream() {
         guard let loop = EventLoop.current else { return }
         self.loop = loop
-        let watcher = CaptureWatcher { [weak self] in
+        let watcher = CaptureWatcher(endsOnly: form == .records) { [weak self] in
             guard let events = self else { return }
             loop.execute { if !events.isResting { _ = events.flush() } }
         }
@@ -78,15 +76,14 @@ final class CaptureEvents: ContentSource, @unchecked Sendable {
 
     /// Sends the changes. Returns false if there are none, or if the client accepts no more now.
     private func flush() -> Bool {
-        guard feed != nil, let (ids, dropped) = watcher?.takeChanges(), !ids.isEmpty || dropped > 0 else {
-            return false
-        }
+        guard feed != nil, let (ids, dropped, lost) = watcher?.takeChanges(), !ids.isEmpty || dropped > 0 || lost > 0
+        else { return false }
         var text = ""
         if dropped > 0 { text += "event: dropped\ndata: \(Json.object([("dropped", .number(dropped))]).text)\n\n" }
+        if lost > 0 { text += "event: lost\ndata: \(Json.object([("lost", .number(lost))]).text)\n\n" }
         let captures = ids.compactMap { store.find($0) }.filter { filter?.matches($0) ?? true }
         if form == .records {
-            if told.count > CaptureWatcher.most { told = [] }
-            for capture in captures where !capture.isOpen && told.insert(capture.id).inserted {
+            for capture in captures where !capture.isOpen {
                 if let report = capture.report { text += "data: \(report.json)\n\n" }
             }
         } else if !captures.isEmpty {

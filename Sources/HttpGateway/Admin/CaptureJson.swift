@@ -19,7 +19,7 @@ enum CaptureJson {
             ("comment", .text(capture.comment)), ("fault", .optional(capture.fault)),
             ("operation", .optional(capture.operations.isEmpty ? nil : capture.operations.joined(separator: ", "))),
             ("replayOf", capture.replayOf.map { .text(String($0)) } ?? .null),
-            ("rules", .list(capture.rules.map(Json.number))), ("client", .optional(capture.client)),
+            ("rules", .list(capture.rules.map { .text(String($0)) })), ("client", .optional(capture.client)),
             ("server", .optional(capture.server)), ("requestSize", .number(capture.request.content.size)),
             ("responseSize", .number(capture.response?.content.size ?? 0)), ("version", .text(capture.version)),
             (

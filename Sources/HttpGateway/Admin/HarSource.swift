@@ -1,7 +1,7 @@
 import Capturing
 import HttpWare
 
-/// Captures as an archive (HAR 1.2), the oldest first, one entry at a time.
+/// Captures as an archive (HAR 1.2), in the order of their starts, one entry at a time.
 ///
 /// Unchecked: `feed` is used only on the loop of its exchange. The rest is used by one task at a time, between `next` and its
 /// answer.
@@ -13,7 +13,7 @@ final class HarSource: ContentSource, @unchecked Sendable {
     private var missing = 0
     private var feed: ContentFeed?
     private var writer = HarWriter(version: Gateway.version)
-    /// The ids that are not written yet, the newest first; `nil` before the first piece.
+    /// The ids that are not written yet, the first one last; `nil` before the first piece.
     private var ids: [Int]?
 
     init(_ store: CaptureStore, _ filter: CaptureFilter?, withSecrets: Bool) {
@@ -38,7 +38,7 @@ final class HarSource: ContentSource, @unchecked Sendable {
     /// The next piece; `nil` after the last one.
     private func next() -> [UInt8]? {
         guard ids != nil else {
-            ids = store.ids(filter: filter)
+            ids = store.idsByStart(filter: filter).reversed()
             return ids?.isEmpty == true ? writer.begin() + end() : writer.begin()
         }
         var piece: [UInt8] = []

@@ -11,11 +11,11 @@ public final class RequestRecords: Sendable {
     public static let mostRecords = 2000
     public static let mostBytes = ByteCount.mebibytes(64)
 
-    init(loops: Int) {
-        rings = (0..<loops).map {
+    init(loops: Int, numbers: ExchangeNumbers) {
+        rings = (0..<loops).map { _ in
             RecordRing(
                 mostRecords: max(1, RequestRecords.mostRecords / loops),
-                mostBytes: ByteCount(bytes: max(1, RequestRecords.mostBytes.bytes / loops)), index: $0, rings: loops)
+                mostBytes: ByteCount(bytes: max(1, RequestRecords.mostBytes.bytes / loops)), numbers: numbers)
         }
     }
 

@@ -50,6 +50,8 @@ public final class Gateway: @unchecked Sendable {
     /// The callbacks of reloads requested meanwhile. Their files may have been written after the current reload read them.
     private var waiting: [@Sendable (ReloadOutcome) -> Void] = []
 
+    /// Numbers the exchanges in records and captures.
+    private let numbers = ExchangeNumbers()
     /// The records of the last exchanges; `nil` if exchanges are not observed. Changed on the control loop only.
     public private(set) var records: RequestRecords?
     private let observes: Bool
@@ -447,7 +449,7 @@ public final class Gateway: @unchecked Sendable {
     /// Keeps records and captures while they may be read.
     private func keepRecords(for configuration: GatewayConfiguration, loops: Int) {
         if observes || configuration.admin != nil {
-            if records == nil { records = RequestRecords(loops: loops) }
+            if records == nil { records = RequestRecords(loops: loops, numbers: numbers) }
         } else {
             records = nil
         }
@@ -459,7 +461,7 @@ public final class Gateway: @unchecked Sendable {
                 archive?.close()
                 archive = settings?.disk.map { CaptureFolder($0) }
             }
-            captures = settings.map { CaptureStore($0, archive: archive, after: captures) }
+            captures = settings.map { CaptureStore($0, archive: archive, numbers: numbers) }
         }
     }
 

@@ -64,9 +64,7 @@ public final class ReplayedExchange {
         var fields = HttpFields()
         do throws(InvalidFieldValue) {
             try fields.append(.host, Authority(host: host, port: named.port).description)
-            for (name, value) in order.fields {
-                if let name = FieldName(name) { try fields.append(name, value) }
-            }
+            for line in order.fields.rawLines { try fields.append(line.name, raw: line.value) }
         } catch {
             throw .malformed("a field cannot be sent: \(error)")
         }

@@ -24,6 +24,10 @@ protocol BackgroundStarter: AnyObject {
     func divert(to name: String) -> Bool
     /// Extends the note of the ware that is running, also after its exchange has ended; `nil` if the exchange is not observed.
     var lateNote: ((String) -> Void)? { get }
+    /// The trailer fields of the request and of the response so far.
+    var trailers: (request: HttpFields?, response: HttpFields?) { get }
+    /// Shows the exchange's capture in its current state. Returns false if there is none.
+    func showCapture() -> Bool
 }
 
 extension Exchange {

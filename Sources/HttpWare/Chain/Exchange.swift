@@ -135,6 +135,15 @@ public final class Exchange {
         set { heldCapture = newValue ?? 0 }
     }
     private var heldCapture = 0
+
+    /// The trailer fields that the client has sent so far. RFC 9110 §6.5.
+    public var requestTrailers: HttpFields? { starter?.trailers.request }
+    /// The trailer fields of the response so far.
+    public var responseTrailers: HttpFields? { starter?.trailers.response }
+
+    /// The number of the exchange's capture, which can be read from now on; `nil` if there is none. Without this call, an
+    /// exchange is shown some time after it began.
+    public func showCapture() -> Int? { starter?.showCapture() == true ? captureNumber : nil }
     /// The fields that the gateway put credentials into, recorded only if messages are observed: their values are never shown.
     public private(set) var injectedFields: [FieldName] = []
     /// Whether a ware put a credential for the origin server into the request (`noteInjection`).

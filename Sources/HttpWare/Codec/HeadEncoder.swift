@@ -252,7 +252,11 @@ extension HeadEncoder {
             write("HTTP/1.1 ")
             write(response.status.code)
             write(byte: 0x20)
-            write(response.reason ?? response.status.reasonPhrase)
+            if let reason = response.reason {
+                reason.withUnsafeBytes { write($0.baseAddress, $0.count) }
+            } else {
+                write(response.status.reasonPhrase)
+            }
             write("\r\n")
         }
         write(response.fields, skipping: HeadEncoder.framingFields)

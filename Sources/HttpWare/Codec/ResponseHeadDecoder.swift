@@ -73,6 +73,6 @@ struct ResponseHeadDecoder {
             isUsual = text.byte(at: index) == byte
             index &+= 1
         }
-        if !isUsual { response.reason = text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
+        if !isUsual { response.reason = text.withUnsafeBytes { Array($0) } }
     }
 }

@@ -17,6 +17,10 @@ extension ExchangeDriver {
         tap?.requestStarted(exchange, tls: sink?.tls?.facts)
     }
 
+    var trailers: (request: HttpFields?, response: HttpFields?) { (inward.trailers, outward.trailers) }
+
+    func showCapture() -> Bool { tap?.show() ?? false }
+
     /// Whether taps see the content as it is sent. If tokens replace placeholders, they see it as the client sent it.
     var showsSentContent: Bool { exchange.tokenSwaps == nil }
 

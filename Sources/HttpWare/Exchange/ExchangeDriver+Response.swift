@@ -553,6 +553,7 @@ extension ExchangeDriver: ResponseReceiver {
     }
 
     private func deliverWhole(_ bytes: [UInt8], _ sink: any ResponseSink) {
+        if response.rare != nil, let trailers = response.trailers { outward.trailers = trailers }
         dropUntrueTrailers()
         if exchange.responseFilters.isEmpty { return sendWhole(bytes, unfiltered: bytes.count, to: sink) }
         filterWhole(FilteredWhole(bytes))
@@ -592,7 +593,8 @@ extension ExchangeDriver: ResponseReceiver {
     }
 
     private func sendWhole(_ bytes: [UInt8], unfiltered: Int, to sink: any ResponseSink) {
-        let extent = HttpContent.Extent.length(bytes.count)
+        let extent =
+            response.rare == nil || response.trailers == nil ? HttpContent.Extent.length(bytes.count) : .unknown
         release()
         guard sendHead(extent, to: sink, via: exchange.responder == .upstream) == .goesOn else { return }
         if !response.status.hasNoContent(to: exchange.heldRequest.method) {
@@ -737,6 +739,7 @@ extension ExchangeDriver: ResponseReceiver {
         call.isForwarding = false
         if call.isAtEndpoint { leaveEndpoint() }
         if trailers != nil || outward.trailers != nil { outward.trailers = trailers }
+        if response.rare != nil, let own = response.trailers { outward.trailers = own }
         if outward.trailers != nil {
             dropUntrueTrailers()
             if let swaps = exchange.tokenSwaps, var trailers = outward.trailers {

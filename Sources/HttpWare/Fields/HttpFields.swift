@@ -121,6 +121,13 @@ public struct HttpFields: Sendable {
         return result
     }
 
+    /// Each line with its value as bytes, in order; lines whose names are no tokens are left out.
+    public var rawLines: [(name: FieldName, value: [UInt8])] {
+        lines.filter { !$0.isRemoved }.compactMap { line in
+            FieldName(string(line.name)).map { ($0, Array(bytes[line.value])) }
+        }
+    }
+
     /// Whether there is exactly one line with this name, and its value has these bytes. Allocates nothing.
     public func isOnlyValue(_ value: [UInt8], of name: FieldName) -> Bool {
         guard let first = firstIndex(of: name), Int(lines[first].valueCount) == value.count,

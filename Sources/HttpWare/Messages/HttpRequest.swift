@@ -232,6 +232,16 @@ public struct HttpRequest: Sendable {
         target.upstreamPath = target.path
     }
 
+    /// Takes path and query from another request. With `asWritten` the path goes upstream as that request has it, otherwise in
+    /// its normal form.
+    public mutating func setTarget(of other: HttpRequest, asWritten: Bool) {
+        target.keepReceivedNames()
+        target.path = target.add(other.target.bytes[other.target.path.range])
+        target.upstreamPath = asWritten ? target.add(other.target.bytes[other.target.upstreamPath.range]) : target.path
+        target.hasQuery = other.target.hasQuery
+        if other.target.hasQuery { target.query = target.add(other.target.bytes[other.target.query.range]) }
+    }
+
     /// Changes the query, given without its question mark; `nil` removes it. Throws if it contains a byte
     /// that is invalid in a query.
     public mutating func setQuery(_ query: String?) throws(GatewayError) {

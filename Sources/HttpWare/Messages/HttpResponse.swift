@@ -44,7 +44,14 @@ public struct HttpResponse: Sendable {
 
 extension HttpResponse {
     /// The reason phrase as received, if it differs from the standard one. RFC 9112 §4.
-    var reason: String? {
+    /// Characters that cannot be in a reason phrase are ignored when it is set.
+    public var receivedReason: String? {
+        get { reason.map { ReceivedText.text($0) } }
+        set { reason = newValue.map { $0.utf8.filter { $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 } } }
+    }
+
+    /// The same as bytes, which may be of any coding.
+    var reason: [UInt8]? {
         @inline(__always) get { rare?.values.reason }
         set { if rare != nil || newValue != nil { change { $0.reason = newValue } } }
     }
@@ -59,6 +66,12 @@ extension HttpResponse {
     var problem: ProblemText? {
         @inline(__always) get { rare?.values.problem }
         set { if rare != nil || newValue != nil { change { $0.problem = newValue } } }
+    }
+
+    /// Trailer fields to send after content that a ware provides. The content is then sent without a stated length. RFC 9110 §6.5.
+    public var trailers: HttpFields? {
+        get { rare?.values.trailers }
+        set { if rare != nil || newValue != nil { change { $0.trailers = newValue } } }
     }
 
     /// Provides the content, until the driver has taken it.
@@ -78,9 +91,10 @@ extension HttpResponse {
 /// Stored behind one reference: responses are copied often, but rarely have any of these parts.
 @usableFromInline final class ResponseRareParts: Sendable {
     struct Values: Sendable {
-        var reason: String?
+        var reason: [UInt8]?
         var upgrade: String?
         var problem: ProblemText?
+        var trailers: HttpFields?
         var source: (any ContentSource)?
     }
 
@@ -90,5 +104,5 @@ extension HttpResponse {
 }
 
 extension HttpResponse: CustomStringConvertible {
-    public var description: String { "\(status) \(reason ?? status.reasonPhrase)" }
+    public var description: String { "\(status) \(receivedReason ?? status.reasonPhrase)" }
 }

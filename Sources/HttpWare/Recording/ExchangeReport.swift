@@ -28,6 +28,7 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var method: String
     /// The target as received, with the values of parameters hidden that are named like credentials.
     public var target: String
+    /// The host that the request named, or else that of its tunnel.
     public var host: String?
     public var `protocol`: String
     /// The status of the response; 499 if the client left before it had one.
@@ -38,8 +39,8 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var responder: String
     /// The result of a cache: `hit`, `stale`, `collapsed`, `validated`, `miss` or `bypass`; `nil` without a cache.
     public var cache: String?
-    /// The numbers of the temporary rules that acted on it; `nil` without any.
-    public var rules: [Int]?
+    /// The ids of the temporary rules that acted on it; `nil` without any.
+    public var rules: [RuleId]?
     /// The fault, and its details in words.
     public var fault: String?
     public var reason: String?
@@ -68,6 +69,24 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
         public var address: String?
         /// The name of the principal that opened the tunnel.
         public var principal: String?
+    }
+
+    /// The id of a temporary rule.
+    public struct RuleId: Sendable, Equatable, Codable {
+        public let text: String
+
+        public init(_ number: Int) { text = String(number) }
+
+        public init(from decoder: any Decoder) throws {
+            let value = try decoder.singleValueContainer()
+            // Captures of earlier versions have numbers.
+            text = try (try? value.decode(Int.self)).map { String($0) } ?? value.decode(String.self)
+        }
+
+        public func encode(to encoder: any Encoder) throws {
+            var value = encoder.singleValueContainer()
+            try value.encode(text)
+        }
     }
 
     /// A phase of an attempt to get a response from upstream.
@@ -136,7 +155,7 @@ extension ExchangeReport {
         scheme = recorded.method == .connect ? nil : recorded.isSecure ? "https" : "http"
         method = recorded.method.name
         target = text(recorded.target).map(Redaction.target) ?? "-"
-        host = text(recorded.host)
+        host = text(recorded.host) ?? recorded.tunnel?.host
         `protocol` =
             switch recorded.version {
             case .http10: "HTTP/1.0"
@@ -148,7 +167,7 @@ extension ExchangeReport {
         end = recorded.endName
         responder = recorded.responderName
         cache = recorded.cacheName
-        rules = recorded.rules.isEmpty ? nil : recorded.rules
+        rules = recorded.rules.isEmpty ? nil : recorded.rules.map { RuleId($0) }
         fault = recorded.failure.map { "\($0.fault)" }
         reason = recorded.failure?.reason
         attempts = record.attempts
@@ -191,7 +210,7 @@ extension ExchangeReport {
             ("target", .text(target)),
             ("host", host.map(Json.text)), ("protocol", .text(`protocol`)), ("status", .number(status)),
             ("end", .text(end)), ("responder", .text(responder)),
-            ("cache", cache.map(Json.text)), ("rules", rules.map { .list($0.map(Json.number)) }),
+            ("cache", cache.map(Json.text)), ("rules", rules.map { .list($0.map { .text($0.text) }) }),
             ("fault", fault.map(Json.text)),
             ("reason", reason.map(Json.text)), ("attempts", .number(attempts)), ("replays", .number(replays)),
             ("reused", .bool(reused)), ("requestBytes", .number(requestBytes)),

@@ -24,6 +24,8 @@ public protocol ExchangeTap: AnyObject {
     func responseEnded(_ trailers: HttpFields?)
     /// Bytes passed through the tunnel that the exchange became.
     func tunnelled(_ bytes: UnsafeRawBufferPointer, isSent: Bool)
+    /// Shows what was seen so far, because a ware is about to name the exchange. Returns false if the exchange is not shown.
+    func show() -> Bool
     /// The exchange has ended; `record` is its record, if there is one.
     func ended(_ exchange: Exchange, record: RecordedExchange?)
 }

@@ -11,7 +11,10 @@ public final class RecordRing: Sendable {
         var first = 0
         var count = 0
         var bytes = 0
+        /// How many were added, of which the newest stored one was the last.
         var added: UInt64 = 0
+        /// Numbers that were taken for exchanges without a capture.
+        var numbers: Range<UInt64> = 0..<0
         var subscriptions: [RecordSubscription] = []
     }
 
@@ -19,17 +22,17 @@ public final class RecordRing: Sendable {
     /// The maximum number of exchanges, and the maximum memory in bytes.
     public let mostRecords: Int
     public let mostBytes: Int
-    /// The exchanges are numbered `index`, `index + rings`, …
-    private let index: UInt64
-    private let rings: UInt64
+    private let numbers: ExchangeNumbers
 
-    /// Makes one of `rings` rings in a process; its index keeps the numbers of its exchanges distinct.
-    public init(mostRecords: Int, mostBytes: ByteCount, index: Int = 0, rings: Int = 1) {
-        precondition(mostRecords > 0 && rings > 0 && (0..<rings).contains(index), "not a ring")
+    /// Numbers are taken in steps of this size, so that loops rarely wait for each other.
+    private static let step: UInt64 = 64
+
+    /// Makes a ring. Rings of a process, and its captures, share `numbers`, so that each exchange has a number of its own.
+    public init(mostRecords: Int, mostBytes: ByteCount, numbers: ExchangeNumbers = ExchangeNumbers()) {
+        precondition(mostRecords > 0, "not a ring")
         self.mostRecords = mostRecords
         self.mostBytes = mostBytes.bytes
-        self.index = UInt64(index)
-        self.rings = UInt64(rings)
+        self.numbers = numbers
     }
 
     // MARK: Adding
@@ -46,7 +49,7 @@ public final class RecordRing: Sendable {
             if place == state.slots.count { state.slots.append(RecordedExchange()) }
             state.added += 1
             state.slots[place].takeExchange(
-                exchange, isHeld: isHeld, endpoint: endpoint, number: state.added * rings + index)
+                exchange, isHeld: isHeld, endpoint: endpoint, number: number(of: exchange, &state))
             state.count += 1
             state.bytes += state.slots[place].bytes
             // A slot far beyond the usual size is freed, not reused.
@@ -61,6 +64,17 @@ public final class RecordRing: Sendable {
         guard let (recorded, subscriptions) = live else { return nil }
         for subscription in subscriptions { subscription.offer(recorded) }
         return recorded
+    }
+
+    /// The number of the exchange's capture, or else a new one.
+    private func number(of exchange: Exchange, _ state: inout State) -> UInt64 {
+        if let capture = exchange.captureNumber { return UInt64(capture) }
+        if state.numbers.isEmpty {
+            let first = numbers.take(RecordRing.step)
+            state.numbers = first..<first + RecordRing.step
+        }
+        defer { state.numbers = state.numbers.dropFirst() }
+        return state.numbers.lowerBound
     }
 
     /// Extends a ware's note in the exchange with that id, if it is still stored. Safe to call from any thread.
@@ -88,6 +102,7 @@ public final class RecordRing: Sendable {
     /// The most recently ended exchanges, the newest first. Safe to call from any thread.
     public func recent(_ limit: Int) -> [RecordedExchange] {
         var found: [RecordedExchange] = []
+        /// How many exchanges had been added before the last one that was read.
         var before = UInt64.max
         // A few at a time, so that the loop never waits long.
         while found.count < limit {
@@ -95,18 +110,15 @@ public final class RecordRing: Sendable {
                 var more: [RecordedExchange] = []
                 var offset = state.count - 1
                 // Exchanges that were added since are newer than the requested ones.
-                if before != .max, offset >= 0 {
-                    let newest = state.slots[(state.first + offset) % mostRecords].number
-                    offset -= Int(clamping: (newest &- before) / rings &+ 1)
-                }
+                if before != .max { offset -= Int(clamping: state.added &- before) }
                 while offset >= 0, more.count < min(32, limit - found.count) {
                     more.append(state.slots[(state.first + offset) % mostRecords])
                     offset -= 1
                 }
+                before = state.added &- UInt64(state.count - 1 - offset)
                 return more
             }
-            guard let last = more.last else { break }
-            before = last.number
+            if more.isEmpty { break }
             found += more
         }
         return found
@@ -116,17 +128,11 @@ public final class RecordRing: Sendable {
     public func find(_ id: String) -> RecordedExchange? {
         let number = UInt64(id)
         return state.withLock { state in
-            if let number {
-                guard state.count > 0, number % rings == index else { return nil }
-                let newest = state.slots[(state.first + state.count - 1) % mostRecords].number
-                guard number <= newest else { return nil }
-                let back = (newest - number) / rings
-                guard back < UInt64(state.count) else { return nil }
-                return state.slots[(state.first + state.count - 1 - Int(back)) % mostRecords]
-            }
             for offset in (0..<state.count).reversed() {
                 let place = (state.first + offset) % mostRecords
-                if state.slots[place].id == id { return state.slots[place] }
+                if number.map({ state.slots[place].number == $0 }) ?? (state.slots[place].id == id) {
+                    return state.slots[place]
+                }
             }
             return nil
         }

@@ -2,7 +2,7 @@
 ///
 /// Its values are as received; `ExchangeReport` converts them into texts, and hides credentials.
 public struct RecordedExchange: Sendable {
-    /// The exchange's number, unique in this process; later exchanges of a loop have larger numbers.
+    /// The exchange's number, unique in this process. Its capture has the same number.
     public internal(set) var number: UInt64 = 0
     /// The exchange's own id, if it was created.
     public internal(set) var id: String?

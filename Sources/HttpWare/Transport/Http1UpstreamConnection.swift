@@ -531,5 +531,5 @@ extension HeadEncoder.RequestOptions {
 
 extension HttpResponse {
     /// An upper bound of the encoded head's length.
-    var encodedBound: Int { fields.bytes.count + fields.lines.count * 4 + (reason?.utf8.count ?? 0) + 1024 }
+    var encodedBound: Int { fields.bytes.count + fields.lines.count * 4 + (reason?.count ?? 0) + 1024 }
 }

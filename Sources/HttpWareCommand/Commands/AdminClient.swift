@@ -225,8 +225,11 @@ extension AdminClient.Answer {
     }
 
     /// Prints the problem, and returns the error that ends the program.
-    var refusal: ExitCode {
-        Terminal.error(TerminalStyle.plain.shown(problem))
+    var refusal: ExitCode { refusal(of: nil) }
+
+    /// The same for a file that was sent, which is named first.
+    func refusal(of file: String?) -> ExitCode {
+        Terminal.error(TerminalStyle.plain.shown([file, problem].compactMap(\.self).joined(separator: ": ")))
         return ExitCode(1)
     }
 }

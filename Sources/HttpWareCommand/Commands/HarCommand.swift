@@ -38,9 +38,13 @@ struct HarCommand: ParsableCommand {
             let query = AdminQuery([("filter", filter), ("secrets", withSecrets ? "true" : nil)])
             let answer = try admin.client().get("/v1/har\(query.text)", within: .seconds(600))
             guard answer.status == 200 else { throw answer.refusal }
-            if withSecrets {
-                let missing = (try? HarReader(answer.content))?.missingSecrets ?? 0
-                if missing > 0 { Terminal.error("\(missing) masked values are no longer in memory, and stay masked") }
+            let facts = HarReader.facts(answer.content)
+            if facts.missingSecrets > 0 {
+                Terminal.error("\(facts.missingSecrets) masked values are no longer in memory, and stay masked")
+            }
+            if facts.leftOut > 0 {
+                let requests = facts.leftOut == 1 ? "1 request has" : "\(facts.leftOut) requests have"
+                Terminal.error("\(requests) no URL, and cannot be in an archive")
             }
             guard let output else { return try Terminal.result(answer.text, end: "") }
             try HarCommand.write(answer.content, to: output, isSecret: withSecrets)
@@ -60,6 +64,7 @@ struct HarCommand: ParsableCommand {
         func run() throws {
             struct Imported: Decodable { let imported: Int, warnings: [String] }
             let answer = try admin.client().post("/v1/har", HarCommand.read(file))
+            guard answer.status == 200 else { throw answer.refusal(of: file) }
             let result = try answer.decoded(Imported.self)
             for warning in result.warnings { Terminal.error(TerminalStyle.plain.shown("\(file): \(warning)")) }
             try Terminal.result("imported \(result.imported) requests")

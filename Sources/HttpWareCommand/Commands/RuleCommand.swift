@@ -14,7 +14,7 @@ struct RuleCommand: ParsableCommand {
         subcommands: [Add.self, List.self, Remove.self, Save.self], defaultSubcommand: List.self)
 
     struct Rule: Decodable {
-        let id: Int
+        let id: String
         let filter: String
         let ware: String
         let reason: String
@@ -25,7 +25,7 @@ struct RuleCommand: ParsableCommand {
         let missedBecause: String?
 
         var row: [String] {
-            [String(id), ware, filter, until, count.map { "\(hits) of \($0)" } ?? String(hits), reason]
+            [id, ware, filter, until, count.map { "\(hits) of \($0)" } ?? String(hits), reason]
         }
 
         /// Why the rule did not act on requests that its filter finds; `nil` if it acted on all of them.

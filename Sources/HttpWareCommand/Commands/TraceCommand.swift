@@ -99,6 +99,12 @@ struct TraceCommand: ParsableCommand {
         switch event {
         case "", "message", "exchange":
             return try JSONDecoder().decode(ExchangeReport.self, from: Data(data.utf8))
+        case "lost":
+            struct Lost: Decodable { let lost: Int }
+            if let lost = try? JSONDecoder().decode(Lost.self, from: Data(data.utf8)).lost {
+                Terminal.error("\(lost) requests are not captured, because pinned ones fill the memory")
+            }
+            return nil
         case "dropped":
             struct Dropped: Decodable { let dropped: Int }
             if let dropped = try? JSONDecoder().decode(Dropped.self, from: Data(data.utf8)).dropped {

@@ -19,7 +19,7 @@ struct ExchangeLine {
         let duration = TerminalStyle.time(report.duration)
         let size = TerminalStyle.size(report.responseBytes)
         let status = report.status == 0 ? "---" : String(report.status)
-        let target = style.shown(report.target.isEmpty ? "-" : host(of: report) + report.target)
+        let target = style.shown(target(of: report))
         guard let width = style.width else {
             // Not a terminal: all columns uncut, two spaces between them.
             let parts = report.parts.map { "\($0.part.rawValue) \(TerminalStyle.time($0.duration))" }
@@ -45,6 +45,12 @@ struct ExchangeLine {
             line += " " + style.paint(String(style.shown(text).prefix(remark)), look)
         }
         return line
+    }
+
+    /// The target with its host; of a request whose target could not be read, the host of its tunnel.
+    private func target(of report: ExchangeReport) -> String {
+        guard report.target.isEmpty || report.target == "-" else { return host(of: report) + report.target }
+        return report.host ?? "-"
     }
 
     /// The host of a proxy's request whose target is only a path, with its port unless that is the scheme's default.

@@ -70,7 +70,7 @@ struct McpServer {
     private static func id(_ value: JsonTree) -> Json? {
         switch value {
         case .text(let text): .text(text)
-        case .number(let number): Int(exactly: number).map(Json.number) ?? .digits("\(number)")
+        case .number(let digits): .digits(digits)
         default: nil
         }
     }

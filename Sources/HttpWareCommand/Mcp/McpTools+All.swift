@@ -36,14 +36,14 @@ extension McpTools {
                 One captured request: the headers of request and response on both sides of the gateway, sizes, and what each \
                 middleware did.
                 """,
-            arguments: [Argument("id", isRequired: true, "The id of the request.")]
+            arguments: [.id("The id of the request.")]
         ) { tools, arguments in try tools.text(.get, "/v1/captures/\(id(arguments))") },
         Tool(
             name: "get_content",
             about:
                 "The decoded content of a captured request or response: text, or base64 where it is binary. In pieces, if it is long.",
             arguments: [
-                Argument("id", isRequired: true, "The id of the request."),
+                .id("The id of the request."),
                 Argument("of", "request or response; response by default."),
                 Argument("side", "client or origin: the side of the gateway; client by default."),
                 Argument("offset", "integer", "The first byte; 0 by default."),
@@ -75,8 +75,8 @@ extension McpTools {
             name: "compare_requests",
             about: "What differs between two captured requests: method, URL, status, headers, content.",
             arguments: [
-                Argument("a", isRequired: true, "The id of the first request."),
-                Argument("b", isRequired: true, "The id of the second request."),
+                Argument("a", "id", isRequired: true, "The id of the first request."),
+                Argument("b", "id", isRequired: true, "The id of the second request."),
             ]
         ) { tools, arguments in
             let ids = [try id(arguments, "a"), try id(arguments, "b")]
@@ -120,7 +120,7 @@ extension McpTools {
             about:
                 "Sends a captured request again, edited or not, through the gateway. Returns the id of the new request.",
             arguments: [
-                Argument("id", isRequired: true, "The id of the request."), Argument("method", "Another method."),
+                .id("The id of the request."), Argument("method", "Another method."),
                 Argument("url", "Another URL, absolute."),
                 Argument("headers", "array", "All header fields, as objects with name and value."),
                 Argument("body", "Other content, as text."),
@@ -144,7 +144,7 @@ extension McpTools {
         ) { tools, arguments in try tools.text(.post, "/v1/rules", Json(arguments)) },
         Tool(
             name: "remove_rule", about: "Ends a rule that add_rule put in force.",
-            arguments: [Argument("id", isRequired: true, "The id of the rule.")], changes: true
+            arguments: [.id("The id of the rule.")], changes: true
         ) { tools, arguments in
             let id = try id(arguments)
             _ = try tools.ask(.delete, "/v1/rules/\(id)")

@@ -53,12 +53,19 @@ struct McpTools {
             self.about = about
         }
 
-        var json: Json { .object([("type", .text(type)), ("description", .text(about))]) }
+        /// An id, as a text or as the number in it.
+        static func id(_ about: String) -> Argument { Argument("id", "id", isRequired: true, about) }
+
+        var json: Json {
+            let types: Json = type == "id" ? .list(["string", "integer"]) : .text(type)
+            return .object([("type", types), ("description", .text(about))])
+        }
 
         func fits(_ value: JsonTree) -> Bool {
             switch (type, value) {
-            case ("string", .text), ("object", .object), ("array", .list), ("boolean", .bool): true
-            case ("integer", .number(let number)): Int(exactly: number) != nil
+            case ("string", .text), ("object", .object), ("array", .list), ("boolean", .bool), ("id", .text): true
+            case ("integer", .number), ("id", .number):
+                value.number.map { $0 == $0.rounded() } == true && value.whole != nil
             default: false
             }
         }
@@ -121,7 +128,8 @@ struct McpTools {
 
     /// The id of a capture or a rule, as a segment of a path.
     static func id(_ arguments: JsonTree, _ name: String = "id") throws(Failure) -> String {
-        let id = arguments[name]?.text ?? ""
+        var id = arguments[name]?.text ?? ""
+        if case .number? = arguments[name], let whole = arguments[name]?.whole { id = String(whole) }
         guard !id.isEmpty, id.utf8.count <= 64,
             id.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x7a).contains($0 | 0x20) || $0 == 0x2d })
         else { throw Failure(text: "\(name) is not an id; list_requests tells ids") }
@@ -138,7 +146,7 @@ extension Json {
         switch tree {
         case .null: self = .null
         case .bool(let value): self = .bool(value)
-        case .number(let value): self = Int(exactly: value).map(Json.number) ?? .digits("\(value)")
+        case .number(let digits): self = .digits(digits)
         case .text(let text): self = .text(text)
         case .list(let values): self = .list(values.map { Json($0) })
         case .object(let members): self = .object(members.map { ($0.name, Json($0.value)) })

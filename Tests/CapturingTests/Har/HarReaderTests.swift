@@ -99,3 +99,160 @@ import Testing
         #expect(reader.warnings.count == HarReader.mostWarnings + 1 && reader.warnings.last == "400 more")
     }
 }
+
+extension HarReaderTests {
+    private func one(_ entry: String) throws -> CapturedExchange {
+        try #require(try read(entry).exchanges.first)
+    }
+
+    private func entry(
+        _ response: String, request: String = "\"method\":\"GET\",\"url\":\"http://a.test/\"", more: String = ""
+    ) -> String { "{\"request\":{\(request)},\"response\":{\(response)}\(more)}" }
+
+    @Test func `the media type is kept if no field states it`() throws {
+        let form =
+            "\"method\":\"POST\",\"url\":\"http://a.test/\",\"postData\":{\"mimeType\":\"application/x-www-form-urlencoded\",\"text\":\"a=b\"}"
+        let read = try one(
+            entry(
+                "\"status\":200,\"content\":{\"mimeType\":\"text/html; charset=utf-8\",\"text\":\"hi\"}", request: form)
+        )
+        #expect(read.request.fields == [.init("Content-Type", "application/x-www-form-urlencoded")])
+        #expect(read.response?.fields == [.init("Content-Type", "text/html; charset=utf-8")])
+        #expect(try RequestRepetition(read).fields == [.init("Content-Type", "application/x-www-form-urlencoded")])
+        let stated = try one(
+            entry(
+                "\"status\":200,\"headers\":[{\"name\":\"content-type\",\"value\":\"a/b\"}],\"content\":{\"mimeType\":\"text/html\",\"text\":\"hi\"}"
+            ))
+        #expect(stated.response?.fields == [.init("content-type", "a/b")])
+        for type in ["x-unknown", "", "a\\nb"] {
+            #expect(
+                try one(entry("\"status\":200,\"content\":{\"mimeType\":\"\(type)\",\"text\":\"hi\"}")).response?.fields
+                    == [])
+        }
+    }
+
+    @Test(arguments: [
+        ("h3", "HTTP/3"), ("HTTP/3.0", "HTTP/3"), ("h3-29", "HTTP/3"), ("http/2+quic/46", "HTTP/3"), ("h2", "HTTP/2"),
+        ("http/1.0", "HTTP/1.0"),
+        ("", "HTTP/1.1"), ("unknown", "HTTP/1.1"),
+    ])
+    func `versions are read as browsers write them`(text: String, version: String) throws {
+        let request = "\"method\":\"GET\",\"url\":\"http://a.test/\",\"httpVersion\":\"\(text)\""
+        #expect(try one(entry("\"status\":200", request: request)).version == version)
+    }
+
+    @Test(arguments: [("get", "GET"), ("Post", "POST"), ("GET", "GET"), ("propfind", "propfind"), ("x", "x")])
+    func `methods of the standard are read in any case`(text: String, method: String) throws {
+        #expect(
+            try one(entry("\"status\":200", request: "\"method\":\"\(text)\",\"url\":\"http://a.test/\"")).method
+                == method)
+    }
+
+    @Test(arguments: [
+        "\"status\":200,\"content\":{\"size\":0},\"_failureText\":\"net::ERR_ABORTED\"",
+        "\"status\":200,\"_error\":\"net::ERR_FAILED\"",
+        "\"status\":204,\"content\":{},\"_errorMessage\":\"aborted\"",
+    ])
+    func `an attempt that failed is not a response`(response: String) throws {
+        let read = try one(entry(response))
+        #expect(read.isCutOff && read.fault != nil)
+        let whole = try one(entry("\"status\":200,\"content\":{\"text\":\"hi\"},\"_error\":null"))
+        #expect(!whole.isCutOff && whole.fault == nil)
+    }
+
+    @Test func `content that is still coded is decoded if its bytes fit the coding`() throws {
+        let zipped = Base64.encode(CaptureFilterTests.zipped)
+        func read(_ coding: String, _ text: String, encoding: String = ",\"encoding\":\"base64\"") throws
+            -> CapturedMessage
+        {
+            try #require(
+                try one(
+                    entry(
+                        "\"status\":200,\"headers\":[{\"name\":\"Content-Encoding\",\"value\":\"\(coding)\"}],\"content\":{\"text\":\"\(text)\"\(encoding)}"
+                    )
+                ).response)
+        }
+        let coded = try read("gzip", zipped)
+        #expect(!coded.content.isDecoded && coded.content.kept == CaptureFilterTests.zipped)
+        #expect(DecodedContent(coded).bytes == Array("hello hello hello hello".utf8))
+        #expect(try read("gzip", Base64.encode([1, 2, 3])).content.isDecoded)
+        #expect(try read("br", "hi", encoding: "").content.isDecoded)
+        #expect(try !read("x-custom", "AAEC").content.isDecoded && !read("snappy", "AAEC").content.isDecoded)
+        #expect(try read("dcb", Base64.encode([0x89, 0x50])).content.isDecoded)
+        #expect(try !read("dcb", Base64.encode([0xff, 0x44, 0x43, 0x42, 1])).content.isDecoded)
+        #expect(try read("identity", "AAEC").content.kept == [0, 1, 2])
+    }
+
+    @Test func `one value does not become more lines than a head may have`() throws {
+        let lines = String(repeating: "\\n", count: 3_000_000)
+        let start = ContinuousClock.now
+        let reader = try read(
+            entry(
+                "\"status\":200,\"headers\":[{\"name\":\"a\",\"value\":\"\(lines)\"},{\"name\":\"b\",\"value\":\"c\"}]")
+        )
+        #expect(ContinuousClock.now - start < .seconds(20))
+        #expect(reader.exchanges.first?.response?.fields.count == 1000)
+        #expect(reader.warnings.contains { $0.contains("more than 1000 lines") })
+        let pairs = String(repeating: "{\"name\":\"a\",\"value\":\"b\"},", count: 5000)
+        for headers in [
+            "[\(pairs)]", "[\(String(repeating: "[\"a\",\"b\"],", count: 5000))]",
+            "{\(String(repeating: "\"a\":\"b\",", count: 5000))}",
+        ] {
+            #expect(try one(entry("\"status\":200,\"headers\":\(headers)")).response?.fields.count == 1000)
+        }
+        let long = String(repeating: "x", count: 600_000)
+        let wide = try one(entry("\"status\":200,\"headers\":[\(String(repeating: "[\"a\",\"\(long)\"],", count: 4))]"))
+        #expect(wide.response?.fields.count == 1)
+    }
+
+    @Test func `messages, events, pieces, methods and URLs are bounded`() throws {
+        let many = String(repeating: "{\"data\":\"\"},", count: 30_000)
+        let socket = try read(entry("\"status\":101", more: ",\"_webSocketMessages\":[\(many)]"))
+        #expect(
+            socket.exchanges.first?.messages.count == 10_000
+                && socket.warnings.contains { $0.contains("more than 10000 messages") })
+        let events = "\"status\":200,\"headers\":[[\"Content-Type\",\"text/event-stream\"]]"
+        #expect(try one(entry(events, more: ",\"_eventSourceMessages\":[\(many)]")).messages.count == 10_000)
+        let pieces = String(repeating: "[1,1],", count: 30_000)
+        #expect(
+            try one(entry("\"status\":200", more: ",\"_httpware\":{\"progress\":[\(pieces)]}")).progress.count == 10_000
+        )
+        let long = String(repeating: "x", count: 2 << 20)
+        #expect(
+            try read(entry("\"status\":200", request: "\"method\":\"GET\",\"url\":\"http://a.test/\(long)\"")).exchanges
+                .isEmpty)
+        #expect(
+            try one(entry("\"status\":200", request: "\"method\":\"\(long)\",\"url\":\"http://a.test/\"")).method
+                == "GET")
+        var limits = HarReader.Limits()
+        limits.elements = 25
+        let entries = String(
+            repeating: entry("\"status\":200,\"headers\":[\(String(repeating: "[\"a\",\"b\"],", count: 10))]") + ",",
+            count: 3)
+        #expect(throws: HarReader.Refusal.self) {
+            try HarReader(Array("{\"log\":{\"entries\":[\(entries)]}}".utf8), limits: limits)
+        }
+    }
+
+    @Test func `what one value becomes in an archive is bounded`() throws {
+        let cookies = String(repeating: "a=b;", count: 50_000)
+        let query = String(repeating: "a=b&", count: 50_000)
+        let read = try one(
+            entry(
+                "\"status\":200,\"headers\":[[\"Set-Cookie\",\"\(cookies)\"]]",
+                request:
+                    "\"method\":\"GET\",\"url\":\"http://a.test/?\(query)\",\"headers\":[[\"Cookie\",\"\(cookies)\"]]"))
+        let har = try JsonScanner.read(HarTests.archive([read]))
+        let request = try #require(har["log"]?["entries"]?.list?.first?["request"])
+        #expect(request["cookies"]?.list?.count ?? 0 <= 1000 && request["queryString"]?.list?.count ?? 0 <= 1000)
+    }
+
+    @Test func `numbers keep their digits`() throws {
+        #expect(
+            try JsonScanner.read(Array("[9007199254740993,1.0,-0,1e2]".utf8))
+                == .list(["9007199254740993", "1.0", "-0", "1e2"].map { .number($0) }))
+        #expect(try JsonScanner.read(Array("9007199254740993".utf8)).whole == 9_007_199_254_740_993)
+        #expect(
+            try JsonScanner.read(Array("1e2".utf8)).whole == 100 && JsonScanner.read(Array("1e400".utf8)).whole == nil)
+    }
+}

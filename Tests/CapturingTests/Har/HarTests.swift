@@ -182,3 +182,93 @@ import Testing
         #expect(try CaptureFilter("~bs '^hello'").matches(again))
     }
 }
+
+/// Archives give back what was there.
+extension HarTests {
+    private func again(_ exchange: CapturedExchange) throws -> CapturedExchange {
+        try #require(try HarReader(HarTests.archive([exchange])).exchanges.first)
+    }
+
+    @Test(arguments: [["dcb"], ["snappy"], ["x-custom"], ["gzip", "snappy"], ["gzip"]])
+    func `content in a coding that cannot be removed stays coded, with its coding`(codings: [String]) throws {
+        var exchange = CaptureFilterTests.sample()
+        exchange.response?.fields = CapturedFields(codings.map { .init("Content-Encoding", $0) })
+        exchange.response?.content.kept = [0xff, 0x00, 0x80, 0x01]
+        exchange.response?.content.size = 4
+        exchange.request.fields.append(.init("Content-Encoding", codings[0]))
+        exchange.request.content.kept = [0xff, 0x01]
+        exchange.request.content.size = 2
+        let read = try again(exchange)
+        #expect(read.response?.content.kept == [0xff, 0x00, 0x80, 0x01] && read.response?.content.isDecoded == false)
+        #expect(read.request.content.kept == [0xff, 0x01] && read.request.content.isDecoded == false)
+        let twice = try again(read)
+        #expect(twice.response?.content == read.response?.content && twice.request.content == read.request.content)
+    }
+
+    @Test func `trailers, reason, version, cut ends and bytes that are not UTF-8 come back`() throws {
+        var exchange = CaptureFilterTests.sample()
+        exchange.request.trailers = [.init("X-Digest", "a")]
+        exchange.response?.trailers = [.init("grpc-status", "0"), .init("grpc-message", "")]
+        exchange.response?.fields.append(CapturedMessage.Field("Content-Disposition", bytes: [0x66, 0xe9, 0x74]))
+        exchange.reason = "Caf\u{e9}"
+        exchange.status = 999
+        exchange.version = "HTTP/3"
+        exchange.isCutOff = true
+        let har = try JsonScanner.read(HarTests.archive([exchange]))
+        let entry = try #require(har["log"]?["entries"]?.list?.first)
+        #expect(
+            entry["response"]?["statusText"] == .text("Caf\u{e9}") && entry["request"]?["postData"]?["encoding"] == nil)
+        let lines = entry["response"]?["headers"]?.list ?? []
+        #expect(lines.last?["value"] == .text("f\u{e9}t") && lines.last?["_charset"] == .text("iso-8859-1"))
+        let read = try again(exchange)
+        #expect(
+            read.request.trailers == exchange.request.trailers && read.response?.trailers == exchange.response?.trailers
+        )
+        #expect(read.response?.fields == exchange.response?.fields)
+        #expect(read.response?.fields.last?.bytes == [0x66, 0xe9, 0x74])
+        #expect((read.reason, read.status, read.version, read.isCutOff) == ("Caf\u{e9}", 999, "HTTP/3", true))
+    }
+
+    @Test func `the bytes of a request are read with either name of their encoding`() throws {
+        var exchange = CaptureFilterTests.sample()
+        exchange.request.content.kept = [0, 0xff]
+        exchange.request.content.size = 2
+        let bytes = HarTests.archive([exchange])
+        let text = String(decoding: bytes, as: UTF8.self)
+        #expect(text.contains("\"_encoding\":\"base64\""))
+        for name in ["_encoding", "encoding"] {
+            let other = text.replacing("\"_encoding\":", with: "\"\(name)\":").replacing(
+                "\"httpware\"", with: "\"another\"")
+            #expect(try HarReader(Array(other.utf8)).exchanges.first?.request.content.kept == [0, 0xff])
+        }
+    }
+
+    @Test func `an exchange without a URL is left out and counted, and others stay`() throws {
+        var exchange = CaptureFilterTests.sample()
+        let good = exchange
+        var bytes: [UInt8] = []
+        var writer = HarWriter(version: "1")
+        bytes += writer.begin()
+        for url in ["http://", "", "http:///a", "https:///a?b"] {
+            exchange.url = url
+            bytes += writer.entry(exchange)
+        }
+        bytes += writer.entry(good)
+        exchange.url = "data:text/plain,hi"
+        bytes += writer.entry(exchange)
+        bytes += writer.end()
+        let reader = try HarReader(bytes)
+        #expect(reader.exchanges.map(\.url) == [good.url, "data:text/plain,hi"] && reader.leftOut == 4)
+        #expect(HarReader.facts(bytes) == (0, 4) && HarReader.facts(Array("{}".utf8)) == (0, 0))
+    }
+
+    @Test(arguments: ["ws", "wss"])
+    func `the URL of a WebSocket keeps its scheme`(scheme: String) throws {
+        let entry =
+            "{\"request\":{\"method\":\"GET\",\"url\":\"\(scheme)://a.test/x\"},\"_webSocketMessages\":[],\"response\":{\"status\":101}}"
+        let read = try #require(try HarReader(Array("{\"log\":{\"entries\":[\(entry)]}}".utf8)).exchanges.first)
+        #expect(read.url == (scheme == "ws" ? "http" : "https") + "://a.test/x")
+        #expect(try firstEntry(read)["request"]?["url"] == .text("\(scheme)://a.test/x"))
+        #expect(try again(read).url == read.url)
+    }
+}

@@ -16,7 +16,7 @@ import Testing
             version: "HTTP/1.1", listener: "web", request: request)
         exchange.secrets = CapturedSecrets(
             url: "https://a.test/x;sid=1/y?token=two/2?&b=c&key=three",
-            request: [.init(place: 1, text: "first"), .init(place: 2, text: "key"), .init(place: 3, text: "second")],
+            request: [(1, "first"), (2, "key"), (3, "second")].map { .init(place: $0, bytes: Array($1.utf8)) },
             entry: nil)
         return exchange
     }

@@ -116,7 +116,7 @@ import Testing
         for id in [1, 1, 2, 1] { store.put(capture(id)) }
         #expect(watcher.takeChanges().ids == [1, 2])
         for id in 1...5000 { store.put(capture(id, 1)) }
-        let (ids, dropped) = watcher.takeChanges()
+        let (ids, dropped, _) = watcher.takeChanges()
         #expect(ids.count == 4096 && dropped == 904)
         store.unwatch(watcher)
         store.put(capture(1))
@@ -125,6 +125,72 @@ import Testing
 }
 
 extension CaptureStoreTests {
+    @Test func `a capture that pinned ones leave no room for is counted, and watchers are told`() {
+        let store = store(20_000)
+        let watcher = CaptureWatcher {}
+        store.watch(watcher)
+        var id = 0
+        while store.bytes + 1500 < 20_000 {
+            id += 1
+            store.put(capture(id))
+            _ = store.pin(id, true)
+        }
+        _ = watcher.takeChanges()
+        var large = capture(id + 1, 4000)
+        store.put(large)
+        #expect(store.lost == 0, "it has not ended")
+        large.isOpen = false
+        store.put(large)
+        #expect(store.lost == 1 && store.find(id + 1) == nil)
+        #expect(watcher.takeChanges() == ([], 0, 1) && watcher.takeChanges() == ([], 0, 0))
+    }
+
+    @Test func `a pin is not an end, however many exchanges ended since`() {
+        let store = store(1 << 30)
+        let watcher = CaptureWatcher(endsOnly: true) {}
+        store.watch(watcher)
+        var first = capture(1, 1)
+        store.put(first)
+        #expect(watcher.takeChanges().ids.isEmpty)
+        first.isOpen = false
+        store.put(first)
+        #expect(watcher.takeChanges().ids == [1])
+        for id in 2...6000 {
+            var capture = capture(id, 1)
+            capture.isOpen = false
+            store.put(capture)
+            if id % 1000 == 0 { _ = watcher.takeChanges() }
+        }
+        _ = watcher.takeChanges()
+        _ = store.pin(1, true)
+        _ = store.comment(2, "x")
+        #expect(watcher.takeChanges().ids.isEmpty)
+    }
+
+    @Test func `imported exchanges are numbered and exported in the order of their starts`() {
+        let store = store(1 << 20)
+        let numbers = store.take(
+            [Int64(30), 10, 20, 10].enumerated().map { place, seconds in
+                var exchange = CapturedExchange(
+                    id: 1, started: WallTime(seconds: seconds), method: "GET", url: "http://a.test/\(place)",
+                    version: "HTTP/1.1",
+                    listener: "har", request: CapturedMessage())
+                exchange.isOpen = false
+                return exchange
+            })
+        #expect(numbers.compactMap { store.find($0)?.url.last } == ["1", "3", "2", "0"])
+        let later = store.take([
+            {
+                var exchange = CapturedExchange(
+                    id: 1, started: WallTime(seconds: 15), method: "GET", url: "http://a.test/l", version: "HTTP/1.1",
+                    listener: "har", request: CapturedMessage())
+                exchange.isOpen = false
+                return exchange
+            }()
+        ])
+        #expect(store.idsByStart(filter: nil) == Array(numbers[..<2]) + later + Array(numbers[2...]))
+    }
+
     @Test func `exchanges of an archive are masked, and what was masked counts for the bound`() throws {
         let store = store(1 << 20)
         var exchange = capture(7, 10)

@@ -92,7 +92,8 @@ import Testing
         }
         #expect(shown(.webSocket(opcode: 1), #"42["in",{"password":"x"}]"#) == #"42["in",{"password":"…"}]"#)
         #expect(shown(.webSocket(opcode: 2), #"{"password":"x"}"#) == #"{"password":"…"}"#)
-        #expect(shown(.webSocket(opcode: 2), #"\u{1}{"password":"x"}"#) == #"\u{1}{"password":"x"}"#)
+        #expect(shown(.webSocket(opcode: 2), #"\u{1}{"password":"x"}"#) == #"\u{1}{"password":"…"}"#)
+        #expect(shown(.webSocket(opcode: 1), "a=1&password=x") == "a=1&password=…")
         #expect(shown(.webSocket(opcode: 8), #"{"password":"x"}"#) == #"{"password":"x"}"#)
         #expect(shown(.event(type: nil, id: nil), #"{"password":"x"}"#) == #"{"password":"…"}"#)
         #expect(shown(.grpc, #"{"password":"x"}"#) == #"{"password":"x"}"#)
@@ -189,5 +190,117 @@ import Testing
         open.redacted = []
         let shown = CaptureStore(open)
         #expect(shown.find(shown.take([sent])[0])?.request.content == original)
+    }
+
+    private static let labels: [String?] = [
+        nil, "", "text/plain", "text/plain; charset=utf-8", "application/x-www-form-urlencoded", "application/json",
+        "application/octet-stream", "text/html", "text/xml", "image/png", "multipart/form-data; boundary=other",
+        "multipart/form-data", "application/javascript", "text/css", "nonsense", "application/vnd.api+json",
+    ]
+
+    private func content(_ text: String, _ label: String?) -> CapturedMessage {
+        var message = CapturedMessage(fields: label.map { [.init("Content-Type", $0)] } ?? [])
+        message.content.kept = Array(text.utf8)
+        message.content.size = message.content.kept.count
+        return message
+    }
+
+    private func shown(_ text: String, _ label: String?) -> String {
+        var message = content(text, label)
+        _ = CaptureRedaction(CaptureSettings()).maskContent(&message, limit: 1 << 20)
+        return String(decoding: message.content.kept, as: UTF8.self)
+    }
+
+    @Test(arguments: labels)
+    func `content with the names of credentials is masked whatever its media type says`(label: String?) {
+        for (text, expected) in [
+            ("user=a&password=hunter2&x=1", "user=a&password=…&x=1"), ("password=hunter2", "password=…"),
+            ("?access_token=hunter2", "?access_token=…"), ("\u{feff}pass%77ord=hunter2&a=", "\u{feff}pass%77ord=…&a="),
+            ("user[password]=hunter2\r\n", "user[password]=…\r\n"),
+            ("a&b&c=1&client_secret=hunter2", "a&b&c=1&client_secret=…"),
+            (#"{"password":"hunter2"}"#, #"{"password":"…"}"#),
+            (#"[{"a":1,"api_token" : "hunter2"}]"#, #"[{"a":1,"api_token" : "…"}]"#),
+            (#"{"data":"{\"password\": \"hunter2\", \"b\": 1}"}"#, #"{"data":"{\"password\": \"…\", \"b\": 1}"}"#),
+            (
+                "--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\nhunter2\r\n--b--\r\n",
+                "--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\n…\r\n--b--\r\n"
+            ),
+        ] {
+            #expect(shown(text, label) == expected, "\(label ?? "no label")")
+        }
+    }
+
+    @Test(
+        arguments: [nil, "text/plain", "application/json", "application/octet-stream", "text/html", "message/http"]
+            as [String?])
+    func `text around the names of credentials does not hide them`(label: String?) {
+        for text in [
+            #"{"form":{"password":"hunter2"},"data":"user=a&password=hunter2"}"#,
+            "You sent: a=1&password=hunter2 as a form",
+            "<p>password=hunter2</p>", "<a href=\"/x?a=1&token=hunter2&b=2\">x</a>", "<password>hunter2</password>",
+            "<a><wsse:Password Type=\"x\">hunter2</wsse:Password></a>", "<a><token><v>hunter2</v></token></a>",
+            "<token><![CDATA[hunter2]]></token>", "<user password=\"hunter2\"/>", "<password>hunter2",
+            "(password='hunter2')",
+            "POST / HTTP/1.1\r\nAuthorization: Bearer hunter2\r\nX-Api-Key: hunter2\r\n\r\npassword=hunter2",
+            "# settings\nDB_PASSWORD=hunter2 hunter2\nexport API_TOKEN=\"hunter2\"\npassword = hunter2\n",
+            "user: a\n  password: hunter2 hunter2\n", #"{"query":"mutation { login(password: \"hunter2\") { id } }"}"#,
+            #"mutation { login(password: "hunter2") { id } }"#, #"{'password': 'hunter2'}"#,
+            #"{"a":"{\"b\":\"{\\\"password\\\":\\\"hunter2\\\"}\"}"}"#, #"5" long {"password":"hunter2"}"#,
+            "user=a b\r\npassword=hunter2 hunter2\r\nx=1\r\n", "user=a&password=hunter2 hunter2\nhunter2&x=1",
+            "\0\u{1}\u{2}password=hunter2",
+            "preamble\r\n--b\r\nContent-Disposition: form-data; name=token\r\n\r\nhunter2",
+            #"{"tokens":{"a":["hunter2",{"b":"hunter2"}]}}"#, #"{\"token\":{\"a\":\"}hunter2\"},\"b\":1}"#,
+        ] {
+            #expect(!shown(text, label).contains("hunter2"), "\(text), \(label ?? "no label"): \(shown(text, label))")
+        }
+    }
+
+    @Test(arguments: [
+        ("application/javascript", #"var token=e.token;if(a&&token==b){f({token:e,key:"x","code":1});n.key="Enter"}"#),
+        ("text/css", "a[data-token=x]{color:red}"), ("text/html", "<script>var a=1,token=e.token,b={token:e}</script>"),
+        ("text/plain", "The token is good: see https://a.test/?q=1 & more"),
+        ("application/xml", "<a><Key>b.txt</Key></a>"),
+        ("image/png", "\u{1}\u{2}PNG\0\0=\0:<\0\0"), ("text/plain", ""), ("text/plain", "password"),
+        ("text/plain", "password="),
+    ])
+    func `programs and other content without such values stay as they are`(label: String, text: String) {
+        #expect(shown(text, label) == text)
+    }
+
+    @Test func `masked content is valid JSON where it was`() throws {
+        for text in [
+            #"{"a":"token=x y","b":{"secret":null},"c":"{\"token\":[1,\"]\",2]}"}"#,
+            #"{"a":"\"token\":1 \\","token":-1e5}"#,
+            #"["password=\"x\"","token: \"x\"","<token>x</token>"]"#, #"{"a":"x\\\"token\\\":\\\"y","b":1}"#,
+        ] {
+            let masked = shown(text, "application/json")
+            #expect(masked != text)
+            #expect(throws: Never.self) { try JsonScanner.read(Array(masked.utf8)) }
+        }
+    }
+
+    @Test func `the search by shape takes linear time and stays within the content`() {
+        var random = SystemRandomNumberGenerator()
+        let words = [
+            "\"", "\\", "'", ":", "=", "&", "<", ">", "/", "\n", " ", "token", "password", "<token>", "</token>", "{",
+            "}", "[", "]",
+            "--b", "Content-Disposition: x; name=token", "\r\n", "<script>", "</script>", "data: ", "é", "\0",
+            "\\\"token\\\":",
+        ]
+        for _ in 0..<20_000 {
+            let text = (0..<Int.random(in: 1...24, using: &random)).map { _ in words.randomElement() ?? "" }.joined()
+            for label in [nil, "application/javascript", "text/event-stream"] as [String?] { _ = shown(text, label) }
+        }
+        for piece in words + [
+            "token=", "token:", "\"token\":", "<token ", "<token/", "token=\"", "\\\"", "\\\\\\\":", "'token':",
+            "&token", "\ntoken=", "' ':",
+        ] {
+            let text = String(repeating: piece, count: 400_000 / piece.utf8.count)
+            let time = ContinuousClock().measure {
+                for label in [nil, "text/css"] as [String?] { _ = shown(text, label) }
+                _ = shown("<" + text + ">", nil)
+            }
+            #expect(time < .seconds(8), "\(piece) takes \(time)")
+        }
     }
 }

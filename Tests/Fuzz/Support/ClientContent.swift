@@ -102,7 +102,20 @@ extension Fuzzing {
             _ = Replay(reader.exchanges, missing: .fail, timing: choice & 1 == 0)
             var writer = HarWriter()
             let again = writer.begin() + reader.exchanges.flatMap { writer.entry($0) } + writer.end()
-            require((try? HarReader(again).exchanges.count) == reader.exchanges.count, "entries are lost")
+            let expected = reader.exchanges.count - writer.leftOut
+            require((try? HarReader(again).exchanges.count) == expected, "entries are lost")
+            let redaction = CaptureRedaction(CaptureSettings())
+            for exchange in reader.exchanges {
+                for message in [exchange.request, exchange.response].compactMap(\.self) {
+                    require(message.fields.count <= 1000 && message.trailers.count <= 1000, "too many lines")
+                }
+                require(exchange.messages.count <= 10_000, "too many messages")
+                let masked = redaction.masked(exchange)
+                require(masked.request.content.isWhole == exchange.request.content.isWhole, "a mask cuts content")
+                let sent = SentUrl.encoded(exchange.url)
+                require(SentUrl.encoded(sent) == sent, "\(exchange.url.debugDescription) is encoded twice")
+                _ = try? RequestRepetition(exchange)
+            }
         }
         guard let archive = try? HarArchive(json: wire) else { return }
         do {

@@ -95,6 +95,36 @@ import Testing
         #expect(throws: (any Error).self) { try HarArchive(json: Array(text.utf8)) }
     }
 
+    @Test func `an archive gives back what was there`() async throws {
+        func entry(_ response: String, _ method: String = "GET", _ path: String) -> String {
+            #"{"request":{"method":"\#(method)","url":"http://a.test/\#(path)","headers":[]},"response":{\#(response)}}"#
+        }
+        let entries = [
+            entry(
+                #""status":200,"headers":[{"name":"Content-Length","value":"1000"}],"content":{"size":0}"#, "head",
+                "head"),
+            entry(
+                #""status":200,"headers":[{"name":"Content-Encoding","value":"snappy"}],"content":{"text":"/wA=","encoding":"base64"}"#,
+                "snappy"),
+            entry(#""status":200,"headers":[],"content":{},"_failureText":"net::ERR_ABORTED""#, "failed"),
+            entry(
+                #""status":999,"headers":[],"content":{"text":"odd"},"_trailers":[{"name":"grpc-status","value":"0"}]"#,
+                "get", "odd"),
+        ].joined(separator: ",")
+        let archive = try HarArchive(json: Array(#"{"log":{"entries":[\#(entries)]}}"#.utf8))
+        #expect(archive.entries.map(\.request.method) == [.head, .get, .get])
+        let (head, snappy, odd) = (
+            archive.entries[0].response, archive.entries[1].response, archive.entries[2].response
+        )
+        #expect(head.fields[.contentLength] == "1000" && head.content.isEmpty)
+        #expect(snappy.fields["Content-Encoding"] == "snappy" && snappy.content.bytes == [0xff, 0])
+        #expect(odd.status.code == 999 && odd.trailers?["grpc-status"] == "0")
+        let again = try HarArchive(json: try archive.json())
+        #expect(again.entries.map(\.response.content.bytes) == archive.entries.map(\.response.content.bytes))
+        #expect(again.entries.map(\.response.fields).map { $0["Content-Encoding"] } == [nil, "snappy", nil])
+        #expect(again.entries[2].response.trailers?["grpc-status"] == "0")
+    }
+
     @Test func `time in wares is a manual clock`() async throws {
         let clock = ManualClock()
         let client = ScriptedClient()

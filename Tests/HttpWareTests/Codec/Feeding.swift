@@ -167,7 +167,7 @@ enum Feeding {
 
     static func describe(_ response: HttpResponse) -> String {
         """
-        \(response.status) \(response.version.number) reason=\(response.reason ?? "-")
+        \(response.status) \(response.version.number) reason=\(response.receivedReason ?? "-")
         content=\(response.content.extent) persistent=\(response.isPersistent)
         upgrade=\(response.upgrade ?? "-")
         \(describe(response.fields))

@@ -25,6 +25,15 @@ import Testing
         #expect(Feeding.text(Feeding.encode { $0.write(hex: number) }) == String(number, radix: 16))
     }
 
+    @Test func `a reason phrase goes out with its bytes`() {
+        var response = HttpResponse(.ok)
+        response.reason = Array("Caf".utf8) + [0xe9]
+        #expect(Feeding.encode(response, .init()).starts(with: Array("HTTP/1.1 200 Caf".utf8) + [0xe9, 0x0d, 0x0a]))
+        #expect(response.receivedReason == "Caf\u{e9}")
+        response.receivedReason = "a\r\nb"
+        #expect(Feeding.text(Feeding.encode(response, .init())).hasPrefix("HTTP/1.1 200 ab\r\n"))
+    }
+
     @Test func `what does not fit is told, and nothing is written behind the buffer`() throws {
         var options = HeadEncoder.RequestOptions(framing: .length(.max), closes: true, via: .http11)
         options.defaults = [try FieldLine("X-Default", "d")]

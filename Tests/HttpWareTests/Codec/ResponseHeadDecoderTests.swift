@@ -33,7 +33,7 @@ import Testing
         // RFC 9112 §4; unknown codes are forwarded, RFC 9110 §15.
         let response = Feeding.response(Wire("\(line)\r\n\r\n")).response
         #expect(response.status.code == code)
-        #expect((response.reason ?? response.status.reasonPhrase) == reason)
+        #expect((response.receivedReason ?? response.status.reasonPhrase) == reason)
         #expect(Feeding.text(Feeding.encode(response)) == "HTTP/1.1 \(code) \(reason)\r\n\r\n")
     }
 

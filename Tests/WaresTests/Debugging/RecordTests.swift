@@ -247,4 +247,85 @@ import Testing
         try text.write(toFile: path(), atomically: true, encoding: .utf8)
         #expect(throws: ConfigError.self) { try replay(Record(file: FilePath(path()))) }
     }
+
+    // MARK: What was recorded comes back
+
+    private func exchange(
+        _ status: Int = 200, method: String = "GET", fields: CapturedFields = [], bytes: [UInt8] = []
+    ) -> CapturedExchange {
+        var captured = CapturedExchange(
+            id: 1, started: WallTime(seconds: 0), method: method, url: "http://a.test/x", version: "HTTP/1.1",
+            listener: "web",
+            request: CapturedMessage())
+        captured.isOpen = false
+        captured.status = status
+        captured.response = CapturedMessage(fields: fields)
+        captured.response?.content.kept = bytes
+        captured.response?.content.size = bytes.count
+        return captured
+    }
+
+    private func played(_ captured: CapturedExchange, _ request: HttpRequest = .get("/x")) async throws -> HttpResponse
+    {
+        var writer = HarWriter()
+        let archive = writer.begin() + writer.entry(captured) + writer.end()
+        return try await TestExchange([Replay(try HarReader(archive).exchanges, missing: .notFound)]).send(request)
+    }
+
+    @Test func `HEAD and 304 keep the length of the content that they are about`() async throws {
+        let head = exchange(
+            method: "HEAD", fields: [.init("Content-Length", "1000"), .init("Content-Encoding", "gzip")])
+        let response = try await played(head, try HttpRequest(.head, "/x"))
+        #expect(
+            response.status == .ok && response.fields[.contentLength] == "1000"
+                && response.fields["Content-Encoding"] == "gzip")
+        let unchanged = try await played(
+            exchange(304, fields: [.init("Content-Length", "1000"), .init("ETag", "\"a\"")]))
+        #expect(unchanged.status == .notModified && unchanged.fields[.contentLength] == "1000")
+        #expect(
+            try await played(exchange(fields: [.init("Content-Length", "1000")], bytes: [1])).fields[.contentLength]
+                != "1000")
+    }
+
+    @Test(arguments: ["dcb", "snappy", "x-custom"])
+    func `content in an unknown coding is sent with its coding`(coding: String) async throws {
+        let response = try await played(exchange(fields: [.init("Content-Encoding", coding)], bytes: [0xff, 0, 0x80]))
+        #expect(response.fields["Content-Encoding"] == coding && response.content.bytes == [0xff, 0, 0x80])
+    }
+
+    @Test(arguments: [200, 299, 404, 599, 600, 999])
+    func `any final status comes back, with its reason and with bytes that are not UTF-8`(status: Int) async throws {
+        var captured = exchange(status)
+        captured.reason = "Caf\u{e9}"
+        captured.response?.fields.append(CapturedMessage.Field("X-Name", bytes: [0x74, 0xe9]))
+        captured.response?.trailers = [.init("grpc-status", "0")]
+        let response = try await played(captured)
+        #expect(response.status.code == status && response.receivedReason == "Caf\u{e9}")
+        #expect(response.fields.rawValues(of: "X-Name") == [[0x74, 0xe9]])
+    }
+
+    @Test func `a failed attempt is passed over`() async throws {
+        let failed =
+            "{\"request\":{\"method\":\"get\",\"url\":\"http://a.test/x\"},\"response\":{\"status\":200,\"content\":{},\"_failureText\":\"net::ERR_ABORTED\"}}"
+        let good =
+            "{\"request\":{\"method\":\"get\",\"url\":\"http://a.test/x\"},\"response\":{\"status\":200,\"content\":{\"text\":\"good\"}}}"
+        let archive = try HarReader(Array("{\"log\":{\"entries\":[\(failed),\(good)]}}".utf8))
+        let exchange = try TestExchange([Replay(archive.exchanges, missing: .notFound)])
+        #expect(try await exchange.send(.get("/x")).content.text == "good")
+    }
+
+    @Test(arguments: [("/x/%7Ey?q=%7e", "/x/~y?q=~"), ("/x/~y?q=~", "/x/%7Ey?q=%7E"), ("/a?b=%2f", "/a?b=%2F")])
+    func `requests match in their normal form`(recorded: String, asked: String) async throws {
+        var captured = exchange(bytes: [1])
+        captured.url = "http://a.test" + recorded
+        #expect(try await played(captured, .get(asked)).status == .ok)
+    }
+
+    @Test func `entries of a recording are in the order of their starts`() {
+        var entries = RecordedEntries()
+        for (seconds, place) in [(5, 0), (7, 1), (6, 2), (1, 3), (7, 4)] {
+            entries.add(WallTime(seconds: Int64(seconds)), place..<place + 1)
+        }
+        #expect(entries.ordered.map(\.lowerBound) == [3, 0, 2, 1, 4])
+    }
 }

@@ -322,3 +322,77 @@ def _(t: Trial) -> None:
     (folder / "other.js").write_text("x")
     gateway.call("/other.js", code=404)
     gateway.call("/../httpware.yaml", code=400)
+
+
+@case("captures: URL, fields and reason are what was sent, byte for byte, and so is a repetition", nginx=NO)
+def _(t: Trial) -> None:
+    seen: list[tuple[bytes, list[str]]] = []
+
+    def script(connection: OriginConnection) -> None:
+        while True:
+            request = connection.serve()
+            seen.append((request.start, request.all("X-Name")))
+            connection.send(b"HTTP/1.1 200 Caf\xe9\r\nContent-Disposition: attachment; filename=\"\xe9t\xe9.txt\"\r\nContent-Length: 2\r\n\r\nok")
+
+    captured = Captured(t, script)
+    for target in (b"/x/%7Ey", b"/q%2fR?x=%7e", b"/a;p=1/b//c?=/../d"):
+        answer = captured.ask(b"X-Name: t\xe9", target=target)
+        expect_status(answer, 200)
+        check(answer.start.endswith(b" 200 Caf\xe9"), answer.start)
+        capture = captured.last()
+        expect_same("URL", urllib.parse.urlsplit(capture["url"]).path + ("?" + capture["url"].partition("?")[2] if "?" in capture["url"] else ""), target.decode())
+        expect_same("request", values(capture["request"]["client"], "x-name"), ["t\u00e9"])
+        expect_same("response", values(capture["response"]["client"], "content-disposition"), ["attachment; filename=\"\u00e9t\u00e9.txt\""])
+        entry = json.loads(captured.call("/v1/har?filter=" + urllib.parse.quote(f"~id {capture['id']}")))["log"]["entries"][0]
+        expect_same("HAR", (entry["request"]["url"], entry["response"]["statusText"]), (capture["url"], "Caf\u00e9"))
+        again = json.loads(captured.call(f"/v1/captures/{capture['id']}/replay", "POST", {}))["id"]
+        check(eventually(lambda: len(seen) % 2 == 0, 3), "no repetition")
+        expect_same("repeated", seen[-1], seen[-2])
+        check(eventually(lambda: captured.rows()[0]["id"] == again and captured.rows()[0]["state"] == "ended", 3), "no capture of it")
+        shown = captured.last()["request"]["client"]["headers"]
+        answer = json.loads(captured.call(f"/v1/captures/{capture['id']}/replay", "POST", {"headers": shown}))
+        check(eventually(lambda: len(seen) % 3 == 0, 3), "no repetition with the fields as shown")
+        expect_same("fields as shown", seen[-1], seen[0])
+        check(eventually(lambda: captured.rows()[0]["id"] == answer["id"] and captured.rows()[0]["state"] == "ended", 3), "no capture")
+        seen.clear()
+
+
+@case("captures: an exchange has one number, in captures, records and breaks", nginx=NO)
+def _(t: Trial) -> None:
+    def script(connection: OriginConnection) -> None:
+        while True:
+            connection.serve()
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    captured = Captured(t, script, middlewares="break: { on: request }", more="", arguments=("--workers", "2"))
+    threads = [threading.Thread(target=captured.ask, kwargs={"target": b"/%d" % number}) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    check(eventually(lambda: len(json.loads(captured.call("/v1/breaks"))["breaks"]) == 6, 5), "not held")
+    for held in json.loads(captured.call("/v1/breaks"))["breaks"]:
+        capture = json.loads(captured.call(f"/v1/captures/{held['capture']}"))
+        expect_same("held", (capture["url"], capture["state"]), (held["url"], "open"))
+    for held in json.loads(captured.call("/v1/breaks"))["breaks"]:
+        captured.call(f"/v1/breaks/{held['id']}/resume", "POST", {})
+    for thread in threads:
+        thread.join(10)
+    check(eventually(lambda: len(captured.rows()) == 6 and all(row["state"] == "ended" for row in captured.rows()), 3), "no captures")
+    for row in captured.rows():
+        record = json.loads(captured.call(f"/v1/requests/{row['id']}"))
+        expect_same("record", (record["id"], record["target"]), (row["id"], urllib.parse.urlsplit(row["url"]).path))
+
+
+@case("captures: memory full of pinned captures is said: in the list, in a metric and in the log", nginx=NO)
+def _(t: Trial) -> None:
+    captured = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n" + b"x" * 20000), capture="{ memory: 1MiB }")
+    for _ in range(90):
+        captured.ask()
+        page = json.loads(captured.call("/v1/captures?limit=1"))
+        if page.get("lost"):
+            break
+        for row in captured.rows():
+            if not row["pinned"]:
+                captured.call(f"/v1/captures/{row['id']}/pin", "POST", {"pinned": True}, code=204)
+    check(page.get("lost", 0) >= 1, f"{page}")
+    check(b"httpware_captures_lost_total 1" in captured.call("/metrics"), "no metric")
+    check(eventually(lambda: "pinned captures fill the memory" in captured.process.log, 3), "no log line")
