@@ -13,6 +13,7 @@ import HttpGateway
             ExplainCommand.self,
             DiffCommand.self,
             TraceCommand.self,
+            PageCommand.self,
             HarCommand.self,
             McpCommand.self,
             CacheCommand.self,

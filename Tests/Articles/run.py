@@ -79,7 +79,7 @@ class Recipe:
         self.web, self.admin = free_port(), free_port()
         self.ports = {"8080": self.web, "9900": self.admin, "3000": application.port, "3001": self.next.port, "9091": application.port,
                       "8888": free_port(), "8899": free_port(), "8081": free_port(), "80": free_port(), "443": free_port(), "50051": free_port()}
-        self.changes: list[tuple[str, str]] = [("admin: {}", f'admin: {{ bind: "127.0.0.1:{self.admin}" }}'),
+        self.changes: list[tuple[str, str]] = [("admin: {}", f'admin: {{ bind: "127.0.0.1:{self.admin}", token: none }}'),
                                                ("https://login.example.com", tokens.url), ("https://api.example.com", application.url)]
         home = place.subfolder("home")
         self.environment = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "PATH": f"{Path(binary).parent}:{os.environ['PATH']}",

@@ -39,7 +39,7 @@ log: {{ level: error }}
 GATEWAY = """
 version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{port}", chain: all }} }}
-admin: {{ bind: "127.0.0.1:{admin}", capture: {capture} }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none, capture: {capture} }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{origin}" }} }}
 chains: {{ all: {{ middlewares: [{{ requestHeaders: {{ set: {{ X-Via: gateway }} }} }}], postwares: [{{ responseHeaders: {{ set: {{ X-Served-By: gateway }} }} }}] }} }}
 routes: [{{ service: origin }}]
@@ -48,7 +48,7 @@ log: {{ level: error }}
 PLAIN = """
 version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{port}" }} }}
-admin: {{ bind: "127.0.0.1:{admin}"{capture} }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none{capture} }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{origin}" }} }}
 routes: [{{ service: origin }}]
 log: {{ level: error }}
@@ -93,7 +93,7 @@ class Captures:
     # cost
 
     def cost(self) -> None:
-        benches = {name: Bench(self.options, f'admin: {{ bind: "127.0.0.1:{free_port()}"{more} }}')
+        benches = {name: Bench(self.options, f'admin: {{ bind: "127.0.0.1:{free_port()}", token: none{more} }}')
                    for name, more in (("without capture", ""), ("with capture", ", capture: {}"))}
         try:
             figures: dict[str, dict[str, list[float]]] = {"plain": {}, "intercepted": {}}

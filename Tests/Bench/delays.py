@@ -138,7 +138,7 @@ def main() -> int:
         for way in WAYS:
             port, admin = free_port(), free_port()
             disk = f'disk: {{ path: "{place.subfolder("disk")}/captures", maxSize: 256MiB }}' if "disk" in way else ""
-            text = f'admin: {{ bind: "127.0.0.1:{admin}"' + (f", capture: {{ {disk} }} }}" if "capture" in way and "without" not in way else " }")
+            text = f'admin: {{ bind: "127.0.0.1:{admin}", token: none' + (f", capture: {{ {disk} }} }}" if "capture" in way and "without" not in way else " }")
             place.gateway(options.binary, GATEWAY.format(port=port, origin=origin, admin=text), [port, admin], 1)
             ports[way] = port
         late = False

@@ -105,7 +105,7 @@ def config(directory: str, store: Path | str, tls: int, clear: int, *, challenge
            admin: int = 0, stores: str = "") -> str:
     return f"""
 version: 1
-{f'admin: {{ bind: "127.0.0.1:{admin}" }}' if admin else ""}
+{f'admin: {{ bind: "127.0.0.1:{admin}", token: none }}' if admin else ""}
 listeners:
   clear: {{ bind: "127.0.0.1:{clear}" }}
   secure:

@@ -218,7 +218,7 @@ class Gateway:
         self.path = os.path.join(folder, "httpware.yaml")
         with open(self.path, "w") as file:
             file.write(f'version: 1\nlisteners: {{ web: {{ bind: "127.0.0.1:{self.port}" }} }}\n'
-                       f'admin: {{ bind: "127.0.0.1:{self.admin}" }}\n'
+                       f'admin: {{ bind: "127.0.0.1:{self.admin}", token: none }}\n'
                        f'services: {{ api: {{ baseUrl: "http://127.0.0.1:{origin}" }} }}\ncredentials:\n{credentials}\nchains:\n')
             for name in names:
                 file.write(f"  {name}: {{ middlewares: [{{ tokenRefresh: {{ credential: {name} }} }}, "

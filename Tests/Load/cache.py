@@ -35,7 +35,7 @@ CONFIG = """
 version: 1
 listeners:
   web: {{ bind: "127.0.0.1:{web}", limits: {{ head: 1MiB, requestTarget: 64KiB, headTimeout: 60s, idleTimeout: 60s }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 stores: {{ disk: {{ disk: {{ path: "{folder}", maxSize: 64MiB }} }} }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{origin}", timeouts: {{ response: 30s, idle: 60s }} }} }}
 chains:

@@ -361,7 +361,7 @@ class Reloads:
         self.admin = free_port()
         self.has_admin = False
         probe = self.gateway.folder / "probe.yaml"
-        probe.write_text(self.text(0) + f'admin: {{ bind: "127.0.0.1:{self.admin}" }}\n')
+        probe.write_text(self.text(0) + f'admin: {{ bind: "127.0.0.1:{self.admin}", token: none }}\n')
         self.has_admin = subprocess.run([binary, "check", "-c", str(probe)], capture_output=True).returncode == 0
 
     def text(self, turn: int) -> str:
@@ -384,7 +384,7 @@ routes:
 {chr(10).join(routes)}
   - {{ service: origin, with: {{ timeLog: false }}, chain: timed }}
 log: {{ output: "file:{self.gateway.folder}/own{turn % 2}.log" }}
-{f'admin: {{ bind: "127.0.0.1:{self.admin}" }}' if self.has_admin else ""}
+{f'admin: {{ bind: "127.0.0.1:{self.admin}", token: none }}' if self.has_admin else ""}
 """.replace("routes:", "  timed: { postwares: [timeLog] }\nroutes:", 1)
 
     def log(self) -> str:

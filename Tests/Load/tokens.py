@@ -216,7 +216,7 @@ class Gateway:
         with open(path, "w") as file:
             file.write(f"""version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{self.port}", limits: {{ connections: 4096 }} }} }}
-admin: {{ bind: "127.0.0.1:{self.admin}" }}
+admin: {{ bind: "127.0.0.1:{self.admin}", token: none }}
 services: {{ api: {{ baseUrl: "http://127.0.0.1:{origin_port}" }} }}
 credentials:
   orders:

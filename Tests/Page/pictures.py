@@ -33,7 +33,7 @@ from Rig.processes import Workplace, free_port  # noqa: E402
 RESOURCES = Path(__file__).resolve().parents[2] / "Sources/HttpGateway/HttpGateway.docc/Resources"
 HOST = "shop.example.com"
 CONFIG = """version: 1
-admin: {{ bind: "127.0.0.1:{admin}", capture: {{}} }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none, capture: {{}} }}
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
 services: {{ shop: {{ baseUrl: "http://127.0.0.1:{origin}" }} }}
 credentials: {{ shop: {{ grant: clientCredentials, tokenUrl: "http://127.0.0.1:{origin}/token", clientId: gateway, clientSecret: a-secret-of-the-picture }} }}

@@ -36,6 +36,7 @@ CONFIG = """
 version: 1
 admin:
   bind: "127.0.0.1:{admin}"
+  token: none
   capture: {{ memory: 256MiB }}
 listeners:
   web: {{ bind: "127.0.0.1:{web}" }}
@@ -381,8 +382,8 @@ def _(p: Page) -> None:
     p.js("document.querySelector('.menu summary').click()")
     p.js("[...document.querySelectorAll('.menu button')].find(e => e.innerText === 'curl').click()")
     command = p.until("window.copied")
-    expect("top-secret" not in command and "query-secret" not in command and "${AUTHORIZATION}" in command, command)
-    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20, env={"PATH": os.environ["PATH"], "AUTHORIZATION": "again", "SECRET": "again"})
+    expect("top-secret" not in command and "query-secret" not in command and "${HTTPWARE_AUTHORIZATION}" in command, command)
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20, env={"PATH": os.environ["PATH"], "HTTPWARE_AUTHORIZATION": "again", "HTTPWARE_SECRET": "again"})
     expect(result.returncode == 0, command, result.stderr)
     told = json.loads(result.stdout)
     fields = {name.lower(): value for name, value in told["headers"]}

@@ -1,4 +1,5 @@
-// The gateway's API. A token, where the admin listener wants one, comes as a cookie: the server sets it for /?token=…
+// The gateway's API. Where the admin listener wants a token, the page has a session: a value of its own, in the storage of its origin,
+// which no page of another port can read. A cookie would go to all ports of the host.
 
 export class ApiError extends Error {
   constructor(status, detail, column) {
@@ -8,19 +9,46 @@ export class ApiError extends Error {
   }
 }
 
+const place = "httpware-session";
+let own = null;
+
+function session() {
+  try { return localStorage.getItem(place); } catch { return own; }
+}
+
+function keep(value) {
+  own = value;
+  try { if (value) localStorage.setItem(place, value); else localStorage.removeItem(place); } catch { /* kept until the page is closed */ }
+}
+
+/** Begins a session with the token, or with the code that a URL had. */
+export async function begin(proof) {
+  let answer;
+  try {
+    answer = await fetch("/v1/session", { method: "POST", cache: "no-store", headers: { Authorization: "Bearer " + proof } });
+  } catch { throw new ApiError(0, "the gateway does not answer, or that is not its token"); }
+  if (!answer.ok) throw new ApiError(answer.status, answer.status === 401 ? "that is not its token" : "the gateway answers " + answer.status);
+  keep((await answer.json()).session);
+}
+
 let whenUnknown = () => {};
 export const onTokenNeeded = body => { whenUnknown = body; };
 
 export async function ask(path, options) {
   let answer;
+  const known = session();
   try {
-    answer = await fetch(path, { cache: "no-store", ...options });
+    answer = await fetch(path, { cache: "no-store", ...options, headers: { ...options?.headers, ...(known ? { Authorization: "Bearer " + known } : {}) } });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "the gateway does not answer");
   }
   if (answer.ok) return answer;
-  if (answer.status === 401) whenUnknown();
+  if (answer.status === 401) {
+    // Another tab may have a newer session.
+    if (known && session() === known) keep(null);
+    whenUnknown();
+  }
   let problem = {};
   try { problem = await answer.json(); } catch { /* not a problem document */ }
   const error = new ApiError(answer.status, problem.detail ?? path + ": " + answer.status, problem.column);

@@ -1,6 +1,6 @@
 // The frame of the page: which view is shown, the keys that work everywhere, the colours.
 import { make, button, dialog, field, table, facts } from "./dom.js";
-import { onTokenNeeded } from "./api.js";
+import { begin, onTokenNeeded } from "./api.js";
 import { place, link, go, choices } from "./state.js";
 import { requests } from "./requests.js";
 import { compare } from "./compare.js";
@@ -92,9 +92,9 @@ onTokenNeeded(() => {
   if (asks) return;
   asks = true;
   const input = make("input", { type: "password", autocomplete: "off", name: "token", required: true });
-  dialog("The admin listener wants its token", field("Token", input), () => {
-    // The server answers with a cookie, and leads back to this page.
-    location.href = "/?token=" + encodeURIComponent(input.value);
+  dialog("The admin listener wants its token", field("Token", input, "httpware page prints a URL that opens this page without it."), async () => {
+    await begin(input.value.trim());
+    location.reload();
   }, "Open").addEventListener("close", () => { asks = false; });
 });
 
@@ -102,4 +102,11 @@ addEventListener("hashchange", show);
 // A page that the browser keeps for the way back holds no connection.
 addEventListener("pagehide", () => { shown?.view.leave?.(); shown = null; });
 addEventListener("pageshow", event => { if (event.persisted) show(); });
+
+// A URL of httpware ends in a code that begins one session. It leaves the address before anything else happens.
+const code = /^#open=(\w+)$/.exec(location.hash)?.[1];
+if (code) {
+  history.replaceState(null, "", "/");
+  try { await begin(code); } catch { /* used already, or too old: the page asks for the token */ }
+}
 show();

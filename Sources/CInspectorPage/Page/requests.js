@@ -1,6 +1,6 @@
 // The live list of requests, and the one that is chosen beside it.
-import { make, button, bytes, duration, clock, statusClass, toast, zone, empty } from "./dom.js";
-import { get, post, remove, follow, ApiError } from "./api.js";
+import { make, button, bytes, duration, clock, statusClass, toast, zone, empty, save } from "./dom.js";
+import { ask, get, post, remove, follow, ApiError } from "./api.js";
 import { go, choices } from "./state.js";
 import { RowList } from "./list.js";
 import { FilterBox } from "./filter.js";
@@ -246,7 +246,9 @@ export function requests(main, start) {
     }
   }
 
-  function har() { location.href = "/v1/har?" + new URLSearchParams(filter.value ? { filter: filter.value } : {}); }
+  async function har() {
+    try { save("httpware.har", await (await ask("/v1/har?" + new URLSearchParams(filter.value ? { filter: filter.value } : {}))).blob(), "application/json"); } catch (error) { toast(error.message); }
+  }
 
   function openHar() {
     const input = make("input", { type: "file", accept: ".har,application/json" });

@@ -47,6 +47,10 @@ public struct ConfigurationReader: Sendable {
     /// configuration, would be built the same, they are kept with their state: the same chain, the same label (else
     /// name and position), and the same options.
     public func read(path: String, keeping former: GatewayConfiguration? = nil) -> Result {
+        files.isOfMachine ? readTree(path, former) : FileGate.whileClosed { readTree(path, former) }
+    }
+
+    private func readTree(_ path: String, _ former: GatewayConfiguration?) -> Result {
         let tree = SourceTree(path, environment: environment, files: files)
         guard !tree.isBroken else {
             return Result(

@@ -8,8 +8,15 @@ public struct AdminDefinition: Sendable {
     public internal(set) var bind = SocketAddress.loopback.with(port: 9900)
     /// Whether `/` is the inspector page.
     public internal(set) var ui = true
-    /// The token that a client must send; `nil` if no token is needed.
+    /// The token that a client must send; `nil` if none is written.
     public internal(set) var token: Secret?
+    /// Whether every program of this machine has access without a token: `token: none`.
+    public internal(set) var isOpen = false
+    /// Whether the gateway makes a token by itself, because none is written. A Unix socket is protected by its rights.
+    public var makesToken: Bool {
+        if case .unix = bind { return false }
+        return token == nil && !isOpen
+    }
     /// The settings of captures; `nil` if exchanges are not captured.
     public internal(set) var capture: CaptureSettings?
 
@@ -33,7 +40,15 @@ public struct AdminDefinition: Sendable {
         options.recognize(["port": "bind", "listen": "bind", "address": "bind", "host": "bind"])
         options.read("bind", into: &bind, doc: "host:port, [::1]:port or unix:/path")
         options.read("ui", into: &ui, doc: "whether / is the inspector page")
-        options.readSecret("token", into: &token, doc: "the token that a client sends as Authorization: Bearer")
+        options.readSecret(
+            "token", into: &token,
+            doc:
+                "the token that a client sends as Authorization: Bearer; by default one that the gateway makes for its user, but none on a Unix socket; none lets every program of this machine use the listener"
+        )
+        if token?.revealed == AdminDefinition.noToken {
+            token = nil
+            isOpen = true
+        }
         let captures = options.isGiven("capture")
         options.read("capture", doc: "keeps what passes: both sides of each message, bounded in bytes") {
             let settings = CaptureSettings(options: &$0)
@@ -57,6 +72,8 @@ public struct AdminDefinition: Sendable {
     }
 
     private static let shortestToken = 16
+    /// The value of `token` for a listener without one.
+    private static let noToken = "none"
 
     /// The default folder: `$XDG_STATE_HOME/httpware/rules`.
     static var usualRulesDir: String {

@@ -71,6 +71,11 @@ public struct ListenerIntercept: Sendable {
         let folder =
             path.map { FilePath.joined($0, writtenIn: options.location(of: "ca").file) }
             ?? CertificateAuthority.usualFolder()
+        if let refusal = FileGate.refusal {
+            options.fail(
+                at: path == nil ? nil : "ca", "the certificate authority in \(folder) cannot be read: \(refusal)")
+            return nil
+        }
         for name in [CertificateAuthority.certificateFile, CertificateAuthority.keyFile] {
             options.noteFile("\(folder)/\(name)", content: Array(CertificateAuthority.stamp(of: folder).utf8))
         }

@@ -27,12 +27,16 @@ public struct ConfigurationFiles: Sendable {
     /// Whether every user of this machine can read or write the file.
     public var isOpenToAll: @Sendable (_ path: String) -> Bool
 
+    /// Whether the options of wares may name other files of this machine, and its environment.
+    public var isOfMachine: Bool
+
     /// Makes a source from two functions.
     public init(
         read: @escaping @Sendable (_ path: String, _ limit: Int) throws(Fault) -> [UInt8],
         list: @escaping @Sendable (_ pattern: String) -> [String],
-        isOpenToAll: @escaping @Sendable (_ path: String) -> Bool = { _ in false }
+        isOpenToAll: @escaping @Sendable (_ path: String) -> Bool = { _ in false }, isOfMachine: Bool = true
     ) {
+        self.isOfMachine = isOfMachine
         self.read = read
         self.list = list
         self.isOpenToAll = isOpenToAll

@@ -319,6 +319,10 @@ extension Files: ConfigurableWare {
     /// The folder; `nil`, with a reported mistake, if it cannot be opened.
     private static func open(_ root: FilePath?, _ options: inout OptionsReader) -> OpenedFolder? {
         guard let root, !options.isDescribing else { return nil }
+        if let refusal = FileGate.refusal {
+            options.fail(at: "root", "\(root.path.quotedForErrors) cannot be opened: \(refusal)")
+            return nil
+        }
         do throws(SystemError) {
             let folder = try OpenedFolder(path: root.path)
             // If another folder has taken its place, a reload builds the ware again.

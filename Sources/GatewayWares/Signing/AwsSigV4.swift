@@ -296,6 +296,10 @@ extension AwsSigV4: ConfigurableWare {
     private static func readSource(
         _ from: Located<String>, _ profile: String, _ options: inout OptionsReader
     ) -> Source? {
+        if let refusal = FileGate.refusal {
+            options.fail(at: "from", "\(from.value.quotedForErrors) cannot be read: \(refusal)")
+            return nil
+        }
         switch from.value {
         case "environment":
             if let keys = AwsKeys.inEnvironment() { return .fixed(keys) }

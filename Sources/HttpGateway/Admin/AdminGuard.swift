@@ -4,10 +4,12 @@ import HttpWare
 ///
 /// A page in a browser can send requests to a loopback address and, by DNS rebinding, even read the responses. Therefore the
 /// request must name this host. If the browser states which page sends the request, it must be the gateway's own page. No other
-/// page can know the token.
+/// page can know the token, or the session of the gateway's page. There are no cookies.
 struct AdminGuard: Sendable {
     let bind: SocketAddress
     let token: Secret?
+    /// The sessions of browsers that had the token.
+    var sessions = AdminSessions()
 
     /// The refusal of a request that a page of another origin may have sent; `nil` if that is impossible.
     func refusal(ofSource request: borrowing HttpRequest, in exchange: Exchange) -> HttpResponse? {
@@ -17,14 +19,14 @@ struct AdminGuard: Sendable {
         }
         // Pages cannot use a Unix socket, and do not know the token.
         if case .unix = bind { return nil }
-        if let host, isOurs(host.host, exchange.local) || isKnown(request) { return nil }
+        if let host, isOurs(host.host, exchange.local) || isKnown(request, in: exchange) { return nil }
         return .problem(
             .forbidden,
             "the request names another host; use the address that the admin listener is bound to, or localhost")
     }
 
-    /// The response to the URL that passes the token to a browser, `/?token=…`: a cookie, and a redirect to the same page without
-    /// the token. `nil` for any other URL.
+    /// The response to the URL that passes the token to a browser, `/?token=…`: a redirect to the same page with a code that begins a
+    /// session, once. `nil` for any other URL.
     func opening(_ request: borrowing HttpRequest, path: String, in exchange: Exchange) -> HttpResponse? {
         guard let token, path == "/", request.method == .get,
             let given = AdminRequest(argument: "", query: request.query).text("token")
@@ -33,37 +35,18 @@ struct AdminGuard: Sendable {
             return .problem(.forbidden, "the token in the URL is not that of this admin listener")
         }
         var response = HttpResponse(.seeOther)
-        do {
-            try response.fields.append(.location, "/")
-            try response.fields.append(
-                .setCookie, "\(cookieName(exchange))=\(token.revealed); Path=/; HttpOnly; SameSite=Strict")
-        } catch {
-            return .problem(.internalServerError, "the token cannot be sent in a cookie")
-        }
+        // Cannot throw: a code consists of letters and digits.
+        try? response.fields.append(.location, "/#open=\(sessions.makeCode(at: exchange.now))")
         return response
     }
 
-    /// Browsers share cookies between the ports of a host, so the name of the cookie includes the port.
-    private func cookieName(_ exchange: Exchange) -> String {
-        "httpware-admin-\(exchange.local?.port ?? bind.port ?? 0)"
-    }
-
-    /// Whether the cookie of the request has the token. Browsers also send it with requests from pages on other ports, which are
-    /// of the same site. They mark those in `Sec-Fetch-Site` as not of the same origin.
-    private func hasCookie(_ request: borrowing HttpRequest, in exchange: Exchange) -> Bool {
-        guard let token, request.fields.contains(.cookie) else { return false }
-        let sites = request.fields.values(of: AdminGuard.fetchSite).map { $0.lowercased() }
-        guard sites.allSatisfy({ $0 == "same-origin" || $0 == "none" }) else { return false }
-        let name = cookieName(exchange)
-        for pair in request.fields.values(of: .cookie).flatMap({ $0.split(separator: ";") }) {
-            let parts = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
-            if parts.count == 2, parts[0] == name,
-                AdminGuard.isEqual(Array(parts[1].utf8), Array(token.revealed.utf8))
-            {
-                return true
-            }
+    /// Begins a session for a browser that sends the token, or a code, as a Bearer token.
+    func beginSession(_ fields: HttpFields, at now: LoopInstant) -> HttpResponse {
+        guard token != nil else { return .json(.object([("session", .null)])) }
+        guard let given = AdminGuard.bearer(fields), isToken(given) || sessions.redeem(given, at: now) else {
+            return AdminGuard.unknown
         }
-        return false
+        return .json(.object([("session", .text(sessions.begin(at: now)))]))
     }
 
     /// The refusal of a request from a page of another site; `nil` for any other request. A page can send some requests without
@@ -81,7 +64,10 @@ struct AdminGuard: Sendable {
 
     /// The refusal of a request without the token; `nil` if the request has it, or no token is set.
     func refusal(ofStranger request: borrowing HttpRequest, in exchange: Exchange) -> HttpResponse? {
-        guard token != nil, !isKnown(request), !hasCookie(request, in: exchange) else { return nil }
+        token == nil || isKnown(request, in: exchange) ? nil : AdminGuard.unknown
+    }
+
+    private static var unknown: HttpResponse {
         var refusal = HttpResponse.problem(
             .unauthorized, "the admin listener requires its token: Authorization: Bearer …")
         refusal.fields.append(AdminGuard.challenge)
@@ -110,11 +96,22 @@ struct AdminGuard: Sendable {
 
     // MARK: Token
 
-    private func isKnown(_ request: borrowing HttpRequest) -> Bool {
-        guard let token, let credentials = request.fields[.authorization] else { return false }
+    /// Whether the request has the token, or the value of a session.
+    private func isKnown(_ request: borrowing HttpRequest, in exchange: Exchange) -> Bool {
+        guard token != nil, let given = AdminGuard.bearer(request.fields) else { return false }
+        return isToken(given) || sessions.holds(given, at: exchange.now)
+    }
+
+    private func isToken(_ given: Substring) -> Bool {
+        guard let token else { return false }
+        return AdminGuard.isEqual(Array(given.utf8), Array(token.revealed.utf8))
+    }
+
+    /// The Bearer token of a request; `nil` without one. RFC 6750 §2.1.
+    private static func bearer(_ fields: HttpFields) -> Substring? {
+        guard let credentials = fields[.authorization] else { return nil }
         let parts = credentials.split(separator: " ", maxSplits: 1)
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return false }
-        return AdminGuard.isEqual(Array(parts[1].utf8), Array(token.revealed.utf8))
+        return parts.count == 2 && parts[0].lowercased() == "bearer" ? Substring(parts[1]) : nil
     }
 
     /// Compares in a time that depends only on the lengths, so that it does not reveal how much of the text is right.

@@ -1,6 +1,7 @@
 import GatewayConfig
 import Glibc
 import HttpWare
+import Synchronization
 
 /// The admin listener: a separate HTTP server with its own loop and thread, so that its load does not affect the loops that carry
 /// exchanges.
@@ -15,16 +16,24 @@ final class AdminServer: @unchecked Sendable {
     let ownsFile: Bool
     private let loop: EventLoop
     private let transport: LoopTransport
+    private let sessions = AdminSessions()
+    private let tokenFile: AdminTokenFile
+    private let log: GatewayLog
     private var server: LoopListener?
     private var acceptor: Acceptor?
+    /// The token that clients send now. Guarded, because a reload changes it on another thread.
+    private let token: Mutex<Secret?>
 
     /// The maximum number of connections; further ones wait.
     private static let mostConnections = 64
 
     /// Binds the listener, or takes over an inherited socket, and starts to serve. Throws if the address cannot be bound.
     init(
-        _ definition: AdminDefinition, subject: AdminSubject, log: GatewayLog, inherited: [InheritedSocket] = []
+        _ definition: AdminDefinition, subject: AdminSubject, log: GatewayLog, inherited: [InheritedSocket] = [],
+        tokenFile: AdminTokenFile = .ofUser
     ) throws {
+        self.log = log
+        self.tokenFile = tokenFile
         let passed = inherited.first { $0.fits(definition.bind, name: InheritedSocket.adminName) }
         ownsFile = passed?.isManagers != true
         do {
@@ -42,7 +51,9 @@ final class AdminServer: @unchecked Sendable {
             throw error
         }
         transport = LoopTransport(loop: loop, resolver: nil)
-        let router = AdminRouter(definition, subject: subject)
+        let shown = AdminServer.token(for: definition, former: nil, tokenFile, address, log)
+        token = Mutex(shown)
+        let router = AdminRouter(definition, token: shown, sessions, subject: subject)
         loop.execute { [self, descriptor] in
             let server = LoopListener(
                 name: "admin", transport: transport, settings: AdminServer.settings, bindAddress: address,
@@ -67,12 +78,38 @@ final class AdminServer: @unchecked Sendable {
 
     /// Takes over the changes of a reload, except for the address. Safe from any thread.
     func use(_ definition: AdminDefinition, subject: AdminSubject) {
-        let router = AdminRouter(definition, subject: subject)
+        let shown = token.withLock { token in
+            let next = AdminServer.token(for: definition, former: token, tokenFile, address, log)
+            if next?.revealed != token?.revealed { sessions.end() }
+            token = next
+            return next
+        }
+        let router = AdminRouter(definition, token: shown, sessions, subject: subject)
         loop.execute { [self] in
             server?.update(
                 name: "admin", settings: AdminServer.settings, forward: ForwardRules(), trustedProxies: [],
                 router: router)
         }
+    }
+
+    /// The token that clients must send; `nil` if none is needed. A definition without a token has the one that this user's gateways
+    /// keep.
+    private static func token(
+        for definition: AdminDefinition, former: Secret?, _ file: AdminTokenFile, _ address: SocketAddress,
+        _ log: GatewayLog
+    ) -> Secret? {
+        guard definition.makesToken else { return definition.token }
+        let kept = file.takeOrMake()
+        if let path = kept.path {
+            if kept.isNew { log.write(.notice, "made a token for the admin listener on \(address): \(path)") }
+            return Secret(kept.token)
+        }
+        if let former { return former }
+        log.write(
+            .warning,
+            "the admin listener on \(address) has a token that cannot be kept for other programs; write admin.token, bind it to a Unix socket, or let this user write to $XDG_STATE_HOME"
+        )
+        return Secret(kept.token)
     }
 
     /// Stops accepting, lets responses in progress finish for at most two seconds, and ends. Safe from any thread. If another
@@ -113,13 +150,14 @@ struct AdminRouter: ExchangeRouter {
     /// The plans of endpoints that accept much content.
     private let uploads: [(endpoint: AdminEndpoint, plan: ExchangePlan)]
 
-    init(_ definition: AdminDefinition, subject: AdminSubject) {
+    init(_ definition: AdminDefinition, token: Secret?, _ sessions: AdminSessions, subject: AdminSubject) {
         var subject = subject
         subject.rulesDir = definition.rulesDir.path
-        subject.hasToken = definition.token != nil
+        subject.hasToken = token != nil
+        let guarding = AdminGuard(bind: definition.bind, token: token, sessions: sessions)
         let api = AdminApi(
-            guarding: AdminGuard(bind: definition.bind, token: definition.token),
-            endpoints: AdminEndpoint.all(subject, ui: definition.ui))
+            guarding: guarding,
+            endpoints: AdminEndpoint.all(subject, ui: definition.ui) + AdminEndpoint.sessions(guarding))
         listenerPlan = AdminRouter.plan([ChainEntry(api, label: "admin")])
         let gate = ChainEntry(AdminGate(api: api), label: "gate")
         uploads = api.endpoints.filter { $0.mostContent > AdminApi.mostContent }.map { endpoint in

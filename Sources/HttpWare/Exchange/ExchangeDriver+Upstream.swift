@@ -350,7 +350,10 @@ extension ExchangeDriver: ConnectionWaiter {
     /// Sets the parts of a request's head that depend on the gateway and the endpoint. In place: returned options would be copied.
     @inline(__always)
     func setOptions(_ options: inout HeadEncoder.RequestOptions, _ service: UpstreamService, _ endpoint: Endpoint?) {
-        if !service.defaults.isEmpty { options.defaults = service.defaults }
+        // They may be credentials, which the response to TRACE would show.
+        if !service.defaults.isEmpty, !exchange.heldRequest.method.returnsRequest {
+            options.defaults = service.defaults
+        }
         if server.settings.addsVia { options.via = exchange.heldRequest.version }
         options.upgrade = exchange.heldRequest.upgrade
         if let endpoint {

@@ -102,7 +102,7 @@ extension OptionsReader {
 extension LogOutput {
     /// The reason why lines cannot be written there, as far as can be told without creating a file; `nil` if none is found.
     public var problem: String? {
-        guard case .file(let path) = self else { return nil }
+        guard case .file(let path) = self, FileGate.refusal == nil else { return nil }
         var status = stat()
         if stat(path, &status) == 0 {
             switch status.st_mode & S_IFMT {

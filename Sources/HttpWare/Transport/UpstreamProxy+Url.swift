@@ -31,6 +31,7 @@ extension UpstreamProxy {
 
     /// A variable in lower case, or else in upper case. `HTTP_PROXY` is ignored if a web server could have set it.
     package static func variable(_ name: String) -> String? {
+        guard FileGate.refusal == nil else { return nil }
         let isSafe = name != "http_proxy" || getenv("REQUEST_METHOD") == nil
         let found = getenv(name) ?? (isSafe ? getenv(name.uppercased()) : nil)
         return found.map { String(cString: $0) }.flatMap { $0.isEmpty ? nil : $0 }

@@ -190,7 +190,8 @@ struct AdminClient: Sendable {
         case .success(let response):
             if response.status == .unauthorized {
                 throw AdminClient.ended(
-                    "the admin listener requires its token; give it with --token or HTTPWARE_ADMIN_TOKEN", 1)
+                    "the admin listener requires its token; give it with --token or HTTPWARE_ADMIN_TOKEN, or run the command as the gateway's user or as root",
+                    1)
             }
             head(response)
         case .failure(let error): throw AdminClient.ended("the admin listener's answer was cut off: \(error.reason)", 3)

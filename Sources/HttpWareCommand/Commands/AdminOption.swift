@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import GatewayConfig
+import HttpGateway
 import HttpWare
 
 /// Finds the admin listener of a running gateway by `--admin`, or else by `admin` of a configuration. Without either,
@@ -18,7 +19,7 @@ struct AdminOption: ParsableArguments {
         help: ArgumentHelp(
             """
             The admin listener's token. Default: HTTPWARE_ADMIN_TOKEN, else as in the configuration, else the one that \
-            httpware inspect made.
+            httpware inspect or the gateway of this user made.
             """))
     var token: String?
     @OptionGroup var file: ConfigurationOption
@@ -33,11 +34,11 @@ struct AdminOption: ParsableArguments {
             guard let address = SocketAddress(named, defaultPort: 9900) else {
                 throw ValidationError("\(admin) is not an address; write 127.0.0.1:9900 or unix:/run/admin.sock")
             }
-            return AdminClient(address: address, token: shown ?? InspectorToken.kept(for: address))
+            return AdminOption.client(at: address, shown)
         }
         guard file.path != nil || file.isThere else {
             let address = SocketAddress.loopback.with(port: 9900)
-            return AdminClient(address: address, token: shown ?? InspectorToken.kept(for: address))
+            return AdminOption.client(at: address, shown)
         }
         let result = try file.read()
         guard let configuration = result.configuration else {
@@ -57,7 +58,16 @@ struct AdminOption: ParsableArguments {
             address = .ip(
                 address.address?.isIPv4 == true ? IPAddress(ipv4: 0x7f00_0001) : IPAddress(ipv6: 0, 1), port: port)
         }
-        return AdminClient(
-            address: address, token: shown ?? definition.token ?? InspectorToken.kept(for: address))
+        return AdminOption.client(at: address, shown ?? definition.token)
+    }
+
+    /// The client of the listener at an address, with the token that is known, or the first of the kept ones that it accepts. Tokens
+    /// that a gateway keeps for its user are sent to this machine only.
+    private static func client(at address: SocketAddress, _ token: Secret?) -> AdminClient {
+        if let token = token ?? InspectorToken.kept(for: address) { return AdminClient(address: address, token: token) }
+        guard case .ip = address, address.isLoopback else { return AdminClient(address: address, token: nil) }
+        let clients = AdminTokenFile.ofUser.tokens().map { AdminClient(address: address, token: $0) }
+        guard clients.count > 1 else { return clients.first ?? AdminClient(address: address, token: nil) }
+        return clients.first { (try? $0.answer(.get, "/v1/maintenance", within: .seconds(3))) != nil } ?? clients[0]
     }
 }

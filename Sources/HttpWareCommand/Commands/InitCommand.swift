@@ -83,7 +83,7 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
             # SIGHUP. All wares with their options: httpware wares.
             version: 1
 
-            admin: {} # http://127.0.0.1:9900/: requests, services, metrics; on the loopback only
+            admin: {} # requests, services, metrics; httpware page prints the URL of the page
 
             listeners:
               web: { bind: "127.0.0.1:8080" } # "0.0.0.0:8080" listens on all addresses
@@ -112,7 +112,7 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
             # A shared cache in front of one application: RFC 9111. httpware cache ls shows what is stored.
             version: 1
 
-            admin: {} # http://127.0.0.1:9900/, on the loopback only
+            admin: {} # httpware page prints the URL of the page
 
             listeners:
               web: { bind: "127.0.0.1:8080" }
@@ -248,7 +248,7 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
             # To see what programs send, start with httpware inspect instead; it needs no file.
             version: 1
 
-            admin: {} # http://127.0.0.1:9900/, on the loopback only
+            admin: {} # httpware page prints the URL of the page
 
             listeners:
               proxy:

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import HttpGateway
 import HttpWare
 
 /// The token of an admin listener that a command opens. It is made at each start and shown in the inspector's URL. For other
@@ -43,50 +44,23 @@ struct InspectorToken: Sendable {
             throws(SystemError)
         {
             let folder = InspectorToken.folder(environment)
-            try InspectorToken.makeFolder(folder)
+            try PrivateFile.makeFolder(folder)
             path = FilePath.joined(folder, InspectorToken.name(of: address))
             bytes = Array(secret.revealed.utf8)
-            let fresh = "\(path).\(getpid())"
-            unlink(fresh)
-            let descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else { throw SystemError("open", code: errno) }
-            let isWritten = Glibc.write(descriptor, bytes, bytes.count) == bytes.count
-            let code = errno
-            close(descriptor)
-            guard isWritten, rename(fresh, path) == 0 else {
-                defer { unlink(fresh) }
-                throw SystemError("rename", code: isWritten ? errno : code)
-            }
+            try PrivateFile.write(bytes, to: path)
         }
 
         /// Removes the file, unless another listener at the address has replaced it since.
-        func remove() { if InspectorToken.content(of: path) == bytes { unlink(path) } }
+        func remove() { if PrivateFile.read(path) == bytes { unlink(path) } }
     }
 
     /// The token that a command of this user has stored for the listener at an address; `nil` if there is none.
     static func kept(
         for address: SocketAddress, _ environment: [String: String] = ProcessInfo.processInfo.environment
     ) -> Secret? {
-        content(of: FilePath.joined(folder(environment), name(of: address))).map {
+        PrivateFile.read(FilePath.joined(folder(environment), name(of: address))).map {
             Secret(String(decoding: $0, as: UTF8.self))
         }
-    }
-
-    /// The longest content of such a file, in bytes.
-    private static let longest = 256
-
-    /// The content of a file that belongs to this user and that no other user can read; `nil` for any other file.
-    private static func content(of path: String) -> [UInt8]? {
-        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var status = Glibc.stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(),
-            status.st_mode & 0o077 == 0
-        else { return nil }
-        var bytes = [UInt8](repeating: 0, count: longest)
-        let count = read(descriptor, &bytes, bytes.count)
-        return count > 0 ? Array(bytes[..<count]) : nil
     }
 
     /// The name of the file, such as `127.0.0.1:9900.token`. A listener on a wildcard address is reached at the loopback address.
@@ -104,14 +78,5 @@ struct InspectorToken: Sendable {
         if let runtime = variable("XDG_RUNTIME_DIR") { return FilePath.joined(runtime, "httpware") }
         let home = variable("HOME") ?? getpwuid(getuid()).map { String(cString: $0.pointee.pw_dir) } ?? "/"
         return FilePath.joined(variable("XDG_STATE_HOME") ?? FilePath.joined(home, ".local/state"), "httpware")
-    }
-
-    /// Makes the folder and its missing parents, readable by this user only.
-    private static func makeFolder(_ folder: String) throws(SystemError) {
-        if mkdir(folder, 0o700) == 0 || errno == EEXIST { return }
-        let above = FilePath.directory(of: folder)
-        guard errno == ENOENT, !above.isEmpty, above != folder else { throw SystemError("mkdir", code: errno) }
-        try makeFolder(above)
-        guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw SystemError("mkdir", code: errno) }
     }
 }

@@ -152,14 +152,14 @@ extension McpTools {
         },
     ]
 
-    /// The errors and warnings of a configuration. It cannot include files, and sees no environment variables.
+    /// The errors and warnings of a configuration. It cannot include files, its options open none, and it sees no environment variables.
     private static func checked(_ text: String) -> String {
         let name = "httpware.yaml"
         let files = ConfigurationFiles(
             read: { path, _ throws(ConfigurationFiles.Fault) in
                 guard path == name else { throw ConfigurationFiles.Fault("only the text itself is read here") }
                 return Array(text.utf8)
-            }, list: { _ in [] })
+            }, list: { _ in [] }, isOfMachine: false)
         let result = ConfigurationReader(
             wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
         ).read(path: name)

@@ -13,17 +13,47 @@ struct CommandFolder {
         guard mkdtemp(&template) != nil else { throw SystemError("mkdtemp", code: errno) }
         path = String(decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         // Programs that root starts may drop their privileges before they read the certificates, as apt-get does. No other user
-        // can list the folder.
+        // can list the folder, but the names of the files are known: each has the rights of what it was made from.
         if getuid() == 0 { chmod(path, 0o711) }
     }
 
     /// Removes the folder and its content.
     func remove() { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Writes a file that every user can read, if the folder allows access and the path is known.
-    func write(_ bytes: [UInt8], to file: String) throws {
-        try Data(bytes).write(to: URL(filePath: file))
-        chmod(file, 0o644)
+    /// Writes a new file, with these rights from its first byte on. By default, every user who knows its path can read it, as programs
+    /// that drop the rights of root must: that is for certificates and other constants only.
+    func write(_ bytes: [UInt8], to file: String, rights: mode_t = 0o644) throws {
+        let descriptor = open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw SystemError("open", code: errno) }
+        defer { close(descriptor) }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw SystemError("write", code: errno) }
+            rest = rest.dropFirst(count)
+        }
+        guard fchmod(descriptor, rights) == 0 else { throw SystemError("fchmod", code: errno) }
+    }
+
+    /// A file of the user, whose lines a file here begins with.
+    struct Original {
+        let text: String
+        /// The rights of a copy: no more than the file has, and none for a group, because a copy may have another. A missing file has
+        /// no secrets.
+        let rights: mode_t
+
+        init(_ path: String?) {
+            var status = Glibc.stat()
+            guard let path, let content = CertificateBundle.text(path), stat(path, &status) == 0 else {
+                text = ""
+                rights = 0o644
+                return
+            }
+            text = content
+            let isOpenToAll = status.st_mode & 0o044 == 0o044
+            rights = isOpenToAll ? 0o644 : 0o600
+        }
     }
 
     /// Writes the files of an environment. `note` gets a line for each file of the user that cannot be read.
@@ -36,16 +66,16 @@ struct CommandFolder {
         guard let authority else { return }
         let home = user["HOME"] ?? "/"
         let wget = user["WGETRC"].flatMap { $0.isEmpty ? nil : $0 } ?? FilePath.joined(home, ".wgetrc")
-        let wgetText = CertificateBundle.text(wget) ?? ""
-        let aptText = user["APT_CONFIG"].flatMap { CertificateBundle.text($0) } ?? ""
+        let ofWget = Original(wget)
+        let ofApt = Original(user["APT_CONFIG"])
         var bundle = CertificateBundle()
         if let system = CertificateBundle.systemFile { bundle.add(path: system) }
-        bundle.addCertificates(of: user, wget: wgetText, note: note)
+        bundle.addCertificates(of: user, wget: ofWget.text, note: note)
         bundle.add(authority.der)
         try write(authority.pem, to: files.authority)
         try write(Array(bundle.pem.utf8), to: files.bundle)
-        try write(Array(environment.wgetText(wgetText).utf8), to: files.wget)
-        try write(Array(environment.aptText(aptText).utf8), to: files.apt)
+        try write(Array(environment.wgetText(ofWget.text).utf8), to: files.wget, rights: ofWget.rights)
+        try write(Array(environment.aptText(ofApt.text).utf8), to: files.apt, rights: ofApt.rights)
         bundle.addJavaCertificates(of: user, note: note)
         try write(JavaTrustStore.pkcs12(bundle.certificates), to: files.java)
     }

@@ -40,7 +40,9 @@ public struct RedisTls: Sendable, Hashable {
 extension RedisTls {
     /// Reads `tls` of a server; `nil` if it is not used, or if there is a mistake.
     init?(options: inout OptionsReader, isUsed: Bool) {
-        let files = TlsFiles(isOpenToAll: FileStatus.isOpenToAll) { LoadedFile.read($0, $1, &$2) }
+        let files = TlsFiles(isOpenToAll: { FileGate.refusal == nil && FileStatus.isOpenToAll($0) }) {
+            LoadedFile.read($0, $1, &$2)
+        }
         let (client, serverName) = files.readClient(&options, of: "servers", serverName: "the server's host")
         guard isUsed, !options.isDescribing, !options.hasErrors else { return nil }
         if client.authorities == nil, !client.skipsVerification {

@@ -27,6 +27,10 @@ package enum LoadedFile {
     private static func load(
         _ path: String, _ key: String, _ limit: ByteCount, _ options: inout OptionsReader
     ) -> [UInt8]? {
+        if let refusal = FileGate.refusal {
+            options.fail(at: key, "\(path.quotedForErrors) cannot be read: \(refusal)")
+            return nil
+        }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             options.fail(at: key, "\(path.quotedForErrors) cannot be read: \(SystemError.text(of: errno))")

@@ -77,38 +77,108 @@ import Testing
         return try await exchange.send(.get(target, fields: fields))
     }
 
-    @Test func `the URL with the token sets a cookie for this origin alone, and goes on without the token`()
-        async throws
-    {
+    @Test func `the URL with the token leads to the page with a code, and sets no cookie`() async throws {
         let response = try await answer("/?token=\(token)")
-        #expect(response.status.code == 303 && response.fields[.location] == "/")
-        #expect(
-            response.fields[.setCookie]
-                == "httpware-admin-9900=\(token); Path=/; HttpOnly; SameSite=Strict")
+        #expect(response.status.code == 303 && !response.fields.contains(.setCookie))
+        let location = try #require(response.fields[.location])
+        #expect(location.hasPrefix("/#open=") && !location.contains(token))
         for target in ["/?token=", "/?token=0123456789abcdeg", "/?token"] {
             let refused = try await answer(target)
-            #expect(refused.status.code == 403 && !refused.fields.contains(.setCookie), "\(target)")
+            #expect(refused.status.code == 403 && !refused.fields.contains(.location), "\(target)")
         }
         #expect(try await answer("/?tokens=x").status.code == 200)
     }
 
-    @Test(arguments: [
-        ("httpware-admin-9900=0123456789abcdef", 200), ("a=b; httpware-admin-9900=0123456789abcdef; c", 200),
-        ("httpware-admin-9900=0123456789abcdeg", 401), ("httpware-admin-9900=", 401), ("httpware-admin-9900", 401),
-        ("httpware-admin-9901=0123456789abcdef", 401), ("", 401),
-    ])
-    func `the cookie of this listener opens it`(cookie: String, status: Int) async throws {
-        var fields = HttpFields()
-        try fields.append(.cookie, cookie)
-        #expect(try await answer("/v1/known", fields: fields).status.code == status)
+    @Test(arguments: [nil, "same-origin", "none", "same-site"])
+    func `no cookie opens the listener, whatever other fields say`(site: String?) async throws {
+        for cookie in ["httpware-admin-9900=\(token)", "httpware-session=\(token)", "token=\(token)"] {
+            var fields = HttpFields()
+            try fields.append(.cookie, cookie)
+            if let site { try fields.append("Sec-Fetch-Site", site) }
+            #expect(try await answer("/v1/known", fields: fields).status.code == 401)
+        }
     }
 
-    @Test(arguments: [("same-origin", 200), ("none", 200), ("same-site", 401), ("cross-site", 403), ("odd", 401)])
-    func `a page of another port does not come in by the cookie`(site: String, status: Int) async throws {
-        var fields = HttpFields()
-        try fields.append(.cookie, "httpware-admin-9900=\(token)")
-        try fields.append("Sec-Fetch-Site", site)
-        #expect(try await answer("/v1/known", fields: fields).status.code == status)
+    /// A listener whose sessions outlast a request.
+    private struct Stand {
+        let exchange: TestExchange
+        let sessions: AdminSessions
+
+        init(token: String?, sessions: AdminSessions = AdminSessions()) throws {
+            self.sessions = sessions
+            var setting = TestExchange.Setting()
+            setting.bind = SocketAddress("127.0.0.1:9900")
+            let bound = try #require(SocketAddress("127.0.0.1:9900"))
+            let guarding = AdminGuard(bind: bound, token: token.map { Secret($0) }, sessions: sessions)
+            let known = AdminEndpoint(path: "/v1/known", access: .known) { _, _ in .abort(with: .plain(.ok, "known")) }
+            let page = AdminEndpoint(path: "/", access: .local) { _, _ in .abort(with: .plain(.ok, "page")) }
+            let api = AdminApi(guarding: guarding, endpoints: [known, page] + AdminEndpoint.sessions(guarding))
+            exchange = try TestExchange([api, AdminFields()], setting: setting)
+        }
+
+        func send(_ method: HttpMethod, _ target: String, _ bearer: String?) async throws -> HttpResponse {
+            var fields: HttpFields = ["Host": "127.0.0.1:9900"]
+            if let bearer { try fields.append(.authorization, "Bearer \(bearer)") }
+            return try await exchange.send(.make(method, target, fields: fields))
+        }
+
+        /// The text of the only member of an answer.
+        func text(_ target: String, _ bearer: String?) async throws -> String? {
+            let content = try await send(.post, target, bearer).content.text ?? ""
+            let parts = content.split(separator: "\"")
+            return parts.count == 5 ? String(parts[3]) : nil
+        }
+    }
+
+    @Test func `the token and a code begin a session, which is neither of them`() async throws {
+        let stand = try Stand(token: token)
+        let session = try #require(try await stand.text("/v1/session", token))
+        #expect(session != token && session.utf8.count == 32)
+        #expect(try await stand.send(.get, "/v1/known", session).status.code == 200)
+        let code = try #require(try await stand.text("/v1/session/code", token))
+        #expect(try await stand.send(.get, "/v1/known", code).status.code == 401, "a code is no session")
+        let other = try #require(try await stand.text("/v1/session", code))
+        #expect(Set([session, other, code, token]).count == 4)
+        #expect(try await stand.send(.post, "/v1/session", code).status.code == 401, "a code counts once")
+        #expect(try await stand.send(.get, "/v1/known", other).status.code == 200)
+        for wrong in [nil, "", "x", session + "x", String(session.dropLast())] {
+            #expect(try await stand.send(.post, "/v1/session", wrong).status.code == 401)
+            #expect(try await stand.send(.post, "/v1/session/code", wrong).status.code == 401)
+            #expect(try await stand.send(.get, "/v1/known", wrong).status.code == 401)
+        }
+        #expect(try await stand.send(.get, "/v1/session", token).status.code == 405)
+        stand.sessions.end()
+        #expect(try await stand.send(.get, "/v1/known", session).status.code == 401)
+    }
+
+    @Test func `without a token there is no session`() async throws {
+        let stand = try Stand(token: nil)
+        #expect(try await stand.send(.post, "/v1/session", nil).content.text == "{\"session\":null}\n")
+        #expect(try await stand.send(.post, "/v1/session/code", nil).content.text == "{\"code\":null}\n")
+    }
+
+    @Test func `sessions end when they are not used, and codes after a minute`() {
+        let sessions = AdminSessions()
+        let start = LoopInstant(nanoseconds: 0)
+        let session = sessions.begin(at: start)[...]
+        #expect(sessions.holds(session, at: start + .seconds(12 * 3600)))
+        #expect(sessions.holds(session, at: start + .seconds(24 * 3600)))
+        #expect(!sessions.holds(session, at: start + .seconds(36 * 3600 + 1)))
+        let codes = (0..<2).map { _ in sessions.makeCode(at: start)[...] }
+        #expect(sessions.redeem(codes[0], at: start + .seconds(60)))
+        #expect(!sessions.redeem(codes[0], at: start + .seconds(60)))
+        #expect(!sessions.redeem(codes[1], at: start + .seconds(61)))
+    }
+
+    @Test func `sessions and codes are bounded, and the one that was unused for the longest time goes`() {
+        let sessions = AdminSessions()
+        let made = (0..<AdminSessions.most).map { sessions.begin(at: LoopInstant(nanoseconds: Int64($0)))[...] }
+        let later = LoopInstant(nanoseconds: 1_000_000)
+        #expect(sessions.holds(made[0], at: later))
+        _ = sessions.begin(at: later)
+        #expect(sessions.holds(made[0], at: later) && !sessions.holds(made[1], at: later))
+        let codes = (0..<100).map { _ in sessions.makeCode(at: later)[...] }
+        #expect(codes.filter { sessions.redeem($0, at: later) }.count == 16)
     }
 
     @Test func `a path with a star takes one segment`() {

@@ -53,7 +53,7 @@ routes:
   - {{ match: {{ path: "/opaque/**" }}, listener: web, service: origin, chain: opaque }}
   - {{ match: {{ path: "/open/**" }}, listener: web, service: origin }}
   - {{ listener: proxy, service: passthrough }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 """
 
 

@@ -44,7 +44,8 @@ class Gateway:
         self.t, self.web, self.admin = t, free_port(), free_port()
         self.bind = bind or f"127.0.0.1:{self.admin}"
         self.folder = place.subfolder("admin")
-        self.main, self.more = t.setup.ports["main"], more
+        self.main = t.setup.ports["main"]
+        self.more = more if "token:" in more or bind.startswith("unix:") else ", token: none" + more
         (self.folder / "secret").write_text(FILED + "\n")
         self.write()
         ports = [self.web] + ([] if bind.startswith("unix:") else [self.admin])
@@ -647,3 +648,52 @@ def _(t: Trial) -> None:
         expect_same("line", (told["method"], told["target"], told["protocol"]), (record["method"], record["target"], record["protocol"]))
         combined = (gateway.folder / "access.log.combined").read_text().splitlines()[-1]
         check(f'"{told["method"]} {told["target"]} {told["protocol"]}" 400' in combined, combined)
+
+
+@case("admin: without a token in the file one is made, kept for its user, and found by the commands", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("made")
+    home = {"HOME": str(folder / "home"), "XDG_STATE_HOME": str(folder / "state"), "XDG_RUNTIME_DIR": "", "STATE_DIRECTORY": ""}
+    web, admin = free_port(), free_port()
+    file = folder / "httpware.yaml"
+    file.write_text(f"""version: 1
+listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
+services: {{ origin: {{ baseUrl: "http://127.0.0.1:{t.setup.ports["main"]}" }} }}
+routes: [{{ service: origin }}]
+admin: {{ bind: "127.0.0.1:{admin}" }}
+""")
+    kept = folder / "state/httpware/admin-token"
+
+    def asked(path: str, *fields: str, method: str = "GET") -> Message:
+        client = connect(("127.0.0.1", admin), 10.0)
+        t.clients.append(client)
+        client.send("\r\n".join([f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{admin}", "Content-Length: 0", *fields, "", ""]).encode())
+        return client.read_response(method)
+
+    def typed(*words: str) -> subprocess.CompletedProcess:
+        return subprocess.run([t.setup.binary, *words], capture_output=True, text=True, timeout=20, env={**os.environ, **home})
+
+    tokens = []
+    for _ in range(2):
+        process = t.setup.place.command([t.setup.binary, "run", "-c", str(file)], [web, admin], environment=home)
+        t.at_end(process.stop)
+        expect_status(asked("/readyz"), 200)
+        expect_status(asked("/"), 200)
+        for path in ("/v1/config", "/v1/requests"):
+            expect_status(asked(path), 401)
+        expect_status(asked("/v1/reload", method="POST"), 401)
+        token = kept.read_text()
+        tokens.append(token)
+        expect_same("rights", (oct(kept.stat().st_mode & 0o777), oct(kept.parent.stat().st_mode & 0o777)), ("0o600", "0o700"))
+        expect_status(asked("/v1/config", f"Authorization: Bearer {token}"), 200)
+        check(token not in process.log, process.log)
+        for words in (("services", "--admin", f"127.0.0.1:{admin}"), ("services", "-c", str(file))):
+            result = typed(*words)
+            check(result.returncode == 0, result)
+        result = typed("page", "-c", str(file))
+        check(token not in result.stdout, result)
+        code = re.fullmatch(rf"http://127\.0\.0\.1:{admin}/#open=(\w+)\n", result.stdout)[1]
+        session = json.loads(asked("/v1/session", f"Authorization: Bearer {code}", method="POST").body)["session"]
+        expect_status(asked("/v1/requests", f"Authorization: Bearer {session}"), 200)
+        process.stop()
+    expect_same("kept", tokens[0], tokens[1])

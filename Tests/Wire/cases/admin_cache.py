@@ -42,7 +42,7 @@ class Gateway:
         self.t, self.token = t, token
         self.web, self.admin = free_port(), free_port()
         self.file = place.subfolder("cache") / "httpware.yaml"
-        shown = f', token: "{token}"' if token else ""
+        shown = f', token: "{token}"' if token else ", token: none"
         self.file.write_text(CONFIG.format(web=self.web, admin=self.admin, main=t.setup.ports["main"], token=shown, more=more))
         self.process: Process = place.command(
             [t.setup.binary, "run", "-c", str(self.file), "--workers", "2"], [self.web, self.admin])

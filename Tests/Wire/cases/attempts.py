@@ -14,7 +14,7 @@ NO = "wares of httpware"
 
 CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 stores: {{ answers: {{ disk: {{ path: "{place}/answers", maxSize: 16MiB }} }} }}
 services:
   pair: {{ endpoints: ["http://127.0.0.1:{main}", "http://127.0.0.1:{second}"], balance: hash, hashKey: route }}

@@ -19,7 +19,7 @@ NO = "services of httpware"
 
 CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 services:
   weighted: {{ endpoints: [{{ url: "http://127.0.0.1:{a}", weight: 3 }}, "http://127.0.0.1:{b}"] }}
   least: {{ endpoints: ["http://127.0.0.1:{a}", "http://127.0.0.1:{b}"], balance: leastRequests }}
@@ -107,7 +107,7 @@ class Gateway(OwnGateway):
 
 FALLBACK = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 services:
   backed: {{ endpoints: ["http://127.0.0.1:{a}", {{ url: "http://127.0.0.1:{b}", backup: true }}], healthCheck: {{ path: /health, interval: 50ms, fails: 2, passes: 2 }} }}
   checked: {{ endpoints: ["http://127.0.0.1:{a}"], healthCheck: {{ path: /health, interval: 50ms, fails: 2, passes: 2 }}, fallback: other }}
@@ -268,7 +268,7 @@ def _(t: Trial) -> None:
         t.at_end(origin.kill)
     gateway = OwnGateway(t, "balancing", f"""version: 1
 listeners: {{{{ web: {{{{ bind: "127.0.0.1:{{web}}" }}}} }}}}
-admin: {{{{ bind: "127.0.0.1:{{admin}}" }}}}
+admin: {{{{ bind: "127.0.0.1:{{admin}}", token: none }}}}
 services:
   api:
     endpoints: ["https://127.0.0.1:{known.port}", "https://127.0.0.1:{stranger.port}"]

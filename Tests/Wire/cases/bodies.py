@@ -33,7 +33,7 @@ routes:
   - {{ match: {{ path: "/upstream/**" }}, service: app, chain: upstream }}
   - {{ match: {{ path: "/json/**" }}, service: app, chain: json }}
   - {{ match: {{ path: "/mirror/**" }}, service: app, chain: mirror }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 """
 
 TEXT = b"an internal link, another internal one\n"

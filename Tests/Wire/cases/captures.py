@@ -39,7 +39,7 @@ class Captured:
         file = t.setup.place.subfolder("captures") / "httpware.yaml"
         file.write_text(f"""version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{self.port}", chain: all }} }}
-admin: {{ bind: "127.0.0.1:{self.admin}", capture: {capture} }}
+admin: {{ bind: "127.0.0.1:{self.admin}", token: none, capture: {capture} }}
 services: {{ origin: {{ {service.replace("PORT", str(t.main.port))} }} }}
 chains: {{ all: {{ middlewares: [{middlewares}], postwares: [{postwares}] }} }}
 routes: [{{ service: origin }}]

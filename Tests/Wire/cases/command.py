@@ -442,7 +442,7 @@ def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("second")
     free = free_port()
     for line, text in ((2, GOOD.replace("8080", str(port))), (2, GOOD.replace("127.0.0.1:8080", f"0.0.0.0:{port}")),
-                       (5, GOOD.replace("8080", str(free)) + f'admin: {{ bind: "127.0.0.1:{port}" }}\n')):
+                       (5, GOOD.replace("8080", str(free)) + f'admin: {{ bind: "127.0.0.1:{port}", token: none }}\n')):
         (folder / "file.yaml").write_text(text)
         result = run(t, "run", "-c", str(folder / "file.yaml"))
         expect_same("exit", result.returncode, 3)

@@ -42,7 +42,7 @@ routes:
   - {{ match: {{ path: "/kept/**" }}, service: app, chain: kept }}
   - {{ match: {{ path: "/open/**" }}, service: app, chain: open }}
   - {{ match: {{ path: "/hostile/**" }}, service: app, chain: hostile }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 """
 
 PAGE = ["Accept: text/html,application/xhtml+xml,*/*;q=0.8", "Sec-Fetch-Mode: navigate"]

@@ -372,7 +372,7 @@ def _(t: Trial) -> None:
     users, admin = t.setup.place.subfolder("users") / "users.htpasswd", free_port()
     users.write_text("anna:$2b$04$qpyjXKh/tlE2Rv3eJLOywufhgQtvPPmQrfpnSdDI0WyoxM0HeYVry\n")  # myPassword
     proxy = Proxy(t, intercept="hosts: [a.test, localhost]", chain=f"{{ basicAuth: {{ usersFile: '{users}' }} }}",
-                  routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}' }}")
+                  routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}', token: none }}")
     right = b"Proxy-Authorization: Basic " + base64.b64encode(b"anna:myPassword")
     inside = proxy.secured("localhost", right)
     client, _ = proxy.connect("127.0.0.1", None, right)
@@ -403,7 +403,7 @@ def _(t: Trial) -> None:
 @case("intercept: a capture tells TLS and the certificates of both connections, once for each connection", nginx=NO)
 def _(t: Trial) -> None:
     admin = free_port()
-    proxy = Proxy(t, routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}', capture: {{}} }}")
+    proxy = Proxy(t, routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}', token: none, capture: {{}} }}")
 
     def captures() -> list[dict]:
         with urllib.request.urlopen(f"http://127.0.0.1:{admin}/v1/captures", timeout=5) as answer:

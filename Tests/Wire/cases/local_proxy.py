@@ -250,21 +250,28 @@ def admin_ask(t: Trial, port: int, method: str, target: str, *lines: str) -> Mes
     return client.read_response(method)
 
 
-@case("inspect: a token per start: by its URL, by its cookie, by Bearer; pages of other sites and ports get nothing", nginx=NO)
+@case("inspect: a token per start: by its URL, by a session, by Bearer; no cookie; pages of other sites and ports get nothing", nginx=NO)
 def _(t: Trial) -> None:
     process, port, admin = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
     token = token_of(process)
     expect_status(admin_ask(t, admin, "GET", "/v1/requests"), 401)
     opened = admin_ask(t, admin, "GET", f"/?token={token}")
-    expect_same("opened", (opened.status, opened.get("Location")), (303, "/"))
-    cookie, *attributes = opened.get("Set-Cookie").split("; ")
-    expect_same("attributes", sorted(attributes), ["HttpOnly", "Path=/", "SameSite=Strict"])
+    code = re.fullmatch(r"/#open=(\w{32})", opened.get("Location"))[1]
+    expect_same("opened", (opened.status, opened.get("Set-Cookie"), code != token), (303, None, True))
     expect_status(admin_ask(t, admin, "GET", "/?token=" + "x" * 32), 403)
-    shown = f"Cookie: {cookie}"
+    begun = admin_ask(t, admin, "POST", "/v1/session", f"Authorization: Bearer {code}")
+    session = json.loads(begun.body)["session"]
+    check(session not in (code, token))
+    expect_status(admin_ask(t, admin, "POST", "/v1/session", f"Authorization: Bearer {code}"), 401)
+    for name in (f"httpware-admin-{admin}", "httpware-session", "token"):
+        for value in (token, session):
+            for lines in ([], ["Sec-Fetch-Site: same-origin"], ["Sec-Fetch-Site: none"]):
+                expect_status(admin_ask(t, admin, "GET", "/v1/requests", f"Cookie: {name}={value}", *lines), 401)
+    shown = f"Authorization: Bearer {session}"
     expect_status(admin_ask(t, admin, "GET", "/v1/requests", shown, "Sec-Fetch-Site: same-origin"), 200)
     expect_status(admin_ask(t, admin, "GET", "/v1/requests", f"Authorization: Bearer {token}"), 200)
     write = ("POST", "/v1/offline?value=false")
-    for lines in (["Origin: http://evil.example"], [f"Origin: http://127.0.0.1:{port}"], ["Sec-Fetch-Site: cross-site"], ["Sec-Fetch-Site: same-site"]):
+    for lines in (["Origin: http://evil.example"], [f"Origin: http://127.0.0.1:{port}"], ["Sec-Fetch-Site: cross-site"]):
         check(admin_ask(t, admin, *write, shown, *lines).status in (401, 403), lines)
     check(admin_ask(t, admin, *write, shown, f"Origin: http://127.0.0.1:{admin}", "Sec-Fetch-Site: same-origin").status not in (401, 403))
     asked(t, port, f"/?token={token}")

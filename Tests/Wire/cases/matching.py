@@ -13,7 +13,7 @@ NO = "nginx has no such routes"
 CONFIG = """
 version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}", trustedProxies: [127.0.0.1] }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 services: {{ main: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
 chains:
   main:

@@ -32,7 +32,7 @@ routes:
   - {{ match: {{ path: "/cookie/**" }}, service: app, chain: cookie }}
   - {{ match: {{ path: "/stored/**" }}, service: app, chain: stored }}
   - {{ match: {{ path: "/open/**" }}, service: app }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 """
 COMMON = """issuer: "http://127.0.0.1:{second}", clientId: app, clientSecret: "client-secret-1", cookie: {{ secret: "{secret}", name: sid }},
     claimsToHeaders: {{ sub: X-User }}, passToken: true, timeout: {timeout}ms"""

@@ -65,7 +65,7 @@ listeners: {{ web: {{ bind: "127.0.0.1:{web}", limits: {{ idleTimeout: 1s, headT
 services:
   api: {{ baseUrl: "http://127.0.0.1:{main}", timeouts: {{ connect: 1s, response: 1s, idle: 1s }} }}
   h2: {{ baseUrl: "http://127.0.0.1:{main}", protocol: h2, timeouts: {{ connect: 1s, response: 1s, idle: 1s }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 routes: [{{ match: {{ path: "/h2/**" }}, service: h2 }}, {{ service: api }}]
 """
 
@@ -336,7 +336,7 @@ listeners:
 services: {{ api: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}
 chains: {{ said: {{ middlewares: [{{ mock: {{ body: "said" }} }}] }} }}
 routes: [{{ match: {{ path: /slow }}, service: api }}, {{ chain: said }}]
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 """
     served = Served(t, content, passed=[web], ports=[own], NOTIFY_SOCKET=notify, SECRET="kept")
     gate = threading.Event()
@@ -394,7 +394,7 @@ def _(t: Trial) -> None:
 listeners: {{ web: {{ bind: "127.0.0.1:{port}" }} }}
 services: {{ api: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}
 routes: [{{ service: api }}]
-admin: {{ bind: "127.0.0.1:{admin}", capture: {{ disk: {{ path: "{place}/captures" }} }} }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none, capture: {{ disk: {{ path: "{place}/captures" }} }} }}
 """
     served = Served(t, content, ports=[port])
 
@@ -463,7 +463,7 @@ def _(t: Trial) -> None:
     binary = t.setup.place.subfolder("program") / "httpware"
     binary.unlink(missing_ok=True)
     binary.symlink_to(t.setup.binary)
-    served = Served(t, text(port, f'admin: {{ bind: "127.0.0.1:{admin}" }}\n'), ports=[port, admin], binary=str(binary))
+    served = Served(t, text(port, f'admin: {{ bind: "127.0.0.1:{admin}", token: none }}\n'), ports=[port, admin], binary=str(binary))
     process = served.process
     binary.unlink()
     binary.write_text("#!/bin/sh\nexec sleep 300\n")

@@ -19,7 +19,7 @@ listeners:
   web: {{ bind: "127.0.0.1:{web}" }}
   written: {{ bind: "127.0.0.1:{lenient}", paths: lenient }}
   strict: {{ bind: "127.0.0.1:{strict}", paths: strict }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 services: {{ main: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
 chains:
   guarded: {{ middlewares: [{{ ipRule: {{ allow: [192.0.2.0/24] }} }}] }}

@@ -20,7 +20,7 @@ PASSWORD = "s3cret-redis"
 
 CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 stores:
   shared: {{ redis: {{ url: "redis://127.0.0.1:{redis}/2", password: {password} }} }}
   # Where nothing may go on without an answer, a busy machine has its time.

@@ -109,7 +109,7 @@ def _(t: Trial) -> None:
     users, admin = t.setup.place.subfolder("users") / "users.htpasswd", free_port()
     users.write_text("anna:$2b$04$qpyjXKh/tlE2Rv3eJLOywufhgQtvPPmQrfpnSdDI0WyoxM0HeYVry\n")  # myPassword
     proxy = Proxy(t, intercept="hosts: [localhost, other.test]", chain=f"{{ basicAuth: {{ usersFile: '{users}' }} }}, {{ requestHeaders: {{ set: {{ X-User: '{{principal}}' }} }} }}",
-                  routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}', capture: {{}} }}")
+                  routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}', token: none, capture: {{}} }}")
     right = b"Proxy-Authorization: Basic " + base64.b64encode(b"anna:myPassword")
     inside = proxy.secured("localhost", right)
     inside.send(proxy.get(b"/inside", b"Authorization: Bearer " + SECRET.encode()))

@@ -13,7 +13,7 @@ NO = "wares of httpware"
 
 CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 services:
   one: {{ baseUrl: "http://127.0.0.1:{main}" }}
   broken: {{ baseUrl: "http://127.0.0.1:{main}" }}

@@ -40,7 +40,7 @@ class Ruled:
         self.folder = folder or t.setup.place.subfolder("rules")
         file = self.folder / "httpware.yaml"
         self.file = file
-        guard = f'token: "{token}", ' if token else ""
+        guard = f'token: "{token}", ' if token else "token: none, "
         capture_text = ", capture: {}" if capture else ""
         file.write_text(f"""version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{self.port}", chain: all }} }}

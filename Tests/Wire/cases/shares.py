@@ -19,7 +19,7 @@ NO = "shares of httpware"
 CONFIG = """
 version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}", trustedProxies: [127.0.0.1] }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 services:
   a: {{ baseUrl: "http://127.0.0.1:{a}" }}
   b: {{ baseUrl: "http://127.0.0.1:{b}" }}

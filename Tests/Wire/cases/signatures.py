@@ -28,7 +28,7 @@ routes:
   - {{ match: {{ path: "/sign/**" }}, service: app, chain: sign }}
   - {{ match: {{ path: "/whole/**" }}, service: app, chain: whole }}
   - {{ match: {{ path: "/chunks/**" }}, service: named, chain: chunks }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 """ % (base64.b64encode(SECRET).decode(), AWS, AWS)
 
 

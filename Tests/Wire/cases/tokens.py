@@ -18,7 +18,7 @@ NO = "the tokens of httpware"
 
 CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
 credentials:
   orders:
@@ -166,7 +166,7 @@ def _(t: Trial) -> None:
 
 ELSEWHERE = """version: 1
 listeners: {{ proxy: {{ bind: "127.0.0.1:{web}", mode: forward, forward: {{ denyPrivate: false }} }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 chains:
   behind: {{ middlewares: [{{ tokenInject: {{ value: s3cret }} }}, {{ rewrite: {{ host: "127.0.0.1:{second}" }} }}] }}
   before: {{ middlewares: [{{ rewrite: {{ host: "127.0.0.1:{second}" }} }}, {{ tokenInject: {{ value: s3cret }} }}] }}

@@ -16,7 +16,7 @@ from .fields import answer
 
 CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
 chains:
   told:

@@ -185,7 +185,7 @@ def _(t: Trial) -> None:
 BUSY = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
 services: {{ origin: {{ baseUrl: "http://127.0.0.1:{main}" }} }}
-admin: {{ bind: "127.0.0.1:{admin}" }}
+admin: {{ bind: "127.0.0.1:{admin}", token: none }}
 routes: [{{ service: origin }}]
 """
 MESSAGES = 50
