@@ -185,7 +185,8 @@ struct ShapeMarks {
         return at
     }
 
-    /// The position after the closing quote, or the end of the text.
+    /// The position after the closing quote, or the end of the text. A quote with fewer backslashes ends an enclosing text, and
+    /// does not belong to the string.
     private func endOfString(from quote: Int, level: Int) -> Int {
         var at = quote + 1
         var run = 0
@@ -195,7 +196,9 @@ struct ShapeMarks {
             if byte == 0x5c {
                 run += 1
             } else {
-                if byte == bytes[quote], level == 0 ? run % 2 == 0 : run <= level { return at }
+                if byte == bytes[quote], level == 0 ? run % 2 == 0 : run <= level {
+                    return level > 0 && run < level ? at - 1 - run : at
+                }
                 run = 0
             }
         }
@@ -213,6 +216,7 @@ struct ShapeMarks {
                     at += max(1, count)
                     continue
                 }
+                if count < level { return at }
                 at = endOfString(from: at + count, level: count)
                 continue
             case 0x22:
@@ -293,8 +297,7 @@ struct ShapeMarks {
     /// Whether a name is a part of text or of a form, not of a program.
     private mutating func isText(_ start: Int) -> Bool {
         guard isCode || first == 0x3c && isInScript(start) else { return true }
-        if start == 0 { return true }
-        return bytes[start - 1] == 0x26 && (start == 1 || bytes[start - 2] != 0x26)
+        return start > 0 && bytes[start - 1] == 0x26 && (start == 1 || bytes[start - 2] != 0x26)
     }
 
     private func endOfPair(from start: Int) -> Int {
