@@ -20,7 +20,7 @@ import Testing
 
     @Test(arguments: ["socks5://127.0.0.1:1080", "SOCKS5H://u:p@a:1", "socks4://a:1", "socks4a://a:1", "socks://a:1"])
     func `a SOCKS proxy is refused as such, without its password`(url: String) {
-        var reader = OptionsReader(["url": ConfigNode.text(url)], keyPath: "upstreamProxy")
+        var reader = OptionsReader(["url": ConfigNode(.scalar(url, isQuoted: true))], keyPath: "upstreamProxy")
         var value: ProxyUrl?
         reader.read("url", into: &value)
         let message = reader.finish().map(\.message).joined()
