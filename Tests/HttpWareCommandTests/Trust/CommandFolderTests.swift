@@ -12,7 +12,9 @@ import Testing
     deinit { try? FileManager.default.removeItem(at: place) }
 
     private func rights(_ path: String) throws -> Int {
-        try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)
+        var status = stat()
+        try #require(stat(path, &status) == 0)
+        return Int(status.st_mode & 0o777)
     }
 
     @Test(
