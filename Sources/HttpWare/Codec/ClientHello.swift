@@ -97,9 +97,8 @@ enum ClientHello {
                     case 16: details.append((type, data.map(Int.init)))
                     default: break
                     }
-                    // Those that depend on the host, on an earlier session or on the length of the message say nothing about the
-                    // program: server_name, padding, pre_shared_key, early_data, cookie; nor do reserved numbers, which change
-                    // (RFC 8701).
+                    // Some extensions depend on the host, on an earlier session or on the message's length, and so not on the
+                    // program: server_name, padding, pre_shared_key, early_data, cookie. Reserved numbers change (RFC 8701).
                     if ![0, 21, 41, 42, 44].contains(type), !Reader.isReserved(type) { types.append(type) }
                 }
             }
@@ -120,7 +119,7 @@ enum ClientHello {
             number & 0x0f0f == 0x0a0a && number >> 8 == number & 0xff
         }
 
-        /// A DNS name in lower case; `nil` for an address (RFC 6066 §3), and for any other text that is no name of one host.
+        /// A DNS name in lower case; `nil` for an address (RFC 6066 §3), and for any other text that does not name exactly one host.
         private static func host(_ name: ArraySlice<UInt8>) -> String? {
             guard (1...255).contains(name.count) else { return nil }
             let parsed = Array(name).withUnsafeBufferPointer { bytes in

@@ -57,8 +57,8 @@ extension ExchangeDriver {
         judgeName(host, port)
     }
 
-    /// Refuses the tunnel if all addresses of its host are denied: a client that was told of success would learn that too late. A
-    /// name that cannot be resolved may still have a ware that answers for it.
+    /// Refuses the tunnel if all addresses of its host are denied: after an answer of success, the client would learn that too late. If
+    /// a name cannot be resolved, a ware may still answer for it.
     private func judgeName(_ host: String, _ port: UInt16) {
         guard server.forward.deniesPrivate, IPAddress(Authority.bare(host)) == nil, let resolver = transport.resolver
         else {

@@ -160,7 +160,7 @@ extension InterceptedTunnel: TlsHandshakeOwner {
     }
 
     /// The conclusion from a failed handshake. Only an alert about the certificate, after the client has received it in a handshake
-    /// that it began well, shows that a program pins the host's own. A close, or bytes that are no handshake, show nothing.
+    /// that it began well, shows that a program pins the host's own. A close, or a malformed handshake, shows nothing.
     private func outcome(of fault: TlsFault, _ hasSentLeaf: Bool) -> LoopListener.InterceptFailure {
         // RFC 8446 §6.2: bad_certificate, certificate_unknown, unknown_ca.
         guard hasSentLeaf, program != 0, [42, 46, 48].contains(fault.alert) else { return .failed }

@@ -83,7 +83,7 @@ import Wares
     ])
     func `what no if says exactly is refused with the column`(filter: String, column: Int) throws {
         let active = try active("mock", filter: filter)
-        #expect { try SavedRule.yaml(active) } throws: { ($0 as? FilterFault)?.column == column }
+        #expect { try SavedRule.yaml(active) } throws: { ($0 as? Capturing.FilterFault)?.column == column }
     }
 
     @Test func `rules act on exchanges, the last one created last, and count each exchange once`() async throws {

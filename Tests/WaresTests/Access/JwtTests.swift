@@ -449,7 +449,7 @@ import Wares
             ["key": "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"],
             ["jwksFile": "/nonexistent/keys.json"],
             ["jwksUrl": "https://a.test/", "algorithms": ["none"]], ["jwksUrl": "https://a.test/", "algorithms": []],
-            ["jwksUrl": "https://a.test/", "algorithms": ["RS512"]],
+            ["jwksUrl": "https://a.test/", "algorithms": ["RS1"]],
             ["jwksUrl": "https://a.test/", "algorithms": ["HS256"]],
             ["jwksUrl": "https://a.test/", "key": "a secret of the tests, thirty-two bytes and more"],
             ["jwksUrl": "https://a.test/", "clockSkew": "11m"],

@@ -237,7 +237,9 @@ import Credentials
             await stand.advance(by: 1)
         }
         #expect(stand.cookies.count == 4)
+        let begun = stand.cookies
         for (number, login) in sent.enumerated() {
+            stand.cookies = begun
             let idToken = try OidcStand.sign(stand.claims(nonce: try #require(login["nonce"])))
             stand.calls.script(OidcStand.token, OidcStand.tokens(idToken))
             let back = try await stand.send("/oauth2/callback?code=c1&state=\(try #require(login["state"]))")

@@ -20,7 +20,7 @@ import Testing
             .dnsError: [.connect], .dnsTimeout: [.connect, .timeout], .destinationUnavailable: [.connect],
             .connectionRefused: [.connect], .connectionTimeout: [.connect, .timeout], .tlsProtocolError: [.connect],
             .tlsCertificateError: [.connect], .tlsAlertReceived: [.connect], .connectionTerminated: [.reset],
-            .responseIncomplete: [.reset], .responseTimeout: [.timeout],
+            .responseIncomplete: [.reset], .responseTimeout: [.timeout], .proxyRefused: [.connect],
         ]
         let failure = GatewayError(.upstream, fault, "x")
         let isService =
