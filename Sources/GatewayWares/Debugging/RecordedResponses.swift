@@ -54,7 +54,7 @@ final class RecordedResponses: Sendable {
                 !exchange.isCutOff,
                 exchange.method == "HEAD" || [204, 304].contains(status) || exchange.response?.content.isWhole != false
                     || exchange.response?.content.isDecoded == true,
-                let request = try? HttpRequest(.get, SentUrl.encoded(exchange.url))
+                let request = try? HttpRequest(.get, RecordedResponses.sent(exchange.url))
             else { continue }
             let query = RecordedResponses.query(request, ignoring: matching.ignoredParameters)
             let content = exchange.request.content
@@ -69,6 +69,11 @@ final class RecordedResponses: Sendable {
         self.recorded = recorded
         self.places = places
         used = Mutex([Bool](repeating: false, count: recorded.count))
+    }
+
+    /// The URL as it is sent, with marks in place of secrets.
+    private static func sent(_ url: String) -> String {
+        SentUrl.encoded(url).replacing("%E2%80%A6", with: Redaction.mark)
     }
 
     static func origin(_ request: HttpRequest) -> String {
