@@ -235,6 +235,76 @@ def _(t: Trial) -> None:
     expect_same("requests", count[0], 2)
 
 
+@http2("RFC 9113 §8.7: a refused request goes out again with its content, up to five times")
+def _(t: Trial) -> None:
+    for refusals, status in ((1, 200), (5, 200), (6, 502)):
+        kept: list = []
+
+        def answer(o, stream, fields, body, count=[refusals]):
+            count[0] -= 1
+            if count[0] >= 0:
+                o.c.send(h.reset(stream, h.REFUSED))
+            else:
+                o.reply(stream, 200, body)
+
+        t.origin(serving(answer, kept=kept))
+        for framing, content in ((b"Content-Length: 3", b"abc"), (b"Transfer-Encoding: chunked", b"3\r\nabc\r\n0\r\n\r\n")):
+            answer.__defaults__[0][0] = refusals
+            response = t.ask(b"POST /h2/ HTTP/1.1\r\nHost: example.test\r\n" + framing + b"\r\n\r\n" + content)
+            expect_same("status", (refusals, response.status), (refusals, status))
+            if status == 200:
+                expect_same("content", response.body, b"abc")
+        bodies = {request[2] for origin in kept for request in origin.requests}
+        expect_same("content of all attempts", bodies, {b"abc"})
+
+
+@http2("RFC 9113 §8.7: content of 64 KiB goes out again, one byte more does not")
+def _(t: Trial) -> None:
+    for size, status in ((65536, 200), (65537, 502)):
+        count = [0]
+
+        def answer(o, stream, fields, body):
+            count[0] += 1
+            if count[0] == 1:
+                o.c.send(h.reset(stream, h.REFUSED))
+            else:
+                o.reply(stream, 200, str(len(body)).encode())
+
+        t.origin(serving(answer))
+        response = t.ask(b"POST /h2/ HTTP/1.1\r\nHost: example.test\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+        expect_same("status", (size, response.status), (size, status))
+
+
+@http2("RFC 9113 §3.4: one request goes out before the settings, the others wait for them")
+def _(t: Trial) -> None:
+    kept: list = []
+
+    def script(c):
+        origin = Http2Origin(c, lambda o, stream, fields, body: o.reply(stream), b"")
+        kept.append(origin)
+        time.sleep(0.3)
+        c.send(h.settings(s3=1))
+        origin.run()
+
+    t.origin(script)
+    wire = speak(t)
+    wire.send(*(h.headers(2 * n + 1, h.head("POST", f"/h2/{n}")) for n in range(6)))
+    for n in range(6):
+        expect_same("status", wire.read(2 * n + 1).status, 200)
+
+
+@http2("RFC 9110 §10.1.1: an expectation that is not answered is granted before the client gives up waiting")
+def _(t: Trial) -> None:
+    t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, body)))
+    client = t.client()
+    began = time.monotonic()
+    client.send(b"POST /h2/ HTTP/1.1\r\nHost: example.test\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
+    client.read_until(b"HTTP/1.1 100 Continue\r\n\r\n")
+    check(time.monotonic() - began < 0.8, "100 comes late")
+    client.send(b"abc")
+    expect_same("content", client.read_response().body, b"abc")
+
+
 @http2("RFC 9113 §5.4.2: a stream that is reset without an answer is 502, and the connection stays")
 def _(t: Trial) -> None:
     def answer(o, stream, fields, body):
