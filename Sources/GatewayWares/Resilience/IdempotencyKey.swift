@@ -55,18 +55,19 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         // A request that is sent again holds its key already.
         guard concerns(request), exchange[Turn.self] == nil else { return .pass }
-        let values = request.fields.values(of: header)
+        let values = request.fields.rawValues(of: header)
         guard let value = values.first else {
             guard required else { return .pass }
             exchange.note("rejected: no \(header)", asDecision: true)
             return .abort(with: .problem(.badRequest, "the request needs the field \(header)"))
         }
-        guard values.count == 1, !value.isEmpty, value.utf8.count <= IdempotencyKey.longest else {
+        guard values.count == 1, IdempotencyKey.isValid(value) else {
             exchange.note("rejected: \(header) is invalid", asDecision: true)
             return .abort(
                 with: .problem(
                     .badRequest,
-                    "\(header) must be one value of 1 to \(IdempotencyKey.longest) bytes"))
+                    "\(header) must be one value of 1 to \(IdempotencyKey.longest) bytes, as a quoted string or without quotes and commas"
+                ))
         }
         guard request.content.isEmpty || request.content.bytes != nil else {
             exchange.note("rejected: the content is larger than \(rules.maxBody)", asDecision: true)
@@ -106,13 +107,26 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
         }
     }
 
+    /// Whether the value is one key: a string in quotes (RFC 9651 §3.3.3) that is not blank, or a text without quotes and
+    /// commas. A comma separates values, like a second line. RFC 9110 §5.2.
+    static func isValid(_ value: [UInt8]) -> Bool {
+        guard !value.isEmpty, value.count <= longest else { return false }
+        guard value.first == UInt8(ascii: "\"") else {
+            return value.allSatisfy { $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: ",") }
+        }
+        guard let members = try? StructuredReader.dictionary(Array("key=".utf8) + value), members.count == 1,
+            case .item(.string(let key), _) = members[0].value
+        else { return false }
+        return key.contains { $0 != " " }
+    }
+
     /// The key together with the target's authority and the client's identity, so that clients cannot use each other's
-    /// keys.
-    private static func key(_ value: String, _ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256 {
-        let share = exchange.isShare ? exchange.service ?? "" : ""
-        let place = Digest256(of: [
-            "\(request.scheme)", request.authority?.description.lowercased() ?? "", share, value,
-        ])
+    /// keys. The share of a route with `split` does not belong to it: whichever service a repetition would be given to, the
+    /// work is done once.
+    private static func key(_ value: [UInt8], _ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256 {
+        // The empty text was the share, in receipts of earlier versions.
+        let target = Digest256(of: ["\(request.scheme)", request.authority?.description.lowercased() ?? "", ""])
+        let place = value.withUnsafeBytes { target.followed(by: $0) }
         guard let identity = CacheIdentity.digest(request, in: exchange) else { return place }
         return identity.withBytes { place.followed(by: $0, kind: 1) }
     }
@@ -279,8 +293,9 @@ extension IdempotencyKey: ConfigurableWare {
             - idempotencyKey: { required: true, ttl: 48h, maxBody: 256KiB }
             """#,
         details: #"""
-            A client that does not know whether its request arrived sends it again with the same `Idempotency-Key`. The first
-            request goes upstream; later ones get its response, with `Idempotency-Replayed: true`, for as long as `ttl`. Every
+            A client that does not know whether its request arrived sends it again with the same `Idempotency-Key`: a string in
+            quotes that is not blank, or a text without quotes and commas, of at most 255 bytes. Any other value, such as `""`, is
+            refused with 400. The first request goes upstream; later ones get its response, with `Idempotency-Replayed: true`, for as long as `ttl`. Every
             final response of the origin server is stored, 500 and 503 too, because the work may have been done. A request with
             the same key and another method, path, query, content type or content is answered with 422. While the first request
             is under way, a repetition is answered with 409 and `Retry-After`.

@@ -73,7 +73,11 @@ extension AdminEndpoint {
             let now = exchange.wallNow
             let items = await apart { await store.store.list(limit: most + 1, where: selection.selects) }
             let shown = items.prefix(most).map { (key: ShownKey($0.key), item: $0) }
-                .sorted { ($0.key.target, $0.key.identity ?? "") < ($1.key.target, $1.key.identity ?? "") }
+                .sorted {
+                    ($0.key.target, $0.key.identity ?? "", $0.key.share ?? "") < (
+                        $1.key.target, $1.key.identity ?? "", $1.key.share ?? ""
+                    )
+                }
             return .abort(
                 with: .json(
                     .object([
@@ -147,10 +151,10 @@ extension AdminEndpoint {
         }
     }
 
-    /// Whether all keys must be searched: because credentials are hidden in this one, or because keys of the store
-    /// contain the client's identity.
+    /// Whether all keys must be searched: because credentials are hidden in this one, or because keys of the store can have
+    /// other parts than their URI.
     private static func needsScan(_ selection: CacheSelection, _ store: ShownStore, _ subject: AdminSubject) -> Bool {
-        !selection.isPlainKey || store.isOfPeople(subject.status.now.configuration)
+        !selection.isPlainKey || store.mayKeepApart(subject.status.now.configuration)
     }
 
     /// Runs a slow operation outside the loops.
@@ -194,6 +198,7 @@ extension AdminEndpoint {
         let part = head.part.map { Json.text($0.text) }
         return [
             ("key", .text(key.target)), ("identity", key.identity.map(Json.text)),
+            ("share", key.share.map(Json.text)),
             ("status", .number(head.status.code)), ("size", item.size.map(Json.number) ?? .null),
             ("age", .number(Int(age))), ("ttl", .number(Int(Int64(head.rules.lifetime) - age))), ("range", part),
             ("vary", .list(head.vary.names.map { .text($0.text) })), ("tags", .list(head.tags.map(Json.text))),

@@ -30,8 +30,8 @@ struct ShownStore: Sendable {
         return stores
     }
 
-    /// Whether keys in the store can contain the client's identity, or a share of the route.
-    func isOfPeople(_ configuration: GatewayConfiguration) -> Bool {
+    /// Whether keys in the store can have other parts than their URI: the client's identity, or a share of the route.
+    func mayKeepApart(_ configuration: GatewayConfiguration) -> Bool {
         configuration.routes.contains { !$0.shares.isEmpty }
             || ShownStore.wares(configuration).contains { $0.ware.keepsPeopleApart && $0.ware.store === store }
     }

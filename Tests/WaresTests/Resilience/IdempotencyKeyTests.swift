@@ -22,6 +22,41 @@ import Testing
         return .post(path, fields: fields, content: .text(text))
     }
 
+    // MARK: Keys
+
+    @Test(arguments: [
+        "\"\"", "\" \"", "\"   \"", "\"", "\"a", "a\"", "\"a\"b\"", "\"a\\\"", "\"a\" b", "\"a\", \"b\"", "a, b", "a,",
+        ",", "'\"'",
+        "\"é\"", "\"a\"; =", String(repeating: "k", count: 256), "",
+    ])
+    func `a value that is not one key is refused with 400, and nothing is sent`(value: String) async throws {
+        let exchange = try TestExchange([ware { $0.required = true }])
+        let response = try await exchange.send(order(value))
+        #expect(response.status == .badRequest)
+        #expect(exchange.upstream.requests.isEmpty)
+    }
+
+    @Test(arguments: [
+        "k", "\"k\"", "8e03978e-40d5-43dd-bc93-6894a57f9324", "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"", "a b", "''",
+        "\"a\\\"b\"", "\"a,b\"", "\"k\";v=1", "é", "0", String(repeating: "k", count: 255),
+    ])
+    func `a value that is one key is taken`(value: String) async throws {
+        let exchange = try TestExchange([ware()])
+        #expect(try await exchange.send(order(value)).status == .ok)
+        #expect(try await exchange.send(order(value)).fields["Idempotency-Replayed"] == "true")
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test func `keys that differ in bytes that are not UTF-8 are different`() async throws {
+        let exchange = try TestExchange([ware()])
+        for byte in [0xff, 0xfe] as [UInt8] {
+            var request = order(nil)
+            try request.fields.append("Idempotency-Key", raw: [0x6b, byte])
+            #expect(try await exchange.send(request).fields["Idempotency-Replayed"] == nil)
+        }
+        #expect(exchange.upstream.requests.count == 2)
+    }
+
     // MARK: Repetitions
 
     @Test(arguments: [200, 201, 400, 404, 500, 503])
