@@ -169,8 +169,15 @@ extension AdminEndpoint {
         return .object(given: [
             ("name", .text(shown.name)), ("kind", .text(shown.kind)), ("responses", .number(census.responses)),
             ("bytes", .number(census.bytes)), ("limit", .number(census.limit)), ("evicted", .number(census.evicted)),
-            ("unwritten", .number(census.unwritten)),
+            ("unwritten", .number(census.unwritten)), ("records", shown.records?.census.map(json)),
             ("redis", (shown.store as? RedisStore).map { json($0.status) }), ("at", .text("\(shown.location)")),
+        ])
+    }
+
+    private static func json(_ census: RecordCensus) -> Json {
+        .object([
+            ("records", .number(census.records)), ("bytes", .number(census.bytes)), ("limit", .number(census.limit)),
+            ("refused", .number(census.refused)),
         ])
     }
 

@@ -195,7 +195,7 @@ import Testing
     }
 
     @Test func `idempotencyKey sends a request once, whatever share its repetitions are given to`() async throws {
-        let exchange = try exchange([IdempotencyKey(store: MemoryStore(limit: .mebibytes(8)))])
+        let exchange = try exchange([IdempotencyKey(store: MemoryRecords(limit: .mebibytes(8)))])
         for (index, key) in ["k1", "k2", "k3"].enumerated() {
             try respond(exchange, "charged \(index)", [])
             for share in ["a", "b", "b", "a"] {
@@ -208,7 +208,7 @@ import Testing
     @Test func `while the first request is under way in one share, a repetition in the other one is refused`()
         async throws
     {
-        let exchange = try exchange([IdempotencyKey(store: MemoryStore(limit: .mebibytes(8)))])
+        let exchange = try exchange([IdempotencyKey(store: MemoryRecords(limit: .mebibytes(8)))])
         exchange.upstream.respond(with: HttpResponse(.ok, content: .text("charged")), after: .seconds(1))
         let first = await exchange.start(try order("a"))
         while exchange.upstream.requests.isEmpty { await Task.yield() }
