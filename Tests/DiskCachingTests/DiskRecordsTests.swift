@@ -51,8 +51,11 @@ import Testing
     }
 
     @Test func `a store whose file is not read yet, or was closed, does not guess`() async throws {
-        let records = DiskRecords(path: folder.path, name: "test")
-        #expect(await records.get(key(1)) == .unavailable)
+        do {
+            let records = DiskRecords(path: folder.path, name: "test")
+            #expect(await records.get(key(1)) == .unavailable)
+            records.close()
+        }
         let opened = try await open()
         opened.close()
         #expect(await opened.get(key(1)) == .unavailable)
@@ -64,7 +67,10 @@ import Testing
     @Test func `many writers at once are all on the disk`() async throws {
         let records = try await open()
         await withTaskGroup(of: Void.self) { group in
-            for number in 0..<500 { group.addTask { await fill(records, number..<(number + 1)) } }
+            for number in 0..<500 {
+                let (key, value) = (key(number), Array("value \(number)".utf8))
+                group.addTask { #expect(await records.put(value, under: key, for: .seconds(600)) == .kept) }
+            }
         }
         records.close()
         let again = try await open()

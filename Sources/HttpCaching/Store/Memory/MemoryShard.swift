@@ -36,7 +36,7 @@ struct MemoryShard {
             self.member = member
         }
 
-        var size: Int { 80 + (key.map { $0.uri.count + ($0.parts?.size ?? 0) } ?? 0) }
+        var size: Int { (member == nil ? 0 : 80) + (key.map { $0.uri.count + ($0.parts?.size ?? 0) } ?? 0) }
     }
 
     /// The maximum number of responses under one key. A new one replaces the oldest.
