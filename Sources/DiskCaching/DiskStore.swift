@@ -5,7 +5,7 @@ public import HttpCaching
 public import HttpWare
 import Synchronization
 
-/// Stored responses in a file that survives a restart, up to a number of bytes, evicted by S3-FIFO. Some seventy bytes
+/// Stored responses in a file that survives a restart, up to a number of bytes, evicted by S3-FIFO. Some eighty bytes
 /// of each response are in memory, so a key that is not stored is answered at once. Separate threads do everything else
 /// in short transactions; a slow client holds none. Every failure is a miss. The first request opens the file.
 ///
@@ -21,6 +21,8 @@ public final class DiskStore: CacheStore {
         var opening = Opening.notYet
         var table: FifoTable<DiskItem>
         var lastNumber: UInt64 = 0
+        /// The responses whose keys have other parts than their URI.
+        var families = DiskFamilies()
         /// The number of readers of each content, by number.
         var readers: [UInt64: Int] = [:]
         /// Contents that were removed during reading. They are erased when their last reader ends.
@@ -37,7 +39,7 @@ public final class DiskStore: CacheStore {
         var whenIdle: [@Sendable () -> Void] = []
         /// The callers that wait until the file is open, or until opening has failed.
         var whenOpened: [LoopWait<Void>] = []
-        /// Keys that were invalidated before the file was open; `nil` after too many, so that everything in the file is
+        /// URIs that were invalidated before the file was open; `nil` after too many, so that everything in the file is
         /// invalid.
         var invalidatedEarly: Set<UInt64>? = []
 
@@ -82,7 +84,13 @@ public final class DiskStore: CacheStore {
         state = ThreadLock(State(table: FifoTable(limit: DiskStore.share(fileBytes))))
     }
 
-    static func hash(_ key: CacheKey) -> UInt64 { Checksum.of(key.bytes) }
+    static func hash(_ key: CacheKey) -> UInt64 { Checksum.of(key.encoded) }
+
+    /// The family of a key; 0 if the key is a URI alone.
+    static func family(_ key: CacheKey) -> UInt64 { key.hasParts ? family(ofUri: hash(key.plain)) : 0 }
+
+    /// The family of all keys of a URI with this hash, other than the one that is the URI alone.
+    private static func family(ofUri hash: UInt64) -> UInt64 { max(1, hash) }
 
     // MARK: Opening
 
@@ -145,13 +153,14 @@ public final class DiskStore: CacheStore {
                 guard case .underWay = state.opening else { return false }
                 state.opening = .isOpen(file)
                 for (number, entry) in contents.entries {
-                    let item = DiskItem(number: number, variant: entry.variant)
+                    let item = DiskItem(number: number, variant: entry.variant, family: entry.family)
                     state.table.insert(item, hash: entry.hash, size: Int(entry.size))
+                    state.families.add(number, hash: entry.hash, to: entry.family)
                     state.lastNumber = max(state.lastNumber, number)
                 }
                 for number in contents.incomplete {
                     state.lastNumber = max(state.lastNumber, number)
-                    state.changes.append(.erase(number))
+                    add([.erase(number)], &state)
                 }
                 invalidateEarly(&state)
                 makeRoom(&state)
@@ -173,9 +182,7 @@ public final class DiskStore: CacheStore {
     /// Removes the responses that were invalidated while the file was not open.
     private func invalidateEarly(_ state: inout State) {
         if let hashes = state.invalidatedEarly {
-            for hash in hashes {
-                while let place = state.table.first(hash, where: { _ in true }) { remove(place, &state) }
-            }
+            for hash in hashes { invalidate(hash, &state) }
         } else {
             let limit = state.table.limit
             state.table.setLimit(0)
@@ -221,7 +228,8 @@ public final class DiskStore: CacheStore {
         let hash = DiskStore.hash(key)
         let known = state.withLock { state -> Found? in
             guard case .isOpen = state.opening else { return nil }
-            return state.table.first(hash) { _ in true } == nil ? .none(hasOthers: false) : .mustWait
+            let isThere = state.table.first(hash) { state.families.holds($0.number, of: $0.family) } != nil
+            return isThere ? .mustWait : .none(hasOthers: false)
         }
         if let known { return known }
         if isOpen() { return find(key, where: isSelected) }
@@ -239,7 +247,9 @@ public final class DiskStore: CacheStore {
         let hash = DiskStore.hash(key)
         let items = state.withLock { state -> [DiskItem] in
             var items: [DiskItem] = []
-            state.table.forEach(of: hash) { place, item in items.append(item) }
+            state.table.forEach(of: hash) { place, item in
+                if state.families.holds(item.number, of: item.family) { items.append(item) }
+            }
             return items
         }
         guard !items.isEmpty else { return [] }
@@ -326,8 +336,9 @@ public final class DiskStore: CacheStore {
             }
             // The newest responses are first in the table.
             for place in same + others.dropFirst(DiskStore.mostVariants - 1) { remove(place, &state) }
-            let item = DiskItem(number: number, variant: entry.variant)
+            let item = DiskItem(number: number, variant: entry.variant, family: entry.family)
             guard state.table.insert(item, hash: entry.hash, size: Int(entry.size)) != nil else { return false }
+            state.families.add(number, hash: entry.hash, to: entry.family)
             add(changes, &state)
             makeRoom(&state)
             return true
@@ -369,8 +380,7 @@ public final class DiskStore: CacheStore {
     }
 
     public func invalidate(_ key: CacheKey) {
-        let hash = DiskStore.hash(key)
-        // Two keys can have the same hash by chance; the other key is then a miss.
+        let hash = DiskStore.hash(key.plain)
         let isKnown = state.withLock { state -> Bool in
             guard case .isOpen = state.opening else {
                 state.invalidatedEarly?.insert(hash)
@@ -379,10 +389,28 @@ public final class DiskStore: CacheStore {
                 }
                 return false
             }
-            while let place = state.table.first(hash, where: { _ in true }) { remove(place, &state) }
+            invalidate(hash, &state)
             return true
         }
         if isKnown { write() } else { isOpen() }
+    }
+
+    /// Invalidates the responses for the URI with this hash. Two URIs can have the same hash by chance; the other one is
+    /// then a miss.
+    private func invalidate(_ hash: UInt64, _ state: inout State) {
+        while let place = state.table.first(hash, where: { $0.family == 0 }) { remove(place, &state) }
+        state.families.invalidate(DiskStore.family(ofUri: hash))
+        removeDoomed(&state)
+    }
+
+    /// The number of invalidated responses that are removed at once, so that a loop does not wait for more.
+    private static let mostRemoved = 256
+
+    /// Removes some of the responses that were invalidated with their family.
+    private func removeDoomed(_ state: inout State) {
+        for one in state.families.takeDoomed(most: DiskStore.mostRemoved) {
+            if let place = state.table.first(one.hash, where: { $0.number == one.number }) { remove(place, &state) }
+        }
     }
 
     public func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
@@ -392,8 +420,9 @@ public final class DiskStore: CacheStore {
                 let hash = DiskStore.hash(record.key)
                 count += state.withLock { state in
                     guard let place = state.table.first(hash, where: { $0.number == number }) else { return 0 }
+                    let isValid = state.families.holds(number, of: DiskStore.family(record.key))
                     remove(place, &state)
-                    return 1
+                    return isValid ? 1 : 0
                 }
             }
             write()
@@ -409,7 +438,11 @@ public final class DiskStore: CacheStore {
             for (number, record) in records where isSelected(record.key, record.head) {
                 // A removed response may still be in the file.
                 let hash = DiskStore.hash(record.key)
-                guard state.withLock({ $0.table.first(hash) { $0.number == number } != nil }) else { continue }
+                let isThere = state.withLock { state in
+                    state.families.holds(number, of: DiskStore.family(record.key))
+                        && state.table.first(hash) { $0.number == number } != nil
+                }
+                guard isThere else { continue }
                 let size = DiskChunk.room(record: record.bytes?.count ?? 0, length: record.length)
                 items.append(StoredItem(key: record.key, head: record.head, size: size))
                 if items.count == limit { return false }
@@ -463,9 +496,10 @@ public final class DiskStore: CacheStore {
     }
 
     private func forget(_ item: DiskItem, _ state: inout State) {
-        state.changes.append(.forget(item.number))
+        state.families.remove(item.number, from: item.family)
+        add([.forget(item.number)], &state)
         if state.readers[item.number] == nil {
-            state.changes.append(.erase(item.number))
+            add([.erase(item.number)], &state)
         } else {
             state.left.insert(item.number)
         }
@@ -511,6 +545,7 @@ public final class DiskStore: CacheStore {
         while true {
             let (file, batch, idle) = state.withLock {
                 state -> (DiskFile?, [DiskFile.Change], [@Sendable () -> Void]) in
+                removeDoomed(&state)
                 var bytes = 0
                 var count = 0
                 while count < state.changes.count, bytes < DiskStore.mostAtOnce, count < 10_000 {
@@ -550,6 +585,7 @@ public final class DiskStore: CacheStore {
                     writing.fail()
                     if let place = state.table.first(entry.hash, where: { $0.number == number }) {
                         state.table.remove(place)
+                        state.families.remove(number, from: entry.family)
                     }
                     smaller.append(.erase(number))
                 case .update(let number, _): smaller += [.forget(number), .erase(number)]
@@ -562,6 +598,7 @@ public final class DiskStore: CacheStore {
                 let limit = state.table.limit
                 state.table.setLimit(state.table.bytes / 20 * 19)
                 while let item = state.table.evict() {
+                    state.families.remove(item.number, from: item.family)
                     smaller.append(.forget(item.number))
                     if state.readers[item.number] == nil {
                         smaller.append(.erase(item.number))

@@ -54,7 +54,7 @@ final class DiskWriter: StoreWriter {
         let size = DiskChunk.room(record: record.count, length: length)
         let entry = DiskEntry(
             hash: DiskStore.hash(key), variant: StoredRecord.variant(of: head.vary), size: UInt64(size),
-            length: UInt64(length))
+            length: UInt64(length), family: DiskStore.family(key))
         store.finish(number, entry, last + [.record(number, record, entry, writing)], hasBegun: places > last.count)
         buffer = []
     }

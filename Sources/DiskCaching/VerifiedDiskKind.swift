@@ -20,4 +20,8 @@ public struct VerifiedDiskKind: StoreKind {
     public func makeStore() -> any CacheStore {
         DiskStore(path: kind.path.path, limit: kind.maxSize, verifier: DiskFolder.ownProgram)
     }
+
+    public func makeRecords(named name: String, beside store: any CacheStore) -> any RecordStore {
+        kind.makeRecords(named: name, beside: store)
+    }
 }

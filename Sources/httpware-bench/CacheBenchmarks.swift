@@ -146,7 +146,7 @@
             let writer = store.write(under: key, length: 1024)
             keep(writer?.append([UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 1024)))
             writer?.finish(head)
-            known += key.bytes.count + head.fields.lineBytes + 1024
+            known += key.uri.count + head.fields.lineBytes + 1024
         }
         let grown = residentBytes() - before
         let census = store.census

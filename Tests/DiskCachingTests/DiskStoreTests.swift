@@ -118,6 +118,77 @@ final class StoreFolder {
         if case .mustWait = store.find(key, where: { _ in true }) { true } else { false }
     }
 
+    // MARK: Families
+
+    private func keys(_ number: Int) -> [CacheKey] {
+        [key(number), key(number).of(Digest256(of: ["anna"])), key(number).of(share: "a"), key(number).of(share: "b")]
+    }
+
+    @Test(arguments: 0..<4) func `an invalidation by any key removes all responses for the URI, also after a restart`(
+        index: Int
+    ) async throws {
+        do {
+            let store = try await open()
+            for key in keys(1) + keys(2) { self.store([1], try head(), under: key, in: store) }
+            for key in keys(1) { #expect(await content(under: key, store) == [1]) }
+            store.close()
+        }
+        do {
+            let store = try await open()
+            for key in keys(1) + keys(2) { #expect(await content(under: key, store) == [1]) }
+            store.invalidate(keys(1)[index])
+            for key in keys(1) {
+                #expect(!isKnown(key, store))
+                #expect(await load(key, store).isEmpty)
+            }
+            self.store([2], try head(), under: keys(1)[2], in: store)
+            store.close()
+        }
+        let store = try await open()
+        #expect(await content(under: keys(1)[2], store) == [2])
+        for key in [keys(1)[0], keys(1)[1], keys(1)[3]] { #expect(await load(key, store).isEmpty) }
+        for key in keys(2) { #expect(await content(under: key, store) == [1]) }
+        #expect(store.census.responses == 5)
+        #expect(await store.list(limit: 100) { _, _ in true }.count == 5)
+    }
+
+    @Test func `an invalidation before the file is open removes all responses for the URI`() async throws {
+        do {
+            let store = try await open()
+            for key in keys(1) + keys(2) { self.store([1], try head(), under: key, in: store) }
+            store.close()
+        }
+        let store = DiskStore(path: folder.path, limit: .mebibytes(64), verifier: "/bin/false")
+        store.invalidate(key(1))
+        try await waitUntil { store.isReady }
+        for key in keys(1) { #expect(await load(key, store).isEmpty) }
+        for key in keys(2) { #expect(await content(under: key, store) == [1]) }
+    }
+
+    @Test func `a thousand responses of one family are invalidated at once, and removed soon`() async throws {
+        let store = try await open()
+        for number in 0..<1000 {
+            let writer = try #require(store.write(under: key(1).of(share: "\(number)"), length: 1))
+            #expect(writer.append([1]))
+            writer.finish(try head())
+        }
+        store.settle(patience: .seconds(30))
+        store.invalidate(key(1))
+        for number in 0..<1000 { #expect(!isKnown(key(1).of(share: "\(number)"), store)) }
+        store.settle(patience: .seconds(30))
+        #expect(store.census.responses == 0)
+    }
+
+    @Test func `the row of a key that is a URI alone has not changed, and one with a family reads as written`() {
+        let plain = DiskEntry(hash: 1, variant: 2, size: 3, length: 4)
+        let member = DiskEntry(hash: 1, variant: 2, size: 3, length: 4, family: 5)
+        #expect(plain.bytes.count == 40 && member.bytes.count == 48)
+        for entry in [plain, member] { #expect(entry.bytes.withUnsafeBytes { DiskEntry($0) } == entry) }
+        var other = member.bytes
+        other[33] ^= 1
+        #expect(other.withUnsafeBytes { DiskEntry($0) } == nil)
+    }
+
     // MARK: Kept
 
     @Test(arguments: [0, 10, DiskChunk.size, DiskChunk.size + 1, 300_000])

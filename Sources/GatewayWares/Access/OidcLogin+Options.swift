@@ -157,7 +157,7 @@ extension OidcLogin: ConfigurableWare {
         self.init(
             OidcSessions(
                 provider, cookies, claims: fields, lifetime: lifetime, renews: renews, passesToken: passesToken,
-                store: store?.store, lock: renews ? server : nil),
+                store: store?.records, lock: renews ? server : nil),
             claimsToHeaders: fields)
         self.scopes = scopes
         self.callback = callback

@@ -124,10 +124,11 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
             guard try await sessions.isStoreReady(in: exchange) else {
                 return Challenge.tryLater("sessions cannot be read at the moment", after: 5)
             }
-            guard let admission = await sessions.load(cookie, at: now) else {
-                return begin(request, shown, isSecure, exchange)
+            switch await sessions.load(cookie, at: now) {
+            case .session(let admission): return decide(&request, admission, shown, isSecure, exchange)
+            case .none: return begin(request, shown, isSecure, exchange)
+            case .unavailable: return Challenge.tryLater("sessions cannot be read at the moment", after: 5)
             }
-            return decide(&request, admission, shown, isSecure, exchange)
         }
     }
 
@@ -457,11 +458,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
             if admission == nil, let cookie = shown.session {
                 if sessions.isInCookies {
                     admission = sessions.open(cookie, at: now)
-                } else if try await sessions.isStoreReady(in: exchange) {
-                    admission = await sessions.load(cookie, at: now)
+                } else if try await sessions.isStoreReady(in: exchange),
+                    case .session(let found) = await sessions.load(cookie, at: now)
+                {
+                    admission = found
                 }
             }
-            if let admission { sessions.end(admission.session, at: now) }
+            if let admission { await sessions.end(admission.session, at: now) }
             // If the provider's metadata are not available, only this session ends, not the login at the provider.
             let metadata = try? await sessions.provider.readMetadata(at: exchange.now)
             let page = afterLogout.map { $0.hasPrefix("/") ? (origin ?? "") + $0 : $0 }

@@ -48,7 +48,7 @@ final class OidcSessions: Sendable {
     let renews: Bool
     let passesToken: Bool
     private let claims: [(claim: String, field: FieldName)]
-    private let store: (any CacheStore)?
+    private let store: (any RecordStore)?
     /// A server that gateways share, so that only one of them renews a session at a time; `nil` without one.
     private let lock: (any IdempotencyServer)?
     private let memory = RecentlyVerified<OidcAdmission>(most: 32_768, mostBytes: .mebibytes(64))
@@ -71,7 +71,7 @@ final class OidcSessions: Sendable {
     init(
         _ provider: OidcProvider, _ cookies: OidcCookies, claims: [(claim: String, field: FieldName)],
         lifetime: Duration,
-        renews: Bool, passesToken: Bool, store: (any CacheStore)?, lock: (any IdempotencyServer)?
+        renews: Bool, passesToken: Bool, store: (any RecordStore)?, lock: (any IdempotencyServer)?
     ) {
         self.provider = provider
         self.cookies = cookies
@@ -153,25 +153,31 @@ final class OidcSessions: Sendable {
 
     // MARK: In a store
 
-    private static func storeKey(_ id: String) -> CacheKey { CacheKey(Array("login \(key(of: id).hex)".utf8)) }
+    private static func storeKey(_ id: String) -> Digest256 { key(of: id) }
 
-    /// Loads the session to which a cookie refers; `nil` if there is none. Must be called on a loop.
-    func load(_ cookie: [UInt8], at now: Int64) async -> OidcAdmission? {
+    /// The session to which a cookie refers.
+    enum Loaded: Sendable {
+        case session(OidcAdmission)
+        case none
+        /// The store does not answer, so it is not known whether there is one.
+        case unavailable
+    }
+
+    /// Loads the session to which a cookie refers. Must be called on a loop.
+    func load(_ cookie: [UInt8], at now: Int64) async -> Loaded {
         guard let store, let bytes = cookies.open(text: cookie.dropFirst(), as: .reference),
             let id = String(validating: bytes, as: UTF8.self)
-        else { return nil }
-        let key = Self.storeKey(id)
-        var found: [StoredResponse] = []
-        switch store.find(key, where: { _ in true }) {
-        case .response(let stored): found = [stored]
-        case .none: break
-        case .mustWait: found = await store.load(key)
+        else { return .none }
+        switch await store.get(Self.storeKey(id)) {
+        case .record(let sealed):
+            guard sealed.count <= Self.largest, let admission = opened(sealed), admission.session.id == id else {
+                return .none
+            }
+            remember(admission, cookie, at: now)
+            return .session(admission)
+        case .none: return .none
+        case .unavailable: return .unavailable
         }
-        guard let stored = found.first, let sealed = await stored.content.read(atMost: Self.largest),
-            let admission = opened(sealed), admission.session.id == id
-        else { return nil }
-        remember(admission, cookie, at: now)
-        return admission
     }
 
     /// Whether the store is ready. While the store is being opened, this waits up to two seconds. Must be called on a
@@ -194,50 +200,49 @@ final class OidcSessions: Sendable {
         return try? self.admission(session)
     }
 
-    private func write(_ session: OidcSession, at now: WallTime) {
-        guard let store, let sealed = cookies.seal(session.json, as: .stored),
-            let writer = store.write(under: Self.storeKey(session.id), length: sealed.count)
-        else { return }
-        guard writer.append(sealed) else { return writer.cancel() }
-        writer.finish(
-            StoredHead(
-                status: .ok, fields: HttpFields(),
-                times: MessageTimes(requested: now, received: now, date: now, age: 0), directives: ResponseDirectives(),
-                lifetime: FreshnessLifetime(seconds: max(1, end(of: session) - now.seconds), source: .configured),
-                vary: .none, mode: .private))
+    /// Keeps a session in the store. Returns whether it is kept.
+    private func write(_ session: OidcSession, at now: WallTime) async -> Bool {
+        guard let store, let sealed = cookies.seal(session.json, as: .stored) else { return false }
+        let lifetime = Duration.seconds(max(1, end(of: session) - now.seconds))
+        return await store.put(sealed, under: Self.storeKey(session.id), for: lifetime) == .kept
     }
 
     // MARK: Beginning and ending
 
-    /// Keeps a new session, and returns the text of its cookie; `nil` if the session cannot be kept. If there is a
-    /// store, this waits until the store has the session: the client's next request may go to another gateway.
+    /// Keeps a new session, and returns the text of its cookie; `nil` if the session cannot be kept: the store has no room or
+    /// does not answer. If there is a store, this waits until the store has the session: the client's next request may go to
+    /// another gateway.
     func keep(_ admission: OidcAdmission, in exchange: Exchange) async throws -> String? {
         let session = admission.session
-        guard let store else { return cookies.seal(session.json, as: .session).map(OidcCookies.text(of:)) }
+        if isInCookies { return cookies.seal(session.json, as: .session).map(OidcCookies.text(of:)) }
         guard try await isStoreReady(in: exchange),
             let text = cookies.seal(Array(session.id.utf8), as: .reference).map(OidcCookies.text(of:))
         else { return nil }
-        write(session, at: exchange.wallNow)
-        let end = exchange.now + Self.storePatience
-        while true {
-            switch store.find(Self.storeKey(session.id), where: { _ in true }) {
-            case .response: return text
-            case .mustWait: if await !store.load(Self.storeKey(session.id)).isEmpty { return text }
-            case .none: break
-            }
-            guard exchange.now < end else { return nil }
-            try await exchange.sleep(for: Self.storePause)
-        }
+        return await write(session, at: exchange.wallNow) ? text : nil
     }
 
     /// Ends a session. A copy of its cookie is then refused by this gateway, and with a store by all gateways, after at
     /// most ten seconds.
-    func end(_ session: OidcSession, at now: Int64) {
+    func end(_ session: OidcSession, at now: Int64) async {
         ended.remember(true, for: Self.key(of: session.id), until: max(now, end(of: session)) + 1, bytes: 64)
         hasEnded.store(true, ordering: .relaxed)
-        store?.invalidate(Self.storeKey(session.id))
         counts.add(.loggedOut)
+        guard let store else { return }
+        let key = Self.storeKey(session.id)
+        if await store.remove(key) { return }
+        // Other gateways still admit the session.
+        Task {
+            for _ in 0..<Self.removals {
+                try? await Task.sleep(for: Self.removalPause)
+                if await store.remove(key) { return }
+            }
+            WareLog.shared.log(.warning, "oidcLogin: a session that ended could not be removed from its store")
+        }
     }
+
+    /// The number of further tries to remove a session from the store, and the pause before each.
+    private static let removals = 10
+    private static let removalPause = Duration.seconds(1)
 
     /// Uses up the state of a login. Returns false if it was used before.
     func use(_ state: String) -> Bool {
@@ -335,7 +340,9 @@ final class OidcSessions: Sendable {
             let renewed = OidcSession(
                 tokens, renewing: session, keepsAccessToken: passesToken, at: now.seconds)
             let admission = try self.admission(renewed)
-            write(renewed, at: now)
+            if store != nil, await !write(renewed, at: now) {
+                WareLog.shared.log(.warning, "oidcLogin: a renewed session could not be kept in its store")
+            }
             return .renewed(withText(admission))
         } catch OidcProvider.Failure.unavailable {
             return .unavailable

@@ -29,8 +29,8 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
     public var holdsState: Bool { true }
     public var counter: any WareCounter { counts }
 
-    /// Keeps responses in `store`, or in `server` if gateways share one.
-    public init(store: any CacheStore, server: (any IdempotencyServer)? = nil) {
+    /// Keeps receipts in `store`, or in `server` if gateways share one.
+    public init(store: any RecordStore, server: (any IdempotencyServer)? = nil) {
         place = server.map { .shared($0) } ?? .local(.of(store))
     }
 
@@ -55,18 +55,19 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         // A request that is sent again holds its key already.
         guard concerns(request), exchange[Turn.self] == nil else { return .pass }
-        let values = request.fields.values(of: header)
+        let values = request.fields.rawValues(of: header)
         guard let value = values.first else {
             guard required else { return .pass }
             exchange.note("rejected: no \(header)", asDecision: true)
             return .abort(with: .problem(.badRequest, "the request needs the field \(header)"))
         }
-        guard values.count == 1, !value.isEmpty, value.utf8.count <= IdempotencyKey.longest else {
+        guard values.count == 1, IdempotencyKey.isValid(value) else {
             exchange.note("rejected: \(header) is invalid", asDecision: true)
             return .abort(
                 with: .problem(
                     .badRequest,
-                    "\(header) must be one value of 1 to \(IdempotencyKey.longest) bytes"))
+                    "\(header) must be one value of 1 to \(IdempotencyKey.longest) bytes, as a quoted string or without quotes and commas"
+                ))
         }
         guard request.content.isEmpty || request.content.bytes != nil else {
             exchange.note("rejected: the content is larger than \(rules.maxBody)", asDecision: true)
@@ -79,14 +80,19 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
         let content = IdempotencyKey.digest(of: request)
         switch place {
         case .local(let idempotency):
-            if idempotency.store.isReady { return claim(key, content, idempotency, exchange) }
-            return .wait { request, exchange in
+            return .wait { _, exchange in
                 let end = exchange.now + IdempotencyKey.patience
-                while !idempotency.store.isReady {
+                while !idempotency.records.isReady {
                     guard exchange.now < end else { return self.refuseForStore(exchange) }
                     try await exchange.sleep(for: IdempotencyKey.pause)
                 }
-                return self.claim(key, content, idempotency, exchange)
+                let claim = await idempotency.claim(key, content, for: self.rules.ttl, in: exchange)
+                if Task.isCancelled {
+                    // The client has left: nothing goes upstream.
+                    if case .taken = claim { idempotency.free(key) }
+                    return .pass
+                }
+                return self.decide(claim, content, exchange) { .local(idempotency, key) }
             }
         case .shared(let server):
             return .wait { _, exchange in
@@ -101,18 +107,36 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
                     }
                     return .pass
                 }
-                return self.decide(answer, lease, content, exchange)
+                // The key may have been taken, with the answer arriving too late.
+                if answer == nil { lease.free() }
+                return self.decide(answer, content, exchange) {
+                    lease.begin()
+                    return .shared(lease)
+                }
             }
         }
     }
 
+    /// Whether the value is one key: a string in quotes (RFC 9651 §3.3.3) that is not blank, or a text without quotes and
+    /// commas. A comma separates values, like a second line. RFC 9110 §5.2.
+    static func isValid(_ value: [UInt8]) -> Bool {
+        guard !value.isEmpty, value.count <= longest else { return false }
+        guard value.first == UInt8(ascii: "\"") else {
+            return value.allSatisfy { $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: ",") }
+        }
+        guard let members = try? StructuredReader.dictionary(Array("key=".utf8) + value), members.count == 1,
+            case .item(.string(let key), _) = members[0].value
+        else { return false }
+        return key.contains { $0 != " " }
+    }
+
     /// The key together with the target's authority and the client's identity, so that clients cannot use each other's
-    /// keys.
-    private static func key(_ value: String, _ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256 {
-        let share = exchange.isShare ? exchange.service ?? "" : ""
-        let place = Digest256(of: [
-            "\(request.scheme)", request.authority?.description.lowercased() ?? "", share, value,
-        ])
+    /// keys. The share of a route with `split` does not belong to it: whichever service a repetition would be given to, the
+    /// work is done once.
+    private static func key(_ value: [UInt8], _ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256 {
+        // The empty text was the share, in receipts of earlier versions.
+        let target = Digest256(of: ["\(request.scheme)", request.authority?.description.lowercased() ?? "", ""])
+        let place = value.withUnsafeBytes { target.followed(by: $0) }
         guard let identity = CacheIdentity.digest(request, in: exchange) else { return place }
         return identity.withBytes { place.followed(by: $0, kind: 1) }
     }
@@ -125,64 +149,24 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
         return bytes.withUnsafeBytes { digest.followed(by: $0, kind: 2) }
     }
 
-    // MARK: Keys of this gateway
-
-    private func claim(
-        _ key: Digest256, _ content: Digest256, _ idempotency: LocalIdempotency, _ exchange: Exchange
-    ) -> Verdict {
-        switch idempotency.claim(key, content, at: exchange.now) {
-        case .held(let other, let time): return refuse(other == content, for: time, exchange)
-        case .answered(let stored): return answer(stored, content, exchange)
-        case .full: return refuseForStore(exchange)
-        case .taken: break
-        }
-        let turn = begin(.local(idempotency, key), content, exchange)
-        let now = exchange.wallNow
-        switch idempotency.store.find(LocalIdempotency.key(key), where: { _ in true }) {
-        case .none: return .pass
-        case .response(let stored):
-            guard IdempotencyKey.isValid(stored, at: now) else { return .pass }
-            turn.fail(in: exchange)
-            return answer(stored, content, exchange)
-        case .mustWait:
-            return .wait { _, exchange in
-                let found = await idempotency.store.load(LocalIdempotency.key(key))
-                guard !turn.isOver else { return .pass }
-                // A response is stored but cannot be read, so it is not known whether the request was processed.
-                guard let stored = found.first else {
-                    turn.fail(in: exchange)
-                    return self.refuseForStore(exchange)
-                }
-                guard IdempotencyKey.isValid(stored, at: exchange.wallNow) else { return .pass }
-                turn.fail(in: exchange)
-                return self.answer(stored, content, exchange)
-            }
-        }
-    }
-
-    private static func isValid(_ stored: StoredResponse, at now: WallTime) -> Bool {
-        stored.age(at: now) / 1_000_000_000 < Int64(stored.rules.lifetime)
-    }
+    // MARK: Claims
 
     private func begin(
         _ place: IdempotencyTurn.Place, _ content: Digest256, _ exchange: Exchange
-    ) -> IdempotencyTurn {
+    ) {
         let turn = IdempotencyTurn(place, content, rules, counts, beside: exchange.sharer)
         exchange[Turn.self] = turn
         exchange.sharer = turn
         exchange.onEnd { turn.fail(in: $0) }
-        return turn
     }
 
-    // MARK: Keys that gateways share
-
+    /// Decides by the answer to a claim; `nil` says that there was no answer. `take` makes the place of a key that was taken.
     private func decide(
-        _ claim: IdempotencyClaim?, _ lease: SharedLease, _ content: Digest256, _ exchange: Exchange
+        _ claim: IdempotencyClaim?, _ content: Digest256, _ exchange: Exchange, _ take: () -> IdempotencyTurn.Place
     ) -> Verdict {
         switch claim {
         case .taken:
-            lease.begin()
-            _ = begin(.shared(lease), content, exchange)
+            begin(take(), content, exchange)
             return .pass
         case .held(let other, let time): return refuse(other == content, for: time, exchange)
         case .answered(let other, let bytes):
@@ -190,19 +174,14 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
             if bytes.isEmpty { return refuseUnstored(exchange) }
             guard let record = IdempotencyRecord(bytes) else { return refuseForStore(exchange) }
             return answer(StoredResponse(record.head, content: .bytes(record.content)), content, exchange)
-        case nil:
-            // The key may have been taken, with the answer arriving too late.
-            lease.free()
-            return refuseForStore(exchange)
+        case nil: return refuseForStore(exchange)
         }
     }
 
     // MARK: Answers
 
     private func answer(_ stored: StoredResponse, _ content: Digest256, _ exchange: Exchange) -> Verdict {
-        let tags = stored.tags
-        guard tags.first == content.hex else { return refuse(false, for: nil, exchange) }
-        if tags.contains(IdempotencyTurn.marker) { return refuseUnstored(exchange) }
+        guard stored.tags.first == content.hex else { return refuse(false, for: nil, exchange) }
         counts.add(.replayed)
         exchange.note("replayed", asDecision: true)
         var response = StoredAnswer.repeated(stored)
@@ -232,10 +211,12 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
 
     private func refuseUnstored(_ exchange: Exchange) -> Verdict {
         counts.add(.conflict)
-        exchange.note("rejected: the response was too large to be stored", asDecision: true)
+        exchange.note("rejected: the response is not stored", asDecision: true)
         return .abort(
             with: .problem(
-                .conflict, "a request with this \(header) was answered, and its response was too large to be stored"))
+                .conflict,
+                "a request with this \(header) was sent, and its response is not stored: it was too large, or was lost")
+        )
     }
 
     private func refuseForStore(_ exchange: Exchange) -> Verdict {
@@ -279,8 +260,9 @@ extension IdempotencyKey: ConfigurableWare {
             - idempotencyKey: { required: true, ttl: 48h, maxBody: 256KiB }
             """#,
         details: #"""
-            A client that does not know whether its request arrived sends it again with the same `Idempotency-Key`. The first
-            request goes upstream; later ones get its response, with `Idempotency-Replayed: true`, for as long as `ttl`. Every
+            A client that does not know whether its request arrived sends it again with the same `Idempotency-Key`: a string in
+            quotes that is not blank, or a text without quotes and commas, of at most 255 bytes. Any other value, such as `""`, is
+            refused with 400. The first request goes upstream; later ones get its response, with `Idempotency-Replayed: true`, for as long as `ttl`. Every
             final response of the origin server is stored, 500 and 503 too, because the work may have been done. A request with
             the same key and another method, path, query, content type or content is answered with 422. While the first request
             is under way, a repetition is answered with 409 and `Retry-After`.
@@ -295,20 +277,23 @@ extension IdempotencyKey: ConfigurableWare {
             If the request fails before anything was sent upstream, the key is free again. If it fails later, whether the work
             was done is not known: repetitions are answered with 409 for as long as `lock`.
 
-            `store` names a store in memory, on disk or in Redis. Use one of its own, so that cached responses do not displace
-            these: a response that was displaced, or lost at a restart, is not known any more, and its request is sent again.
-            With Redis, all gateways that name the store share the keys. If the store does not answer, requests with a key are
-            answered with 503. At most 10,000 requests with a key are under way in one gateway without Redis. The metric
+            `store` names a store in memory, on disk or in Redis, which keeps a receipt of each request for `ttl`. Receipts are
+            not cached responses: they have a room of their own (`maxRecords`), none is removed before its time to make room
+            for another, and no purge of a cache removes them. A request whose receipt has no room is not sent: it is answered
+            with 503, as it is if the store does not answer. If there is room for a short receipt only, the response is not
+            stored, and repetitions are answered with 409. In memory, receipts are lost at a restart; on disk they are not, and
+            a request that was under way then is answered with 409. With Redis, all gateways that name the store share the
+            keys. At most 10,000 requests with a key are under way in one gateway without Redis. The metric
             `httpware_idempotent_requests_total` counts requests by result.
             """#,
         otherNames: ["idempotency", "idempotent", "idempotencyKeys"])
 
     public init(options: inout OptionsReader) {
         var store: NamedStore?
-        options.readStore("store", into: &store, doc: "store of the responses: memory, or the name of one")
+        options.readStore("store", into: &store, doc: "store of the receipts: memory, or the name of one")
         // Without a configuration, no store can be found. That is reported as an error already.
         let found = store ?? NamedStore(.builtin)
-        self.init(store: found.store, server: found.server as? any IdempotencyServer)
+        self.init(store: found.records, server: found.server as? any IdempotencyServer)
         options.read("header", into: &header, doc: "request field with the key")
         if header.isGatewayOwned || header == .host {
             options.fail(at: "header", "\(header) frames the message or concerns one connection; write another field")

@@ -57,18 +57,14 @@ final class IdempotencyTurn: ResponseSharer {
 
     /// The head of a stored response; its tag is the digest of the request.
     static func head(
-        _ status: HttpStatus, _ fields: HttpFields, _ content: Digest256, _ ttl: Duration, at now: WallTime,
-        isMarker: Bool = false
+        _ status: HttpStatus, _ fields: HttpFields, _ content: Digest256, _ ttl: Duration, at now: WallTime
     ) -> StoredHead {
         StoredHead(
             status: status, fields: fields,
             times: MessageTimes(requested: now, received: now, date: now, age: 0), directives: ResponseDirectives(),
             lifetime: FreshnessLifetime(seconds: ttl.components.seconds, source: .configured), vary: .none,
-            mode: .private, tags: [content.hex] + (isMarker ? [marker] : []))
+            mode: .private, tags: [content.hex])
     }
-
-    /// The tag of a marker, which is stored in place of a response that is too large.
-    static let marker = "large"
 
     /// Takes a piece of the content.
     func append(_ bytes: UnsafeRawBufferPointer, in exchange: Exchange) {
@@ -85,23 +81,20 @@ final class IdempotencyTurn: ResponseSharer {
     private func outgrow(_ head: StoredHead, in exchange: Exchange) {
         hasOutgrown = true
         taken = []
-        let marker = IdempotencyTurn.head(
-            head.status, HttpFields(), content, rules.ttl, at: exchange.wallNow, isMarker: true)
         exchange.note("the response is too large to be stored")
-        finish(marker, [], in: exchange, isMarker: true)
+        finish(head, [], in: exchange, isMarker: true)
     }
 
     private func finish(_ head: StoredHead, _ bytes: [UInt8], in exchange: Exchange, isMarker: Bool = false) {
         isOver = true
         taken = []
         counts.add(.stored)
+        // Without a record, a receipt says that the response is not stored.
+        let record = isMarker ? [] : IdempotencyRecord(head, bytes).bytes ?? []
         switch place {
         case .local(let idempotency, let key):
-            let response = StoredResponse(head, content: .bytes(bytes), key: LocalIdempotency.key(key))
-            idempotency.finish(key, with: response, at: exchange.now)
-        case .shared(let lease):
-            let record = isMarker ? [] : IdempotencyRecord(head, bytes).bytes ?? []
-            lease.finish(with: record, for: rules.ttl)
+            idempotency.finish(key, content, with: record, for: rules.ttl)
+        case .shared(let lease): lease.finish(with: record, for: rules.ttl)
         }
     }
 
@@ -130,7 +123,7 @@ final class IdempotencyTurn: ResponseSharer {
             if isUndone {
                 idempotency.free(key)
             } else {
-                idempotency.leave(key, until: exchange.now + rules.lock)
+                idempotency.leave(key, for: rules.lock, at: exchange.now)
             }
         case .shared(let lease): if isUndone { lease.free() } else { lease.leave() }
         }

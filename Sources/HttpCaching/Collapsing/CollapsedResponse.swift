@@ -55,6 +55,8 @@ package final class CollapsedResponse: Sendable {
         var pieces: Queue<[UInt8]> = []
         var first = 0
         var kept = 0
+        /// The number of bytes that have arrived.
+        var total = 0
         /// The whole content once it has ended, if it is short.
         var whole: [UInt8]?
         /// The readers of the content.
@@ -71,6 +73,9 @@ package final class CollapsedResponse: Sendable {
         private let requests: CollapsedRequests
         private let key: CacheKey
         fileprivate var outcome: Outcome?
+        /// The follower's reader, from the moment that the response begins for it until it takes the response. The leader
+        /// goes on for the sake of this reader already: its own client may leave before the follower's loop has its turn.
+        fileprivate var reader: CollapsedContent?
 
         package init(
             _ response: CollapsedResponse, _ requests: CollapsedRequests, _ key: CacheKey,
@@ -86,10 +91,24 @@ package final class CollapsedResponse: Sendable {
         /// The outcome; `goAlone` if the wait timed out before there was one.
         package func leave() -> Outcome { response.leave(self) }
 
+        /// The response with this head for a follower whose outcome it is; `nil` if it does not match the request, or the
+        /// beginning of its content is no longer kept.
+        package func take(_ head: Head, for request: HttpFields) -> HttpResponse? {
+            guard head.isFailure || head.vary.matches(request) else {
+                response.drop(self)
+                return nil
+            }
+            return response.makeResponse(head, for: self)
+        }
+
         package override func timedOut() { _ = leave() }
 
         package override func givenUp() {
-            if case .lead = leave() { lead().abandon() }
+            switch leave() {
+            case .lead: lead().abandon()
+            case .begins: response.drop(self)
+            case .stored, .goAlone: break
+            }
         }
 
         /// The lead that this follower takes over.
@@ -117,7 +136,7 @@ package final class CollapsedResponse: Sendable {
                 guard state.first == 0, state.readers.count + state.waiting < most else {
                     return (false, false)
                 }
-                follower.outcome = .begins(head)
+                begin(follower, head, &state)
                 return (true, true)
             case .ended, .over: return (false, false)
             }
@@ -126,19 +145,65 @@ package final class CollapsedResponse: Sendable {
         return isTaken
     }
 
+    /// Gives a follower the response, with a reader of its content unless the content is at hand as a whole.
+    private func begin(_ follower: Follower, _ head: Head, _ state: inout State) {
+        follower.outcome = .begins(head)
+        if head.length != 0, state.whole == nil { follower.reader = makeReader(&state) }
+    }
+
+    private func makeReader(_ state: inout State) -> CollapsedContent {
+        let reader = CollapsedContent(self)
+        state.readers[ObjectIdentifier(reader)] = reader
+        return reader
+    }
+
     /// The response for a follower; `nil` if the beginning of its content is no longer kept.
+    private func makeResponse(_ head: Head, for follower: Follower) -> HttpResponse? {
+        makeResponse(head) { state in
+            let reader = follower.reader.take()
+            guard let reader, state.whole != nil || state.first > 0 else { return reader }
+            state.readers[ObjectIdentifier(reader)] = nil
+            return nil
+        }
+    }
+
+    /// The response for a client that did not wait as a follower; `nil` if the beginning of its content is no longer kept.
     package func makeResponse(_ head: Head) -> HttpResponse? {
+        makeResponse(head) { state in
+            switch state.phase {
+            case .begun, .ended: state.whole == nil && state.first == 0 ? self.makeReader(&state) : nil
+            case .waiting, .over: nil
+            }
+        }
+    }
+
+    private func makeResponse(
+        _ head: Head, _ takeReader: (inout State) -> CollapsedContent?
+    ) -> HttpResponse? {
         var answer = head.response
         if head.length != 0 {
-            if let whole = state.withLock({ $0.whole }) {
+            let (reader, whole) = state.withLock { state -> (CollapsedContent?, [UInt8]?) in
+                let reader = takeReader(&state)
+                return (reader, state.whole)
+            }
+            if let whole {
                 answer.content = .bytes(whole)
             } else {
-                guard let content = content() else { return nil }
-                answer = HttpResponse(answer.status, fields: answer.fields, source: content, length: head.length)
+                guard let reader else { return nil }
+                answer = HttpResponse(answer.status, fields: answer.fields, source: reader, length: head.length)
             }
         }
         answer.isStored = true
         return answer
+    }
+
+    /// The follower does not take the response that began for it.
+    private func drop(_ follower: Follower) { state.withLock { removeReader(of: follower, &$0) } }
+
+    private func removeReader(of follower: Follower, _ state: inout State) {
+        guard let reader = follower.reader.take() else { return }
+        state.readers[ObjectIdentifier(reader)] = nil
+        trim(&state)
     }
 
     /// Removes a follower. Returns its outcome.
@@ -156,31 +221,25 @@ package final class CollapsedResponse: Sendable {
     }
 
     /// Gives all waiting followers their outcome, and returns them. The caller must release them without the lock.
-    private static func settle(_ state: inout State, _ outcome: Outcome) -> Queue<Follower> {
-        let followers = state.followers
-        state.followers = []
-        state.waiting = 0
+    private func settle(_ state: inout State, _ outcome: Outcome) -> Queue<Follower> {
+        let followers = takeFollowers(&state)
         for follower in followers where follower.outcome == nil { follower.outcome = outcome }
         return followers
     }
 
-    /// A source of the whole content; `nil` if its beginning is no longer kept.
-    private func content() -> CollapsedContent? {
-        state.withLock { state in
-            switch state.phase {
-            case .begun, .ended: break
-            case .waiting, .over: return nil
-            }
-            guard state.first == 0 else { return nil }
-            let content = CollapsedContent(self)
-            state.readers[ObjectIdentifier(content)] = content
-            return content
+    private func takeFollowers(_ state: inout State) -> Queue<Follower> {
+        defer {
+            state.followers = []
+            state.waiting = 0
         }
+        return state.followers
     }
 
-    /// Whether the response has followers, and fewer bytes than the window are kept for them.
+    /// Whether the response has followers, and one of them keeps pace: fewer bytes than the window wait for it.
     package var isWanted: Bool {
-        state.withLock { state in (state.waiting > 0 || !state.readers.isEmpty) && state.kept < window }
+        state.withLock { state in
+            state.waiting > 0 || state.readers.values.contains { state.total - $0.taken < window }
+        }
     }
 
     // MARK: Leading
@@ -197,9 +256,12 @@ package final class CollapsedResponse: Sendable {
             state.phase = isEnd ? .ended(head, isWhole: true) : .begun(head)
             state.pieces = Queue(pieces)
             state.kept = pieces.reduce(0) { $0 + $1.count }
+            state.total = state.kept
             if isEnd { keepWhole(&state) }
+            let followers = takeFollowers(&state)
+            for follower in followers where follower.outcome == nil { begin(follower, head, &state) }
             trim(&state)
-            return CollapsedResponse.settle(&state, .begins(head))
+            return followers
         }
         for follower in followers { follower.letGo() }
     }
@@ -217,11 +279,13 @@ package final class CollapsedResponse: Sendable {
             guard case .begun = state.phase else { return [] }
             state.pieces.append(piece)
             state.kept += piece.count
+            state.total += piece.count
             let end = state.first + state.pieces.count
             var feeds: [ContentFeed] = []
             for reader in state.readers.values {
                 guard let feed = reader.takeFeed() else { continue }
                 reader.position = end
+                reader.taken = state.total
                 feeds.append(feed)
             }
             trim(&state)
@@ -236,7 +300,7 @@ package final class CollapsedResponse: Sendable {
         let (feeds, followers) = state.withLock { state -> ([ContentFeed], Queue<Follower>) in
             guard case .begun(let head) = state.phase else {
                 state.phase = .over
-                return ([], CollapsedResponse.settle(&state, .goAlone))
+                return ([], settle(&state, .goAlone))
             }
             state.phase = .ended(head, isWhole: isWhole)
             if isWhole { keepWhole(&state) }
@@ -251,7 +315,7 @@ package final class CollapsedResponse: Sendable {
         let followers = state.withLock { state -> Queue<Follower> in
             guard case .waiting = state.phase else { return [] }
             state.phase = .over
-            return CollapsedResponse.settle(&state, outcome)
+            return settle(&state, outcome)
         }
         for follower in followers { follower.letGo() }
     }
@@ -298,6 +362,7 @@ package final class CollapsedResponse: Sendable {
             if index < state.pieces.count {
                 reader.position += 1
                 let piece = state.pieces[index]
+                reader.taken += piece.count
                 trim(&state)
                 return .supply(piece)
             }
@@ -362,6 +427,8 @@ package final class CollapsedContent: ContentSource, @unchecked Sendable {
     private let response: CollapsedResponse
     /// The number of the next piece.
     fileprivate var position = 0
+    /// The number of bytes that it has taken.
+    fileprivate var taken = 0
     /// The feed that waits for the next piece.
     fileprivate var feed: ContentFeed?
 

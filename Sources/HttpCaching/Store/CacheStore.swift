@@ -16,8 +16,8 @@ public protocol CacheStore: AnyObject, Sendable {
     func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey)
     /// Removes one response, if it is still stored.
     func remove(_ response: StoredResponse, under key: CacheKey)
-    /// Removes all responses under the key, also in other gateways that share them. Responses that are being written
-    /// are not affected.
+    /// Removes all responses for the key's URI, whatever the other parts of their keys, also in other gateways that share
+    /// them. Responses that are being written are not affected. RFC 9111 §4.4.
     func invalidate(_ key: CacheKey)
     /// Removes all responses that `isSelected` accepts. Not for loops: it visits each response.
     func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge

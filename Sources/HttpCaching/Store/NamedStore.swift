@@ -6,6 +6,8 @@ public final class NamedStore: ServerNamed {
     public let definition: StoreDefinition
     /// The store of the responses.
     public let store: any CacheStore
+    /// The store of records, which are not responses: sessions and receipts. It shares neither room nor fate with the responses.
+    public let records: any RecordStore
 
     /// The name in metrics, logs and errors.
     public var name: String { definition.name }
@@ -13,11 +15,15 @@ public final class NamedStore: ServerNamed {
     public init(_ definition: StoreDefinition) {
         self.definition = definition
         store = definition.kind.makeStore()
+        records = definition.kind.makeRecords(named: definition.name, beside: store)
     }
 
-    /// Writes waiting responses before the gateway ends. Responses that come later are not stored. Not on a loop,
+    /// Writes waiting records and responses before the gateway ends. What comes later is not stored. Not on a loop,
     /// because it may take seconds.
-    public func close() { store.close() }
+    public func close() {
+        records.close()
+        store.close()
+    }
 
     /// The server that the store shares with other gateways; `nil` if it has none.
     public var server: (any AnyObject & Sendable)? { store.server }

@@ -19,31 +19,58 @@ public protocol StoreKind: Sendable, Hashable {
     var secretTexts: [String] { get }
     /// Makes a store. It opens and connects nothing before its first use.
     func makeStore() -> any CacheStore
+    /// Makes the store of records with that name, which belongs to a store that `makeStore` made. It opens and connects nothing
+    /// before its first use.
+    func makeRecords(named name: String, beside store: any CacheStore) -> any RecordStore
 }
 
 extension StoreKind {
     public static var secretKeys: Set<String> { [] }
     public var folder: FilePath? { nil }
     public var secretTexts: [String] { [] }
+
+    /// The default: records in memory.
+    public func makeRecords(named name: String, beside store: any CacheStore) -> any RecordStore {
+        MemoryRecords(name: name)
+    }
 }
 
 /// Stores in the memory of this process: `memory` under an entry of `stores`.
 public struct MemoryKind: StoreKind {
     /// The maximum size of all responses together.
     public var maxSize: ByteCount
+    /// The maximum size of all records together.
+    public var maxRecords: ByteCount
 
     public static let name = "memory"
     public static let summary = "in the memory of this process; it is empty after a restart"
     public static let outlives = false
 
-    public init(maxSize: ByteCount) { self.maxSize = maxSize }
+    public init(maxSize: ByteCount, maxRecords: ByteCount = MemoryRecords.usualLimit) {
+        self.maxSize = maxSize
+        self.maxRecords = maxRecords
+    }
 
     public init(options: inout OptionsReader, isGiven: Bool) {
-        maxSize = StoreDefinition.builtinSize
+        self.init(maxSize: StoreDefinition.builtinSize)
         options.read(
             "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(1024),
             doc: "the maximum size of all responses together")
+        options.readMaxRecords(into: &maxRecords)
     }
 
     public func makeStore() -> any CacheStore { MemoryStore(limit: maxSize) }
+
+    public func makeRecords(named name: String, beside store: any CacheStore) -> any RecordStore {
+        MemoryRecords(limit: maxRecords, name: name)
+    }
+}
+
+extension OptionsReader {
+    /// Reads the room for records of a store that keeps them in memory.
+    package mutating func readMaxRecords(into most: inout ByteCount) {
+        read(
+            "maxRecords", into: &most, in: .mebibytes(1) ... .gibibytes(1024),
+            doc: "the maximum size of all sessions and receipts together, in memory; more are refused")
+    }
 }

@@ -14,7 +14,8 @@ import HttpWare
 /// | the windows of RFC 5861 that the flags announce | 4 each |
 /// | the bounds of the part that the flags announce, and its complete length | 8 each |
 /// | length of the content | 8 |
-/// | `Vary` values, tags, field lines, key | each after its count |
+/// | `Vary` values, tags, field lines, URI of the key | each after its count |
+/// | the other parts of the key that the flags announce | flags, then each after its count |
 /// | checksum of all that | 8 |
 public struct StoredRecord: Sendable {
     public var key: CacheKey
@@ -35,7 +36,8 @@ public struct StoredRecord: Sendable {
         static let isHeuristic = Flags(rawValue: 16)
         static let part = Flags(rawValue: 32)
         static let complete = Flags(rawValue: 64)
-        static let all = Flags(rawValue: 127)
+        static let keyParts = Flags(rawValue: 128)
+        static let all = Flags(rawValue: 255)
     }
 
     public init(key: CacheKey, head: StoredHead, length: Int) {
@@ -58,6 +60,7 @@ public struct StoredRecord: Sendable {
         if rules.isHeuristic { flags.insert(.isHeuristic) }
         if head.part != nil { flags.insert(.part) }
         if head.part?.complete != nil { flags.insert(.complete) }
+        if key.parts != nil { flags.insert(.keyParts) }
         output.add(StoredRecord.version)
         output.add(flags.rawValue)
         output.add(UInt16(head.status.code))
@@ -83,7 +86,8 @@ public struct StoredRecord: Sendable {
         for tag in head.tags { output.add(Array(tag.utf8)) }
         output.add(UInt32(clamping: head.fields.lineBytes))
         head.fields.appendWire(to: &output.bytes)
-        output.add(key.bytes)
+        output.add(key.uri)
+        if key.parts != nil { key.addParts(to: &output) }
         guard output.bytes.count <= StoredRecord.longest - 8 else { return nil }
         output.add(Checksum.of(output.bytes))
         return output.bytes
@@ -128,10 +132,18 @@ public struct StoredRecord: Sendable {
         guard let length = input.takeInt(), part == nil || part?.range.count == length,
             let vary = StoredRecord.vary(&input), let tags = StoredRecord.tags(&input),
             let lines = input.takeRange(), let fields = HttpFields(wire: bytes, in: lines),
-            let key = input.takeBytes(), input.isAtEnd
+            let uri = input.takeBytes()
         else { return nil }
+        // A URI has no control characters. Earlier versions wrote the other parts behind a line feed; such records are dropped.
+        guard !uri.contains(where: { $0 < 0x20 || $0 == 0x7f }) else { return nil }
+        var key = CacheKey(uri)
+        if flags.contains(.keyParts) {
+            guard let whole = CacheKey(uri, parts: &input) else { return nil }
+            key = whole
+        }
+        guard input.isAtEnd else { return nil }
         self.init(
-            key: CacheKey(key),
+            key: key,
             head: StoredHead(
                 status: status, fields: fields, received: received, initialAge: Int64(bitPattern: initialAge),
                 date: date,

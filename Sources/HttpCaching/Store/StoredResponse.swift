@@ -4,7 +4,7 @@ public import HttpWare
 /// A stored response with the values that decide about its reuse. It never changes: an update replaces it. It uses few
 /// bytes, because there may be millions: the key and the field lines are one array.
 public final class StoredResponse: Sendable {
-    /// The key, if the response holds it, followed by the packed field lines.
+    /// The URI of the key, if the response holds it, followed by the packed field lines.
     private let packed: [UInt8]
     /// The whole content; for a 206, the part.
     public let content: StoredContent
@@ -34,19 +34,22 @@ public final class StoredResponse: Sendable {
         let staleIfError: UInt32?
         /// The field lines, if they cannot be packed.
         let fields: HttpFields?
+        /// The parts of the key beside its URI, if the response holds the key.
+        let keyParts: CacheKey.Parts?
         /// The approximate size of these properties, in bytes.
         var size: Int {
             let varying = zip(vary.names, vary.values).reduce(0) {
                 $0 + 96 + $1.0.text.utf8.count + ($1.1?.count ?? 0)
             }
             return 160 + varying + tags.reduce(0) { $0 + 32 + $1.utf8.count } + (fields?.wireCount ?? 0)
+                + (keyParts?.size ?? 0)
         }
 
-        init?(_ head: borrowing StoredHead, fields: HttpFields?) {
+        init?(_ head: borrowing StoredHead, fields: HttpFields?, keyParts: CacheKey.Parts?) {
             let rules = head.rules
             guard
                 !head.vary.names.isEmpty || head.part != nil || !head.tags.isEmpty || fields != nil
-                    || rules.staleWhileRevalidate != nil || rules.staleIfError != nil
+                    || rules.staleWhileRevalidate != nil || rules.staleIfError != nil || keyParts != nil
             else { return nil }
             vary = head.vary
             part = head.part
@@ -54,6 +57,7 @@ public final class StoredResponse: Sendable {
             staleWhileRevalidate = rules.staleWhileRevalidate
             staleIfError = rules.staleIfError
             self.fields = fields
+            self.keyParts = keyParts
         }
     }
 
@@ -65,12 +69,12 @@ public final class StoredResponse: Sendable {
     /// A response that holds its key.
     public init(_ head: borrowing StoredHead, content: StoredContent, key: CacheKey?) {
         var packed: [UInt8] = []
-        packed.reserveCapacity((key?.bytes.count ?? 0) + head.fields.lineBytes + 5 * head.fields.count + 1)
-        if let key { packed += key.bytes }
-        keyCount = Int32(clamping: key?.bytes.count ?? -1)
+        packed.reserveCapacity((key?.uri.count ?? 0) + head.fields.lineBytes + 5 * head.fields.count + 1)
+        if let key { packed += key.uri }
+        keyCount = Int32(clamping: key?.uri.count ?? -1)
         let isPacked = head.fields.appendPacked(to: &packed)
         self.packed = packed
-        rare = Rare(head, fields: isPacked ? nil : head.fields)
+        rare = Rare(head, fields: isPacked ? nil : head.fields, keyParts: key?.parts)
         self.content = content
         received = head.received
         date = head.date
@@ -116,16 +120,19 @@ public final class StoredResponse: Sendable {
     // MARK: The key
 
     /// The key that the response holds; an empty key if it holds none.
-    var key: CacheKey { CacheKey(Array(packed[..<max(0, Int(keyCount))])) }
+    var key: CacheKey {
+        let (uri, parts) = (Array(packed[..<max(0, Int(keyCount))]), rare?.keyParts)
+        return CacheKey(uri, identity: parts?.identity, share: parts?.share, variant: parts?.variant ?? [])
+    }
 
     /// Whether the response has this key.
     @inline(__always)
     func isUnder(_ key: CacheKey) -> Bool {
         let count = Int(keyCount)
-        guard count == key.bytes.count else { return false }
-        // Both arrays have at least `count` bytes: `init` put the key at the front of `packed`.
+        guard count == key.uri.count, rare?.keyParts == key.parts else { return false }
+        // Both arrays have at least `count` bytes: `init` put the URI at the front of `packed`.
         return packed.withUnsafeBytes { own in
-            key.bytes.withUnsafeBytes { other in
+            key.uri.withUnsafeBytes { other in
                 guard let first = own.baseAddress, let second = other.baseAddress else { return count == 0 }
                 return memcmp(first, second, count) == 0
             }

@@ -73,7 +73,11 @@ extension AdminEndpoint {
             let now = exchange.wallNow
             let items = await apart { await store.store.list(limit: most + 1, where: selection.selects) }
             let shown = items.prefix(most).map { (key: ShownKey($0.key), item: $0) }
-                .sorted { ($0.key.target, $0.key.identity ?? "") < ($1.key.target, $1.key.identity ?? "") }
+                .sorted {
+                    ($0.key.target, $0.key.identity ?? "", $0.key.share ?? "") < (
+                        $1.key.target, $1.key.identity ?? "", $1.key.share ?? ""
+                    )
+                }
             return .abort(
                 with: .json(
                     .object([
@@ -147,10 +151,10 @@ extension AdminEndpoint {
         }
     }
 
-    /// Whether all keys must be searched: because credentials are hidden in this one, or because keys of the store
-    /// contain the client's identity.
+    /// Whether all keys must be searched: because credentials are hidden in this one, or because keys of the store can have
+    /// other parts than their URI.
     private static func needsScan(_ selection: CacheSelection, _ store: ShownStore, _ subject: AdminSubject) -> Bool {
-        !selection.isPlainKey || store.isOfPeople(subject.status.now.configuration)
+        !selection.isPlainKey || store.mayKeepApart(subject.status.now.configuration)
     }
 
     /// Runs a slow operation outside the loops.
@@ -165,8 +169,15 @@ extension AdminEndpoint {
         return .object(given: [
             ("name", .text(shown.name)), ("kind", .text(shown.kind)), ("responses", .number(census.responses)),
             ("bytes", .number(census.bytes)), ("limit", .number(census.limit)), ("evicted", .number(census.evicted)),
-            ("unwritten", .number(census.unwritten)),
+            ("unwritten", .number(census.unwritten)), ("records", shown.records?.census.map(json)),
             ("redis", (shown.store as? RedisStore).map { json($0.status) }), ("at", .text("\(shown.location)")),
+        ])
+    }
+
+    private static func json(_ census: RecordCensus) -> Json {
+        .object([
+            ("records", .number(census.records)), ("bytes", .number(census.bytes)), ("limit", .number(census.limit)),
+            ("refused", .number(census.refused)),
         ])
     }
 
@@ -194,6 +205,7 @@ extension AdminEndpoint {
         let part = head.part.map { Json.text($0.text) }
         return [
             ("key", .text(key.target)), ("identity", key.identity.map(Json.text)),
+            ("share", key.share.map(Json.text)),
             ("status", .number(head.status.code)), ("size", item.size.map(Json.number) ?? .null),
             ("age", .number(Int(age))), ("ttl", .number(Int(Int64(head.rules.lifetime) - age))), ("range", part),
             ("vary", .list(head.vary.names.map { .text($0.text) })), ("tags", .list(head.tags.map(Json.text))),

@@ -376,7 +376,26 @@ private struct Metrics {
             "httpware_cache_unwritten_total", .counter,
             "Responses that were not stored because writing was too slow or failed.")
         for (labels, census) in stores { output.add(labels, census.unwritten) }
+        addRecords(subject)
         addRedis(subject)
+    }
+
+    /// The sessions and receipts of the stores whose contents are known here.
+    private mutating func addRecords(_ subject: AdminSubject) {
+        let stores = subject.status.now.configuration.stores.compactMap { configured in
+            configured.store.records.census.map { (labels: [("store", configured.name)], census: $0) }
+        }
+        output.beginFamily("httpware_store_records", .gauge, "Kept sessions and receipts.")
+        for (labels, census) in stores { output.add(labels, census.records) }
+        output.beginFamily(
+            "httpware_store_record_bytes", .gauge, "Size of the sessions and receipts, as counted against the limit.")
+        for (labels, census) in stores { output.add(labels, census.bytes) }
+        output.beginFamily("httpware_store_record_limit_bytes", .gauge, "The size limit of the sessions and receipts.")
+        for (labels, census) in stores { output.add(labels, census.limit) }
+        output.beginFamily(
+            "httpware_store_records_refused_total", .counter,
+            "Sessions and receipts that were refused because there was no room.")
+        for (labels, census) in stores { output.add(labels, census.refused) }
     }
 
     private mutating func addRedis(_ subject: AdminSubject) {

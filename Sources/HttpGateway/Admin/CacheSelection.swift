@@ -26,8 +26,7 @@ struct CacheSelection: Sendable, Equatable {
             let shown = ShownKey(candidate).target
             return whole ? shown == text : shown.utf8.starts(with: text.utf8)
         }
-        let target = ShownKey.target(of: candidate)
-        return whole ? target.elementsEqual(text.utf8) : target.starts(with: text.utf8)
+        return whole ? candidate.uri.elementsEqual(text.utf8) : candidate.uri.starts(with: text.utf8)
     }
 }
 
@@ -37,22 +36,14 @@ struct ShownKey {
     let target: String
     /// In a private cache, the first digits of the digest that identifies the client; `nil` otherwise.
     let identity: String?
+    /// On a route with `split`, the service that made the response; `nil` otherwise.
+    let share: String?
 
-    private static let identityMark = Array("\nidentity ".utf8)
     private static let identityDigits = 12
 
     init(_ key: CacheKey) {
-        let target = ShownKey.target(of: key)
-        self.target = Redaction.target(String(decoding: target, as: UTF8.self))
-        let rest = key.bytes.dropFirst(target.count)
-        guard rest.starts(with: ShownKey.identityMark) else {
-            identity = nil
-            return
-        }
-        let digest = rest.dropFirst(ShownKey.identityMark.count).prefix(ShownKey.identityDigits)
-        identity = String(decoding: digest, as: UTF8.self)
+        target = Redaction.target(String(decoding: key.uri, as: UTF8.self))
+        identity = key.identity.map { String($0.hex.prefix(ShownKey.identityDigits)) }
+        share = key.share
     }
-
-    /// The part of the key that is the target URI, which contains no line feed.
-    static func target(of key: CacheKey) -> ArraySlice<UInt8> { key.bytes.prefix { $0 != 0x0a } }
 }

@@ -9,6 +9,8 @@ struct ShownStore: Sendable {
     let name: String
     let kind: String
     let store: any CacheStore
+    /// The sessions and receipts beside the responses; `nil` for a ware's own store.
+    let records: (any RecordStore)?
     /// The place of the store, or of its ware, in the files.
     let location: SourceLocation
 
@@ -16,7 +18,8 @@ struct ShownStore: Sendable {
     static func all(_ configuration: GatewayConfiguration) -> [ShownStore] {
         var stores = configuration.stores.map {
             ShownStore(
-                name: $0.name, kind: $0.store.definition.kindName, store: $0.store.store, location: $0.location)
+                name: $0.name, kind: $0.store.definition.kindName, store: $0.store.store, records: $0.store.records,
+                location: $0.location)
         }
         for (entry, ware) in wares(configuration) where !stores.contains(where: { $0.store === ware.store }) {
             var name = entry.label
@@ -25,13 +28,14 @@ struct ShownStore: Sendable {
                 number += 1
                 name = "\(entry.label)-\(number)"
             }
-            stores.append(ShownStore(name: name, kind: "memory", store: ware.store, location: entry.location))
+            stores.append(
+                ShownStore(name: name, kind: "memory", store: ware.store, records: nil, location: entry.location))
         }
         return stores
     }
 
-    /// Whether keys in the store can contain the client's identity, or a share of the route.
-    func isOfPeople(_ configuration: GatewayConfiguration) -> Bool {
+    /// Whether keys in the store can have other parts than their URI: the client's identity, or a share of the route.
+    func mayKeepApart(_ configuration: GatewayConfiguration) -> Bool {
         configuration.routes.contains { !$0.shares.isEmpty }
             || ShownStore.wares(configuration).contains { $0.ware.keepsPeopleApart && $0.ware.store === store }
     }

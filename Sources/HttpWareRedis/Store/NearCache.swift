@@ -29,7 +29,8 @@ final class NearCache: Sendable {
     /// The held responses; `nil` while they must not be used.
     var store: MemoryStore? { state.withLock { $0.store } }
 
-    private static func slot(_ key: CacheKey) -> Int { key.hashed & 255 }
+    /// All keys of a URI have the same slot.
+    private static func slot(_ key: CacheKey) -> Int { key.plain.hashed & 255 }
 
     /// Must be called before a response under the key is requested. `nil` while responses must not be held.
     func ticket(for key: CacheKey) -> Ticket? {
@@ -49,12 +50,16 @@ final class NearCache: Sendable {
     }
 
     /// Called when the key was changed elsewhere.
-    func forget(_ key: CacheKey) {
-        let store = state.withLock { state -> MemoryStore? in
+    func forget(_ key: CacheKey) { change(key)?.forget(key) }
+
+    /// Called when all keys with the URI of this one were changed elsewhere.
+    func invalidate(_ key: CacheKey) { change(key)?.invalidate(key) }
+
+    private func change(_ key: CacheKey) -> MemoryStore? {
+        state.withLock { state -> MemoryStore? in
             state.changes[NearCache.slot(key)] &+= 1
             return state.store
         }
-        store?.invalidate(key)
     }
 
     /// Called when any response may have been changed elsewhere. `isTold` says whether changes are reported from now on.

@@ -31,4 +31,8 @@ public struct RedisKind: StoreKind {
     public var secretTexts: [String] { server.password.map { [$0.revealed] } ?? [] }
 
     public func makeStore() -> any CacheStore { RedisStore(RedisClient(server), near: near) }
+
+    public func makeRecords(named name: String, beside store: any CacheStore) -> any RecordStore {
+        RedisRecords((store as? RedisStore)?.client ?? RedisClient(server))
+    }
 }

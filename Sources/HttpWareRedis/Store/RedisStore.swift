@@ -17,13 +17,14 @@ public final class RedisStore: CacheStore {
 
     /// The responses that could not be removed from Redis yet. They are not used until they are removed.
     private struct Owed {
+        /// Keys that are a URI alone; all keys of that URI are meant.
         var keys: Set<CacheKey> = []
         /// Whether there were too many keys to remember, so that everything must go.
         var isEverything = false
         /// Whether everything is being removed.
         var isPurging = false
 
-        func contains(_ key: CacheKey) -> Bool { isEverything || keys.contains(key) }
+        func contains(_ key: CacheKey) -> Bool { isEverything || !keys.isEmpty && keys.contains(key.plain) }
     }
 
     /// The default size of the store in memory.
@@ -50,16 +51,27 @@ public final class RedisStore: CacheStore {
     private var channel: RedisArgument { RedisArgument(prefix + "changes") }
     private var indexes: String { prefix + "k:" }
 
-    private func digest(_ key: CacheKey) -> String { key.bytes.withUnsafeBytes { Digest256(of: $0) }.hex }
+    private func digest(_ bytes: [UInt8]) -> String { bytes.withUnsafeBytes { Digest256(of: $0) }.hex }
 
+    /// The key of the index. On a cluster, all keys of a URI are in one slot, because they share its era.
     private func index(_ key: CacheKey) -> RedisArgument {
-        RedisArgument(client.definition.tagged("k:", digest(key)))
+        guard key.hasParts else { return RedisArgument(client.definition.tagged("k:", digest(key.uri))) }
+        let own = digest(key.encoded)
+        return RedisArgument(
+            client.definition.servers.isCluster ? "\(indexes){\(digest(key.uri))}\(own)" : indexes + own)
     }
 
     /// The beginning of the keys of contents. On a cluster, contents are in the slot of their index.
     private func contents(_ key: CacheKey) -> RedisArgument {
-        RedisArgument(client.definition.servers.isCluster ? "\(prefix)c:{\(digest(key))}" : prefix + "c:")
+        RedisArgument(client.definition.servers.isCluster ? "\(prefix)c:{\(digest(key.uri))}" : prefix + "c:")
     }
+
+    /// The key of the URI's era: a random name, which an invalidation removes. It lasts longer than any response.
+    private func era(_ key: CacheKey) -> RedisArgument {
+        RedisArgument(client.definition.tagged("e:", digest(key.uri)))
+    }
+
+    private static let longestEra = Duration.seconds(366 * 86_400)
 
     func content(_ mark: [UInt8], of key: CacheKey) -> RedisArgument { RedisArgument(contents(key).bytes + mark) }
 
@@ -85,6 +97,7 @@ public final class RedisStore: CacheStore {
         case .message(let message):
             switch RedisChange(message, except: sender) {
             case .key(let key): near.forget(key)
+            case .uri(let key): near.invalidate(key)
             case .several: near.clear()
             case nil: return
             }
@@ -110,9 +123,10 @@ public final class RedisStore: CacheStore {
             return []
         }
         let ticket = near.ticket(for: key)
+        let keys = key.hasParts ? [2, index(key), era(key)] : [1, index(key)]
         guard
             let reply = try? await client.command(
-                ["EVAL", RedisScripts.load, 1, index(key), contents(key), RedisArgument(RedisStore.piecesAtOnce)]),
+                ["EVAL", RedisScripts.load] + keys + [contents(key), RedisArgument(RedisStore.piecesAtOnce)]),
             let values = reply.array, values.count % 2 == 0
         else { return [] }
         var found: [StoredResponse] = []
@@ -153,13 +167,17 @@ public final class RedisStore: CacheStore {
         if let whole {
             near.put(StoredResponse(head, content: .bytes(whole), key: key), under: key, near.ticket(for: key))
         }
+        var keys = [index(key), content(mark, of: key)]
+        if key.hasParts { keys.append(era(key)) }
         let arguments: [RedisArgument] = [
-            "EVAL", RedisScripts.store, 2, index(key), content(mark, of: key), RedisRecord.variant(of: head.vary),
+            RedisRecord.variant(of: head.vary),
             RedisArgument(mark + record), RedisArgument(milliseconds: RedisRecord.lifetime(head, at: now)),
             RedisArgument(chunks), RedisArgument(RedisStore.mostVariants), contents(key),
             RedisArgument(milliseconds: RedisStore.grace), channel, message(.key(key)),
+            RedisArgument(RedisRecord.makeMark()), RedisArgument(milliseconds: RedisStore.longestEra),
         ]
-        client.send(arguments, within: RedisStore.patience) { [near] in
+        let command: [RedisArgument] = ["EVAL", RedisScripts.store, RedisArgument(keys.count)]
+        client.send(command + keys + arguments, within: RedisStore.patience) { [near] in
             if $0 != .success(.integer(1)) { near.forget(key) }
         }
     }
@@ -202,11 +220,12 @@ public final class RedisStore: CacheStore {
 
     public func invalidate(_ key: CacheKey) {
         beginListening()
-        near.forget(key)
+        let key = key.plain
+        near.invalidate(key)
         let arguments: [RedisArgument] = [
-            "EVAL", RedisScripts.invalidate, 1, index(key), contents(key),
+            "EVAL", RedisScripts.invalidate, 2, index(key), era(key), contents(key),
             RedisArgument(milliseconds: RedisStore.grace),
-            channel, message(.key(key)),
+            channel, message(.uri(key)),
         ]
         client.send(arguments, within: RedisStore.patience) { [weak self] result in
             if case .failure = result { self?.owe(key) } else { self?.owed.withLock { _ = $0.keys.remove(key) } }
@@ -214,6 +233,7 @@ public final class RedisStore: CacheStore {
     }
 
     private func owe(_ key: CacheKey) {
+        let key = key.plain
         owed.withLock { owed in
             if owed.keys.count < RedisStore.mostOwed { owed.keys.insert(key) } else { owed.isEverything = true }
         }

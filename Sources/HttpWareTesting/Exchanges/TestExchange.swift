@@ -31,6 +31,9 @@ public final class TestExchange: Sendable {
         public var route: String? = "test"
         /// The place for records of its exchanges; `nil` if they are not observed.
         public var records: RecordRing?
+        /// The names of the services that share the route's requests, as with `split`; empty without shares. A request's field
+        /// `Share` names the service that the request is given to; a request without it is given to the first.
+        public var shares: [String] = []
         /// The ports on this host of other services, by their names.
         public var services: [String: UInt16] = [:]
         /// The clock of wares and loops; it stands still at 2026-01-01T00:00:00Z.
@@ -236,7 +239,12 @@ private final class Stage: @unchecked Sendable {
             bindAddress: setting.bind,
             router: OnePlan(
                 ExchangePlan(chain: chain, service: service, route: setting.route), captures: setting.captures,
-                services: setting.services))
+                services: setting.services,
+                shares: setting.shares.map { name in
+                    ExchangePlan(
+                        chain: chain, service: UpstreamService(name: name, endpoints: [endpoint]), route: setting.route,
+                        isShare: true)
+                }))
         server?.records = setting.records
         let loop = self.loop
         upstream.onRefuse = { [weak self] in
@@ -265,14 +273,19 @@ private final class Stage: @unchecked Sendable {
     }
 }
 
-/// A router with one plan for every request.
+/// A router with one plan for every request, or one for each share.
 private struct OnePlan: ExchangeRouter {
     let listenerPlan: ExchangePlan
     let captures: [(name: String, value: String)]
     let services: [String: UpstreamService]
+    let shares: [ExchangePlan]
 
-    init(_ plan: ExchangePlan, captures: [(name: String, value: String)], services: [String: UInt16] = [:]) {
+    init(
+        _ plan: ExchangePlan, captures: [(name: String, value: String)], services: [String: UInt16] = [:],
+        shares: [ExchangePlan] = []
+    ) {
         listenerPlan = plan
+        self.shares = shares
         self.captures = captures
         var made: [String: UpstreamService] = [:]
         for (name, port) in services {
@@ -285,6 +298,7 @@ private struct OnePlan: ExchangeRouter {
 
     func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
         captures = self.captures
-        return listenerPlan
+        let share = request.fields["Share"]
+        return shares.first { $0.service?.name == share } ?? shares.first ?? listenerPlan
     }
 }

@@ -16,8 +16,8 @@ final class CacheTurn: CollapsedLead {
     var status = CacheStatus()
     /// The request as received, if it went upstream with the cache's own conditions or asks only for the part that is not stored.
     var whole: HttpRequest?
-    /// Makes the key of a reference in the response, if the reference has the same origin. Set only if the request may change
-    /// something.
+    /// Makes the key of a reference in the response, a URI alone, if the reference has the same origin. Set only if the request
+    /// may change something.
     let keyOfReference: ((String) -> CacheKey?)?
 
     var key: CacheKey { asked.key }
@@ -49,8 +49,8 @@ final class CacheTurn: CollapsedLead {
     /// Whether the request was sent with a cookie, whatever wares removed since.
     var hasCookie: Bool { CacheIdentity.hasCookie(fields) }
 
-    /// Whether the key belongs to one client only. The digest of the sender follows a line feed, which no URI contains.
-    var isPersonal: Bool { key.bytes.contains(0x0a) }
+    /// Whether the key belongs to one client only.
+    var isPersonal: Bool { key.identity != nil }
 }
 
 /// A request's question to a cache, and what was found out about it.
@@ -111,11 +111,9 @@ package enum CacheIdentity {
         return isThere
     }
 
-    /// The key of a request that several services share. The response of one service must not reach the clients of another.
-    static func share(_ key: CacheKey, in exchange: Exchange) -> CacheKey {
-        guard exchange.isShare, let service = exchange.service else { return key }
-        return CacheKey(key.bytes + "\nshare \(service)".utf8)
-    }
+    /// The service that the request was given to, if several services share the requests of its route; `nil` otherwise. The
+    /// response of one service must not reach the clients of another.
+    static func share(in exchange: Exchange) -> String? { exchange.isShare ? exchange.service : nil }
 
     /// Identifies the sender of the request; `nil` if nothing does. It is a digest, because keys are kept and shown.
     package static func digest(_ request: borrowing HttpRequest, in exchange: Exchange) -> Digest256? {

@@ -35,18 +35,21 @@ public struct Coalesce: Middleware, Postware {
         guard methods.contains(request.method), request.content.isEmpty, request.upgrade == nil,
             // A cache further out leads the request already.
             exchange.sharer == nil, Coalesce.isPlain(request.fields), !exchange.isForItsClientAlone(request),
-            let target = Coalesce.keyRule.key(for: request)
+            let target = Coalesce.keyRule.key(for: request, share: CacheIdentity.share(in: exchange))
         else { return .pass }
-        var key = CacheIdentity.key(CacheIdentity.share(target, in: exchange), for: request, in: exchange)
+        var key = CacheIdentity.key(target, for: request, in: exchange)
         let names = varying.names(of: target)
         let method = request.method
         if !names.isEmpty || method != .get {
-            var bytes = key.bytes + "\n\(method)".utf8
+            var variant = ByteWriter()
+            variant.add(Array(method.name.utf8))
             for name in names {
-                bytes += "\n\(name.text)".utf8
-                for value in request.fields.rawValues(of: name) { bytes += " \(value.count) ".utf8 + value }
+                let values = request.fields.rawValues(of: name)
+                variant.add(Array(name.lowercased.utf8))
+                variant.add(UInt32(clamping: values.count))
+                for value in values { variant.add(value) }
             }
-            key = CacheKey(bytes)
+            key = key.of(variant: variant.bytes)
         }
         switch requests.join(key, exchange, waiting: timeout) {
         case .alone: return .pass
@@ -55,9 +58,7 @@ public struct Coalesce: Middleware, Postware {
             return .wait(for: follower) { request, exchange in
                 switch follower.leave() {
                 case .begins(let head):
-                    guard head.isFailure || head.vary.matches(request.fields),
-                        let answer = follower.response.makeResponse(head)
-                    else { return .pass }
+                    guard let answer = follower.take(head, for: request.fields) else { return .pass }
                     exchange.note("coalesced", asDecision: true)
                     return .abort(with: answer)
                 case .lead:

@@ -247,7 +247,8 @@ extension HttpCache {
         guard turn.method == .post else { return nil }
         // A POST's response answers GET only if it says that it represents the same resource. RFC 9110 §9.3.3.
         let location = response.fields[.contentLocation].flatMap { turn.keyOfReference?($0) }
-        return location == turn.key && response.status == .ok ? nil : "it does not say that it answers GET, too"
+        return location?.uri == turn.key.uri && response.status == .ok
+            ? nil : "it does not say that it answers GET, too"
     }
 
     /// When the request was sent. RFC 9111 §4.2.3.
@@ -380,7 +381,7 @@ extension HttpCache {
     // MARK: Invalidation
 
     /// After a successful request that may have changed something, removes the stored responses of its target, and of targets on
-    /// the same origin that the response names. RFC 9111 §4.4.
+    /// the same origin that the response names: those of all senders and all shares. RFC 9111 §4.4.
     private func invalidate(_ turn: CacheTurn, _ response: HttpResponse) {
         guard invalidatesOnUnsafe, (200..<400).contains(response.status.code) else { return }
         store.invalidate(turn.key)

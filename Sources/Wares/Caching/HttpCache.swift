@@ -99,12 +99,11 @@ public struct HttpCache: Middleware, Postware {
         }
     }
 
-    /// The key of the request. In a private cache it includes the sender.
+    /// The key of the request. In a private cache it includes the sender, and on a route with `split` the share.
     private func key(for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey? {
-        let key = keyRule.key(
-            for: request, of: policy.mode == .shared ? nil : CacheIdentity.digest(request, in: exchange))
-        guard exchange.isShare, let key else { return key }
-        return CacheIdentity.share(key, in: exchange)
+        keyRule.key(
+            for: request, of: policy.mode == .shared ? nil : CacheIdentity.digest(request, in: exchange),
+            share: CacheIdentity.share(in: exchange))
     }
 
     /// Finds a stored response. The request is `inout` to pass its address: a closure that captures the request would copy it.
@@ -163,11 +162,7 @@ public struct HttpCache: Middleware, Postware {
         asked.forward = .method
         exchange[CacheTurn.Key.self] = CacheTurn(request, asked, in: exchange, collapsed, leads: nil) {
             [keyRule] reference in
-            guard let plain = keyRule.key(for: reference, from: request), let own = keyRule.key(for: request) else {
-                return nil
-            }
-            // In a private cache, the digest of the sender follows.
-            return CacheKey(plain.bytes + key.bytes.dropFirst(own.bytes.count))
+            keyRule.key(for: reference, from: request)
         }
         return .pass
     }
@@ -322,12 +317,11 @@ public struct HttpCache: Middleware, Postware {
         status.isCollapsed = true
         switch outcome {
         case .begins(let head):
-            guard head.isFailure || head.vary.matches(request.fields) else {
+            guard var answer = follower.take(head, for: request.fields) else {
                 var asked = asked
-                asked.forward = .varyMiss
+                if !head.isFailure, !head.vary.matches(request.fields) { asked.forward = .varyMiss }
                 return lead(asked, &request, exchange)
             }
-            guard var answer = response.makeResponse(head) else { return lead(asked, &request, exchange) }
             exchange.cacheResult = .collapsed
             exchange.note("collapsed", asDecision: true)
             tell(status, in: &answer)

@@ -7,6 +7,9 @@ extension Fuzzing {
     /// What is taken is written and read again: the same bytes.
     public static func storedRecord(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, wire) = input(start, count) else { return }
+        if let key = CacheKey(encodedWithParts: wire) {
+            require(key.encoded == wire, "a key that was read is written otherwise")
+        }
         var bytes = wire
         if choice & 1 == 0 {
             var sum = ByteWriter()

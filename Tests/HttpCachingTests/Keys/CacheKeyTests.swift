@@ -1,6 +1,6 @@
-import HttpCaching
 import Testing
 
+@testable import HttpCaching
 @testable import HttpWare
 
 @Suite struct CacheKeyTests {
@@ -109,5 +109,52 @@ import Testing
     func `those to other origins are none of ours, RFC 9111 §4.4`(reference: String) throws {
         let request = try HttpRequest(.get, "http://a.com/x/y")
         #expect(CacheKeyRule().key(for: reference, from: request) == nil)
+    }
+
+    // MARK: Parts
+
+    /// Keys of one URI and of others that look like it, each with other parts.
+    private static let different: [CacheKey] = {
+        let uri = Array("http://a.com/x".utf8)
+        let (anna, bert) = (Digest256(of: ["anna"]), Digest256(of: ["bert"]))
+        return [
+            CacheKey(uri), CacheKey(uri, identity: anna), CacheKey(uri, identity: bert), CacheKey(uri, share: "a"),
+            CacheKey(uri, share: "b"), CacheKey(uri, share: ""), CacheKey(uri, identity: anna, share: "a"),
+            CacheKey(uri, identity: bert, share: "a"), CacheKey(uri, share: "identity \(anna.hex)"),
+            CacheKey(uri, share: "a\nidentity \(anna.hex)"), CacheKey(uri + "\nidentity \(anna.hex)".utf8),
+            CacheKey(uri + "\nshare a".utf8), CacheKey(uri).of(variant: [1]),
+            CacheKey(uri, share: "a").of(variant: [1]),
+            CacheKey(uri).of(variant: [2]), CacheKey(CacheKey(uri, share: "a").encoded),
+        ]
+    }()
+
+    @Test func `no two keys with different parts are equal`() {
+        #expect(Set(Self.different).count == Self.different.count)
+        for (index, key) in Self.different.enumerated() {
+            for (other, second) in Self.different.enumerated() { #expect((key == second) == (index == other)) }
+        }
+    }
+
+    @Test func `parts can be set in any order, and only an identity makes a key personal`() {
+        let uri = Array("http://a.com/x".utf8)
+        let anna = Digest256(of: ["anna"])
+        #expect(CacheKey(uri).of(anna).of(share: "a") == CacheKey(uri).of(share: "a").of(anna))
+        #expect(CacheKey(uri).of(anna).of(anna) == CacheKey(uri, identity: anna))
+        #expect(CacheKey(uri, share: "a").identity == nil && CacheKey(uri, share: "a").share == "a")
+        #expect(CacheKey(uri, identity: anna).share == nil && CacheKey(uri, identity: anna).identity == anna)
+        for key in Self.different { #expect(key.plain == CacheKey(key.uri) && key.plain.hashed == key.family) }
+    }
+
+    @Test func `a key reads as it was written, and a cut or longer one does not`() throws {
+        for key in Self.different {
+            guard key.hasParts else {
+                #expect(key.encoded == key.uri)
+                continue
+            }
+            let bytes = key.encoded
+            #expect(CacheKey(encodedWithParts: bytes) == key)
+            #expect(CacheKey(encodedWithParts: bytes + [0]) == nil)
+            for count in bytes.indices { #expect(CacheKey(encodedWithParts: Array(bytes[..<count])) == nil) }
+        }
     }
 }

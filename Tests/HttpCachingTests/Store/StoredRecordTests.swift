@@ -7,7 +7,7 @@ import Testing
 @Suite struct StoredRecordTests {
     private func record(
         _ lines: [String], vary: [String] = [], request: [String] = [], part: ContentRange? = nil, tags: [String] = [],
-        key: String = "http://a.com/", length: Int = 12
+        key: String = "http://a.com/", identity: Digest256? = nil, share: String? = nil, length: Int = 12
     ) throws -> StoredRecord {
         let asked = fields(request)
         let judged = Judged(lines)
@@ -16,7 +16,8 @@ import Testing
             lifetime: judged.lifetime,
             vary: try #require(VaryKey(fields(vary)) { asked.values(of: $0) }), mode: .shared, part: part, tags: tags)
         head.received = WallTime(seconds: noon.seconds, nanoseconds: 123_456_789)
-        return StoredRecord(key: CacheKey(Array(key.utf8)), head: head, length: length)
+        return StoredRecord(
+            key: CacheKey(Array(key.utf8), identity: identity, share: share), head: head, length: length)
     }
 
     private func all() throws -> [StoredRecord] {
@@ -28,6 +29,8 @@ import Testing
             try record(["Last-Modified: Sat, 21 Nov 2026 10:00:00 GMT", "Date: Sat, 21 Nov 2026 12:00:00 GMT"]),
             try record([], vary: ["Vary: Accept, X-None"], request: ["Accept: a/b", "Accept: c/d"]),
             try record([], part: ContentRange(range: 5..<17, complete: 40), tags: ["one", "zwei ü", ""]),
+            try record([], identity: Digest256(of: ["anna"])), try record([], share: "canary"),
+            try record([], identity: Digest256(of: ["anna"]), share: ""),
             try record(
                 [], part: ContentRange(range: 5..<17, complete: nil), key: String(repeating: "k", count: 16_384)),
         ]
@@ -90,6 +93,12 @@ import Testing
                 }
             }
         }
+    }
+
+    @Test(arguments: ["\nidentity " + String(repeating: "a", count: 64), "\nshare canary", "\u{7f}", "\0"])
+    func `a record whose URI has control characters is not read`(suffix: String) throws {
+        let bytes = try #require(try record([], key: "http://a.com/" + suffix).bytes)
+        #expect(StoredRecord(bytes) == nil)
     }
 
     @Test func `a head that is too long is not written`() throws {

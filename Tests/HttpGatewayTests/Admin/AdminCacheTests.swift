@@ -32,7 +32,8 @@ import Testing
     }
 
     private func put(
-        _ key: String, _ lines: [String: String] = [:], tags: [String] = [], in store: (any CacheStore)? = nil
+        _ key: String, _ lines: [String: String] = [:], tags: [String] = [], in store: (any CacheStore)? = nil,
+        of identity: String? = nil, share: String? = nil
     ) throws {
         let received = WallTime(seconds: 1_767_225_600) + .seconds(-30)
         var fields = HttpFields()
@@ -41,7 +42,9 @@ import Testing
             status: .ok, fields: fields, times: MessageTimes(fields, requested: received, received: received),
             directives: ResponseDirectives(), lifetime: FreshnessLifetime(seconds: 60, source: .maxAge),
             vary: try #require(VaryKey(fields) { _ in ["x"] }), mode: .shared, tags: tags)
-        let writer = try #require((store ?? self.store).write(under: CacheKey(Array(key.utf8)), length: 3))
+        let digest = identity.flatMap { Digest256(hex: Array($0.utf8)) }
+        let key = CacheKey(Array(key.utf8), identity: digest, share: share)
+        let writer = try #require((store ?? self.store).write(under: key, length: 3))
         #expect(writer.append([1, 2, 3]))
         writer.finish(head)
     }
@@ -70,9 +73,9 @@ import Testing
         let stores = ShownStore.all(stage.configuration)
         let (asking, own) = (stores[2], stores[3])
         try put("http://a.test/1", in: asking.store)
-        try put("http://a.test/1\nidentity 0123456789abcdef", in: own.store)
+        try put("http://a.test/1", in: own.store, of: String(repeating: "0123456789abcdef", count: 4))
         #expect(try await keys(of: "notModified") == ["http://a.test/1"])
-        #expect(!asking.isOfPeople(stage.configuration) && own.isOfPeople(stage.configuration))
+        #expect(!asking.mayKeepApart(stage.configuration) && own.mayKeepApart(stage.configuration))
         #expect(try await stage.ask("/v1/cache/notModified/entry?key=http://a.test/1").status == 200)
         let purged = try await stage.ask("/v1/cache/small-2/purge?key=http://a.test/1", .post)
         #expect(purged.json["purged"] as? Int == 1)
@@ -164,13 +167,15 @@ import Testing
     @Test func `in a private cache a key means the responses of all who asked`() async throws {
         let memory = try #require(stage.configuration.stores.first { $0.name == "memory" }).store.store
         for digit in ["1", "2"] {
-            try put("http://a.test/1\nidentity " + String(repeating: digit, count: 64), in: memory)
+            try put("http://a.test/1", in: memory, of: String(repeating: digit, count: 64), share: "canary")
         }
         try put("http://a.test/10", in: memory)
         #expect(try await keys(of: "memory").sorted() == ["http://a.test/1", "http://a.test/1", "http://a.test/10"])
         let shown = try await stage.ask("/v1/cache/memory/entry?key=http://a.test/1")
         let identities = (shown.json["responses"] as? [[String: Any]])?.compactMap { $0["identity"] as? String }
         #expect(identities?.sorted() == ["111111111111", "222222222222"])
+        let shares = (shown.json["responses"] as? [[String: Any]])?.compactMap { $0["share"] as? String }
+        #expect(shares == ["canary", "canary"])
         let purged = try await stage.ask("/v1/cache/memory/purge?key=http://a.test/1", .post)
         #expect(purged.json["purged"] as? Int == 2)
         #expect(memory.census.responses == 1)

@@ -35,14 +35,16 @@ import Testing
         #expect(!isSelected("http://b.test/x", ["t"], by: selection))
     }
 
-    @Test func `in a private cache a key means all who asked, and a prefix looks at no identity`() {
-        let key = "http://a.test/x\nidentity \(CacheSelectionTests.digest)"
-        #expect(isSelected(key, by: CacheSelection(key: "http://a.test/x")))
-        #expect(isSelected(key, by: CacheSelection(prefix: "http://a.test/")))
-        #expect(!isSelected(key, by: CacheSelection(prefix: "http://a.test/x\nidentity")))
-        let shown = ShownKey(CacheKey(Array(key.utf8)))
+    @Test func `a key selects all keys with its URI, and a prefix compares the URI only`() throws {
+        let digest = try #require(Digest256(hex: Array(CacheSelectionTests.digest.utf8)))
+        let key = CacheKey(Array("http://a.test/x".utf8), identity: digest, share: "canary")
+        #expect(CacheSelection(key: "http://a.test/x").selects(key, head()))
+        #expect(CacheSelection(prefix: "http://a.test/").selects(key, head()))
+        #expect(!CacheSelection(prefix: "http://a.test/x\n").selects(key, head()))
+        let shown = ShownKey(key)
         #expect(shown.target == "http://a.test/x")
         #expect(shown.identity == "0123456789ab")
+        #expect(shown.share == "canary")
     }
 
     @Test func `credentials in a key are hidden, and the shown form stands for all of them`() {

@@ -65,7 +65,7 @@ import Testing
     @Test func `gateways that name one store send a request once`() async throws {
         let redis = try TestRedis()
         func gateway() throws -> TestExchange {
-            try TestExchange([IdempotencyKey(store: MemoryStore(limit: .mebibytes(1)), server: try client(redis))])
+            try TestExchange([IdempotencyKey(store: MemoryRecords(limit: .mebibytes(1)), server: try client(redis))])
         }
         let gateways = [try gateway(), try gateway()]
         let order = HttpRequest.post("/", fields: ["Idempotency-Key": "k"], content: .text("one"))

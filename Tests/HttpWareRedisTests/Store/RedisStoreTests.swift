@@ -168,6 +168,34 @@ import Testing
         #expect(await texts(await load(key(2), from: b)) == ["\u{2}"])
     }
 
+    private func keys(_ number: Int) -> [CacheKey] {
+        [key(number), key(number).of(Digest256(of: ["anna"])), key(number).of(share: "a"), key(number).of(share: "b")]
+    }
+
+    @Test(arguments: 0..<4)
+    func `an invalidation by any key removes all responses for the URI, in all gateways`(index: Int) async throws {
+        try await begin()
+        for key in keys(1) + keys(2) { await put([1], try head(), under: key, in: a) }
+        for key in keys(1) + keys(2) { try await hold(key, in: b) }
+        await seat.loop.submit { a.invalidate(keys(1)[index]) }
+        for key in keys(1) {
+            try await until { await find(key, in: b) != .atHand }
+            #expect(await find(key, in: a) == .mustWait)
+            #expect(await load(key, from: a).isEmpty)
+            #expect(await load(key, from: b).isEmpty)
+        }
+        for key in keys(2) { #expect(await texts(await load(key, from: b)) == ["\u{1}"]) }
+        // Later responses are found again, beside each other.
+        for (number, key) in keys(1).enumerated() { await put([UInt8(number)], try head(), under: key, in: a) }
+        for (number, key) in keys(1).enumerated() {
+            #expect(await texts(await load(key, from: b)) == [String(UnicodeScalar(UInt8(number)))])
+        }
+        #expect(await b.list(limit: 100) { _, _ in true }.count == 8)
+        let purge = await b.purge { key, _ in key.uri == self.key(1).uri }
+        #expect(purge == StorePurge(count: 4))
+        for key in keys(1) { #expect(await load(key, from: a).isEmpty) }
+    }
+
     @Test(arguments: [100, 600_000])
     func `an update takes the place of the response that it is about, and of no other`(count: Int) async throws {
         try await begin()
@@ -203,7 +231,7 @@ import Testing
         try await until { await find(key(3), in: b) == .mustWait }
         #expect(await load(key(3), from: b).isEmpty)
         #expect(await load(key(4), from: b).count == 1)
-        #expect(await b.purge { key, _ in key.bytes.starts(with: Array("http://a.com/1".utf8)) }.count > 50)
+        #expect(await b.purge { key, _ in key.uri.starts(with: Array("http://a.com/1".utf8)) }.count > 50)
         #expect(
             await a.list(limit: 1000) { _, _ in true }.allSatisfy { !$0.key.description.hasPrefix("http://a.com/1") })
         #expect(await a.purge { _, _ in true }.count > 0)
@@ -394,9 +422,13 @@ import Testing
     @Test func `a message that cannot be understood is about everything, and one's own about nothing`() {
         let sender = RedisChange.makeSender()
         let other = RedisChange.makeSender()
-        let change = RedisChange.key(key(1))
-        #expect(RedisChange(change.message(from: sender), except: sender) == nil)
-        #expect(RedisChange(change.message(from: sender), except: other) == change)
+        let changes: [RedisChange] = [
+            .key(key(1)), .key(key(1).of(share: "a")), .key(key(1).of(Digest256(of: ["anna"]))), .uri(key(1)),
+        ]
+        for change in changes {
+            #expect(RedisChange(change.message(from: sender), except: sender) == nil)
+            #expect(RedisChange(change.message(from: sender), except: other) == change)
+        }
         #expect(RedisChange(RedisChange.several.message(from: sender), except: sender) == nil)
         for strange in [[], sender, [1], other + [UInt8(ascii: "?")], [UInt8](repeating: 0, count: 100)] {
             #expect(RedisChange(strange, except: sender) == .several)

@@ -357,7 +357,7 @@ import Testing
     // MARK: In a store
 
     @Test func `with a store the cookie holds a reference only, and gateways share the session`() async throws {
-        let store = MemoryStore(limit: .mebibytes(1))
+        let store = MemoryRecords(limit: .mebibytes(1))
         let stand = try OidcStand {
             $0.store = store
             $0.passesToken = true
@@ -373,11 +373,10 @@ import Testing
         other.cookies = stand.cookies
         for one in [stand, other] { #expect(try await one.send("/", OidcStand.script).status == .ok) }
         // It is sealed there, too.
-        let listed = await store.list(limit: 10) { _, _ in true }
-        #expect(listed.count == 1)
-        let item = try #require(listed.first)
-        let content = try #require(await store.load(item.key).first?.content.inMemory)
-        #expect(!String(decoding: content, as: UTF8.self).contains("access1"))
+        var sealed: [[UInt8]] = []
+        store.forEach { _, bytes, _ in sealed.append(bytes) }
+        #expect(sealed.count == 1)
+        #expect(sealed.allSatisfy { !String(decoding: $0, as: UTF8.self).contains("access1") })
         // A renewal changes no cookie, and is found by others.
         await stand.advance(by: 280)
         await other.advance(by: 280)
@@ -396,7 +395,7 @@ import Testing
     }
 
     @Test func `however often a session in a store is renewed, its cookie stays good at every gateway`() async throws {
-        let store = MemoryStore(limit: .mebibytes(1))
+        let store = MemoryRecords(limit: .mebibytes(1))
         let stand = try OidcStand { $0.store = store }
         try await stand.logIn(lifetime: 2)
         let other = try OidcStand {
@@ -414,8 +413,65 @@ import Testing
         #expect(stand.tokenCalls.suffix(6).map { $0.suffix(2) } == (1...6).map { "r\($0)" })
     }
 
+    /// A store that does not answer, or has no room.
+    private final class PoorStore: RecordStore {
+        let inner = MemoryRecords(limit: .mebibytes(1))
+        let answers = Atomic(true)
+        let isFull = Atomic(false)
+
+        private var isThere: Bool { answers.load(ordering: .relaxed) }
+
+        func get(_ key: Digest256) async -> RecordReading { isThere ? await inner.get(key) : .unavailable }
+        func put(_ bytes: [UInt8], under key: Digest256, for lifetime: Duration) async -> RecordWriting {
+            guard isThere else { return .unavailable }
+            return isFull.load(ordering: .relaxed) ? .full : await inner.put(bytes, under: key, for: lifetime)
+        }
+        func claim(_ key: Digest256, with bytes: [UInt8], for lifetime: Duration) async -> RecordClaim {
+            isThere ? await inner.claim(key, with: bytes, for: lifetime) : .unavailable
+        }
+        func remove(_ key: Digest256) async -> Bool { isThere ? await inner.remove(key) : false }
+        var census: RecordCensus? { inner.census }
+    }
+
+    @Test func `while the store does not answer, a session is neither admitted nor sent to log in again`() async throws
+    {
+        let store = PoorStore()
+        let stand = try OidcStand { $0.store = store }
+        try await stand.logIn()
+        let other = try OidcStand {
+            $0.store = store
+            $0.calls = stand.calls
+        }
+        other.cookies = stand.cookies
+        store.answers.store(false, ordering: .relaxed)
+        let response = try await other.send("/")
+        #expect(response.status == .serviceUnavailable)
+        #expect(response.fields[.retryAfter] == "5")
+        #expect(other.exchange.upstream.requests.isEmpty)
+        store.answers.store(true, ordering: .relaxed)
+        #expect(try await other.send("/", OidcStand.script).status == .ok)
+    }
+
+    @Test func `if the store has no room, a login fails with 503, and the sessions that it has remain`() async throws {
+        let store = PoorStore()
+        let stand = try OidcStand { $0.store = store }
+        try await stand.logIn()
+        store.isFull.store(true, ordering: .relaxed)
+        let other = try OidcStand {
+            $0.store = store
+            $0.calls = stand.calls
+        }
+        #expect(try await other.logIn().status == .serviceUnavailable)
+        let again = try OidcStand {
+            $0.store = store
+            $0.calls = stand.calls
+        }
+        again.cookies = stand.cookies
+        #expect(try await again.send("/", OidcStand.script).status == .ok)
+    }
+
     @Test func `a reference to nothing, and a cookie with a session in it, are no session with a store`() async throws {
-        let stand = try OidcStand { $0.store = MemoryStore(limit: .mebibytes(1)) }
+        let stand = try OidcStand { $0.store = MemoryRecords(limit: .mebibytes(1)) }
         let cookies = stand.ware.sessions.cookies
         let session = OidcSession(
             id: "a", began: Int64(stand.now), due: 1 << 40, expires: 1 << 40, idToken: Secret("a.e30.c"))

@@ -33,7 +33,7 @@ final class OidcStand {
         var secrets = [OidcStand.secret]
         var claims: [(claim: String, field: FieldName)] = [("sub", "X-User"), ("email", "X-Email")]
         var passesToken = false
-        var store: (any CacheStore)?
+        var store: (any RecordStore)?
         var lock: (any IdempotencyServer)?
         var isSecure = true
         var around: [any Ware] = []

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct IdempotencyKeyTests {
     private func ware(_ change: (inout IdempotencyKey) -> Void = { _ in }) -> IdempotencyKey {
-        var ware = IdempotencyKey(store: MemoryStore(limit: .mebibytes(64)))
+        var ware = IdempotencyKey(store: MemoryRecords(limit: .mebibytes(64)))
         change(&ware)
         return ware
     }
@@ -20,6 +20,41 @@ import Testing
         var fields = fields
         if let key { try? fields.append("Idempotency-Key", key) }
         return .post(path, fields: fields, content: .text(text))
+    }
+
+    // MARK: Keys
+
+    @Test(arguments: [
+        "\"\"", "\" \"", "\"   \"", "\"", "\"a", "a\"", "\"a\"b\"", "\"a\\\"", "\"a\" b", "\"a\", \"b\"", "a, b", "a,",
+        ",", "'\"'",
+        "\"é\"", "\"a\"; =", String(repeating: "k", count: 256), "",
+    ])
+    func `a value that is not one key is refused with 400, and nothing is sent`(value: String) async throws {
+        let exchange = try TestExchange([ware { $0.required = true }])
+        let response = try await exchange.send(order(value))
+        #expect(response.status == .badRequest)
+        #expect(exchange.upstream.requests.isEmpty)
+    }
+
+    @Test(arguments: [
+        "k", "\"k\"", "8e03978e-40d5-43dd-bc93-6894a57f9324", "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"", "a b", "''",
+        "\"a\\\"b\"", "\"a,b\"", "\"k\";v=1", "é", "0", String(repeating: "k", count: 255),
+    ])
+    func `a value that is one key is taken`(value: String) async throws {
+        let exchange = try TestExchange([ware()])
+        #expect(try await exchange.send(order(value)).status == .ok)
+        #expect(try await exchange.send(order(value)).fields["Idempotency-Replayed"] == "true")
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test func `keys that differ in bytes that are not UTF-8 are different`() async throws {
+        let exchange = try TestExchange([ware()])
+        for byte in [0xff, 0xfe] as [UInt8] {
+            var request = order(nil)
+            try request.fields.append("Idempotency-Key", raw: [0x6b, byte])
+            #expect(try await exchange.send(request).fields["Idempotency-Replayed"] == nil)
+        }
+        #expect(exchange.upstream.requests.count == 2)
     }
 
     // MARK: Repetitions
@@ -222,64 +257,135 @@ import Testing
 
     private func digest(_ number: Int) -> Digest256 { Digest256(of: ["\(number)"]) }
 
-    @Test func `no more than so many keys are taken, and those that are over are forgotten`() {
-        let idempotency = LocalIdempotency.of(MemoryStore(limit: .mebibytes(16)))
-        let now = LoopInstant(nanoseconds: 1_000_000_000)
-        func isTaken(_ number: Int, at time: LoopInstant) -> Bool {
-            if case .taken = idempotency.claim(digest(number), digest(0), at: time) { true } else { false }
+    /// The exchanges and the loop of a test of the keys alone.
+    private struct Desk {
+        let clock = ManualClock()
+        let seat: TestLoop
+        let idempotency: LocalIdempotency
+
+        init(_ records: any RecordStore) throws {
+            seat = try TestLoop(clock: clock)
+            idempotency = LocalIdempotency.of(records)
         }
-        for number in 0..<LocalIdempotency.most { #expect(isTaken(number, at: now)) }
-        #expect(!isTaken(LocalIdempotency.most, at: now))
-        for number in 0..<LocalIdempotency.most { idempotency.leave(digest(number), until: now + .seconds(60)) }
-        #expect(!isTaken(LocalIdempotency.most, at: now + .seconds(59)))
-        #expect(isTaken(LocalIdempotency.most, at: now + .seconds(61)))
+
+        func claim(_ key: Digest256, _ content: Digest256) async -> IdempotencyClaim? {
+            await seat.beginTask {
+                await idempotency.claim(key, content, for: .seconds(600), in: Exchange(loop: seat.loop))
+            }.value
+        }
+
+        func isTaken(_ key: Digest256) async -> Bool {
+            if case .taken = await claim(key, Digest256(of: ["content"])) { true } else { false }
+        }
+    }
+
+    @Test func `at most 10,000 keys are taken at the same time, and those whose time has passed are forgotten`()
+        async throws
+    {
+        let desk = try Desk(MemoryRecords(limit: .mebibytes(16)))
+        for number in 0..<LocalIdempotency.most { #expect(await desk.isTaken(digest(number))) }
+        #expect(!(await desk.isTaken(digest(LocalIdempotency.most))))
+        for number in 0..<LocalIdempotency.most {
+            desk.idempotency.leave(digest(number), for: .seconds(60), at: desk.clock.now())
+        }
+        desk.clock.advance(by: .seconds(59))
+        #expect(!(await desk.isTaken(digest(LocalIdempotency.most))))
+        desk.clock.advance(by: .seconds(2))
+        #expect(await desk.isTaken(digest(LocalIdempotency.most)))
     }
 
     @Test func `wares with one store know each other's keys`() {
-        let store = MemoryStore(limit: .mebibytes(1))
+        let store = MemoryRecords(limit: .mebibytes(1))
         let first = LocalIdempotency.of(store)
         #expect(LocalIdempotency.of(store) === first)
-        #expect(LocalIdempotency.of(MemoryStore(limit: .mebibytes(1))) !== first)
+        #expect(LocalIdempotency.of(MemoryRecords(limit: .mebibytes(1))) !== first)
     }
 
-    @Test func `a response waits for a store that does not have it yet`() throws {
-        let idempotency = LocalIdempotency.of(SlowStore())
-        let now = LoopInstant(nanoseconds: 1_000_000_000)
-        guard case .taken = idempotency.claim(digest(1), digest(2), at: now) else {
-            Issue.record("not taken")
-            return
+    /// A store whose changes wait until the test lets them go.
+    private final class SlowStore: RecordStore {
+        private let inner = MemoryRecords(limit: .mebibytes(1))
+        let isOpen = Atomic(false)
+
+        private func wait() async { while !isOpen.load(ordering: .acquiring) { await Task.yield() } }
+
+        func get(_ key: Digest256) async -> RecordReading { await inner.get(key) }
+        func put(_ bytes: [UInt8], under key: Digest256, for lifetime: Duration) async -> RecordWriting {
+            await wait()
+            return await inner.put(bytes, under: key, for: lifetime)
         }
-        let head = IdempotencyTurn.head(.created, [:], digest(2), .seconds(60), at: WallTime(seconds: 0))
-        idempotency.finish(digest(1), with: StoredResponse(head, content: .bytes([1])), at: now)
-        guard case .answered(let stored) = idempotency.claim(digest(1), digest(2), at: now + .seconds(1)) else {
-            Issue.record("not answered")
-            return
+        func claim(_ key: Digest256, with bytes: [UInt8], for lifetime: Duration) async -> RecordClaim {
+            await inner.claim(key, with: bytes, for: lifetime)
         }
-        #expect(stored.status == .created)
-        guard case .taken = idempotency.claim(digest(1), digest(2), at: now + .seconds(11)) else {
-            Issue.record("the store has it by then, or never")
-            return
+        func remove(_ key: Digest256) async -> Bool {
+            await wait()
+            return await inner.remove(key)
         }
+        var census: RecordCensus? { inner.census }
     }
 
-    /// Has nothing that was written a moment ago.
-    private final class SlowStore: CacheStore {
-        func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found { .none(hasOthers: false) }
-        func load(_ key: CacheKey) async -> [StoredResponse] { [] }
-        func write(under key: CacheKey, length: Int?) -> (any StoreWriter)? { nil }
-        func replace(_ response: StoredResponse, with update: StoredHead, under key: CacheKey) {}
-        func remove(_ response: StoredResponse, under key: CacheKey) {}
-        func invalidate(_ key: CacheKey) {}
-        func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
-            StorePurge(count: 0)
+    @Test func `a repetition waits for a store that does not have the receipt yet`() async throws {
+        let store = SlowStore()
+        let exchange = try TestExchange([IdempotencyKey(store: store)])
+        exchange.upstream.respond(with: HttpResponse(.created, content: .text("made")))
+        #expect(try await exchange.send(order()).status == .created)
+        let again = await exchange.start(order())
+        store.isOpen.store(true, ordering: .releasing)
+        #expect(try await again.response().fields["Idempotency-Replayed"] == "true")
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    // MARK: Receipts
+
+    @Test func `without room for a receipt, nothing is sent, and earlier receipts still answer`() async throws {
+        let store = MemoryRecords(limit: .kibibytes(8))
+        let exchange = try TestExchange([IdempotencyKey(store: store)])
+        var answered: [String] = []
+        var refused = 0
+        for number in 0..<50 {
+            let response = try await exchange.send(order("k\(number)"))
+            if response.status == .ok {
+                answered.append("k\(number)")
+            } else {
+                #expect(response.status == .serviceUnavailable && response.fields[.retryAfter] == "1")
+                refused += 1
+            }
         }
-        var census: StoreCensus { StoreCensus() }
+        #expect(refused > 0 && exchange.upstream.requests.count == answered.count)
+        for key in answered {
+            #expect(try await exchange.send(order(key)).fields["Idempotency-Replayed"] == "true")
+        }
+        #expect(exchange.upstream.requests.count == answered.count)
+    }
+
+    @Test func `with room for a short receipt only, the response passes, and repetitions are refused with 409`()
+        async throws
+    {
+        let exchange = try TestExchange([IdempotencyKey(store: MemoryRecords(limit: .kibibytes(4)))])
+        exchange.upstream.respond(with: HttpResponse(.ok, content: .bytes(count: 5000)))
+        #expect(try await exchange.send(order()).content.bytes?.count == 5000)
+        #expect(try await exchange.send(order()).status == .conflict)
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test func `a receipt is not in the cache of the same store: neither eviction nor a purge removes it`() async throws
+    {
+        let named = NamedStore(StoreDefinition(name: "memory", kind: MemoryKind(maxSize: .mebibytes(1))))
+        let exchange = try TestExchange([IdempotencyKey(store: named.records), HttpCache(store: named.store)])
+        exchange.upstream.respond(with: HttpResponse(.ok, content: .text("charged #1")))
+        #expect(try await exchange.send(order()).content.text == "charged #1")
+        exchange.upstream.always(
+            respondWith: HttpResponse(.ok, fields: ["Cache-Control": "max-age=600"], content: .bytes(count: 30_000)))
+        for number in 0..<100 { _ = try await exchange.send(.get("/page/\(number)")) }
+        #expect(named.store.census.evicted > 0)
+        _ = await named.store.purge { _, _ in true }
+        #expect(named.store.census.responses == 0)
+        #expect(try await exchange.send(order()).content.text == "charged #1")
     }
 
     // MARK: Shared keys
 
     private func shared(_ server: KeyServer, _ change: (inout IdempotencyKey) -> Void = { _ in }) -> IdempotencyKey {
-        var ware = IdempotencyKey(store: MemoryStore(limit: .mebibytes(1)), server: server)
+        var ware = IdempotencyKey(store: MemoryRecords(limit: .mebibytes(1)), server: server)
         change(&ware)
         return ware
     }

@@ -2,14 +2,41 @@
 struct MemoryShard {
     private struct Item {
         let response: StoredResponse
-        /// The key's bytes, if the response does not hold them.
-        let key: [UInt8]?
+        /// The properties that most responses do not need.
+        let rare: Rare?
+
+        init(_ response: StoredResponse, under key: CacheKey, _ member: KeyFamilies.Member?) {
+            self.response = response
+            let isHeld = response.isUnder(key)
+            rare = isHeld && member == nil ? nil : Rare(key: isHeld ? nil : key, member: member)
+        }
 
         /// The bytes that count against the limit.
-        var size: Int { response.size + (key?.count ?? 0) }
+        var size: Int { response.size + (rare?.size ?? 0) }
+
+        /// Whether the response was not invalidated with the other keys of its URI.
+        @inline(__always)
+        var isValid: Bool { rare?.member?.isValid ?? true }
 
         @inline(__always)
-        func isUnder(_ other: CacheKey) -> Bool { key.map { $0 == other.bytes } ?? response.isUnder(other) }
+        func isUnder(_ other: CacheKey) -> Bool {
+            guard let rare else { return response.isUnder(other) }
+            return rare.key.map { $0 == other } ?? response.isUnder(other)
+        }
+    }
+
+    private final class Rare: Sendable {
+        /// The key, if the response does not hold it.
+        let key: CacheKey?
+        /// The membership in the family of the key, if the key has other parts than its URI.
+        let member: KeyFamilies.Member?
+
+        init(key: CacheKey?, member: KeyFamilies.Member?) {
+            self.key = key
+            self.member = member
+        }
+
+        var size: Int { (member == nil ? 0 : 80) + (key.map { $0.uri.count + ($0.parts?.size ?? 0) } ?? 0) }
     }
 
     /// The maximum number of responses under one key. A new one replaces the oldest.
@@ -45,7 +72,7 @@ struct MemoryShard {
     mutating func find(_ key: CacheKey, where isSelected: (StoredResponse) -> Bool) -> Found {
         var hasOthers = false
         let place = table.first(hash(key)) { item in
-            guard item.isUnder(key) else { return false }
+            guard item.isUnder(key), item.isValid else { return false }
             hasOthers = true
             return isSelected(item.response)
         }
@@ -62,23 +89,25 @@ struct MemoryShard {
     func all(_ key: CacheKey) -> [StoredResponse] {
         var found: [StoredResponse] = []
         table.forEach(of: hash(key)) { _, item in
-            if item.isUnder(key) { found.append(item.response) }
+            if item.isUnder(key), item.isValid { found.append(item.response) }
         }
         return found
     }
 
     /// The responses in the next `most` slots, each with its key unless the response holds it; `nil` at the end.
-    func next(_ place: inout Int, most: Int) -> [(key: [UInt8]?, response: StoredResponse)]? {
-        var batch: [(key: [UInt8]?, response: StoredResponse)] = []
-        guard table.visit(from: &place, most: most, { batch.append(($0.key, $0.response)) }) else { return nil }
-        return batch
+    func next(_ place: inout Int, most: Int) -> [(key: CacheKey?, response: StoredResponse)]? {
+        var batch: [(key: CacheKey?, response: StoredResponse)] = []
+        let isThere = table.visit(from: &place, most: most) { item in
+            if item.isValid { batch.append((item.rare?.key, item.response)) }
+        }
+        return isThere ? batch : nil
     }
 
     // MARK: Changing
 
-    /// Stores a response. Returns whether there was room.
-    mutating func store(_ response: StoredResponse, under key: CacheKey) -> Bool {
-        let item = Item(response: response, key: response.isUnder(key) ? nil : Array(key.bytes[...]))
+    /// Stores a response, which is a member of its key's family if it has one. Returns whether there was room.
+    mutating func store(_ response: StoredResponse, under key: CacheKey, _ member: KeyFamilies.Member?) -> Bool {
+        let item = Item(response, under: key, member)
         guard item.size <= table.limit else { return false }
         while let place = table.first(hash(key), where: { $0.isUnder(key) && $0.response.vary == response.vary }) {
             table.remove(place)
@@ -96,17 +125,17 @@ struct MemoryShard {
     }
 
     mutating func replace(_ response: StoredResponse, with head: StoredHead, under key: CacheKey) {
-        guard let place = place(of: response, key) else { return }
-        let update = StoredResponse(head, content: response.content, key: key)
-        table.replace(place, with: Item(response: update, key: nil), size: update.size)
+        guard let place = place(of: response, key), let former = table[place], former.isValid else { return }
+        let update = Item(
+            StoredResponse(head, content: response.content, key: key), under: key, former.rare?.member)
+        table.replace(place, with: update, size: update.size)
         makeRoom()
     }
 
     /// Removes a response. Returns whether it was stored.
     mutating func remove(_ response: StoredResponse, under key: CacheKey) -> Bool {
         guard let place = place(of: response, key) else { return false }
-        table.remove(place)
-        return true
+        return table.remove(place)?.isValid ?? false
     }
 
     mutating func invalidate(_ key: CacheKey) {

@@ -5,6 +5,7 @@ public import HttpWare
 /// Keys are distributed over shards. Each shard has its own lock, which is held only for a look-up or a change.
 public final class MemoryStore: CacheStore {
     private let shards: ThreadLocks<MemoryShard>
+    private let families = KeyFamilies()
     /// The maximum size of one response, in bytes: the room of one shard.
     let largest: Int
 
@@ -28,8 +29,9 @@ public final class MemoryStore: CacheStore {
     /// Stores a response whose content is in memory. Returns whether there was room.
     @discardableResult
     public func store(_ response: StoredResponse, under key: CacheKey) -> Bool {
+        let member = families.join(key)
         let (isStored, grows) = shards.withLock(of: key.spread) { shard in
-            (shard.store(response, under: key), shard.takesMoreMemory())
+            (shard.store(response, under: key, member), shard.takesMoreMemory())
         }
         if grows { HeapRoom.take() }
         return isStored
@@ -43,7 +45,14 @@ public final class MemoryStore: CacheStore {
         _ = shards.withLock(of: key.spread) { $0.remove(response, under: key) }
     }
 
-    public func invalidate(_ key: CacheKey) { shards.withLock(of: key.spread) { $0.invalidate(key) } }
+    public func invalidate(_ key: CacheKey) {
+        families.invalidate(key)
+        let plain = key.plain
+        shards.withLock(of: plain.spread) { $0.invalidate(plain) }
+    }
+
+    /// Removes the responses under this key, but not those under other keys of its URI.
+    package func forget(_ key: CacheKey) { shards.withLock(of: key.spread) { $0.invalidate(key) } }
 
     public func purge(where isSelected: @Sendable (CacheKey, StoredHead) -> Bool) async -> StorePurge {
         var count = 0
@@ -77,7 +86,7 @@ public final class MemoryStore: CacheStore {
         for shard in 0..<shards.count {
             var place = 0
             while let batch = shards.withLock(of: shard, { $0.next(&place, most: MemoryStore.batch) }) {
-                for (key, response) in batch where !body(key.map { CacheKey($0) } ?? response.key, response) { return }
+                for (key, response) in batch where !body(key ?? response.key, response) { return }
             }
         }
     }

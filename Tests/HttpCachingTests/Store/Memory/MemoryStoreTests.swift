@@ -1,7 +1,8 @@
-import HttpCaching
 import HttpWare
 import StoreRig
 import Testing
+
+@testable import HttpCaching
 
 @Suite struct MemoryStoreTests {
     private func key(_ number: Int) -> CacheKey { CacheKey(Array("http://a.com/\(number)".utf8)) }
@@ -36,7 +37,7 @@ import Testing
         store.store(second, under: key(1))
         #expect(store.find(key(1)) { _ in true }.response === second)
         #expect(store.census.responses == 1)
-        #expect(store.census.bytes == second.size + key(1).bytes.count)
+        #expect(store.census.bytes == second.size + key(1).uri.count)
     }
 
     @Test func `variants stand side by side, the most recent is asked first, RFC 9111 §4.1`() throws {
@@ -212,6 +213,69 @@ import Testing
         }
         print("hits on a Zipf trace with scans: S3-FIFO \(ours), LRU \(recent)")
         #expect(ours > recent * 1.03, "\(ours) of all requests hit, with LRU \(recent)")
+    }
+
+    // MARK: Families
+
+    private func keys(_ number: Int) -> [CacheKey] {
+        let (anna, bert) = (Digest256(of: ["anna"]), Digest256(of: ["bert"]))
+        return [
+            key(number), key(number).of(anna), key(number).of(bert), key(number).of(share: "a"),
+            key(number).of(share: "b"), key(number).of(anna).of(share: "b"),
+        ]
+    }
+
+    private func isThere(_ key: CacheKey, _ store: MemoryStore) -> Bool {
+        if case .response = store.find(key, where: { _ in true }) { true } else { false }
+    }
+
+    @Test func `keys of one URI with different parts hold responses of their own`() throws {
+        let store = MemoryStore(limit: .mebibytes(1))
+        var stored: [StoredResponse] = []
+        for key in keys(1) {
+            let response = try response(10)
+            store.store(response, under: key)
+            stored.append(response)
+        }
+        for (key, response) in zip(keys(1), stored) { #expect(store.find(key) { _ in true }.response === response) }
+    }
+
+    @Test(arguments: 0..<6) func `an invalidation by any key removes all responses for the URI`(index: Int) async throws
+    {
+        let store = MemoryStore(limit: .mebibytes(1))
+        for key in keys(1) + keys(2) { store.store(try response(10), under: key) }
+        store.invalidate(keys(1)[index])
+        for key in keys(1) {
+            #expect(!isThere(key, store) && !store.find(key) { _ in false }.hasOthers)
+            #expect(await store.load(key).isEmpty)
+        }
+        for key in keys(2) { #expect(isThere(key, store)) }
+        #expect(await store.list(limit: 100) { _, _ in true }.count == 6)
+        // A later response under the key is found again, and the next invalidation removes it as well.
+        for key in keys(1) { store.store(try response(10), under: key) }
+        for key in keys(1) { #expect(isThere(key, store)) }
+        store.invalidate(keys(1)[0])
+        for key in keys(1) { #expect(!isThere(key, store)) }
+    }
+
+    @Test func `an update of an invalidated response does not bring it back`() throws {
+        let store = MemoryStore(limit: .mebibytes(1))
+        let key = keys(1)[1]
+        store.store(try response(10), under: key)
+        let stored = try #require(store.find(key) { _ in true }.response)
+        store.replace(stored, with: stored.head, under: key)
+        #expect(isThere(key, store))
+        let updated = try #require(store.find(key) { _ in true }.response)
+        store.invalidate(key)
+        store.replace(updated, with: updated.head, under: key)
+        #expect(!isThere(key, store))
+    }
+
+    @Test func `families without responses are forgotten`() throws {
+        let families = KeyFamilies()
+        for number in 0..<100_000 { _ = families.join(keys(number)[1]) }
+        #expect(families.count <= 64 * 16)
+        #expect(families.join(key(1)) == nil)
     }
 }
 

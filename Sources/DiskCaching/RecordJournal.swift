@@ -1,0 +1,230 @@
+import Glibc
+import HttpCaching
+import HttpWare
+
+/// The file of the records of a disk store: each change is appended, with a checksum. When the file is read, later changes win. It
+/// is written anew when most of it is out of date. A change that was cut off at the end of the file is removed; a damaged one is
+/// passed over. Used on one thread at a time, never on a loop.
+///
+/// | part of a change | bytes |
+/// |---|---|
+/// | mark, length of the rest | 4, 4 |
+/// | checksum of the rest | 8 |
+/// | key | 32 |
+/// | end, in nanoseconds since 1970; 0 if the record is removed | 8 |
+/// | the record | the rest |
+struct RecordJournal {
+    /// A change of one record.
+    struct Change: Equatable {
+        let key: Digest256
+        /// The end, in nanoseconds since 1970; 0 if the record is removed.
+        let end: Int64
+        let bytes: [UInt8]
+
+        static let mark: [UInt8] = Array("HWr1".utf8)
+        static let headBytes = 16
+        /// The length of the key and the end.
+        static let fixedBytes = 40
+        /// The maximum length of a record.
+        static let longest = 16 << 20
+
+        var frame: [UInt8] {
+            var rest = ByteWriter()
+            rest.bytes = key.bytes
+            rest.add(end)
+            rest.bytes += bytes
+            var output = ByteWriter()
+            output.bytes = Change.mark
+            output.add(UInt32(clamping: rest.bytes.count))
+            output.add(Checksum.of(rest.bytes))
+            return output.bytes + rest.bytes
+        }
+    }
+
+    /// What was found at a place of the bytes.
+    enum Reading: Equatable {
+        case change(Change, count: Int)
+        /// More bytes are needed.
+        case cutOff
+        case damaged
+    }
+
+    /// Reads a change at the beginning of the bytes.
+    static func read(_ bytes: ArraySlice<UInt8>) -> Reading {
+        guard Change.mark.starts(with: bytes.prefix(Change.mark.count)) else { return .damaged }
+        guard bytes.count >= Change.headBytes else { return .cutOff }
+        let head = Array(bytes.prefix(Change.headBytes))
+        let count = head.withUnsafeBytes {
+            Int(UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
+        }
+        let sum = head.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) }
+        guard count >= Change.fixedBytes, count <= Change.fixedBytes + Change.longest else { return .damaged }
+        guard bytes.count >= Change.headBytes + count else { return .cutOff }
+        let rest = Array(bytes.dropFirst(Change.headBytes).prefix(count))
+        guard Checksum.of(rest) == sum, let key = Digest256(bytes: rest.prefix(32)) else { return .damaged }
+        let end = rest.withUnsafeBytes { Int64(littleEndian: $0.loadUnaligned(fromByteOffset: 32, as: Int64.self)) }
+        return .change(
+            Change(key: key, end: end, bytes: Array(rest.dropFirst(Change.fixedBytes))),
+            count: Change.headBytes + count)
+    }
+
+    /// Reads the changes in the bytes of a file that come piece by piece. Damage is passed over up to the next change.
+    struct Scanner {
+        private var bytes: [UInt8] = []
+        /// The number of bytes before the present ones.
+        private var before = 0
+        /// The end of the last whole change, in bytes from the beginning.
+        private(set) var end = 0
+        /// The number of damaged places.
+        private(set) var damages = 0
+        private var isDamaged = false
+
+        /// Takes the next piece, and passes the changes that are complete to `body`. `isEnd` says that no piece follows.
+        mutating func take(_ piece: ArraySlice<UInt8>, isEnd: Bool, _ body: (Change) -> Void) {
+            bytes += piece
+            var place = 0
+            reading: while place < bytes.count {
+                switch RecordJournal.read(bytes[place...]) {
+                case .change(let change, let count):
+                    body(change)
+                    place += count
+                    end = before + place
+                    isDamaged = false
+                case .cutOff where !isEnd: break reading
+                case .cutOff where !isDamaged && !hasChange(behind: place):
+                    // The program ended while it wrote this.
+                    place = bytes.count
+                case .cutOff, .damaged:
+                    if !isDamaged { damages += 1 }
+                    isDamaged = true
+                    place = bytes[(place + 1)...].firstIndex(of: Change.mark[0]) ?? bytes.count
+                }
+            }
+            bytes.removeFirst(place)
+            before += place
+        }
+
+        /// Whether a whole change follows behind a place at the end of the file, so that the place is damage.
+        private func hasChange(behind place: Int) -> Bool {
+            var next = place + 1
+            while let found = bytes[next...].firstIndex(of: Change.mark[0]) {
+                if case .change = RecordJournal.read(bytes[found...]) { return true }
+                next = found + 1
+            }
+            return false
+        }
+    }
+
+    // MARK: The file
+
+    private let path: String
+    private var descriptor: Int32 = -1
+    private var lock: Int32 = -1
+    /// The length of the file, up to the end of the last whole change.
+    private(set) var length = 0
+
+    init(path: String) { self.path = path }
+
+    /// The folder or the file cannot be used.
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+
+        init(_ call: String) { description = "\(SystemError(call))" }
+        init(text: String) { description = text }
+    }
+
+    /// Opens the file, and passes its changes to `body`, in order. Returns the number of damaged places.
+    mutating func open(_ body: (Change) -> Void) throws(Failure) -> Int {
+        lock = Glibc.open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard lock >= 0 else { throw Failure("open") }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            close()
+            throw Failure(text: "another process uses the records")
+        }
+        descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            let failure = Failure("open")
+            close()
+            throw failure
+        }
+        var scanner = Scanner()
+        var piece = [UInt8](repeating: 0, count: 1 << 20)
+        while true {
+            let count = Glibc.read(descriptor, &piece, piece.count)
+            guard count >= 0 else {
+                if errno == EINTR { continue }
+                let failure = Failure("read")
+                close()
+                throw failure
+            }
+            scanner.take(piece[..<count], isEnd: count == 0, body)
+            if count == 0 { break }
+        }
+        length = scanner.end
+        guard ftruncate(descriptor, off_t(length)) == 0 else {
+            let failure = Failure("ftruncate")
+            close()
+            throw failure
+        }
+        return scanner.damages
+    }
+
+    /// Appends changes, and waits until they are on the disk. If that fails, the file is as it was before.
+    mutating func append(_ frames: [UInt8]) -> Bool {
+        guard descriptor >= 0, RecordJournal.write(frames, to: descriptor, at: length), fdatasync(descriptor) == 0
+        else {
+            if descriptor >= 0 { _ = ftruncate(descriptor, off_t(length)) }
+            return false
+        }
+        length += frames.count
+        return true
+    }
+
+    /// Replaces the file by one with these changes only.
+    mutating func rewrite(_ body: ((Change) -> Void) -> Void) -> Bool {
+        let next = path + ".new"
+        let made = Glibc.open(next, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard made >= 0 else { return false }
+        var buffer: [UInt8] = []
+        var written = 0
+        var isWritten = true
+        body { change in
+            buffer += change.frame
+            guard buffer.count >= 1 << 20 else { return }
+            isWritten = isWritten && RecordJournal.write(buffer, to: made, at: written)
+            written += buffer.count
+            buffer = []
+        }
+        isWritten = isWritten && RecordJournal.write(buffer, to: made, at: written)
+        written += buffer.count
+        guard isWritten, fsync(made) == 0, rename(next, path) == 0 else {
+            Glibc.close(made)
+            unlink(next)
+            return false
+        }
+        Glibc.close(descriptor)
+        descriptor = made
+        length = written
+        return true
+    }
+
+    mutating func close() {
+        if descriptor >= 0 { Glibc.close(descriptor) }
+        if lock >= 0 { Glibc.close(lock) }
+        (descriptor, lock, length) = (-1, -1, 0)
+    }
+
+    private static func write(_ bytes: [UInt8], to descriptor: Int32, at place: Int) -> Bool {
+        var done = 0
+        while done < bytes.count {
+            let count = bytes.withUnsafeBytes {
+                // It is not empty, so it has an address.
+                pwrite(descriptor, $0.baseAddress! + done, $0.count - done, off_t(place + done))
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            done += count
+        }
+        return true
+    }
+}
