@@ -58,7 +58,7 @@ enum ScriptedWares {
         func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
     }
 
-    struct RateLimit: Middleware, KeyedWare, ConfigurableWare {
+    struct RateLimit: Safeguard, Middleware, KeyedWare, ConfigurableWare {
         static let name: WareName = "rateLimit"
         static let chainPlace: ChainPlace? = .rateLimits
         static let about = WareAbout("Limits rates.")

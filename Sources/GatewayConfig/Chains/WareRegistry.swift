@@ -19,6 +19,11 @@ struct WareRegistry {
         (entry.ware as? any AccessRule)?.restrictsAccess ?? false
     }
 
+    /// Whether a client must not get past an entry of a joined chain by another form of the path.
+    static func mustRunForEveryForm(_ entry: ChainEntry) -> Bool {
+        restrictsAccess(entry) || entry.ware is any Safeguard
+    }
+
     init(_ wares: [any ConfigurableWare.Type]) {
         types = Dictionary(wares.map { ("\($0.name)", $0) }, uniquingKeysWith: { first, _ in first })
     }

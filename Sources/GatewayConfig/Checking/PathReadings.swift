@@ -1,22 +1,22 @@
 import HttpWare
 
-/// Finds out, for each listener without `paths`, whether the path of a request decides which access wares apply to it.
+/// Finds out, for each listener without `paths`, whether the path of a request decides which access wares and limits apply to it.
 ///
-/// An origin server may read `//admin`, `/x%2F..` or `/admin;x` as a different path than the routes do. If access depends on the
-/// path, such a request could bypass a ware. Therefore these listeners refuse such paths.
+/// An origin server may read `//admin`, `/x%2F..` or `/admin;x` as a different path than the routes do. If access, or a limit, depends
+/// on the path, such a request could bypass a ware. Therefore these listeners refuse such paths.
 struct PathReadings {
     private(set) var diagnostics = Diagnostics()
     /// The number of pairs of routes that may still be compared. When it is used up, access counts as depending on the path.
     private var stepsLeft = 1_000_000
 
-    /// Makes the listeners strict whose access depends on the path.
+    /// Makes the listeners strict whose access or limits depend on the path.
     init(_ listeners: inout [ListenerDefinition]) {
         for index in listeners.indices where listeners[index].paths == nil {
             guard let finding = finding(listeners[index]) else { continue }
             listeners[index].refusesAmbiguousPaths = true
             diagnostics.warning(
                 at: listeners[index].location, "listeners.\(listeners[index].name)",
-                "the path decides about access: \(finding); so paths that servers read differently, such as"
+                "the path decides about \(finding); so paths that servers read differently, such as"
                     + " //a, /a%2Fb, /a\\b and /a;b, are answered 400; write paths: strict, or paths: lenient to accept them"
             )
         }
@@ -27,7 +27,7 @@ struct PathReadings {
     /// A route with one of its chains.
     private struct Way {
         let route: RouteDefinition
-        /// The access wares of its chain, in order.
+        /// The access wares and limits of its chain, in order.
         let guards: [ChainEntry]
         /// A number that is the same for all ways with the same guards.
         let kind: Int
@@ -36,7 +36,7 @@ struct PathReadings {
         var goesUpstream: Bool { route.service != nil || !route.shares.isEmpty }
     }
 
-    /// Why access depends on the path, as text; `nil` if it does not.
+    /// What depends on the path, and why, as text; `nil` if nothing does.
     private mutating func finding(_ listener: ListenerDefinition) -> String? {
         var known: [ObjectIdentifier: (guards: [ChainEntry], kind: Int)] = [:]
         var kinds: [[GuardKey]: Int] = [:]
@@ -44,7 +44,7 @@ struct PathReadings {
         for (resolved, joined) in listener.routes.flatMap({ route in route.chains.map { (route, $0) } }) {
             let chain = ObjectIdentifier(joined)
             if known[chain] == nil {
-                let guards = joined.entries.middlewares.filter { WareRegistry.restrictsAccess($0) }
+                let guards = joined.entries.middlewares.filter { WareRegistry.mustRunForEveryForm($0) }
                 let key = guards.map { GuardKey(location: $0.location, options: $0.options) }
                 let kind = kinds[key] ?? kinds.count
                 kinds[key] = kind
@@ -57,7 +57,7 @@ struct PathReadings {
         guard ways.contains(where: { !$0.guards.isEmpty }) else { return nil }
         for way in ways where way.goesUpstream {
             for entry in way.guards where Self.isDecidedByPath(entry, in: way) {
-                return "\(entry.label) at \(entry.location) has an if with a path"
+                return "\(Self.subject(entry)): \(entry.label) at \(entry.location) has an if with a path"
             }
         }
         guard kinds.count > 1 else { return nil }
@@ -76,7 +76,11 @@ struct PathReadings {
         return difference(of: ways)
     }
 
-    /// Identifies a list of access wares. An entry that a route changes by `with` has the same place, but other options.
+    private static func subject(_ entry: ChainEntry) -> String {
+        WareRegistry.restrictsAccess(entry) ? "access" : "limits"
+    }
+
+    /// Identifies a list of wares. An entry that a route changes by `with` has the same place, but other options.
     private struct GuardKey: Hashable {
         let location: SourceLocation
         let options: ConfigNode
@@ -89,19 +93,20 @@ struct PathReadings {
         return !way.guards.contains { $0.condition == nil && isSame($0, entry) }
     }
 
-    /// Looks for two routes that are told apart by the path, one of which lacks an access ware of the other.
+    /// Looks for two routes that are told apart by the path, one of which lacks an access ware or a limit of the other.
     private mutating func difference(of ways: [Way]) -> String? {
         var missing: [Pair: ChainEntry?] = [:]
         for (place, later) in ways.enumerated() {
             for earlier in ways[..<place] where earlier.kind != later.kind && earlier.route.index != later.route.index {
                 stepsLeft -= 1
-                guard stepsLeft > 0 else { return "it has too many routes to compare" }
+                guard stepsLeft > 0 else { return "access: it has too many routes to compare" }
                 for (guarded, open) in [(earlier, later), (later, earlier)] where open.goesUpstream {
                     let pair = Pair(guarded: guarded.kind, open: open.kind)
                     let entry = missing[pair] ?? Self.missing(in: open, of: guarded)
                     missing[pair] = .some(entry)
                     guard let entry, Self.doesPathTellApart(earlier.route, later.route) else { continue }
-                    return "\(guarded.route.name) runs \(entry.label), at \(entry.location), and"
+                    return
+                        "\(Self.subject(entry)): \(guarded.route.name) runs \(entry.label), at \(entry.location), and"
                         + " \(open.route.name) at \(open.route.location) does not"
                 }
             }
@@ -114,7 +119,7 @@ struct PathReadings {
         let open: Int
     }
 
-    /// The first access ware of one way that the other lacks.
+    /// The first such ware of one way that the other lacks.
     private static func missing(in open: Way, of guarded: Way) -> ChainEntry? {
         guarded.guards.first { entry in
             !open.guards.contains { other in

@@ -248,6 +248,8 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
     }
 }
 
+extension IdempotencyKey: Safeguard {}
+
 extension IdempotencyKey: ConfigurableWare {
     public static let name: WareName = "idempotencyKey"
     public static let chainPlace: ChainPlace? = .idempotency

@@ -35,6 +35,10 @@ extension AccessRule {
     public var restrictsAccess: Bool { true }
 }
 
+/// A ware that limits, counts or checks requests to protect the origin server. As with access, whether it runs must not depend on how
+/// a server reads a path: otherwise a client gets past it with another form of the path.
+public protocol Safeguard: Ware {}
+
 /// A ware that can restrict access to known clients. A forward listener that the network can reach needs one.
 public protocol AccessGuard: AccessRule {
     /// Whether it admits only known clients, as configured.

@@ -51,6 +51,8 @@ public struct RequiredHeaders: Middleware {
     }
 }
 
+extension RequiredHeaders: Safeguard {}
+
 extension RequiredHeaders: ConfigurableWare {
     public static let name: WareName = "requiredHeaders"
     public static let about = WareAbout(

@@ -42,6 +42,8 @@ public struct BodyLimit: Middleware, Postware {
     }
 }
 
+extension BodyLimit: Safeguard {}
+
 extension BodyLimit: ConfigurableWare {
     public static let name: WareName = "bodyLimit"
     public static let chainPlace: ChainPlace? = .contentLimits

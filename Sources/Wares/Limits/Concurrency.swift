@@ -90,6 +90,8 @@ extension Concurrency: KeyedWare {
     public var keys: [RequestKey] { key?.parts ?? [] }
 }
 
+extension Concurrency: Safeguard {}
+
 extension Concurrency: ConfigurableWare {
     public static let name: WareName = "concurrency"
     public static let chainPlace: ChainPlace? = .concurrencyLimits

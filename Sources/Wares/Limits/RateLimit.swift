@@ -196,6 +196,8 @@ extension RateLimit: KeyedWare {
     public var keys: [RequestKey] { key.parts }
 }
 
+extension RateLimit: Safeguard {}
+
 extension RateLimit: ConfigurableWare {
     public static let name: WareName = "rateLimit"
     public static let chainPlace: ChainPlace? = .rateLimits

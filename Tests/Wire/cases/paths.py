@@ -50,6 +50,18 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask("/shop/a%20b?q=//;"), 200)
 
 
+@case("paths: where the path decides about a limit, a path that servers read differently is 400", nginx=NO)
+def _(t: Trial) -> None:
+    config = CONFIG.replace("ipRule: {{ allow: [192.0.2.0/24] }}", "rateLimit: {{ rate: 1/h }}").replace("/admin/**", "/rate/**")
+    gateway = OwnGateway(t, "paths of limits", config, main=t.setup.ports["main"], lenient=free_port(), strict=free_port())
+    t.origin(answering(OK, OK))
+    expect_status(gateway.ask("/rate/b"), 200)
+    expect_status(gateway.ask("/rate/b"), 429)
+    for path in ("//rate/b", "/%2Frate/b", "/rate%2fb", "/rate;a/b"):
+        expect_status(gateway.ask(path), 400)
+    expect_status(gateway.ask("/shop"), 200)
+
+
 @case("paths: what is written wins, and strict refuses without access wares", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
