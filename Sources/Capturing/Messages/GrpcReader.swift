@@ -50,26 +50,24 @@ public struct GrpcReader {
         return pieces
     }
 
-    private struct TooLong: Error {}
+    /// The maximum number of bytes that a message is decoded to, since that is done on a loop.
+    private static let mostDecoded = 1 << 20
 
     private func piece(_ bytes: [UInt8], _ size: Int, _ time: WallTime) -> CapturedPiece {
         var piece = CapturedPiece(direction, .grpc, time: time, data: bytes, size: size)
         guard isCompressed, let encoding, let decoder = ContentDecoder([encoding]) else { return piece }
-        var decoded = PieceBuffer(limit: limit)
-        let isWhole = bytes.count == size
+        var decoded: [UInt8] = []
+        var isWhole = bytes.count == size
         do {
-            try bytes.withUnsafeBytes { bytes in
-                try decoder.decode(bytes) { part in
-                    decoded.append(part)
-                    if decoded.size > DecodedContent.longest { throw TooLong() }
-                }
-            }
+            let isAll = try decoder.decode(bytes, into: &decoded, upTo: GrpcReader.mostDecoded)
+            isWhole = isWhole && isAll
             if isWhole { try decoder.finish() }
         } catch {
             return piece
         }
-        piece.data = decoded.bytes
-        piece.size = isWhole ? decoded.size : max(size, decoded.size)
+        piece.size = isWhole ? decoded.count : max(size, decoded.count)
+        decoded.removeLast(max(0, decoded.count - limit))
+        piece.data = decoded
         return piece
     }
 }

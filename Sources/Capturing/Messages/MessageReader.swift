@@ -15,6 +15,10 @@ public struct MessageReader {
     private let decoder: ContentDecoder?
     private var isBroken = false
 
+    /// The maximum number of bytes that a piece of content is decoded to, since that is done on a loop. Content that grows
+    /// more holds no events that somebody reads.
+    private static let mostDecoded = 1 << 20
+
     /// A reader of WebSocket messages. The fields of the response with status 101 state the extensions.
     public init(webSocket direction: CapturedPiece.Direction, response: CapturedMessage, limit: Int) {
         let extensions = WebSocketExtensions(response.values(of: "sec-websocket-extensions"))
@@ -43,7 +47,8 @@ public struct MessageReader {
         guard let decoder else { return readPlain(input, at: time) }
         var pieces: [CapturedPiece] = []
         do {
-            try decoder.decode(input) { pieces += readPlain($0, at: time) }
+            try decoder.decode(input, upTo: MessageReader.mostDecoded) { pieces += readPlain($0, at: time) }
+            if decoder.isPending { isBroken = true }
         } catch {
             isBroken = true
         }

@@ -35,16 +35,11 @@ public struct DecodedContent: Sendable, Equatable {
         var bytes: [UInt8] = []
         var fault: String?
         do {
-            try content.kept.withUnsafeBytes { kept in
-                try decoder.decode(kept) { part in
-                    bytes.append(contentsOf: part.prefix(limit - bytes.count))
-                    if bytes.count >= limit { throw Full() }
-                }
+            guard try decoder.decode(content.kept, into: &bytes, upTo: limit) else {
+                self.init(bytes: bytes, isWhole: false)
+                return
             }
             if content.isWhole { try decoder.finish() }
-        } catch is Full {
-            self.init(bytes: bytes, isWhole: false)
-            return
         } catch {
             fault = "\(error)"
         }
@@ -59,6 +54,4 @@ public struct DecodedContent: Sendable, Equatable {
         self.isWhole = isWhole
         self.fault = fault
     }
-
-    private struct Full: Error {}
 }

@@ -210,12 +210,8 @@ struct ContentEditing: Sendable {
     private func decode(_ bytes: [UInt8], with decoder: ContentDecoder) throws -> [UInt8] {
         var decoded: [UInt8] = []
         do {
-            try bytes.withUnsafeBytes {
-                try decoder.decode($0) { part in
-                    guard part.count <= maxBody - decoded.count else { throw EditingFault.tooLarge(maxBody) }
-                    decoded.append(contentsOf: part)
-                }
-            }
+            let isAll = try decoder.decode(bytes, into: &decoded, upTo: maxBody)
+            guard isAll else { throw EditingFault.tooLarge(maxBody) }
             try decoder.finish()
         } catch let fault as ContentDecoder.Fault {
             throw EditingFault.malformed(fault.description)

@@ -17,7 +17,20 @@ enum JsonText {
     // MARK: Checking
 
     /// Checks the text and returns the range of its one value. White space may surround it, and a byte order mark may come first.
+    ///
+    /// Strings must be valid UTF-8 (RFC 8259 §8.1): readers decode other bytes differently, so that they could disagree about names.
     static func check(_ bytes: [UInt8]) throws(Fault) -> Range<Int> {
+        let value = try checkStructure(bytes)
+        // Outside of strings, no other byte than ASCII was accepted.
+        do throws(UTF8.ValidationError) {
+            _ = try UTF8Span(validating: bytes.span)
+        } catch {
+            throw Fault("a string is not valid UTF-8", at: error.byteOffsets.lowerBound)
+        }
+        return value
+    }
+
+    private static func checkStructure(_ bytes: [UInt8]) throws(Fault) -> Range<Int> {
         var at = bytes.starts(with: [0xef, 0xbb, 0xbf]) ? 3 : 0
         at = afterSpace(bytes, at)
         let start = at

@@ -70,7 +70,7 @@ extension JsonTransform: ConfigurableWare {
             All that is not edited stays as it was written: numbers with all their digits, the order of members, and
             escapes. An object or array that changes is written without white space between its members.
 
-            If the content is larger than `maxBody`, is not JSON, has two members of the same name where an edit
+            If the content is larger than `maxBody`, is not JSON in valid UTF-8, has two members of the same name where an edit
             looks, is nested more than 64 levels deep, or if the patch cannot be applied, `onFailure` decides. To keep something from clients, use
             `onFailure: refuse`. Codings, `ETag`, digests and long content are treated as by `rewriteBody`; partial content is never
             edited.

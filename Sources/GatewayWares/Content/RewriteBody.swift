@@ -81,7 +81,7 @@ extension RewriteBody: ConfigurableWare {
 
             With `stream`, content of any size is rewritten while it passes, also where a text is split between two pieces. If a
             response fails after its head was sent, for example because its coding is broken, it is cut off. So is a response
-            of which a piece of 64 KiB becomes more than 4 MiB, or that becomes more than 256 times as long.
+            of which a piece of 4 KiB becomes more than 1 MiB, or that becomes more than 256 times as long when it is decoded.
             `text/event-stream` is rewritten only with `stream`, and if `types` lists it by name.
 
             If something was replaced, and always with `stream` and for HEAD and 304, a strong `ETag` becomes weak, and `Content-Length`,

@@ -12,15 +12,19 @@ final class RewrittenContent: ContentFilter {
     private var received = 0
     private var decoded = 0
     private(set) var holdsBack = false
+    /// Decoded content that has not been rewritten, because the output of a step is limited.
+    private var waiting: [UInt8] = []
+    private var from = 0
 
     /// A larger ratio of decoded to received bytes, in long content, is taken as an attack that would keep the gateway
     /// busy.
     private static let mostGrowth = 256
     private static let longContent = 1 << 20
-    /// The largest size of a decoded or rewritten piece, and for a long piece the largest size for each of its bytes. They limit
-    /// the work on a loop.
-    private static let mostAtOnce = 4 << 20
-    private static let mostOfEachByte = 64
+    /// The largest size that a rewritten piece may have.
+    private static let mostAtOnce = 1 << 20
+    /// The number of bytes that are rewritten at once, and the output after which the rest waits for another turn of the loop.
+    private static let piece = 4096
+    private static let step = 64 << 10
 
     /// `nil` if the content has a coding that cannot be decoded.
     init?(_ rules: [RewriteRule], codings: [String], _ editing: ContentEditing) {
@@ -38,21 +42,57 @@ final class RewrittenContent: ContentFilter {
     deinit { end() }
 
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
-        let growth = max(RewrittenContent.mostAtOnce, RewrittenContent.mostOfEachByte * input.count)
-        let most = output.count + growth
-        guard let decoder else { return try replace(input, from: 0, into: &output, upTo: most) }
         received += input.count
-        let mostDecoded = decoded + growth
+        if let decoder {
+            try decode(input, by: decoder)
+            holdsBack = lent != nil
+        } else {
+            waiting.append(contentsOf: input)
+        }
+        try rewrite(into: &output)
+    }
+
+    var isPending: Bool { from < waiting.count || decoder?.isPending ?? false }
+
+    func more(into output: inout [UInt8]) throws {
+        if let decoder, from == waiting.count { try decode(UnsafeRawBufferPointer(start: nil, count: 0), by: decoder) }
+        try rewrite(into: &output)
+    }
+
+    /// Decodes a part of the content, which then waits to be rewritten.
+    private func decode(_ input: UnsafeRawBufferPointer, by decoder: ContentDecoder) throws {
         try decoder.decode(input) { part in
             decoded += part.count
-            guard decoded <= mostDecoded,
-                decoded < RewrittenContent.longContent || decoded / RewrittenContent.mostGrowth < received
-            else {
+            guard decoded < RewrittenContent.longContent || decoded / RewrittenContent.mostGrowth < received else {
                 throw ContentDecoder.Fault(description: "the coded content grows without bound")
             }
-            try replace(part, from: 0, into: &output, upTo: most)
+            waiting.append(contentsOf: part)
         }
-        holdsBack = lent != nil
+    }
+
+    /// Rewrites what waits, until the output is long enough for one turn of the loop.
+    private func rewrite(into output: inout [UInt8]) throws {
+        let start = output.count
+        var written = 0
+        while from < waiting.count, output.count - start < RewrittenContent.step, written < RewrittenContent.step * 4 {
+            let end = min(waiting.count, from + RewrittenContent.piece)
+            var rewritten: [UInt8] = []
+            try waiting.withUnsafeBytes {
+                try replace(UnsafeRawBufferPointer(rebasing: $0[from..<end]), from: 0, into: &rewritten)
+            }
+            from = end
+            written += rewritten.count
+            try send(rewritten, into: &output)
+        }
+        if from == waiting.count {
+            waiting.removeAll(keepingCapacity: true)
+            from = 0
+        }
+    }
+
+    private func send(_ bytes: [UInt8], into output: inout [UInt8]) throws {
+        guard let lent else { return output += bytes }
+        try bytes.withUnsafeBytes { try lent.encoder.encode($0, .more, into: &output) }
     }
 
     func flush(into output: inout [UInt8]) throws {
@@ -63,39 +103,31 @@ final class RewrittenContent: ContentFilter {
 
     func finish(into output: inout [UInt8]) throws {
         try decoder?.finish()
-        let most = output.count + RewrittenContent.mostAtOnce
+        var rewritten: [UInt8] = []
         for index in replacers.indices {
             var rest: [UInt8] = []
             replacers[index].finish(into: &rest)
-            try rest.withUnsafeBytes { try replace($0, from: index + 1, into: &output, upTo: most) }
+            try rest.withUnsafeBytes { try replace($0, from: index + 1, into: &rewritten) }
         }
+        try send(rewritten, into: &output)
         holdsBack = false
         try lent?.encoder.encode(UnsafeRawBufferPointer(start: nil, count: 0), .finish, into: &output)
         end()
     }
 
-    /// Applies the rules in order; each gets the result of the previous ones.
-    private func replace(
-        _ input: UnsafeRawBufferPointer, from first: Int, into output: inout [UInt8], upTo most: Int
-    ) throws {
-        if first == replacers.count {
-            guard output.count + input.count <= most else { throw TextReplacer.Outgrown() }
-            if let lent {
-                try lent.encoder.encode(input, .more, into: &output)
-            } else {
-                output.append(contentsOf: input)
-            }
-            return
-        }
-        // In small steps, so that the result of each rule stays small.
-        var from = 0
-        while from < input.count {
-            let step = UnsafeRawBufferPointer(rebasing: input[from..<min(from + 4096, input.count)])
-            from += step.count
+    /// Applies the rules in order; each gets the result of the previous ones. The result of each is limited.
+    private func replace(_ input: UnsafeRawBufferPointer, from first: Int, into output: inout [UInt8]) throws {
+        if first == replacers.count { return output.append(contentsOf: input) }
+        var bytes: [UInt8] = []
+        try replacers[first].replace(in: input, into: &bytes, upTo: RewrittenContent.mostAtOnce)
+        for index in replacers.indices.dropFirst(first + 1) {
             var further: [UInt8] = []
-            try replacers[first].replace(in: step, into: &further, upTo: RewrittenContent.mostAtOnce)
-            try further.withUnsafeBytes { try replace($0, from: first + 1, into: &output, upTo: most) }
+            try bytes.withUnsafeBytes {
+                try replacers[index].replace(in: $0, into: &further, upTo: RewrittenContent.mostAtOnce)
+            }
+            bytes = further
         }
+        output += bytes
     }
 
     private func end() {

@@ -134,15 +134,9 @@ final class MirrorComparison: @unchecked Sendable {
     private func plain(_ side: Side) -> [UInt8]? {
         guard let decoder = ContentDecoder(side.fields.values(of: .contentEncoding)) else { return nil }
         if decoder.isIdentity { return side.content }
-        struct TooLarge: Error {}
         var plain: [UInt8] = []
         do {
-            try side.content.withUnsafeBytes {
-                try decoder.decode($0) { part in
-                    guard part.count <= limit - plain.count else { throw TooLarge() }
-                    plain.append(contentsOf: part)
-                }
-            }
+            guard try decoder.decode(side.content, into: &plain, upTo: limit) else { return nil }
             try decoder.finish()
             return plain
         } catch {

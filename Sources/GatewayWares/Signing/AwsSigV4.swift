@@ -50,7 +50,13 @@ public struct AwsSigV4: Middleware, ContentEditor {
     private static let chunksWord = Array("STREAMING-AWS4-HMAC-SHA256-PAYLOAD".utf8)
 
     public func contentLimit(of request: HttpRequest, in exchange: Exchange) -> Int? {
-        unsignedPayload || streaming || !isSigned(request) ? nil : maxBody.bytes
+        unsignedPayload || streaming || !isSigned(request) || isInUnsignedChunks(request) ? nil : maxBody.bytes
+    }
+
+    /// Whether the client sends its content in chunks that are not signed, as the SDKs of AWS do since 2025. Such content has checksums
+    /// but no signatures, so it stays valid with a new signature of the head.
+    private func isInUnsignedChunks(_ request: borrowing HttpRequest) -> Bool {
+        request.fields[AwsSigV4.contentDigest] == AwsSigV4.unsignedTrailerWord
     }
 
     private func isSigned(_ request: borrowing HttpRequest) -> Bool {
@@ -146,12 +152,13 @@ public struct AwsSigV4: Middleware, ContentEditor {
     private func describeContent(of request: inout HttpRequest) -> Result<[UInt8], Refusal> {
         let own = request.fields[AwsSigV4.contentDigest]
         if let own, own.hasPrefix("STREAMING-") {
-            // Such content has checksums but no signatures, so it stays valid with a new signature of the head.
-            if unsignedPayload, own == AwsSigV4.unsignedTrailerWord { return .success(Array(own.utf8)) }
+            if isInUnsignedChunks(request) { return .success(Array(own.utf8)) }
             return .failure(
                 Refusal(
                     status: .badRequest,
-                    detail: "the content is in chunks that the client has signed; they cannot be signed again"))
+                    detail:
+                        "the content is in chunks that the client has signed, which cannot be signed again; set the client's option payload_signing_enabled to false, so that it sends \(AwsSigV4.unsignedTrailerWord)"
+                ))
         }
         let word: [UInt8]
         var demandsField = own != nil || signer.signsPlainPaths || signer.service == "aoss"
@@ -220,8 +227,12 @@ extension AwsSigV4: ConfigurableWare {
 
             The ware waits for the whole content; content larger than `maxBody` is refused with 413. With `streaming`, content of
             any size passes in signed chunks (`aws-chunked`), which S3 understands; its length must be known, else the answer
-            is 411. With `unsignedPayload`, content passes unsigned: use it with TLS only, and with S3. Content that a client has
-            signed in chunks itself is refused with 400. A plus sign in the query is signed as a space.
+            is 411. With `unsignedPayload`, content passes unsigned: use it with TLS only, and with S3.
+
+            Today's SDKs of AWS send uploads to S3 in chunks with a checksum and without signatures
+            (`STREAMING-UNSIGNED-PAYLOAD-TRAILER`). Such content passes as it is, whatever the options, and only the head is
+            signed; S3 accepts it over TLS. Content that a client has signed in chunks itself is refused with 400: set
+            the client's option `payload_signing_enabled` to `false`. A plus sign in the query is signed as a space.
             """#,
         otherNames: ["aws", "sigv4", "awsSigning", "aws_request_signing", "awsRequestSigning"])
 

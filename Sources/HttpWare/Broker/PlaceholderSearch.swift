@@ -92,7 +92,12 @@ struct PlaceholderSearch {
 
     /// The character before `end`, if it is this letter and begins no earlier than `start`.
     private func letter(_ letter: UInt8, before end: Int, from start: Int) -> Symbol? {
-        for length in [1, 3, 6] where end - length >= start {
+        guard end > start else { return nil }
+        // Almost all characters are neither the letter nor the end of an escape that stands for it.
+        let last = bytes[end - 1]
+        if last == letter { return Symbol(value: letter, range: end - 1..<end, escapes: []) }
+        guard let digit = ByteClass.hexValue(last), digit == letter & 15 else { return nil }
+        for length in stride(from: 3, through: 6, by: 3) where end - length >= start {
             let found = character(at: end - length)
             if found.range.upperBound == end, found.value == letter { return found }
         }
@@ -136,19 +141,25 @@ struct PlaceholderSearch {
     private func find(around underscore: Symbol, from start: Int) -> Find? {
         var escapes = underscore.escapes
         var lower = underscore.range.lowerBound
-        for wanted in TokenPlaceholder.prefix.dropLast().reversed() {
-            guard let letter = letter(wanted, before: lower, from: start) else { return nil }
+        for index in (0..<TokenPlaceholder.prefix.count - 1).reversed() {
+            guard let letter = letter(TokenPlaceholder.prefix[index], before: lower, from: start) else { return nil }
             escapes.formUnion(letter.escapes)
             lower = letter.range.lowerBound
         }
-        var text = TokenPlaceholder.prefix
-        var upper = underscore.range.upperBound
-        while text.count < TokenPlaceholder.length {
+        let behind = underscore.range.upperBound
+        var upper = behind
+        for _ in TokenPlaceholder.prefix.count..<TokenPlaceholder.length {
             guard upper < bytes.count else { return nil }
             let next = character(at: upper)
             guard TokenPlaceholder.isAlphanumeric(next.value) else { return nil }
-            text.append(next.value)
             escapes.formUnion(next.escapes)
+            upper = next.range.upperBound
+        }
+        var text = TokenPlaceholder.prefix
+        upper = behind
+        while text.count < TokenPlaceholder.length {
+            let next = character(at: upper)
+            text.append(next.value)
             upper = next.range.upperBound
         }
         return Find(range: lower..<upper, placeholder: TokenPlaceholder(bytes: text), escapes: escapes)

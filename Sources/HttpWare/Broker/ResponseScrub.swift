@@ -1,9 +1,10 @@
 /// Replaces tokens by placeholders in an origin server's response.
 enum ResponseScrub {
     /// Edits the head. `filter` gets the filters for the content; those for messages of a WebSocket are stored in the swaps.
-    /// Throws if the content cannot be searched.
+    /// Throws if the content cannot be searched. `method` is that of the request.
     static func apply(
-        to response: inout HttpResponse, _ swaps: TokenSwaps, filter: (any ContentFilter) -> Void
+        to response: inout HttpResponse, _ swaps: TokenSwaps, method: HttpMethod,
+        filter: (any ContentFilter) -> Void
     ) throws(GatewayError) {
         if response.status == .partialContent {
             throw .badResponse("a part of the content cannot be searched for the token that the request carried")
@@ -29,12 +30,17 @@ enum ResponseScrub {
                 filter(content)
             }
         }
-        describe(&response)
+        describe(&response, isHead: method == .head)
     }
 
     /// Adapts the fields about the content to what the client gets, or removes them.
-    private static func describe(_ response: inout HttpResponse) {
-        for name in untrue { response.fields.remove(name) }
+    ///
+    /// A response to HEAD keeps its length if it has no coding: GET gets that many bytes, unless the content holds the token
+    /// (RFC 9110 §8.6). Clients plan downloads by it. A response to GET streams while it is searched, so that its length is unknown.
+    private static func describe(_ response: inout HttpResponse, isHead: Bool) {
+        let codings = response.fields.values(of: .contentEncoding)
+        let keepsLength = isHead && ContentDecoder(codings)?.isIdentity == true
+        for name in untrue where !keepsLength || name != .contentLength { response.fields.remove(name) }
         // The content may differ from the original in some bytes: RFC 9110 §8.8.1.
         if let tag = response.fields[.etag], tag.hasPrefix("\"") {
             response.fields.setOwn(.etag, "W/\(tag)")

@@ -24,10 +24,18 @@ public final class ScrubbedContent: ContentFilter {
     public var holdsBack: Bool { scrubbers.contains { $0.holdsBack } }
 
     public func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
-        if let decoder {
-            try decoder.decode(input) { try scrub($0, from: 0, into: &output) }
-        } else {
-            try scrub(input, from: 0, into: &output)
+        guard let decoder else { return try scrub(input, from: 0, into: &output) }
+        try decoder.decode(input, upTo: step) { try scrub($0, from: 0, into: &output) }
+    }
+
+    /// The number of bytes that are decoded at once: the time for a byte grows with the number of tokens.
+    private var step: Int { max(ContentDecoder.step / max(1, scrubbers.count), 4 << 10) }
+
+    public var isPending: Bool { decoder?.isPending ?? false }
+
+    public func more(into output: inout [UInt8]) throws {
+        try decoder?.decode(UnsafeRawBufferPointer(start: nil, count: 0), upTo: step) {
+            try scrub($0, from: 0, into: &output)
         }
     }
 

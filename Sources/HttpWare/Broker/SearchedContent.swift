@@ -1,5 +1,8 @@
 /// Searches a request's content for placeholders while it streams, and replaces them by tokens where that is configured. Throws
 /// if a placeholder is left, before any of its bytes is forwarded.
+///
+/// Coded content is decoded in steps. Of content that is forwarded as it was received, the coded bytes wait until what they
+/// decode to has been searched.
 final class SearchedContent: ContentFilter {
     private let swaps: TokenSwaps
     private let decoder: ContentDecoder?
@@ -8,25 +11,37 @@ final class SearchedContent: ContentFilter {
     private let words: String
     /// Whether the content is forwarded unchanged, or not at all.
     let keepsLength: Bool
+    /// Whether the request is held until all of its content has been searched. Then the decoded content is limited.
+    var isHeld = false
+    private var decoded = 0
 
     /// Decoded content that may be the beginning of a placeholder.
     private var pending: [UInt8] = []
     /// The number of these bytes that were forwarded, because the content paused.
     private var released = 0
-    /// Coded content whose end may be the beginning of a placeholder.
+    /// Coded content that waits: earlier pieces whose end may be the beginning of a placeholder, then the current piece.
     private var heldCoded: [UInt8] = []
+    /// The place in it where the current piece begins, and the number of bytes that this piece was decoded to so far.
+    private var pieceStart = 0
+    private var decodedOfPiece = 0
     private var values: ValueTracker
 
     /// The limit of held coded content: more than the largest single piece.
     private static let mostHeldCoded = 4 << 20
+    /// The limit of the decoded content of a request that is held.
+    static let mostDecoded = 64 << 20
 
     /// Searches the content of a request; `nil` if it has a coding that cannot be decoded.
     init?(_ request: borrowing HttpRequest, _ swaps: TokenSwaps) {
-        guard let decoder = ContentDecoder(request.fields.values(of: .contentEncoding)) else { return nil }
+        guard let decoder = ContentDecoder(request.fields.values(of: .contentEncoding), readsChunks: true) else {
+            return nil
+        }
         self.decoder = decoder.isIdentity ? nil : decoder
         self.swaps = swaps
         let kind = ContentKind(request.fields[.contentType])
-        let isWanted = !kind.place.isEmpty && swaps.swaps.contains { $0.places.contains(kind.place) }
+        // The chunks of `aws-chunked` state their sizes, and other fields describe them: their content is never changed.
+        let isWanted =
+            !kind.place.isEmpty && decoder.chunks == nil && swaps.swaps.contains { $0.places.contains(kind.place) }
         place = isWanted ? kind.place : []
         keepsLength = !isWanted
         values = ValueTracker(kind)
@@ -48,27 +63,62 @@ final class SearchedContent: ContentFilter {
 
     func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) throws {
         guard let decoder else { return try search(input, into: &output) }
-        guard keepsLength else { return try decoder.decode(input) { try search($0, into: &output) } }
-        var unused: [UInt8] = []
-        var decoded = 0
-        try decoder.decode(input) {
-            decoded += $0.count
-            unused.removeAll(keepingCapacity: true)
-            try search($0, into: &unused)
+        if keepsLength {
+            if !decoder.isPending {
+                pieceStart = heldCoded.count
+                decodedOfPiece = 0
+            }
+            heldCoded.append(contentsOf: input)
         }
-        if pending.count <= decoded {
+        try decode(input, by: decoder, into: &output)
+    }
+
+    var isPending: Bool { decoder?.isPending ?? false }
+
+    func more(into output: inout [UInt8]) throws {
+        guard let decoder else { return }
+        try decode(UnsafeRawBufferPointer(start: nil, count: 0), by: decoder, into: &output)
+    }
+
+    private func decode(
+        _ input: UnsafeRawBufferPointer, by decoder: ContentDecoder, into output: inout [UInt8]
+    ) throws {
+        var unused: [UInt8] = []
+        try decoder.decode(input) { part in
+            decoded += part.count
+            decodedOfPiece += part.count
+            guard !isHeld || decoded <= SearchedContent.mostDecoded else {
+                throw GatewayError(
+                    .downstream, .contentTooLarge,
+                    "the decoded content is larger than \(SearchedContent.mostDecoded) bytes")
+            }
+            guard keepsLength else { return try search(part, into: &output) }
+            unused.removeAll(keepingCapacity: true)
+            try search(part, into: &unused)
+        }
+        guard keepsLength, !decoder.isPending else { return }
+        if pending.count <= decodedOfPiece, pieceStart > 0 {
             // A possible beginning of a placeholder lies in this piece, if there is any: earlier content may be forwarded.
+            output += heldCoded[..<pieceStart]
+            heldCoded.removeFirst(pieceStart)
+            pieceStart = 0
+        }
+        if pending.isEmpty, !holdsTrailers {
             output += heldCoded
             heldCoded.removeAll(keepingCapacity: true)
         }
-        if pending.isEmpty { output.append(contentsOf: input) } else { heldCoded.append(contentsOf: input) }
         guard heldCoded.count <= SearchedContent.mostHeldCoded else {
             throw ContentDecoder.Fault(description: "the coded content makes no progress")
         }
     }
 
+    /// Whether the held content contains trailer fields, which are searched when they are complete.
+    private var holdsTrailers: Bool { decoder?.chunks?.isWhole ?? false }
+
     /// A few held bytes may be forwarded when the content pauses, because a dialogue may depend on them.
-    var holdsBack: Bool { released < pending.count && pending.count <= SearchedContent.shortPrefix }
+    var holdsBack: Bool {
+        released < pending.count && pending.count <= SearchedContent.shortPrefix && !holdsTrailers
+    }
 
     private static let shortPrefix = 3
 
@@ -77,6 +127,7 @@ final class SearchedContent: ContentFilter {
         if decoder != nil, keepsLength {
             output += heldCoded
             heldCoded = []
+            pieceStart = 0
         } else {
             output += pending[released...]
         }
@@ -85,6 +136,11 @@ final class SearchedContent: ContentFilter {
 
     func finish(into output: inout [UInt8]) throws {
         try decoder?.finish()
+        if let chunks = decoder?.chunks,
+            let find = chunks.trailers.withUnsafeBytes({ PlaceholderSearch.first(in: $0) })
+        {
+            throw PlaceholderFault(find.placeholder, in: "a trailer field", swaps.swaps)
+        }
         if decoder != nil, keepsLength { output += heldCoded } else { output += pending[released...] }
         heldCoded = []
         pending = []
@@ -128,26 +184,43 @@ final class SearchedContent: ContentFilter {
             released = max(0, next - held)
         }
     }
+}
 
-    /// Whether complete content contains a placeholder at a place where it may be replaced, or could contain a hidden one.
-    static func holds(_ placeholder: TokenPlaceholder, _ bytes: [UInt8], of request: borrowing HttpRequest) -> Bool {
-        guard let decoder = ContentDecoder(request.fields.values(of: .contentEncoding)) else { return false }
+/// The placeholders in complete content, wherever they are. At most the first MiB of the decoded content is searched.
+struct ContentPlaceholders {
+    private let content: [UInt8]
+    private let codings: [String]
+    private var found: Set<TokenPlaceholder> = []
+    private var isAll = true
+
+    private static let mostDecoded = 1 << 20
+
+    /// Searches content with these values of `Content-Encoding`.
+    init(in content: [UInt8], _ codings: [String]) {
+        self.content = content
+        self.codings = codings
+        guard let decoder = ContentDecoder(codings, readsChunks: true) else { return }
         var decoded: [UInt8] = []
-        var isFound = false
-        do {
-            try bytes.withUnsafeBytes {
-                try decoder.decode($0) {
-                    if isFound { return }
-                    decoded.append(contentsOf: $0)
-                    isFound = RequestSearch.holds(decoded, placeholder)
-                    decoded.removeFirst(max(0, decoded.count - PlaceholderSearch.longest))
-                }
+        // If the content cannot be decoded, the request is refused later.
+        isAll = (try? decoder.decode(content, into: &decoded, upTo: ContentPlaceholders.mostDecoded)) ?? true
+        decoded.withUnsafeBytes { bytes in
+            var search = PlaceholderSearch(bytes)
+            var from = 0
+            while let find = search.next(from: from) {
+                found.insert(find.placeholder)
+                from = find.range.lowerBound + 1
             }
-        } catch {
-            return isFound
         }
-        return isFound
     }
+
+    /// Whether this is the result for that content: for the same memory, so that nothing is compared.
+    func isOf(_ other: [UInt8], _ codings: [String]) -> Bool {
+        guard content.count == other.count, self.codings == codings else { return false }
+        return content.withUnsafeBytes { one in other.withUnsafeBytes { one.baseAddress == $0.baseAddress } }
+    }
+
+    /// Whether the content holds the placeholder, or is too long to tell.
+    func mayHold(_ placeholder: TokenPlaceholder) -> Bool { !isAll || found.contains(placeholder) }
 }
 
 /// The kind of content, which determines its values.

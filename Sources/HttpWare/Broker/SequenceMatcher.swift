@@ -48,6 +48,13 @@ struct SequenceMatcher {
     /// The start of the first matched symbol; there must be at least one.
     var began: Int { starts[starts.count - matched] }
 
+    /// Takes over the matched symbols of a matcher for the same pattern. Its own memory is reused.
+    mutating func follow(_ other: SequenceMatcher) {
+        matched = other.matched
+        if !starts.isEmpty { starts.removeAll(keepingCapacity: true) }
+        if matched > 0 { starts.append(contentsOf: other.starts.suffix(matched)) }
+    }
+
     /// Discards the matched symbols.
     mutating func forget() {
         matched = 0

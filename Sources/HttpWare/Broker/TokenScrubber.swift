@@ -14,6 +14,9 @@ struct TokenScrubber {
     private var literal: SequenceMatcher
     private var percent: SequenceMatcher
     private var json: SequenceMatcher
+    /// Whether an escape character came since nothing was matched. Until then, all three readings of the text are the same, and only
+    /// `literal` and the first three matchers for base64 are used.
+    private var hasEscapes = false
     /// The matchers for percent-encoded text, then those for JSON-escaped text. Each list is ordered by the number of bytes before the
     /// token in its group of three.
     private var base64: [SequenceMatcher]
@@ -55,6 +58,7 @@ struct TokenScrubber {
         let end = base + pending.count
         while position < end {
             if isAtRest {
+                forgetEscapes()
                 // Nothing is matched: skips to the next byte that may begin a match.
                 position =
                     base + pending.withUnsafeBufferPointer { search.prefixes.place(in: $0, from: position - base) }
@@ -99,17 +103,36 @@ struct TokenScrubber {
     }
 
     private var isAtRest: Bool {
-        literal.matched == 0 && percent.matched == 0 && json.matched == 0 && percentStart == nil && jsonStart == nil
-            && base64.allSatisfy { $0.matched == 0 }
+        guard literal.matched == 0, base64[0].matched == 0, base64[1].matched == 0, base64[2].matched == 0 else {
+            return false
+        }
+        return !hasEscapes
+            || percent.matched == 0 && json.matched == 0 && percentStart == nil && jsonStart == nil
+                && base64[3...].allSatisfy { $0.matched == 0 }
     }
 
     private mutating func forget() {
         literal.forget()
+        for index in 0..<3 { base64[index].forget() }
+        forgetEscapes()
+    }
+
+    private mutating func forgetEscapes() {
+        guard hasEscapes else { return }
+        hasEscapes = false
         percent.forget()
         json.forget()
-        for index in base64.indices { base64[index].forget() }
+        for index in 3..<6 { base64[index].forget() }
         percentStart = nil
         jsonStart = nil
+    }
+
+    /// An escape character comes: from here on, the readings of the text differ.
+    private mutating func splitReadings() {
+        hasEscapes = true
+        percent.follow(literal)
+        json.follow(literal)
+        for index in 0..<3 { base64[index + 3].follow(base64[index]) }
     }
 
     // MARK: Finding
@@ -122,6 +145,16 @@ struct TokenScrubber {
 
     private mutating func look(at byte: UInt8, into output: inout [UInt8]) {
         let index = position - 1
+        if !hasEscapes {
+            if byte != 0x25, byte != 0x5c {
+                if let began = literal.step(byte, at: index) { return found(from: began, into: &output) }
+                if case .base64(let alignment, let began)? = stepBase64(byte, at: index, from: 0) {
+                    foundBase64(alignment, from: began, into: &output)
+                }
+                return
+            }
+            splitReadings()
+        }
         if let began = literal.step(byte, at: index) { return found(from: began, into: &output) }
         // Both matchers process each byte, whatever the other finds.
         let first = lookForPercent(byte, index)
@@ -262,11 +295,13 @@ struct TokenScrubber {
     private var held: Int {
         if isAtRest { return heldAtRest }
         var held = base + pending.count
-        for matcher in [literal, percent, json] where matcher.matched > 0 { held = min(held, matcher.began) }
+        if literal.matched > 0 { held = min(held, literal.began) }
+        if percent.matched > 0 { held = min(held, percent.began) }
+        if json.matched > 0 { held = min(held, json.began) }
         if let percentStart { held = min(held, percentStart) }
         if let jsonStart { held = min(held, jsonStart) }
-        for (index, matcher) in base64.enumerated() where matcher.matched > 0 {
-            held = min(held, matcher.began - (index % 3 == 0 ? 0 : 1))
+        for index in base64.indices where base64[index].matched > 0 {
+            held = min(held, base64[index].began - (index % 3 == 0 ? 0 : 1))
         }
         return max(sent, held)
     }

@@ -7,11 +7,26 @@ extension Exchange {
         swaps.add(swap)
     }
 
-    /// Cancels the swap of the placeholder.
-    public func forgetSwap(of placeholder: TokenPlaceholder) { tokenSwaps?.remove(placeholder) }
+    /// Cancels the swap of the placeholder: the request does not hold it at a place where it is replaced. If it holds it elsewhere,
+    /// the refusal says so.
+    public func forgetSwap(of placeholder: TokenPlaceholder) {
+        tokenSwaps?.remove(placeholder)
+        var known = placeholdersElsewhere
+        guard !known.contains(placeholder) else { return }
+        known.append(placeholder)
+        self[PlaceholdersElsewhere.self] = known
+    }
 
-    /// Whether the request holds the placeholder, in its head or in content that is searched. Also true if content that is still
-    /// streaming could hold it. For middlewares, while they run.
+    /// Placeholders that may be replaced in requests to this destination, although not where this request holds them, if it does.
+    var placeholdersElsewhere: [TokenPlaceholder] { self[PlaceholdersElsewhere.self] ?? [] }
+
+    private enum PlaceholdersElsewhere: ExchangeKey { typealias Value = [TokenPlaceholder] }
+
+    /// The result of the search of complete content, for all credentials.
+    private enum PlaceholdersInContent: ExchangeKey { typealias Value = ContentPlaceholders }
+
+    /// Whether the request holds the placeholder, in its head or in content that is searched. Also true if content could hold it that
+    /// is still streaming, or is too long to be searched at once. For middlewares, while they run.
     public func holdsPlaceholder(
         _ placeholder: TokenPlaceholder, _ request: borrowing HttpRequest, in places: PlaceholderSwap.Places
     ) -> Bool {
@@ -19,7 +34,14 @@ extension Exchange {
         let place = ContentKind(request.fields[.contentType]).place
         guard !request.content.isEmpty, !place.isEmpty, places.contains(place) else { return false }
         let (bytes, isWhole) = request.content.bytes.map { ($0, true) } ?? beginningOfContent
-        return !isWhole || SearchedContent.holds(placeholder, bytes, of: request)
+        if !isWhole { return true }
+        let codings = request.fields.values(of: .contentEncoding)
+        if let known = self[PlaceholdersInContent.self], known.isOf(bytes, codings) {
+            return known.mayHold(placeholder)
+        }
+        let found = ContentPlaceholders(in: bytes, codings)
+        self[PlaceholdersInContent.self] = found
+        return found.mayHold(placeholder)
     }
 
     /// Whether the request that went upstream carried the token in place of the placeholder.

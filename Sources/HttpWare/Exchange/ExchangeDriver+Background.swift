@@ -89,7 +89,7 @@ extension ExchangeDriver: BackgroundStarter {
         outward.isBackground = true
         outward.hasClientLeft = true
         sink = BackgroundSink(self, nil)
-        call.stream?.resume()
+        askForMoreContent()
         return true
     }
 

@@ -35,31 +35,12 @@ extension ExchangeDriver {
         if call.paced.isEnded {
             call.paced.isEnded = false
             _ = endUp(upstream)
-        } else if !inward.isWhole, !upstream.isBlocked {
-            sink?.resumeRequest()
+        } else if !upstream.isBlocked {
+            askForMoreOfRequest()
         }
     }
 
     // MARK: The response at a limited pace, or cut
-
-    /// Takes a piece of response content that is paced or cut.
-    func pace(_ bytes: UnsafeRawBufferPointer) {
-        do {
-            if exchange.responseFilters.isEmpty {
-                outward.paced.add(bytes)
-            } else {
-                let filtered = try filter(bytes, exchange.responseFilters)
-                try ExchangeDriver.count(filtered.count, of: &outward.lengthLeft)
-                outward.paced.add(filtered)
-            }
-        } catch {
-            return fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
-        }
-        sendPacedResponse()
-        guard aftermath == .goesOn else { return }
-        watchPause()
-        if outward.paced.isLeft { call.stream?.pause() }
-    }
 
     /// Sends as much as the pace allows now, and continues later with the rest. Ends the exchange after the last byte, or at a cut.
     func sendPacedResponse() {
@@ -90,7 +71,7 @@ extension ExchangeDriver {
             return endAtCut()
         }
         if outward.paced.isEnded { return end(.completed) }
-        if sink?.isBlocked == false { call.stream?.resume() }
+        if sink?.isBlocked == false { askForMoreContent() }
     }
 
     /// Cuts the response after the earlier bytes have left: a reset would overtake them.
@@ -194,10 +175,14 @@ extension ExchangeDriver {
 
     /// A response whose content pauses this long is not collected.
     private static let pauseOfSmall = Duration.milliseconds(50)
+    /// Content that arrives without a pause streams after this time.
+    private static let longestSmall = Duration.seconds(1)
 
     /// Collects the content into `response.content.bytes` if it has at most `limit` bytes and comes without a pause.
     func takeSmallResponse(upTo limit: Int) -> Aftermath {
-        if response.content.bytes != nil, exchange.responseFilters.first?.comesFirst == true { return settleFilters() }
+        if response.content.bytes != nil, exchange.responseFilters.first?.comesFirst == true {
+            return settleFilters(upTo: max(limit, ExchangeDriver.mostSettled))
+        }
         guard outward.triedIfWhole != outward.postIndex else { return .goesOn }
         outward.triedIfWhole = outward.postIndex
         guard call.stream != nil, response.content.bytes == nil, !response.content.isEmpty, outward.early.isEmpty,
@@ -206,6 +191,7 @@ extension ExchangeDriver {
         phase = .collectingResponse
         outward.collected = []
         outward.wantedIfWhole = limit
+        outward.collectedSince = loop.now.nanoseconds
         watchSmallResponse()
         call.stream?.resume()
         return .over
@@ -226,7 +212,7 @@ extension ExchangeDriver {
         guard exchange.responder != .gateway, !response.content.isEmpty, response.status != .switchingProtocols,
             let limit = editor.contentLimit(of: response, in: exchange)
         else { return .goesOn }
-        if response.content.bytes != nil { return settleFilters() }
+        if response.content.bytes != nil { return settleFilters(upTo: max(limit, ExchangeDriver.mostSettled)) }
         guard outward.triedIfWhole != outward.postIndex, call.stream != nil else { return .goesOn }
         outward.triedIfWhole = outward.postIndex
         let most = min(limit, response.content.limit ?? .max)
@@ -240,29 +226,52 @@ extension ExchangeDriver {
         return .over
     }
 
-    /// Passes complete content through the filters of earlier wares, which must not see later changes.
-    func settleFilters() -> Aftermath {
+    /// The maximum output of filters that is held for a ware which also runs without the content.
+    private static let mostSettled = 16 << 20
+
+    /// Passes complete content through the filters of earlier wares, which must not see later changes. Their output is
+    /// at most `limit` bytes. Long content takes several turns of the loop; the wares run afterwards.
+    func settleFilters(upTo limit: Int) -> Aftermath {
         guard !exchange.responseFilters.isEmpty, let bytes = response.content.bytes else { return .goesOn }
+        return settle(FilteredWhole(bytes, exchange.responseFilters), upTo: limit)
+    }
+
+    private func settle(_ whole: FilteredWhole, upTo limit: Int) -> Aftermath {
+        outward.filtered = nil
         do {
-            var filtered = try bytes.withUnsafeBytes { try filter($0, exchange.responseFilters) }
-            filtered += try finish(exchange.responseFilters)
-            exchange.responseFilters.removeAll()
-            response.content.bytes = filtered
-            response.content.extent = .length(filtered.count)
-            return .goesOn
+            try whole.step()
         } catch {
-            fail(error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "a content filter failed: \(error)"))
+            fail(.ofResponseFilter(error))
             return .over
         }
+        guard whole.output.count <= limit else {
+            fail(GatewayError(.upstream, .responseContentTooLarge, "the response is larger than \(limit) bytes"))
+            return .over
+        }
+        if whole.path.isDone {
+            phase = .responseWares
+            exchange.responseFilters.removeAll()
+            response.content.bytes = whole.output
+            response.content.extent = .length(whole.output.count)
+            return .goesOn
+        }
+        // The rest from the origin server, if any, is not needed.
+        guard discardUpstream() == .goesOn else { return .over }
+        phase = .collectingResponse
+        outward.filtered = whole
+        transport.patience.add { [weak self] in
+            guard let self, self.outward.filtered === whole, self.phase == .collectingResponse else { return }
+            self.transport.inEvent { if self.settle(whole, upTo: limit) == .goesOn { self.runResponseWares() } }
+        }
+        return .over
     }
 
     /// More content of a small response has arrived.
     func smallResponseCame() {
-        if let limit = outward.wantedIfWhole, outward.collected.count > limit {
-            smallResponseEnded()
-        } else if !outward.isWantedByEditor {
-            watchSmallResponse()
-        }
+        if let limit = outward.wantedIfWhole, outward.collected.count > limit { return smallResponseEnded() }
+        if outward.isWantedByEditor { return }
+        let time = loop.now.nanoseconds - outward.collectedSince
+        if time > ExchangeDriver.longestSmall.nanoseconds { smallResponseEnded() } else { watchSmallResponse() }
     }
 
     /// The content is too large or too slow: the wares run without it, and the collected part follows the head.

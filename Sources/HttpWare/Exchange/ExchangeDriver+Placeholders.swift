@@ -7,6 +7,8 @@ extension ExchangeDriver {
     private static let pauseOfContent = Duration.milliseconds(50)
     /// Content that arrives without a pause streams after this time.
     private static let longestHold = Duration.seconds(1)
+    /// The maximum content that is held after placeholders in it were replaced, and with its coding removed.
+    private static let mostReplaced = 16 << 20
 
     // MARK: The start of the content
 
@@ -26,8 +28,8 @@ extension ExchangeDriver {
     }
 
     private func watchPauseOfContent() {
-        let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
-        pauseTimer = timer
+        let timer = requestPauseTimer ?? LoopTimer(loop: loop, handler: self)
+        requestPauseTimer = timer
         timer.set(after: ExchangeDriver.pauseOfContent)
     }
 
@@ -41,7 +43,7 @@ extension ExchangeDriver {
     /// The wait has ended: the content is complete, reached the limit, or paused.
     func contentAwaited() {
         guard phase == .awaitingContent else { return }
-        pauseTimer?.clear()
+        requestPauseTimer?.clear()
         inward.hasAwaited = true
         phase = .middlewares
         if !inward.isWhole, inward.held.count >= 65536 { sink?.pauseRequest() }
@@ -81,7 +83,14 @@ extension ExchangeDriver {
                 }
             }
             if let trailers = inward.trailers { try RequestSearch(swaps.swaps).searchTrailers(trailers) }
-            try searchContent(swaps)
+            if exchange.heldRequest.upgrade != nil {
+                swaps.sentFilter = WebSocketFilter(isMasked: true) {
+                    SearchedContent(swaps, words: "a WebSocket message")
+                }
+                exchange.tokenSwaps = swaps
+            }
+            if !swaps.used.isEmpty { exchange.tokenSwaps = swaps }
+            return try searchContent(swaps)
         } catch let fault as PlaceholderFault {
             refuse(fault, watch)
             return .over
@@ -94,18 +103,10 @@ extension ExchangeDriver {
             fail(GatewayError(.downstream, .requestMalformed, "\(error)"))
             return .over
         }
-        if exchange.heldRequest.upgrade != nil {
-            swaps.sentFilter = WebSocketFilter(isMasked: true) {
-                SearchedContent(swaps, words: "a WebSocket message")
-            }
-            exchange.tokenSwaps = swaps
-        }
-        if !swaps.used.isEmpty { exchange.tokenSwaps = swaps }
-        return .goesOn
     }
 
-    private func searchContent(_ swaps: TokenSwaps) throws {
-        guard !exchange.heldRequest.content.isEmpty else { return }
+    private func searchContent(_ swaps: TokenSwaps) throws -> Aftermath {
+        guard !exchange.heldRequest.content.isEmpty else { return .goesOn }
         guard let search = SearchedContent(exchange.heldRequest, swaps) else {
             throw GatewayError(
                 .downstream, .contentCodingUnsupported,
@@ -113,20 +114,7 @@ extension ExchangeDriver {
                     + ContentDecoder.names.joined(separator: ", "))
         }
         let (bytes, isWhole) = contentSoFar
-        if isWhole, exchange.requestFilters.isEmpty {
-            var searched: [UInt8] = []
-            let used = swaps.used.count
-            try bytes.withUnsafeBytes { try search.filter($0, into: &searched) }
-            try search.finish(into: &searched)
-            guard swaps.used.count > used || searched != bytes else { return }
-            let outgoing = swaps.outgoing ?? OutgoingRequest(exchange.heldRequest)
-            outgoing.request.content = .bytes(searched)
-            if search.decodes { outgoing.request.fields.remove(.contentEncoding as FieldName) }
-            for name in HttpFields.digests { outgoing.request.fields.remove(name) }
-            swaps.outgoing = outgoing
-            exchange.tokenSwaps = swaps
-            return
-        }
+        if isWhole, exchange.requestFilters.isEmpty { return searchWhole(bytes, search, swaps) }
         if search.decodes {
             let outgoing = swaps.outgoing ?? OutgoingRequest(exchange.heldRequest)
             outgoing.request.fields.remove(.contentEncoding as FieldName)
@@ -138,6 +126,25 @@ extension ExchangeDriver {
         }
         exchange.tokenSwaps = swaps
         exchange.filterRequestContent(with: search)
+        return .goesOn
+    }
+
+    /// Searches whole content before any part of the request is sent.
+    private func searchWhole(_ bytes: [UInt8], _ search: SearchedContent, _ swaps: TokenSwaps) -> Aftermath {
+        let used = swaps.used.count
+        search.isHeld = true
+        return filterInTurns(FilteredWhole(bytes, [search]), upTo: ExchangeDriver.mostReplaced) { driver, searched in
+            guard swaps.used.count > used || searched != bytes else { return .goesOn }
+            let outgoing = swaps.outgoing ?? OutgoingRequest(driver.exchange.heldRequest)
+            outgoing.request.content = .bytes(searched)
+            if search.decodes { outgoing.request.fields.remove(.contentEncoding as FieldName) }
+            for name in HttpFields.digests { outgoing.request.fields.remove(name) }
+            swaps.outgoing = outgoing
+            driver.exchange.tokenSwaps = swaps
+            return .goesOn
+        } then: { driver in
+            if let service = driver.plan.service { driver.callSearched(service) }
+        }
     }
 
     /// Whether the trailers of streamed content hold no placeholder; if they do, the request is refused.
@@ -162,6 +169,7 @@ extension ExchangeDriver {
         if let name = watch.credential(of: fault.placeholder) {
             reason =
                 fault.isKnown
+                    || exchange.placeholdersElsewhere.contains(fault.placeholder)
                 ? "\(fault.place) holds the placeholder of \(name), which is not replaced there"
                 : "\(fault.place) holds the placeholder of \(name), which is not for \(host)"
         } else {
@@ -187,19 +195,16 @@ extension ExchangeDriver {
 
     /// Starts the timer after which filters release held content, unless more content comes.
     func watchPauseOfRequest() {
-        guard exchange.requestFilters.contains(where: { $0.holdsBack }) else { return }
-        let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
-        pauseTimer = timer
+        guard call.path?.holdsBack == true else { return }
+        let timer = requestPauseTimer ?? LoopTimer(loop: loop, handler: self)
+        requestPauseTimer = timer
         timer.set(after: ExchangeDriver.pauseOfContent)
     }
 
     func requestPaused() {
-        guard call.isForwarding, let upstream = call.stream, exchange.requestFilters.contains(where: { $0.holdsBack })
-        else { return }
+        guard call.isForwarding, let path = call.path, path.holdsBack, !path.isPending else { return }
         do {
-            let held = try drain(exchange.requestFilters) { try $0.flush(into: &$1) }
-            try ExchangeDriver.count(held.count, of: &call.lengthLeft)
-            if !held.isEmpty { held.withUnsafeBytes { sendUp($0, to: upstream) } }
+            guard sendFilteredUp(try path.flush()) == .goesOn else { return }
             transport.output.flush()
         } catch {
             filterFailed(error)

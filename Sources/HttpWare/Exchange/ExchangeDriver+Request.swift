@@ -317,20 +317,49 @@ extension ExchangeDriver: RequestReceiver {
     /// Passes complete content through the filters of earlier wares, which must not see later changes.
     private func settleRequestFilters() -> Aftermath {
         guard !exchange.requestFilters.isEmpty, let bytes = request.content.bytes else { return .goesOn }
-        do {
-            var filtered = try bytes.withUnsafeBytes { try filter($0, exchange.requestFilters) }
-            filtered += try finish(exchange.requestFilters)
-            exchange.requestFilters.removeAll()
+        takeRequestBack()
+        let isDone = filterInTurns(FilteredWhole(bytes, exchange.requestFilters), upTo: .max) { driver, filtered in
+            driver.exchange.requestFilters.removeAll()
             // A filter must not see the content twice: the request cannot be replayed from a ware further out.
-            call.hasSentContent = true
-            request.content.bytes = filtered
-            request.content.extent = .length(filtered.count)
+            driver.call.hasSentContent = true
+            driver.exchange.heldRequest.content.bytes = filtered
+            driver.exchange.heldRequest.content.extent = .length(filtered.count)
             return .goesOn
+        } then: {
+            $0.runMiddlewares()
+        }
+        guard isDone == .goesOn else { return .over }
+        lendRequest()
+        return .goesOn
+    }
+
+    /// Passes whole content of the request through filters, each step in a turn of the loop, so that long content does not keep the
+    /// loop busy. `body` gets the output, of at most `limit` bytes. If it takes more than one turn, `.over` is returned, and after
+    /// `body` has returned `.goesOn`, `then` continues.
+    func filterInTurns(
+        _ whole: FilteredWhole, upTo limit: Int, _ body: @escaping (ExchangeDriver, [UInt8]) -> Aftermath,
+        then: @escaping (ExchangeDriver) -> Void
+    ) -> Aftermath {
+        inward.filtered = nil
+        do {
+            try whole.step()
         } catch {
-            takeRequestBack()
             filterFailed(error)
             return .over
         }
+        guard whole.output.count <= limit else {
+            contentTooLarge(limit)
+            return .over
+        }
+        if whole.path.isDone { return body(self, whole.output) }
+        inward.filtered = whole
+        transport.patience.add { [weak self] in
+            guard let self, inward.filtered === whole, phase == .middlewares else { return }
+            transport.inEvent {
+                if self.filterInTurns(whole, upTo: limit, body, then: then) == .goesOn { then(self) }
+            }
+        }
+        return .over
     }
 
     /// The content exceeds the editor's limit: the ware runs without it, and the content streams on.
@@ -432,7 +461,7 @@ extension ExchangeDriver: RequestReceiver {
         inward.kept?.append(contentsOf: bytes)
     }
 
-    private func contentTooLarge(_ limit: Int) {
+    func contentTooLarge(_ limit: Int) {
         inward.isRefused = true
         fail(GatewayError(.downstream, .contentTooLarge, "the content is larger than \(limit) bytes"))
     }

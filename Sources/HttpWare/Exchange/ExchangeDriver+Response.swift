@@ -36,7 +36,9 @@ extension ExchangeDriver: ResponseReceiver {
         }
         if let swaps = exchange.tokenSwaps, swaps.scrubs {
             do throws(GatewayError) {
-                try ResponseScrub.apply(to: &response, swaps) { exchange.filterResponseContent(with: $0) }
+                try ResponseScrub.apply(to: &response, swaps, method: exchange.heldRequest.method) {
+                    exchange.filterResponseContent(with: $0)
+                }
             } catch {
                 return fail(error)
             }
@@ -194,7 +196,7 @@ extension ExchangeDriver: ResponseReceiver {
     }
 
     /// Discards the response from upstream; its connection may be reused.
-    private func discardUpstream() -> Aftermath {
+    func discardUpstream() -> Aftermath {
         call.isForwarding = false
         guard let upstream = call.stream else { return .goesOn }
         call.stream = nil
@@ -476,7 +478,7 @@ extension ExchangeDriver: ResponseReceiver {
             return .over
         }
         if response.content.bytes != nil, exchange.responseFilters.first?.comesFirst == true {
-            guard settleFilters() == .goesOn else { return .over }
+            guard settleFilters(upTo: limit) == .goesOn else { return .over }
             return takeWholeResponse(upTo: limit)
         }
         if response.content.bytes != nil || call.stream == nil { return .goesOn }
@@ -519,8 +521,9 @@ extension ExchangeDriver: ResponseReceiver {
         // Without content, nothing that may still come from upstream is for the client.
         if endsWithHead, discardUpstream() == .over { return }
         if call.stream == nil { return end(.completed) }
+        if !exchange.responseFilters.isEmpty { outward.path = FilterPath(exchange.responseFilters) }
         if !outward.early.isEmpty, sendEarly() == .over { return }
-        if !outward.paced.isLeft { call.stream?.resume() }
+        if !outward.paced.isLeft, outward.path?.isPending != true { call.stream?.resume() }
     }
 
     /// Sends the head of the response.
@@ -556,31 +559,25 @@ extension ExchangeDriver: ResponseReceiver {
         if response.rare != nil, let trailers = response.trailers { outward.trailers = trailers }
         dropUntrueTrailers()
         if exchange.responseFilters.isEmpty { return sendWhole(bytes, unfiltered: bytes.count, to: sink) }
-        filterWhole(FilteredWhole(bytes))
+        filterWhole(FilteredWhole(bytes, exchange.responseFilters))
     }
 
-    /// Filters the next piece of the whole content. Each piece has a turn of the loop to itself, so that long content does not
+    /// The maximum output of filters that is held because its length goes into the head, beyond the length of their input.
+    private static let mostGrowth = 4 << 20
+
+    /// Takes the next step of whole content through the filters. Each step has a turn of the loop, so that long content does not
     /// keep the loop busy; the head waits, because the length of the result is in it.
     private func filterWhole(_ whole: FilteredWhole) {
         guard let sink else { return }
         outward.filtered = nil
         do {
-            try whole.takePiece { try filter($0, exchange.responseFilters) }
-            if whole.isLeft {
-                phase = .collectingResponse
-                outward.filtered = whole
-                loop.schedule(after: .nanoseconds(1)) { [weak self] in
-                    guard let self, self.outward.filtered === whole, self.phase == .collectingResponse else { return }
-                    self.transport.inEvent { self.filterWhole(whole) }
-                }
-                return
+            try whole.step()
+            if whole.path.isDone {
+                phase = .streaming
+                return sendWhole(whole.output, unfiltered: whole.count, to: sink)
             }
-            whole.output += try finish(exchange.responseFilters)
-            phase = .streaming
-            sendWhole(whole.output, unfiltered: whole.count, to: sink)
         } catch {
-            let fault =
-                error as? GatewayError ?? GatewayError(.upstream, .wareFailed, "a content filter failed: \(error)")
+            let fault = GatewayError.ofResponseFilter(error)
             exchange.failure = fault
             exchange.responder = .gateway
             response = GatewayResponse.make(for: fault)
@@ -588,8 +585,28 @@ extension ExchangeDriver: ResponseReceiver {
             exchange.finalStatus = response.status
             phase = .streaming
             let bytes = response.content.bytes ?? []
-            sendWhole(bytes, unfiltered: bytes.count, to: sink)
+            return sendWhole(bytes, unfiltered: bytes.count, to: sink)
         }
+        if whole.output.count > whole.count + ExchangeDriver.mostGrowth { return streamWhole(whole, to: sink) }
+        phase = .collectingResponse
+        outward.filtered = whole
+        transport.patience.add { [weak self] in
+            guard let self, self.outward.filtered === whole, self.phase == .collectingResponse else { return }
+            self.transport.inEvent { self.filterWhole(whole) }
+        }
+    }
+
+    /// The output of the filters is too long to be held: it streams, and its length stays unknown.
+    private func streamWhole(_ whole: FilteredWhole, to sink: any ResponseSink) {
+        phase = .streaming
+        outward.path = whole.path
+        response.content.bytes = nil
+        exchange.record.unfilteredBytes += whole.count
+        let hasContent = !response.status.hasNoContent(to: exchange.heldRequest.method)
+        if !hasContent { release() }
+        guard sendHead(.unknown, to: sink, via: exchange.responder == .upstream) == .goesOn else { return }
+        guard hasContent else { return end(.completed) }
+        sendFiltered(whole.output)
     }
 
     private func sendWhole(_ bytes: [UInt8], unfiltered: Int, to sink: any ResponseSink) {
@@ -651,30 +668,13 @@ extension ExchangeDriver: ResponseReceiver {
             }
             if response.content.length == exchange.record.unfilteredBytes { release() }
             if let tap, !isSeen, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
-            if exchange.intervention?.changesResponse == true { return pace(bytes) }
-            if exchange.responseFilters.isEmpty {
-                exchange.record.responseBytes += bytes.count
-                tap?.responseContent(bytes)
-                sink.sendContent(bytes)
-            } else {
-                do {
-                    let filtered = try filter(bytes, exchange.responseFilters)
-                    try ExchangeDriver.count(filtered.count, of: &outward.lengthLeft)
-                    exchange.record.responseBytes += filtered.count
-                    if let tap { filtered.withUnsafeBytes { tap.responseContent($0) } }
-                    sink.sendContent(filtered)
-                } catch {
-                    return responseFilterFailed(error)
-                }
-                guard aftermath == .goesOn else { return }
-                watchPause()
-                // Only the end follows, usually in the same event: then everything goes out together.
-                if response.content.length == exchange.record.unfilteredBytes { return }
-                transport.output.flush()
-            }
+            if outward.path != nil || exchange.intervention?.changesResponse == true { return passOn(bytes) }
+            exchange.record.responseBytes += bytes.count
+            tap?.responseContent(bytes)
+            sink.sendContent(bytes)
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
             if sink.isBlocked, exchange.sharer?.outlivesClient != true { call.stream?.pause() }
-        case .collectingResponse:
+        case .collectingResponse where outward.filtered == nil:
             if let tap, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
             outward.collected.append(contentsOf: bytes)
             if outward.wantedIfWhole != nil { return smallResponseCame() }
@@ -690,8 +690,8 @@ extension ExchangeDriver: ResponseReceiver {
     /// The longest time that filters may hold content back while no more arrives.
     private static let pause = Duration.milliseconds(10)
 
-    func watchPause() {
-        guard exchange.responseFilters.contains(where: { $0.holdsBack }) else { return }
+    private func watchPause() {
+        guard outward.path?.holdsBack == true else { return }
         let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
         pauseTimer = timer
         timer.set(after: ExchangeDriver.pause)
@@ -699,32 +699,100 @@ extension ExchangeDriver: ResponseReceiver {
 
     /// No content came for a while: releases the content that filters hold.
     func contentPaused() {
-        guard phase == .streaming, let sink else { return }
+        guard phase == .streaming, let path = outward.path, !path.isPending else { return }
         do {
-            let held = try drain(exchange.responseFilters) { try $0.flush(into: &$1) }
-            try ExchangeDriver.count(held.count, of: &outward.lengthLeft)
-            if exchange.intervention?.changesResponse == true {
-                outward.paced.add(held)
-                return sendPacedResponse()
-            }
-            exchange.record.responseBytes += held.count
-            if !held.isEmpty {
-                held.withUnsafeBytes {
-                    tap?.responseContent($0)
-                    sink.sendContent($0)
-                }
-            }
-            transport.output.flush()
+            sendFiltered(try path.flush())
+        } catch {
+            responseFilterFailed(error)
+        }
+    }
+
+    // MARK: Content through filters
+
+    /// Passes a piece of content on through the filters, at a limited pace, or both.
+    private func passOn(_ bytes: UnsafeRawBufferPointer) {
+        guard let path = outward.path else { return sendFiltered(Array(bytes)) }
+        do {
+            sendFiltered(try path.push(bytes))
+        } catch {
+            responseFilterFailed(error)
+        }
+    }
+
+    /// Sends what has left the filters, at once or at the pace that a ware set. Then the exchange ends, or more content is read or
+    /// filtered, when there is room for it.
+    func sendFiltered(_ bytes: [UInt8]) {
+        guard let sink else { return }
+        let isDone = outward.path?.isDone == true
+        do throws(FilterFault) {
+            try ExchangeDriver.count(bytes.count, of: &outward.lengthLeft)
+            if isDone, let left = outward.lengthLeft, left > 0 { throw .changedLength }
         } catch {
             return responseFilterFailed(error)
         }
+        if exchange.intervention?.changesResponse == true {
+            outward.paced.add(bytes)
+            if isDone { outward.paced.isEnded = true }
+            sendPacedResponse()
+            guard phase == .streaming, !isDone else { return }
+            watchPause()
+            if outward.paced.isLeft || outward.path?.isPending == true { call.stream?.pause() }
+            return
+        }
+        if !bytes.isEmpty {
+            exchange.record.responseBytes += bytes.count
+            if let tap { bytes.withUnsafeBytes { tap.responseContent($0) } }
+            sink.sendContent(bytes)
+            guard phase == .streaming else { return }
+        }
+        if isDone { return end(.completed) }
+        if outward.path?.isPending == true {
+            call.stream?.pause()
+            return takeStepLater()
+        }
+        watchPause()
+        // Only the end follows, usually in the same event: then everything goes out together.
+        if call.stream != nil, response.content.length == exchange.record.unfilteredBytes { return }
+        transport.output.flush()
         if sink.isBlocked, exchange.sharer?.outlivesClient != true { call.stream?.pause() }
     }
 
-    /// A filter failed after the head was sent: the client must not take the content for complete.
-    private func responseFilterFailed(_ error: any Error) {
-        fail(error as? GatewayError ?? GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
+    /// The filters have more output: takes it in a later turn of the loop, unless the client takes no more at the moment.
+    private func takeStepLater() {
+        guard let path = outward.path, !path.isStepDue, !isResponseHeld else { return }
+        path.isStepDue = true
+        transport.patience.add { [weak self] in
+            guard let self, self.outward.path === path else { return }
+            path.isStepDue = false
+            self.transport.inEvent { self.takeStep() }
+        }
     }
+
+    private func takeStep() {
+        guard phase == .streaming, let path = outward.path, path.isPending, !isResponseHeld else { return }
+        do {
+            sendFiltered(try path.step())
+        } catch {
+            return responseFilterFailed(error)
+        }
+        guard phase == .streaming else { return }
+        transport.output.flush()
+        if !path.isPending, !isResponseHeld { call.stream?.resume() }
+    }
+
+    /// Whether earlier content waits for the client or for its time.
+    private var isResponseHeld: Bool {
+        outward.paced.isLeft || outward.paced.isTimed
+            || sink?.isBlocked == true && exchange.sharer?.outlivesClient != true
+    }
+
+    /// There is room for more content: from the filters, or else from the origin server.
+    func askForMoreContent() {
+        if outward.path?.isPending == true { takeStepLater() } else { call.stream?.resume() }
+    }
+
+    /// A filter failed after the head was sent: the client must not take the content for complete.
+    private func responseFilterFailed(_ error: any Error) { fail(.ofResponseFilter(error)) }
 
     /// Removes digests that followed content which a filter changed: they describe other bytes. RFC 9530 §2.
     private func dropUntrueTrailers() {
@@ -750,19 +818,12 @@ extension ExchangeDriver: ResponseReceiver {
         tap?.responseEnded(outward.trailers)
         switch phase {
         case .streaming:
-            if !exchange.responseFilters.isEmpty {
+            if let path = outward.path {
+                let isPending = path.isPending
+                path.end()
+                if isPending { return takeStepLater() }
                 do {
-                    let rest = try finish(exchange.responseFilters)
-                    try ExchangeDriver.count(rest.count, of: &outward.lengthLeft)
-                    if let left = outward.lengthLeft, left > 0 { throw FilterFault.changedLength }
-                    if exchange.intervention?.changesResponse == true {
-                        outward.paced.add(rest)
-                        outward.paced.isEnded = true
-                        return sendPacedResponse()
-                    }
-                    exchange.record.responseBytes += rest.count
-                    if let tap { rest.withUnsafeBytes { tap.responseContent($0) } }
-                    sink?.sendContent(rest)
+                    return sendFiltered(try path.step())
                 } catch {
                     return responseFilterFailed(error)
                 }
@@ -776,7 +837,7 @@ extension ExchangeDriver: ResponseReceiver {
             response.content.bytes = outward.early
             response.content.extent = .length(outward.early.count)
             outward.early = []
-        case .collectingResponse:
+        case .collectingResponse where outward.filtered == nil:
             if outward.wantedIfWhole != nil {
                 outward.wantedIfWhole = nil
                 outward.isWantedByEditor = false
@@ -796,38 +857,7 @@ extension ExchangeDriver: ResponseReceiver {
         // While wares run, the content waits for them, not for the client.
         if phase == .streaming, outward.paced.isLeft { return sendPacedResponse() }
         if phase == .tunnel, outward.paced.isLeft { return sendPacedTunnel(isSent: false) }
-        if phase == .streaming || phase == .tunnel { call.stream?.resume() }
-    }
-
-    // MARK: Filters
-
-    func filter(_ bytes: UnsafeRawBufferPointer, _ filters: [any ContentFilter]) throws -> [UInt8] {
-        var output: [UInt8] = []
-        guard let first = filters.first else { return Array(bytes) }
-        try first.filter(bytes, into: &output)
-        for next in filters.dropFirst() {
-            var further: [UInt8] = []
-            try output.withUnsafeBytes { try next.filter($0, into: &further) }
-            output = further
-        }
-        return output
-    }
-
-    func finish(_ filters: [any ContentFilter]) throws -> [UInt8] {
-        try drain(filters) { try $0.finish(into: &$1) }
-    }
-
-    /// The content that the filters still hold, each passed through the filters behind it.
-    func drain(
-        _ filters: [any ContentFilter], _ take: (any ContentFilter, inout [UInt8]) throws -> Void
-    ) throws -> [UInt8] {
-        var rest: [UInt8] = []
-        for filter in filters {
-            var further: [UInt8] = []
-            if !rest.isEmpty { try rest.withUnsafeBytes { try filter.filter($0, into: &further) } }
-            try take(filter, &further)
-            rest = further
-        }
-        return rest
+        if phase == .streaming { return askForMoreContent() }
+        if phase == .tunnel { call.stream?.resume() }
     }
 }

@@ -25,6 +25,12 @@ extension ExchangeDriver: ConnectionWaiter {
             return fail(refusal)
         }
         if let watch = server.placeholders, searchForPlaceholders(watch) == .over { return }
+        callSearched(service)
+    }
+
+    /// The request may go upstream: the guard has searched it, if there is one.
+    func callSearched(_ service: UpstreamService) {
+        let exchange = self.exchange
         if let answer = maxForwardsAnswer() {
             exchange.responder = .gateway
             return answerClient(with: answer, from: chain.middlewares.count - 1)
@@ -308,6 +314,8 @@ extension ExchangeDriver: ConnectionWaiter {
         guard extent != .none || !inward.isWhole else { return }
         call.isForwarding = true
         let isResent = call.sent.isKept && call.hasSentContent
+        // The filters have seen the content that is sent again: they continue behind it.
+        if !isResent { call.path = exchange.requestFilters.isEmpty ? nil : FilterPath(exchange.requestFilters) }
         if isResent {
             guard sendAgain(on: connection) == .goesOn, call.isForwarding else { return }
         } else if connection.mayRefuseUnseen {
@@ -318,7 +326,7 @@ extension ExchangeDriver: ConnectionWaiter {
             let waiting = isBegun ? inward.kept ?? inward.given ?? [] : inward.held
             inward.held = []
             if !waiting.isEmpty, waiting.withUnsafeBytes({ forward($0) }) == .over { return }
-            if inward.isWhole, call.isForwarding { _ = forwardEnd() } else { sink?.resumeRequest() }
+            if inward.isWhole, call.isForwarding { _ = forwardEnd() } else { askForMoreOfRequest() }
         } else {
             // A ware has the whole content, or replaced it: the rest from the client does not go upstream.
             inward.held = []
@@ -382,41 +390,101 @@ extension ExchangeDriver: ConnectionWaiter {
     func forward(_ bytes: UnsafeRawBufferPointer) -> Aftermath {
         guard let upstream = call.stream else { return aftermath }
         call.hasSentContent = true
-        if exchange.requestFilters.isEmpty {
-            call.sent.append(bytes)
-            sendUp(bytes, to: upstream)
-        } else {
+        if let path = call.path {
             do {
-                let filtered = try filter(bytes, exchange.requestFilters)
-                try ExchangeDriver.count(filtered.count, of: &call.lengthLeft)
-                filtered.withUnsafeBytes {
-                    call.sent.append($0)
-                    sendUp($0, to: upstream)
-                }
+                return sendFilteredUp(try path.push(bytes))
             } catch {
                 filterFailed(error)
                 return .over
             }
-            watchPauseOfRequest()
         }
+        call.sent.append(bytes)
+        sendUp(bytes, to: upstream)
         if upstream.isBlocked || call.paced.isLeft { sink?.pauseRequest() }
         return aftermath
+    }
+
+    /// Sends what has left the filters of the request. Then its end follows, or more content is filtered or read, when there is room
+    /// for it.
+    func sendFilteredUp(_ bytes: [UInt8]) -> Aftermath {
+        guard let upstream = call.stream, let path = call.path else { return aftermath }
+        let isDone = path.isDone
+        do throws(FilterFault) {
+            try ExchangeDriver.count(bytes.count, of: &call.lengthLeft)
+            if isDone, let left = call.lengthLeft, left > 0 { throw .changedLength }
+        } catch {
+            filterFailed(error)
+            return .over
+        }
+        if !bytes.isEmpty {
+            bytes.withUnsafeBytes {
+                call.sent.append($0)
+                sendUp($0, to: upstream)
+            }
+            guard aftermath == .goesOn else { return .over }
+        }
+        if isDone {
+            call.sent.end()
+            return finishUp(upstream)
+        }
+        if path.isPending {
+            sink?.pauseRequest()
+            takeStepOfRequestLater()
+            return aftermath
+        }
+        watchPauseOfRequest()
+        if upstream.isBlocked || call.paced.isLeft { sink?.pauseRequest() }
+        return aftermath
+    }
+
+    /// The filters have more output: takes it in a later turn of the loop, unless the origin server takes no more at the moment.
+    private func takeStepOfRequestLater() {
+        guard let path = call.path, !path.isStepDue, !isRequestHeld else { return }
+        path.isStepDue = true
+        transport.patience.add { [weak self] in
+            guard let self, self.call.path === path else { return }
+            path.isStepDue = false
+            self.transport.inEvent { self.takeStepOfRequest() }
+        }
+    }
+
+    private func takeStepOfRequest() {
+        guard call.stream != nil, let path = call.path, path.isPending, !isRequestHeld else { return }
+        do {
+            guard sendFilteredUp(try path.step()) == .goesOn else { return }
+        } catch {
+            return filterFailed(error)
+        }
+        transport.output.flush()
+        if !path.isPending, !isRequestHeld { askForMoreOfRequest() }
+    }
+
+    /// Whether earlier content waits for the origin server or for its time.
+    private var isRequestHeld: Bool { call.paced.isLeft || call.stream?.isBlocked == true }
+
+    /// There is room for more of the request's content: from the filters, or else from the client.
+    func askForMoreOfRequest() {
+        if call.path?.isPending == true {
+            takeStepOfRequestLater()
+        } else if !inward.isWhole {
+            sink?.resumeRequest()
+        }
     }
 
     /// Ends the request's content, after the bytes that filters still hold.
     func forwardEnd() -> Aftermath {
         guard let upstream = call.stream else { return aftermath }
         call.isForwarding = false
-        if !exchange.requestFilters.isEmpty {
+        if let path = call.path {
             call.hasSentContent = true
+            let isPending = path.isPending
+            path.end()
+            if isPending {
+                takeStepOfRequestLater()
+                return aftermath
+            }
             do {
-                let rest = try finish(exchange.requestFilters)
-                try ExchangeDriver.count(rest.count, of: &call.lengthLeft)
-                if let left = call.lengthLeft, left > 0 { throw FilterFault.changedLength }
-                rest.withUnsafeBytes {
-                    call.sent.append($0)
-                    sendUp($0, to: upstream)
-                }
+                return sendFilteredUp(try path.step())
             } catch {
                 filterFailed(error)
                 return .over
@@ -451,10 +519,7 @@ extension ExchangeDriver: ConnectionWaiter {
     func filterFailed(_ error: any Error) {
         if let fault = error as? PlaceholderFault, let watch = server.placeholders { return refuse(fault, watch) }
         inward.isRefused = true
-        if error is ContentDecoder.Fault {
-            return fail(GatewayError(.downstream, .requestMalformed, "\(error)"))
-        }
-        fail(GatewayError(.gateway, .wareFailed, "a content filter failed: \(error)"))
+        fail(.ofRequestFilter(error))
     }
 
     /// Counts a filter's output against the length that it promised to keep: framing must not depend on the filter's promise.
@@ -466,7 +531,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     func upstreamDrained() {
         if call.paced.isLeft { return phase == .tunnel ? sendPacedTunnel(isSent: true) : sendPacedRequest() }
-        if !inward.isWhole || phase == .tunnel { sink?.resumeRequest() }
+        if phase == .tunnel { sink?.resumeRequest() } else { askForMoreOfRequest() }
     }
 
     // MARK: Faults
@@ -642,10 +707,4 @@ extension ExchangeDriver: ConnectionWaiter {
         call.stream?.setTunnelIdle(service.idleNanoseconds)
         sink?.setTunnelIdle(service.idleNanoseconds)
     }
-}
-
-/// A filter's fault that ends the message.
-enum FilterFault: Error {
-    /// The filter promised to keep the length, and did not.
-    case changedLength
 }

@@ -138,8 +138,11 @@ final class ExchangeDriver: LoopTimerHandler {
 
     /// The request as it left each ware that may replay, in memory that is reused.
     var snapshots = RequestSnapshots()
-    /// Runs while filters hold content back, or a hold has the request; made on first use.
+    /// Runs while filters of the response hold content back, a small response is collected, or a hold has the request; made on first
+    /// use. These never happen at the same time.
     var pauseTimer: LoopTimer?
+    /// Runs while the start of the request's content is awaited, or filters hold some of it back; made on first use.
+    var requestPauseTimer: LoopTimer?
 
     /// Runs while another endpoint may be asked for the response; made on first use.
     var hedgeTimer: LoopTimer?
@@ -252,6 +255,7 @@ final class ExchangeDriver: LoopTimerHandler {
         }
         totalTimer.clear()
         pauseTimer?.clear()
+        requestPauseTimer?.clear()
         let sink = self.sink.take()
         if hasBegun { tellObservers() }
         switch way {
@@ -286,6 +290,10 @@ final class ExchangeDriver: LoopTimerHandler {
         if !outward.early.isEmpty { outward.early = [] }
         if outward.paced.isLeft { outward.paced = PacedContent() }
         if call.paced.isLeft { call.paced = PacedContent() }
+        if outward.path != nil { outward.path = nil }
+        if outward.filtered != nil { outward.filtered = nil }
+        if call.path != nil { call.path = nil }
+        if inward.filtered != nil { inward.filtered = nil }
         if !inward.held.isEmpty { inward.held = [] }
         inward.kept = nil
         if inward.given != nil { inward.given = nil }
@@ -355,16 +363,14 @@ final class ExchangeDriver: LoopTimerHandler {
     func timerFired(_ timer: LoopTimer) {
         transport.inEvent {
             if timer === hedgeTimer { return hedge() }
+            if timer === requestPauseTimer { return phase == .awaitingContent ? contentAwaited() : requestPaused() }
             if timer !== pauseTimer { return totalTimeout() }
             if let hold = waiting.hold {
                 hold.timedOut()
                 ended(hold)
-            } else if phase == .awaitingContent {
-                contentAwaited()
             } else if outward.wantedIfWhole != nil, !outward.isWantedByEditor {
                 smallResponseEnded()
             } else {
-                requestPaused()
                 contentPaused()
             }
         }

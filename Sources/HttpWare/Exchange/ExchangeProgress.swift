@@ -25,6 +25,8 @@ struct RequestProgress {
     var wantedByEditor: Int?
     /// The editor for which content was last collected.
     var triedEditor = -1
+    /// Whole content that passes filters, while more than one turn of the loop is needed.
+    var filtered: FilteredWhole?
     /// The client got 100 (Continue).
     var hasSentContinue = false
     var trailers: HttpFields?
@@ -70,6 +72,8 @@ struct UpstreamCall {
     var isForwarding = false
     /// The rest of a length that filters promised to keep; `nil` without a promise.
     var lengthLeft: Int?
+    /// The way of streamed content through the filters; `nil` without any, and before the content.
+    var path: FilterPath?
     /// Content of the request that goes upstream at a limited pace.
     var paced = PacedContent()
     /// Further attempts that wait for a response, in addition to the stream or ticket above; the oldest first.
@@ -93,6 +97,8 @@ struct ResponseProgress {
     var wantedIfWhole: Int?
     /// The content is awaited even if it comes slowly.
     var isWantedByEditor = false
+    /// When content that must come without a pause was asked for, in nanoseconds of the loop's clock.
+    var collectedSince: Int64 = 0
     /// The postware for which content was last collected.
     var triedIfWhole = -1
     /// Content that arrived before the wares had answered: it is sent after the head.
@@ -101,6 +107,8 @@ struct ResponseProgress {
     var paced = PacedContent()
     /// Whole content that passes the filters, while more than one turn of the loop is needed.
     var filtered: FilteredWhole?
+    /// The way of streamed content through the filters; `nil` without any, and before the content.
+    var path: FilterPath?
     /// The rest of a length that filters promised to keep; `nil` without a promise.
     var lengthLeft: Int?
     /// The delay of the requested replay after the request is complete.
@@ -115,30 +123,6 @@ struct ResponseProgress {
     var isBeside = false
     /// The exchange had a client, which left.
     var hasClientLeft = false
-}
-
-/// Content that is held whole and passes the filters piece by piece.
-final class FilteredWhole {
-    /// The size of a piece in bytes. The slowest filter, compression, needs some milliseconds for it.
-    static let piece = 64 << 10
-
-    private let input: [UInt8]
-    private var from = 0
-    /// The output of the filters so far.
-    var output: [UInt8] = []
-
-    init(_ input: [UInt8]) { self.input = input }
-
-    var count: Int { input.count }
-    var isLeft: Bool { from < input.count }
-
-    /// Appends what `filter` makes of the next piece.
-    func takePiece(_ filter: (UnsafeRawBufferPointer) throws -> [UInt8]) rethrows {
-        let end = min(input.count, from + FilteredWhole.piece)
-        let result = try input.withUnsafeBytes { try filter(UnsafeRawBufferPointer(rebasing: $0[from..<end])) }
-        if output.isEmpty { output = result } else { output += result }
-        from = end
-    }
 }
 
 /// Content that waits for its time. It holds one piece: no more is read until that has been sent.

@@ -5,6 +5,8 @@ public final class LoopTransport: UpstreamConnector {
     /// The loop.
     public let loop: EventLoop
     let output: OutputBatch
+    /// Steps of long work, such as decoding.
+    private(set) lazy var patience = PatientWork(loop: loop)
     /// The loop's resolver; `nil` if connections are made to addresses only.
     public let resolver: Resolver?
     /// The pools of endpoints, by their key.

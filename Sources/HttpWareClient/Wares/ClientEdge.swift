@@ -38,24 +38,17 @@ struct ClientEdge: Middleware, Postware {
             !response.content.isEmpty, response.status != .partialContent, exchange.request?.method != .head
         else { return .pass }
         let codings = response.fields.values(of: .contentEncoding)
-        guard let decoder = ContentDecoder(codings) else {
+        // The caller limits the length of whole content, and takes a stream at its own pace: the ratio needs no limit.
+        guard let decoder = ContentDecoder(codings, growth: .unlimited) else {
             throw DecodedContent.fault("the content coding \(codings.joined(separator: ", ")) was not asked for")
         }
         response.fields.remove(.contentEncoding)
         guard !decoder.isIdentity else { return .pass }
         exchange.note(codings.joined(separator: ", "), asDecision: true)
-        let filter = DecodedContent(decoder)
-        if let bytes = response.content.bytes {
-            var decoded: [UInt8] = []
-            try bytes.withUnsafeBytes { try filter.filter($0, into: &decoded) }
-            try filter.finish(into: &decoded)
-            response.content = .bytes(decoded)
-        } else {
-            exchange.filterResponseContent(with: filter)
-            exchange.responseContentChanges()
-            // The stated length is that of the coded content.
-            response.content = .streamed()
-        }
+        exchange.filterResponseContent(with: DecodedContent(decoder))
+        exchange.responseContentChanges()
+        // The stated length is that of the coded content.
+        if response.content.bytes == nil { response.content = .streamed() }
         return .pass
     }
 }

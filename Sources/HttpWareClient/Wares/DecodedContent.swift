@@ -1,6 +1,6 @@
 import HttpWare
 
-/// Decodes content. Used on one loop only.
+/// Decodes content, in steps: while the reader of a stream takes its time, nothing is decoded. Used on one loop only.
 final class DecodedContent: ContentFilter {
     private let decoder: ContentDecoder
 
@@ -17,6 +17,12 @@ final class DecodedContent: ContentFilter {
         } catch {
             throw DecodedContent.fault("\(error)")
         }
+    }
+
+    var isPending: Bool { decoder.isPending }
+
+    func more(into output: inout [UInt8]) throws {
+        try filter(UnsafeRawBufferPointer(start: nil, count: 0), into: &output)
     }
 
     func finish(into output: inout [UInt8]) throws {

@@ -52,6 +52,9 @@ public struct HarArchive: Sendable {
         }
     }
 
+    /// The most bytes that are decoded to see whether content fits its coding.
+    private static let mostTried = 64 << 20
+
     /// Whether content still has its coding. Programs write content decoded if they can decode it.
     private static func isCoded(_ bytes: [UInt8], _ lines: [Har.Line], isBase64: Bool) -> Bool {
         let codings = lines.filter { $0.name.lowercased() == "content-encoding" }.map(\.value)
@@ -59,8 +62,8 @@ public struct HarArchive: Sendable {
         guard let decoder = ContentDecoder(codings) else { return true }
         guard isBase64, !decoder.isIdentity, !bytes.isEmpty else { return false }
         do {
-            try bytes.withUnsafeBytes { bytes in try decoder.decode(bytes) { _ in } }
-            try decoder.finish()
+            var decoded: [UInt8] = []
+            if try decoder.decode(bytes, into: &decoded, upTo: mostTried) { try decoder.finish() }
             return true
         } catch {
             return false

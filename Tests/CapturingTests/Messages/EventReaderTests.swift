@@ -60,4 +60,19 @@ import Testing
         #expect(pieces == [event("hello")])
         #expect(MessageReader(content: .send, of: message, limit: 100) == nil)
     }
+
+    @Test(arguments: [(900_000, true), (3 << 20, false)])
+    func `a piece that decodes to megabytes ends the reading of events`(count: Int, isRead: Bool) throws {
+        let message = CapturedMessage(fields: [
+            .init("Content-Type", "text/event-stream"), .init("Content-Encoding", "gzip"),
+        ])
+        var reader = try #require(MessageReader(content: .receive, of: message, limit: 100))
+        let text = Array("data: \(String(repeating: "a", count: count))\n\n".utf8)
+        let encoder = try #require(ContentCoding.gzip.makeEncoder(level: 9))
+        var coded: [UInt8] = []
+        try text.withUnsafeBytes { try encoder.encode($0, .finish, into: &coded) }
+        let pieces = coded.withUnsafeBytes { reader.read($0, at: WallTime(seconds: 7)) }
+        #expect(pieces.count == (isRead ? 1 : 0))
+        #expect([0].withUnsafeBytes { reader.read($0, at: WallTime(seconds: 7)) }.isEmpty)
+    }
 }

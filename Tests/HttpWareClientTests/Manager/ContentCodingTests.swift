@@ -110,6 +110,51 @@ import Testing
         #expect(error.fault == .exchange(.responseContentTooLarge))
     }
 
+    @Test(arguments: ["gzip", "br", "zstd"])
+    func `content is decoded in steps, at the pace of its reader`(coding: String) throws {
+        let count = 4 << 20
+        let bomb = try ContentCodingTests.coded(
+            Array(repeating: 0, count: count), try #require(ContentCoding(rawValue: coding)))
+        let filter = DecodedContent(try #require(ContentDecoder([coding], growth: .unlimited)))
+        var total = 0
+        var steps = 0
+        func step(_ body: (inout [UInt8]) throws -> Void) rethrows {
+            var output: [UInt8] = []
+            try body(&output)
+            #expect(output.count <= 64 << 10)
+            total += output.count
+            steps += 1
+        }
+        try bomb.withUnsafeBytes { bytes in try step { try filter.filter(bytes, into: &$0) } }
+        while filter.isPending { try step { try filter.more(into: &$0) } }
+        try step { try filter.finish(into: &$0) }
+        #expect(total == count && steps >= count / (64 << 10))
+    }
+
+    @Test(arguments: ["gzip", "br", "zstd"])
+    func `a stream of few bytes that decode to many arrives whole`(coding: String) async throws {
+        let count = 20 << 20
+        let bomb = try ContentCodingTests.coded(
+            Array(repeating: 0, count: count), try #require(ContentCoding(rawValue: coding)))
+        let origin = try LocalOrigin { _ in try ContentCodingTests.response(bomb, coding) }
+        let manager = HttpManager(service: try .local(origin.port))
+        var received = 0
+        for try await piece in try await manager.stream(GetTodo(id: 1)).bytes { received += piece.count }
+        #expect(received == count)
+    }
+
+    @Test func `a whole response has a limit in decoded bytes, with wares and without`() async throws {
+        let bomb = try ContentCodingTests.coded(Array(repeating: 0, count: 60 << 20), .gzip)
+        let origin = try LocalOrigin { _ in try ContentCodingTests.response(bomb, "gzip") }
+        var service = try ServiceDefinition.local(origin.port)
+        service.responseLimit = .mebibytes(1)
+        for postwares in [[], [Reader()]] {
+            let manager = HttpManager(service: service, postwares: postwares)
+            let error = try #require(await #expect(throws: HttpError.self) { try await manager.send(GetTodo(id: 1)) })
+            #expect(error.fault == .exchange(.responseContentTooLarge))
+        }
+    }
+
     @Test func `a download is kept as the server has it`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.ok, content: .text("whole")) }
         let folder = TemporaryFolder()

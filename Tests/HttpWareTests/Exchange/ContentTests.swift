@@ -260,17 +260,17 @@ import Testing
     @Test func `long content that is held whole passes filters in pieces, in turns of the loop`() async throws {
         let stage = try filtering { [notes] in Counting(notes) }
         await stage.begin()
-        let text = String(repeating: "0123456789abcdef", count: (FilteredWhole.piece * 2 + 32) / 16)
+        let text = String(repeating: "0123456789abcdef", count: (FilterPath.piece * 2 + 32) / 16)
         await stage.step { stage in
             stage.stream.respond(text: text)
             #expect(stage.client.status == nil)
         }
-        #expect(notes.all == ["\(FilteredWhole.piece)"])
+        #expect(notes.all == ["\(FilterPath.piece)"])
         await stage.advance(by: .nanoseconds(1))
         #expect(notes.all.count == 2)
         #expect(await stage.step { $0.client.status } == nil)
         await stage.advance(by: .nanoseconds(1))
-        #expect(notes.all == ["\(FilteredWhole.piece)", "\(FilteredWhole.piece)", "32", "end"])
+        #expect(notes.all == ["\(FilterPath.piece)", "\(FilterPath.piece)", "32", "end"])
         #expect(await stage.step { $0.client.text } == text + "!")
         #expect(await stage.step { $0.client.extent } == .length(text.utf8.count + 1))
     }
@@ -278,7 +278,7 @@ import Testing
     @Test func `a filter that fails at a later piece of whole content makes a 502`() async throws {
         let stage = try filtering { [notes] in Counting(notes, failsAt: 2) }
         await stage.begin()
-        await stage.step { $0.stream.respond(text: String(repeating: "a", count: FilteredWhole.piece + 1)) }
+        await stage.step { $0.stream.respond(text: String(repeating: "a", count: FilterPath.piece + 1)) }
         await stage.advance(by: .nanoseconds(1))
         #expect(await stage.step { $0.client.status } == 502)
         #expect(notes.all.count == 1)
@@ -288,7 +288,7 @@ import Testing
         let stage = try filtering { [notes] in Counting(notes) }
         await stage.begin()
         await stage.step { stage in
-            stage.stream.respond(text: String(repeating: "a", count: FilteredWhole.piece * 3))
+            stage.stream.respond(text: String(repeating: "a", count: FilterPath.piece * 3))
             stage.driver.clientLeft()
         }
         await stage.advance(by: .nanoseconds(1))

@@ -50,6 +50,7 @@ final class DriverStage: @unchecked Sendable {
             ended.held.driver?.clientLeft()
             // Streams of the test may hold the driver longer, on any thread.
             ended.held.driver?.pauseTimer?.cancel()
+            ended.held.driver?.requestPauseTimer?.cancel()
             ended.held.driver?.hedgeTimer?.cancel()
             // A driver must be released on its loop, because of its timers.
             ended.held.driver = nil
@@ -91,7 +92,8 @@ final class DriverStage: @unchecked Sendable {
 
     /// A new client sends a head, and if `extent` is none, with it all of its request.
     func begin(
-        _ method: HttpMethod = .get, extent: HttpContent.Extent = .none, path: String = "/", expects: Bool = false
+        _ method: HttpMethod = .get, extent: HttpContent.Extent = .none, path: String = "/", expects: Bool = false,
+        fields: HttpFields = [:]
     )
         async
     {
@@ -100,6 +102,7 @@ final class DriverStage: @unchecked Sendable {
             stage.driver = stage.server.makeDriver(
                 for: stage.client, ConnectionFacts(peer: SocketAddress("203.0.113.7:50000")))
             var request = HttpRequest.make(method, "http://example.test" + path)
+            for (name, value) in fields { if let name = FieldName(name) { try? request.fields.append(name, value) } }
             request.fields.receivedCount = request.fields.lines.count
             request.content = HttpContent(extent: extent)
             request.expectsContinue = expects
@@ -259,11 +262,10 @@ final class ScriptedStream: UpstreamStream {
         end()
     }
 
-    func send(_ text: String) {
-        later { stream in
-            var text = text
-            text.withUTF8 { stream.receiver?.responseContent(UnsafeRawBufferPointer($0)) }
-        }
+    func send(_ text: String) { send(Array(text.utf8)) }
+
+    func send(_ bytes: [UInt8]) {
+        later { stream in bytes.withUnsafeBytes { stream.receiver?.responseContent($0) } }
     }
 
     func end(_ trailers: HttpFields? = nil) {

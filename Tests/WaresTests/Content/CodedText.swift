@@ -19,7 +19,7 @@ enum CodedText {
         struct Unknown: Error {}
         guard let decoder = ContentDecoder(fields.values(of: .contentEncoding)) else { throw Unknown() }
         var text: [UInt8] = []
-        try (content.bytes ?? []).withUnsafeBytes { try decoder.decode($0) { text.append(contentsOf: $0) } }
+        guard try decoder.decode(content.bytes ?? [], into: &text, upTo: 64 << 20) else { throw Unknown() }
         try decoder.finish()
         return String(decoding: text, as: UTF8.self)
     }

@@ -139,6 +139,34 @@ import Testing
         #expect(try JsonPatch.areEqual(one, other, &source) == areEqual)
     }
 
+    @Test(
+        arguments: [
+            [0x80], [0xff], [0xc3], [0xc3, 0x28], [0xc0, 0xaf], [0xe0, 0x80, 0xaf], [0xed, 0xa0, 0x80],
+            [0xf4, 0x90, 0x80, 0x80], [0xf0, 0x9f, 0x98],
+        ] as [[UInt8]])
+    func `strings that are not valid UTF-8 are refused, in names and in values`(bytes: [UInt8]) throws {
+        for (before, after) in [("{\"a", "\":1}"), ("{\"a\":\"", "\"}"), ("[1,\"x", "y\"]"), ("\"", "\"")] {
+            let text = Array(before.utf8) + bytes + Array(after.utf8)
+            let fault = #expect(throws: JsonText.Fault.self) { try JsonText.check(text) }
+            #expect(fault?.description.hasPrefix("a string is not valid UTF-8 at byte ") == true)
+        }
+    }
+
+    @Test func `all that is valid UTF-8 is accepted`() throws {
+        for text in ["\"ä\u{7ff}\u{800}\u{ffff}\u{10ffff}\u{7f}\u{2028}\"", "\u{feff}{\"ключ\":\"😀\"}", "\"\\ud800\""] {
+            #expect(throws: Never.self) { try JsonText.check(Array(text.utf8)) }
+        }
+    }
+
+    @Test func `content with a string that is not UTF-8 passes unchanged, or is refused with 502`() async throws {
+        let bytes = Array("{\"id\":1,\"password\":\"".utf8) + [0xff] + Array("\"}".utf8)
+        let (answer, notes) = try await get(try response([:], .bytes(bytes)), ["remove": ["/password"]])
+        #expect(answer.content.bytes == bytes)
+        #expect(notes.contains { $0.hasPrefix("not edited: a string is not valid UTF-8") })
+        let refusing: ConfigNode = ["remove": ["/password"], "onFailure": "refuse"]
+        #expect(try await get(try response([:], .bytes(bytes)), refusing).response.status == .badGateway)
+    }
+
     @Test func `copies of copies do not outgrow the limit`() {
         let copies = (0..<60).map { number -> ConfigNode in
             ["op": "copy", "from": "", "path": ConfigNode(stringLiteral: "/\(number)")]

@@ -283,31 +283,53 @@ import Testing
         }
     }
 
-    @Test(arguments: [(200, true), (400, false)])
-    func `a piece becomes 64 times as long, or 4 MiB, and no more`(blocks: Int, isTaken: Bool) throws {
+    /// Passes content through the filter of a stream, and returns its output step by step.
+    private func steps(_ content: [UInt8], _ codings: [String], _ rules: [RewriteRule]) throws -> [[UInt8]] {
+        let rewriting = BodyRewriting(
+            rules: rules, types: [], maxBody: .mebibytes(1), streams: true, onFailure: .pass)
+        let filter = try #require(RewrittenContent(rewriting.rules, codings: codings, rewriting.editing))
+        var steps: [[UInt8]] = []
+        func step(_ body: (inout [UInt8]) throws -> Void) rethrows {
+            var output: [UInt8] = []
+            try body(&output)
+            steps.append(output)
+        }
+        try content.withUnsafeBytes { bytes in try step { try filter.filter(bytes, into: &$0) } }
+        while filter.isPending { try step { try filter.more(into: &$0) } }
+        try step { try filter.finish(into: &$0) }
+        return steps
+    }
+
+    @Test(arguments: [ContentCoding.gzip, .br, .zstd])
+    func `a stream is decoded and rewritten in steps of bounded size`(coding: ContentCoding) throws {
         // Of each 16 KiB, some bytes at the beginning are none that were there before.
         var text: [UInt8] = []
-        for block in 0..<blocks {
+        for block in 0..<200 {
             var random = UInt64(block) &* 0x9e37_79b9_7f4a_7c15
-            for _ in 0..<50 {
+            for _ in 0..<120 {
                 random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-                text.append(UInt8(truncatingIfNeeded: random >> 33))
+                text.append(UInt8(truncatingIfNeeded: random >> 57) | 0x80)
             }
-            text += Array(repeating: 0x61, count: 16384 - 50)
+            text += Array(repeating: 0x7a, count: 16384 - 120)
         }
-        let coded = try CodedText.encode(text, .gzip)
-        #expect(coded.count < 65536 && text.count / coded.count < 256)
-        let rewriting = BodyRewriting(
-            rules: [RewriteRule(find: "b", replace: "c")], types: [], maxBody: .mebibytes(1), streams: true,
-            onFailure: .pass)
-        let filter = try #require(RewrittenContent(rewriting.rules, codings: ["gzip"], rewriting.editing))
-        var output: [UInt8] = []
-        if isTaken {
-            try coded.withUnsafeBytes { try filter.filter($0, into: &output) }
-        } else {
-            #expect(throws: ContentDecoder.Fault.self) {
-                try coded.withUnsafeBytes { try filter.filter($0, into: &output) }
-            }
+        let coded = try CodedText.encode(text, coding)
+        let steps = try steps(coded, [coding.rawValue], [RewriteRule(find: "zz", replace: "yyyy")])
+        // Each step gives at most a limited number of bytes before its coding.
+        #expect(steps.count >= text.count / (256 << 10))
+        var fields = HttpFields()
+        try fields.set(.contentEncoding, to: coding.rawValue)
+        let rewritten = try CodedText.decode(.bytes(Array(steps.joined())), fields)
+        #expect(rewritten.utf8.filter { $0 == 0x79 }.count == 200 * 2 * (16384 - 120))
+    }
+
+    @Test func `replacements that are longer than what they replace take more steps`() throws {
+        let rule = RewriteRule(find: "a", replace: String(repeating: "b", count: 64))
+        let steps = try steps([UInt8](repeating: 0x61, count: 64 << 10), [], [rule])
+        #expect(steps.allSatisfy { $0.count <= 512 << 10 })
+        #expect(steps.joined().count == 4 << 20)
+        let further = RewriteRule(find: "b", replace: String(repeating: "c", count: 64))
+        #expect(throws: TextReplacer.Outgrown.self) {
+            _ = try self.steps([UInt8](repeating: 0x61, count: 64 << 10), [], [rule, further])
         }
     }
 

@@ -59,16 +59,42 @@ import Testing
         #expect(exchange.upstream.requests.isEmpty)
     }
 
-    @Test func `chunks that the client has signed are refused, unsigned ones are not`() async throws {
+    @Test(
+        arguments: ["STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"],
+        ["", "unsignedPayload", "streaming"])
+    func `chunks that the client has signed are refused, and the client's option is named`(
+        word: String, option: String
+    ) async throws {
         var request = try HttpRequest(.put, "/a", content: .text("content"))
-        try request.fields.set("X-Amz-Content-Sha256", to: "STREAMING-AWS4-HMAC-SHA256-PAYLOAD")
-        #expect(try await exchange().send(request).status == .badRequest)
-        try request.fields.set("X-Amz-Content-Sha256", to: "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
-        #expect(try await exchange().send(request).status == .badRequest)
-        let unsigned = try exchange(["unsignedPayload": "true"])
-        #expect(try await unsigned.send(request).status == .ok)
-        #expect(
-            unsigned.upstream.requests.first?.fields["X-Amz-Content-Sha256"] == "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
+        try request.fields.set("X-Amz-Content-Sha256", to: word)
+        let exchange = option.isEmpty ? try exchange() : try exchange([option: "true"])
+        let response = try await exchange.send(request)
+        #expect(response.status == .badRequest)
+        #expect(response.content.text?.contains("payload_signing_enabled") == true)
+        #expect(exchange.upstream.requests.isEmpty)
+    }
+
+    @Test(arguments: ["", "unsignedPayload", "streaming"])
+    func `chunks without signatures pass with a new signature of the head, whatever the options`(
+        option: String
+    ) async throws {
+        let word = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+        // Longer than `maxBody`: it is not held.
+        let data = String(repeating: "a", count: 2 << 20)
+        let framed = "200000\r\n\(data)\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n"
+        for codings in ["aws-chunked", "aws-chunked,gzip"] {
+            var request = try HttpRequest(.put, "/a", content: .text(framed))
+            try request.fields.set("X-Amz-Content-Sha256", to: word)
+            try request.fields.set(.contentEncoding, to: codings)
+            try request.fields.set("X-Amz-Decoded-Content-Length", to: "2097152")
+            let exchange = option.isEmpty ? try exchange() : try exchange([option: "true"])
+            #expect(try await exchange.send(request).status == .ok)
+            let sent = try #require(exchange.upstream.requests.first)
+            #expect(sent.fields["X-Amz-Content-Sha256"] == word)
+            #expect(sent.fields[.contentEncoding] == codings)
+            #expect(sent.content.bytes == Array(framed.utf8))
+            #expect(try sent.fields[.authorization] == signature(of: sent, payload: word))
+        }
     }
 
     @Test func `a TRACE request is not signed`() async throws {

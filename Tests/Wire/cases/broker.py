@@ -286,8 +286,45 @@ def _(t: Trial) -> None:
     content = gzip.compress(b"abc" * 1000)
     expect_status(broker.ask(b"Content-Encoding: gzip", method=b"POST", content=content), 200)
     expect_same("content", t.main.requests[-1].body, content)
-    bomb = gzip.compress(b"\0" * 8_000_000)
-    expect_status(broker.ask(b"Content-Encoding: gzip, gzip", method=b"POST", content=gzip.compress(bomb)), 200)
+    twice = gzip.compress(gzip.compress(b"\0" * 900_000))
+    expect_status(broker.ask(b"Content-Encoding: gzip, gzip", method=b"POST", content=twice), 200)
+    for count in (8_000_000, 80_000_000):
+        bomb = gzip.compress(gzip.compress(b"\0" * count))
+        expect_status(broker.ask(b"Content-Encoding: gzip, gzip", method=b"POST", content=bomb), 400)
+    expect_status(broker.ask(b"Content-Encoding: gzip", method=b"POST", content=gzip.compress(b"\0" * 8_000_000)), 200)
+    expect_status(broker.ask(b"Content-Encoding: gzip", method=b"POST", content=gzip.compress(b"\0" * 80_000_000)), 413)
+
+
+@case("broker: a placeholder in multipart content is refused for its place, not for the host", nginx=NO)
+def _(t: Trial) -> None:
+    broker = Broker(t, places="form")
+    content = f'--b\r\nContent-Disposition: form-data; name="f"\r\n\r\n{broker.placeholder}\r\n--b--\r\n'.encode()
+    answer = broker.ask(b"Content-Type: multipart/form-data; boundary=b", method=b"POST", content=content)
+    expect_status(answer, 403)
+    check(b"which is not replaced there" in answer.body and b"not for localhost" not in answer.body, answer.body)
+
+
+@case("broker: content in aws-chunked is searched without its framing, and passes as it came", nginx=NO)
+def _(t: Trial) -> None:
+    broker = Broker(t)
+
+    def framed(*parts: bytes, trailer: bytes = b"x-amz-checksum-crc32:AAAAAA==\r\n") -> bytes:
+        return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n" + trailer + b"\r\n"
+
+    lines = [b"X-Amz-Content-Sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER", b"Content-Encoding: aws-chunked"]
+    content = framed(b"abc" * 100_000, b"def")
+    expect_status(broker.ask(*lines, method=b"PUT", content=content), 200)
+    expect_same("content", (t.main.requests[-1].body, t.main.requests[-1].get("Content-Encoding")), (content, "aws-chunked"))
+    zipped = gzip.compress(b"abc" * 1000)
+    content = framed(zipped[:7], zipped[7:])
+    expect_status(broker.ask(lines[0], b"Content-Encoding: aws-chunked,gzip", method=b"PUT", content=content), 200)
+    expect_same("coded content", t.main.requests[-1].body, content)
+    hold, count = broker.placeholder.encode(), len(t.main.requests)
+    for content in (framed(b"a" + hold[:9], hold[9:]), framed(b"a", trailer=b"x-amz-meta:" + hold + b"\r\n")):
+        expect_status(broker.ask(*lines, method=b"PUT", content=content), 403)
+    for content in (b"3\r\nabcd\r\n0\r\n\r\n", b"3;" + hold + b"\r\nabc\r\n0\r\n\r\n", b"3\r\nabc\r\n"):
+        expect_status(broker.ask(*lines, method=b"PUT", content=content), 400)
+    expect_same("requests", len(t.main.requests), count)
 
 
 @case("broker: content beyond 1 MiB streams, and ends before the placeholder", nginx=NO)
