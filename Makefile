@@ -53,6 +53,8 @@ load: build
 	python3 Tests/Load/run.py --binary $(BINARY)
 	python3 Tests/Load/tokens.py --binary $(BINARY)
 	python3 Tests/Load/cache.py --binary $(BINARY)
+	python3 Tests/Load/moves.py --binary $(BINARY)
+	python3 Tests/Load/sticky.py --binary $(BINARY)
 	python3 Tests/Load/redis.py --binary $(BINARY)
 	python3 Tests/Load/redis_failover.py --binary $(BINARY)
 	python3 Tests/Load/redis_scale.py --binary $(BINARY)

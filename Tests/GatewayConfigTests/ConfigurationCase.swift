@@ -147,6 +147,7 @@ extension GatewayConfiguration {
             lines.append("match \(route.name): \(parts.joined(separator: " "))")
         }
         if let admin { lines.append("admin \(admin.bind) ui \(admin.ui) token \(admin.token.map { "\($0)" } ?? "-")") }
+        if resolver != ResolverDefinition() { lines.append("resolver maxTtl \(resolver.maxTtl.optionText)") }
         lines.append("log \(log.level.rawValue) \(log.format.rawValue) \(log.output.optionText)")
         return lines
     }
@@ -155,7 +156,16 @@ extension GatewayConfiguration {
     private static func balancing(_ service: ServiceDefinition) -> [String] {
         var lines: [String] = []
         if !service.fallbacks.isEmpty { lines.append("fallbacks \(service.fallbacks.joined(separator: " "))") }
-        if let key = service.hashKey { lines.append("hashKey \(key.optionText)") }
+        if let key = service.hashKey {
+            lines.append("hashKey \(key.optionText)" + (service.hashBound ? "" : " without bound"))
+        }
+        if let sticky = service.sticky {
+            let cookie = sticky.cookie
+            lines.append(
+                "sticky \(cookie.name) ttl \(cookie.ttl?.optionText ?? "-") path \(cookie.path) domain \(cookie.domain ?? "-")"
+                    + " httpOnly \(cookie.isHttpOnly) secure \(cookie.isSecure.map { "\($0)" } ?? "-")"
+                    + " sameSite \(cookie.sameSite.rawValue) keys \(sticky.keys)")
+        }
         if let version = service.proxyProtocol { lines.append("proxyProtocol \(version.rawValue)") }
         if !service.references.rewritesRedirects { lines.append("rewriteRedirects false") }
         let cookies = service.references.cookies

@@ -49,6 +49,7 @@ extension GatewayConfiguration {
             case .scalar(let text, _):
                 let isSecret =
                     node.isSecret || secrets.contains(key) || path.contains("].sticky.key")
+                    || path.hasPrefix("services.") && path.contains(".sticky.key")
                     || AcmeSettings.secretKeys.contains { path.contains(".\($0.joined(separator: "."))") }
                 values.append(
                     WrittenValue(path: path, text: isSecret ? nil : Redaction.text(text), location: node.location))

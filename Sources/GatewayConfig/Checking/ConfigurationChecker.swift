@@ -21,10 +21,13 @@ struct ConfigurationChecker {
         "frontends": "listeners", "entrypoints": "listeners", "upstream": "services", "upstreams": "services",
         "backend": "services", "backends": "services", "clusters": "services", "routers": "routes",
         "locations": "routes", "virtualhosts": "routes", "virtual_hosts": "routes", "middlewares": "chains",
-        "plugins": "chains", "filters": "chains", "handlers": "chains", "logging": "log",
+        "plugins": "chains", "filters": "chains", "handlers": "chains", "logging": "log", "dns": "resolver",
+        "resolvers": "resolver",
     ]
 
-    static let nouns = ["listeners", "credentials", "stores", "services", "chains", "routes", "admin", "log"]
+    static let nouns = [
+        "listeners", "credentials", "stores", "services", "chains", "routes", "admin", "resolver", "log",
+    ]
     private static let mostListeners = 100
     private static let mostRoutes = 10_000
 
@@ -70,6 +73,8 @@ struct ConfigurationChecker {
         var chains = ChainTable(written)
         var routes = readRoutes(entries)
         let admin = readSingle("admin", entries) { AdminDefinition(options: &$0) }
+        let resolver =
+            readSingle("resolver", entries) { ResolverDefinition(options: &$0) } ?? ResolverDefinition()
         let log = readSingle("log", entries) { LogDefinition(options: &$0) } ?? LogDefinition()
         if listeners.count > Self.mostListeners {
             diagnostics.error(at: start, "listeners", "more than \(Self.mostListeners)")
@@ -130,7 +135,7 @@ struct ConfigurationChecker {
         var configuration = GatewayConfiguration(
             listeners: listeners, credentials: credentials, stores: stores, services: services,
             passthrough: passthrough, routes: routes,
-            admin: admin, log: log,
+            admin: admin, resolver: resolver, log: log,
             written: entries, wares: builder.built)
         if isForClient { configuration.chains = chains.joined }
         return configuration
@@ -356,13 +361,12 @@ struct ConfigurationChecker {
                 way.append(one)
                 name = next[one]
             }
-            if way.contains(services[index].name) {
-                let circle = [services[index].name] + way.prefix { $0 != services[index].name } + [services[index].name]
-                diagnostics.error(
-                    at: fallback.location, keyPath,
-                    "services are each other's fallback in a loop: \(circle.joined(separator: " → ").shortened)")
+            if fallback.value == services[index].name {
+                diagnostics.error(at: fallback.location, keyPath, "is the service itself; write another service")
                 continue
             }
+            // Services may be each other's fallback: a request walks to each of them once.
+            way.removeAll { $0 == services[index].name }
             services[index].fallbacks = way
         }
     }
@@ -449,7 +453,7 @@ struct ConfigurationChecker {
                     let needed =
                         (isShared ? captures[names] : nil)
                         ?? ([own[0], own[place]] + [ofListeners[index]]).flatMap(\.captures)
-                    references.note(needed, for: route.match.paths)
+                    references.note(needed, for: route.match.paths + route.match.capturesIgnoringCase)
                     let chain =
                         (isShared ? joined[names] : nil)
                         ?? WareChain.joining(listener: ofListeners[index], route: own[0], service: own[place])

@@ -71,7 +71,8 @@ public struct ConfigurationDifference: Sendable {
                     .union([["sticky", "key"]])
                 compare(NodeSequence.routes(before.routes), NodeSequence.routes(after.routes), noun, secrets: secrets)
             case "chains": compareChains(before.named(noun), after.named(noun), secrets: Self.secrets(old, new))
-            case "log", "admin": compare(noun, before.single(noun), after.single(noun), secrets: [["token"]])
+            case "log", "admin", "resolver":
+                compare(noun, before.single(noun), after.single(noun), secrets: [["token"]])
             case "listeners": compareListeners(before.named(noun), after.named(noun), old, new)
             case "credentials":
                 let secrets = Set(CredentialRules.secretKeys.map { [$0] })
@@ -81,7 +82,7 @@ public struct ConfigurationDifference: Sendable {
                 let secrets = Set(stores.flatMap { store in store.secretKeys.map { [store.kindName, $0] } })
                 compareNamed(noun, before.named(noun), after.named(noun), secrets: secrets)
             default:
-                compareNamed(noun, before.named(noun), after.named(noun))
+                compareNamed(noun, before.named(noun), after.named(noun), secrets: [["sticky", "key"]])
                 if noun == "services" {
                     compareFiles(
                         noun, old.allServices.map { ($0.name, $0.files, $0.location) },

@@ -21,6 +21,8 @@ public struct GatewayConfiguration: Sendable {
     public private(set) var admin: AdminDefinition?
     /// The capture settings of the file's admin listener, if that listener was removed by `only`.
     var closedCapture: CaptureSettings?
+    /// How names are looked up.
+    public let resolver: ResolverDefinition
     /// The gateway's own log.
     public let log: LogDefinition
     /// Each chain by name, with the chains that it uses; only if the file was read for a client.
@@ -96,6 +98,7 @@ extension GatewayConfiguration {
         }
         for store in stores { texts.formUnion(store.store.definition.kind.secretTexts) }
         texts.formUnion(routes.flatMap { $0.sticky?.keys ?? [] }.map(\.revealed))
+        texts.formUnion(services.flatMap { $0.sticky?.keys ?? [] }.map(\.revealed))
         for chain in listeners.flatMap({ [$0.chain] + $0.routes.flatMap(\.chains) }) {
             for entry in chain.entries.middlewares + chain.entries.postwares {
                 texts.formUnion(entry.options.secretTexts)

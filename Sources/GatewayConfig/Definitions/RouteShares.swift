@@ -87,18 +87,23 @@ public struct RouteSticky: Sendable {
             default: break
             }
         }
-        if keys.count > Self.mostKeys {
-            options.fail(at: "key", "has \(keys.count) secrets; write at most \(Self.mostKeys)")
-        }
-        for key in keys where key.revealed.utf8.count < Self.leastKey {
-            options.fail(
-                at: "key",
-                "a secret is shorter than \(Self.leastKey) bytes; write a random text, such as 32 letters and digits")
-        }
+        Self.check(keys, &options)
         if cookie != nil || header != nil, hashKey == nil, !options.isGiven("key") {
             options.warn(
                 "has no key, so after a restart, and at other replicas, clients are drawn anew; write key, such as ${file:/run/secrets/sticky}"
             )
+        }
+    }
+
+    /// Reports secrets that cannot seal cookies.
+    static func check(_ keys: [Secret], _ options: inout OptionsReader) {
+        if keys.count > mostKeys {
+            options.fail(at: "key", "has \(keys.count) secrets; write at most \(mostKeys)")
+        }
+        for key in keys where key.revealed.utf8.count < leastKey {
+            options.fail(
+                at: "key",
+                "a secret is shorter than \(leastKey) bytes; write a random text, such as 32 letters and digits")
         }
     }
 

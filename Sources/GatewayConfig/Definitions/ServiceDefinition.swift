@@ -69,6 +69,10 @@ public struct ServiceDefinition: Sendable {
     /// The key that chooses the endpoint; only with `hash`.
     public internal(set) var hashKey: RequestKey?
     private(set) var hashKeyLocation: SourceLocation
+    /// Whether `hash` sends requests elsewhere if an endpoint has more than five quarters of its share.
+    public internal(set) var hashBound = true
+    /// How each client stays with one endpoint; `nil` if each request is distributed independently.
+    public internal(set) var sticky: ServiceSticky?
     /// The health checks; `nil` for none.
     public internal(set) var healthCheck: Balancing.HealthCheck?
     /// The conditions for ejecting a failing endpoint; `nil` for never.
@@ -126,7 +130,10 @@ public struct ServiceDefinition: Sendable {
         options.read("pool") { pool.read(&$0) }
         options.read("limits") { limits.read(&$0) }
         options.read("tls") { tls = ServiceTls(passthrough: &$0, files: files) }
-        for key in ["baseUrl", "endpoints", "balance", "hashKey", "healthCheck", "ejection", "slowStart", "host"] {
+        for key in [
+            "baseUrl", "endpoints", "balance", "hashKey", "hashBound", "sticky", "healthCheck", "ejection", "slowStart",
+            "host",
+        ] {
             options.refuse(
                 key, because: "passthrough is built in, and clients choose its origins; write a service of another name"
             )
@@ -161,6 +168,12 @@ public struct ServiceDefinition: Sendable {
         } else if balance != .hash, options.isGiven("hashKey") {
             options.fail(at: "hashKey", "belongs to balance: hash")
         }
+        options.read(
+            "hashBound", into: &hashBound,
+            doc: "with hash: whether requests go elsewhere if an endpoint has more than five quarters of its share")
+        if balance != .hash, options.isGiven("hashBound") { options.fail(at: "hashBound", "belongs to balance: hash") }
+        let isSticky = options.isGiven("sticky")
+        options.read("sticky") { sticky = ServiceSticky(&$0, isGiven: isSticky) }
         readHealth(&options)
         options.read("protocol", into: &wireProtocol)
         options.read("proxyProtocol", into: &proxyProtocol)

@@ -53,6 +53,7 @@ public struct ConfigurationSchema: Sendable {
             ("chains", named(chain)),
             ("routes", OptionShape.list(of: route)),
             ("admin", object { _ = AdminDefinition(options: &$0) }),
+            ("resolver", object { _ = ResolverDefinition(options: &$0) }),
             ("log", object { _ = LogDefinition(options: &$0) }),
         ]
     }

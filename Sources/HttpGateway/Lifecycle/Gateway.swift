@@ -488,10 +488,11 @@ public final class Gateway: @unchecked Sendable {
             let isCounted = next.configuration.admin != nil
             let placeholders = next.configuration.placeholders
             let captures = self.captures
+            let names = next.configuration.resolver
             worker.loop.execute {
                 worker.serve(
                     listeners, services: services, watches: index == 0, records: records, isCounted: isCounted,
-                    placeholders: placeholders, captures: captures)
+                    placeholders: placeholders, captures: captures, names: names)
                 done()
             }
         }

@@ -58,12 +58,15 @@ final class Worker: @unchecked Sendable {
     /// Sockets that stay are not changed. A socket that is removed accepts the waiting connections and is closed; its connections
     /// finish. Connections upstream are closed, except those to these endpoints.
     ///
-    /// Exchanges are kept in `records`, and counted if `isCounted`. If `watches`, this loop monitors the endpoints for all loops.
+    /// Names are looked up again when they are next needed. Exchanges are kept in `records`, and counted if `isCounted`. If `watches`, this loop monitors the endpoints for all loops.
     func serve(
         _ listeners: [Listener], services: [UpstreamService], watches: Bool, records: RecordRing?, isCounted: Bool,
-        placeholders: (any PlaceholderWatch)?, captures: CaptureStore?
+        placeholders: (any PlaceholderWatch)?, captures: CaptureStore?, names: ResolverDefinition
     ) {
         guard let transport else { return }
+        transport.resolver?.longestUse = names.maxTtl
+        // A reload that changes nothing is still a reason to look names up again.
+        transport.refreshNames()
         self.records = records
         self.placeholders = placeholders
         if captures !== self.captures?.store { self.captures = captures.map { LoopCaptures($0, loop: loop) } }
@@ -89,6 +92,7 @@ final class Worker: @unchecked Sendable {
     private func watch(_ services: [UpstreamService], _ transport: LoopTransport) {
         for monitor in monitors where !services.contains(where: { monitor.follows($0) }) { monitor.stop() }
         monitors.removeAll { monitor in !services.contains { monitor.follows($0) } }
+        for monitor in monitors { monitor.lookAgain() }
         for service in services where !monitors.contains(where: { $0.follows(service) }) {
             guard let monitor = EndpointMonitor(service, transport: transport) else { continue }
             monitors.append(monitor)

@@ -36,12 +36,9 @@ extension RouteSplit {
 }
 
 extension RouteSplit.Sticky {
-    private static let purpose = "sticky"
-
     /// Takes over a definition. Without its own secrets, the process's secret is used.
     fileprivate init(_ definition: RouteSticky) {
-        var keys = definition.keys.map { SealingKey(Array($0.revealed.utf8), for: Self.purpose) }
-        if keys.isEmpty { keys = [SealingKey(ProcessSecret.bytes, for: Self.purpose)] }
+        let keys = SealingKey.ofSticky(definition.keys)
         switch definition.means {
         case .cookie(let name): self = .cookie(name, ttl: definition.ttl, keys: keys)
         case .header(let name): self = .header(name, ttl: definition.ttl, keys: keys)

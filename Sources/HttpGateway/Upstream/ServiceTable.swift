@@ -80,7 +80,11 @@ struct ServiceTable: Sendable {
             host: host, timeouts: timeouts(definition),
             // The reader has checked the values; an invalid one would be left out here.
             defaults: definition.headers.compactMap { try? FieldLine($0.key, $0.value.text) },
-            balancing: balancing(definition), references: definition.references)
+            balancing: balancing(definition), references: definition.references,
+            sticky: definition.sticky.map { sticky in
+                StickyEndpoints(
+                    sticky.cookie, keys: SealingKey.ofSticky(sticky.keys), service: definition.name)
+            })
     }
 
     private static func balancing(_ definition: ServiceDefinition) -> Balancing {
@@ -92,10 +96,19 @@ struct ServiceTable: Sendable {
         // A missing key is an error of the configuration, so there is one here.
         case .hash: balancing.rule = .hash(definition.hashKey ?? .ip)
         }
+        balancing.boundsLoad = definition.hashBound
         balancing.slowStart = definition.slowStart
         balancing.ejection = definition.ejection
         balancing.healthCheck = definition.healthCheck
         balancing.resolvesNames = true
         return balancing
+    }
+}
+
+extension SealingKey {
+    /// The keys of cookies and fields that keep clients. Without secrets, the process's secret is used.
+    static func ofSticky(_ secrets: [Secret]) -> [SealingKey] {
+        let keys = secrets.map { SealingKey(Array($0.revealed.utf8), for: "sticky") }
+        return keys.isEmpty ? [SealingKey(ProcessSecret.bytes, for: "sticky")] : keys
     }
 }

@@ -8,6 +8,8 @@ public final class Balancer: Sendable {
     let rules: Balancing
     /// The configured endpoints.
     let origins: [Endpoint]
+    /// For each configured endpoint with a name that is followed, what is told when it cannot be connected to.
+    let moves: [NameMoves?]
     /// Incremented with each change of the table.
     let version = Atomic<Int>(0)
     private let turn = Atomic<Int>(0)
@@ -44,7 +46,10 @@ public final class Balancer: Sendable {
     }
 
     init(_ origins: [Endpoint], _ rules: Balancing, reachability: ServiceReachability) {
+        let moves = origins.map { rules.resolvesNames && $0.isNamed && $0.key.hop == nil ? NameMoves() : nil }
+        let origins = zip(origins, moves).map { origin, moves in moves.map(origin.telling) ?? origin }
         self.origins = origins
+        self.moves = moves
         self.rules = rules
         self.reachability = reachability
         let standings = origins.enumerated().map { Standing(EndpointMember($1, place: $0)) }
@@ -89,7 +94,8 @@ public final class Balancer: Sendable {
                     warmsSince: standing.warmsSince?.nanoseconds)
             },
             slowStart: rules.slowStart.nanoseconds,
-            nextReturn: standings.compactMap { $0.ejectedUntil?.nanoseconds }.min() ?? .max)
+            nextReturn: standings.compactMap { $0.ejectedUntil?.nanoseconds }.min() ?? .max,
+            boundsLoad: rules.boundsLoad)
     }
 
     /// The weights of the endpoints. The addresses of a name share its weight.

@@ -50,8 +50,23 @@ final class BalancerSeat {
         table.places.first { place in !place.isOpen && !tried.contains { $0 === place.member } }?.member
     }
 
+    /// The endpoint with that number, if it takes requests, or none does, and it was not tried.
+    func member(_ identity: UInt64, excluding tried: [EndpointMember], at now: LoopInstant) -> EndpointMember? {
+        if version != balancer.version.load(ordering: .acquiring) || now.nanoseconds >= table.nextReturn { renew(now) }
+        guard let place = table.places.first(where: { $0.member.identity == identity }),
+            place.isOpen || table.isForlorn, !tried.contains(where: { $0 === place.member })
+        else { return nil }
+        return place.member
+    }
+
     /// The number of endpoints that can be tried.
     var count: Int { table.places.count }
+
+    /// Whether there is an endpoint that was not tried: a name may have got new addresses meanwhile.
+    func hasOther(than tried: [EndpointMember], at now: LoopInstant) -> Bool {
+        if version != balancer.version.load(ordering: .acquiring) { renew(now) }
+        return table.places.contains { place in !tried.contains { $0 === place.member } }
+    }
 
     /// Takes the current table. Connections to removed endpoints end after their current work.
     private func renew(_ now: LoopInstant) {

@@ -8,7 +8,8 @@ public struct Balancing: Sendable {
         case leastRequests
         /// Two endpoints are drawn by weight; the one with fewer requests relative to its weight is chosen, or the first if equal.
         case random2
-        /// The same endpoint for the same key, unless it has too many requests: rendezvous hashing with bounded loads.
+        /// The same endpoint for the same key, unless it has too many requests and `boundsLoad` is set: rendezvous hashing with bounded
+        /// loads.
         case hash(RequestKey)
     }
 
@@ -45,6 +46,8 @@ public struct Balancing: Sendable {
     }
 
     public var rule = Rule.roundRobin
+    /// Whether `hash` sends a request elsewhere if the key's endpoint has more than five quarters of its share of the requests.
+    public var boundsLoad = true
     /// How long a new or returning endpoint gets less than its share: it starts with a tenth and grows.
     public var slowStart = Duration.zero
     /// The rules of ejection; `nil` disables it.

@@ -31,9 +31,11 @@ final class EndpointTable: Sendable {
     let warmUntil: Int64
     private let slowStart: Int64
     private let isEven: Bool
+    private let boundsLoad: Bool
 
-    init(_ places: [Place], slowStart: Int64, nextReturn: Int64) {
+    init(_ places: [Place], slowStart: Int64, nextReturn: Int64, boundsLoad: Bool = true) {
         self.places = places
+        self.boundsLoad = boundsLoad
         let able = places.filter(\.isOpen)
         let others = able.filter { !$0.isBackup }
         isForlorn = able.isEmpty
@@ -161,7 +163,7 @@ final class EndpointTable: Sendable {
         Int(truncatingIfNeeded: number.multipliedFullWidth(by: UInt64(sum)).high)
     }
 
-    /// The endpoint that the key ranks highest, among those whose load is within the bound. Rendezvous hashing: when an endpoint is
+    /// The endpoint that the key ranks highest, among those whose load is within the bound if there is one. Rendezvous hashing: when an endpoint is
     /// removed, the ranks of the others do not change, so only its keys move.
     private func byKey(_ key: UInt64, _ tried: [EndpointMember], _ now: Int64) -> Int? {
         var load = 1
@@ -179,7 +181,7 @@ final class EndpointTable: Sendable {
             // With weights w, the largest w / -ln(draw) wins in proportion to w.
             let rank = isEven ? draw : Double(share(index, now)) / -log(draw)
             if rank > fallback?.rank ?? -1 { fallback = (index, rank) }
-            if rank > best?.rank ?? -1, isWithinBound(index, load, shares, now) { best = (index, rank) }
+            if rank > best?.rank ?? -1, !boundsLoad || isWithinBound(index, load, shares, now) { best = (index, rank) }
         }
         return best?.index ?? fallback?.index
     }

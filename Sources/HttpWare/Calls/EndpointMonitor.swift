@@ -6,10 +6,12 @@ public final class EndpointMonitor {
     private let transport: LoopTransport
     private var timers: [LoopTimer] = []
     private var checks: [ObjectIdentifier: SideCall] = [:]
+    /// The timers of names, by the index of the configured endpoint.
+    private var nameTimers: [Int: Int] = [:]
     private var isStopped = false
 
-    /// The bounds of the time before a name is resolved again, whatever its TTL is.
-    static let refresh: ClosedRange<Duration> = .seconds(5) ... .seconds(300)
+    /// The shortest time before a name is resolved again while its addresses work, whatever its TTL is.
+    static let shortestRefresh = Duration.seconds(5)
 
     /// Makes a monitor for the service; `nil` if there is nothing to follow.
     public init?(_ service: UpstreamService, transport: LoopTransport) {
@@ -27,6 +29,10 @@ public final class EndpointMonitor {
         if balancer.rules.resolvesNames, let resolver = transport.resolver {
             for (place, origin) in balancer.origins.enumerated() where origin.isNamed {
                 timers.append(LoopTimer(loop: transport.loop))
+                nameTimers[place] = timers.count - 1
+                balancer.moves[place]?.tell { [monitor = Reference(self), loop = transport.loop] in
+                    loop.execute { monitor.monitor?.lookAgain(place) }
+                }
                 resolve(place, origin, resolver, timer: timers.count - 1)
             }
         }
@@ -39,6 +45,7 @@ public final class EndpointMonitor {
     /// Ends, and abandons running checks.
     public func stop() {
         isStopped = true
+        for moves in balancer.moves { moves?.tell(nil) }
         for timer in timers { timer.cancel() }
         timers = []
         for check in checks.values { check.cancel() }
@@ -56,14 +63,31 @@ public final class EndpointMonitor {
 
     // MARK: Names
 
+    /// The addresses of the names may have changed: they are looked up again, if that was not done within about a second.
+    public func lookAgain() {
+        for place in nameTimers.keys { lookAgain(place) }
+    }
+
+    /// The addresses of one name may have changed, because connections to them fail, or its checks do.
+    private func lookAgain(_ place: Int) {
+        guard !isStopped, let timer = nameTimers[place], let resolver = transport.resolver else { return }
+        let origin = balancer.origins[place]
+        if resolver.doubt(origin.key.host) {
+            timers[timer].cancel()
+            resolve(place, origin, resolver, timer: timer)
+        } else if let left = resolver.timeLeft(for: origin.key.host) {
+            later(timer, after: left) { $0.resolve(place, origin, resolver, timer: timer) }
+        }
+    }
+
     private func resolve(_ place: Int, _ origin: Endpoint, _ resolver: Resolver, timer: Int) {
         resolver.resolve(origin.key.host, port: origin.key.port) { [weak self] result in
             guard let self, !self.isStopped else { return }
-            var pause = EndpointMonitor.refresh.lowerBound
+            var pause = EndpointMonitor.shortestRefresh
             if case .success(let addresses) = result {
                 balancer.resolved(place, addresses, at: transport.loop.now)
                 let left = resolver.timeLeft(for: origin.key.host) ?? .zero
-                pause = min(max(left, EndpointMonitor.refresh.lowerBound), EndpointMonitor.refresh.upperBound)
+                pause = max(left, EndpointMonitor.shortestRefresh)
             }
             // Without an answer, the previous addresses are kept.
             later(timer, after: pause) { $0.resolve(place, origin, resolver, timer: timer) }
@@ -97,8 +121,18 @@ public final class EndpointMonitor {
                 case .failure(let error): error.proxyStatusName
                 }
             balancer.checked(member, failure: failure, at: transport.loop.now)
+            if failure != nil { lookAgain(member.place) }
         }
         checks[ObjectIdentifier(member)] = call
         transport.inEvent { call.begin() }
     }
+}
+
+/// Reaches the monitor from other loops.
+///
+/// Unchecked: the monitor is read on its own loop only.
+private final class Reference: @unchecked Sendable {
+    private(set) weak var monitor: EndpointMonitor?
+
+    init(_ monitor: EndpointMonitor) { self.monitor = monitor }
 }

@@ -19,6 +19,10 @@ public final class Exchange {
     public internal(set) var isShare = false
     /// Sent to the client with the response, so that it keeps using the same share; `nil` for almost all exchanges.
     var shareMark: ShareMark?
+    /// The front of the path that a ware removed from the request; `nil` if none did.
+    public var strippedPrefix: StrippedPrefix?
+    /// The endpoint that the client should stay with; `nil` unless the service keeps its clients.
+    var endpointKeep: EndpointKeep?
     /// The remaining time for the regular expressions of routes, conditions and wares.
     public var patternTime = PatternTime()
     /// Whether the request came to a forward proxy.
@@ -383,6 +387,8 @@ public final class Exchange {
         isShare = false
         patternTime = PatternTime()
         if shareMark != nil { shareMark = nil }
+        if endpointKeep != nil { endpointKeep = nil }
+        if strippedPrefix != nil { strippedPrefix = nil }
         madeId = nil
         traceId = nil
     }

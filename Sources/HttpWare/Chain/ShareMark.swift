@@ -1,4 +1,4 @@
-/// A field that is added to the response, so that the client keeps using the same share.
+/// A field that is added to the response, so that the client keeps using the same share, or the same endpoint.
 struct ShareMark {
     let name: FieldName
     let value: [UInt8]

@@ -57,6 +57,8 @@ extension ExchangeDriver {
 
     /// An endpoint that takes requests and was not asked yet.
     private func anotherMember(_ balancer: Balancer) -> EndpointMember? {
+        // Only the client's own endpoint knows its session.
+        guard exchange.endpointKeep?.isHeld != true else { return nil }
         var asked = call.tried
         if let member = call.member { asked.append(member) }
         if let avoided = exchange.steering?.avoided {

@@ -45,7 +45,7 @@ extension ExchangeDriver: ResponseReceiver {
         }
         tap?.responseReceived(response)
         if response.fields.mayContain(OriginReferences.fields), let service = plan.service,
-            service.references.concern(response.fields)
+            service.references.concern(response.fields) || exchange.strippedPrefix != nil
         {
             rewriteReferences(service)
         }
@@ -76,7 +76,8 @@ extension ExchangeDriver: ResponseReceiver {
         }
         let origin = OriginReferences.Place(
             authorities: authorities, isSecure: endpoint.tls != nil, basePath: endpoint.basePath)
-        service.references.rewrite(&response.fields, from: origin, for: clientsOrigin)
+        service.references.rewrite(
+            &response.fields, from: origin, for: clientsOrigin, under: exchange.strippedPrefix)
     }
 
     /// The scheme and authority that the client used, as the start of a URI; `nil` if it named no host.
@@ -530,6 +531,7 @@ extension ExchangeDriver: ResponseReceiver {
     @inline(__always)
     func sendHead(_ extent: HttpContent.Extent, to sink: any ResponseSink, via: Bool) -> Aftermath {
         if let mark = exchange.shareMark { mark.add(to: &exchange.response.fields) }
+        if let mark = exchange.endpointKeep?.mark { mark.add(to: &exchange.response.fields) }
         tap?.responseStarted(exchange.response)
         sink.send(responseOf: exchange, extent: extent, via: via)
         return aftermath

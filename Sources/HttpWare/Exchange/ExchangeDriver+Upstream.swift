@@ -176,6 +176,9 @@ extension ExchangeDriver: ConnectionWaiter {
     ) throws(GatewayError) -> Endpoint {
         leaveEndpoint()
         let seat = server.seat(of: balancer)
+        if let kept = service.sticky?.member(for: exchange, among: seat, excluding: call.tried, at: loop.now) {
+            return take(kept)
+        }
         var key: UInt64 = 0
         if case .hash(let part) = balancer.rules.rule { key = part.stableNumber(exchange.heldRequest, exchange) }
         if let steering = exchange.steering {
@@ -241,6 +244,7 @@ extension ExchangeDriver: ConnectionWaiter {
     /// The endpoint answered. The statuses of a gateway in trouble (RFC 9110 §15.6.3 to §15.6.5) count as failures of the endpoint.
     func endpointAnswered(_ status: HttpStatus) {
         guard let member = call.member else { return }
+        plan.service?.sticky?.answered(by: member, to: exchange)
         switch status {
         case .badGateway, .serviceUnavailable, .gatewayTimeout:
             plan.service?.balancer?.failed(member, "status \(status.code)", at: loop.now)
@@ -550,7 +554,7 @@ extension ExchangeDriver: ConnectionWaiter {
             return
         }
         // Nothing was sent, so any request may go to another endpoint.
-        if let balancer = service.balancer, call.endpointsTried < server.seat(of: balancer).count, error.mayRetry {
+        if let balancer = service.balancer, error.mayRetry, hasOtherEndpoint(server.seat(of: balancer)) {
             connect(service)
         } else {
             noteUnreachable(service, error)
@@ -560,6 +564,12 @@ extension ExchangeDriver: ConnectionWaiter {
             stepTo(next)
             connect(other)
         }
+    }
+
+    /// Whether a failed connect may be repeated at another endpoint: each is tried once. A name may have got new addresses meanwhile.
+    private func hasOtherEndpoint(_ seat: BalancerSeat) -> Bool {
+        call.endpointsTried < seat.count
+            || call.endpointsTried < 2 * seat.count && seat.hasOther(than: call.tried, at: loop.now)
     }
 
     func upstreamFailed(_ error: GatewayError) {

@@ -20,6 +20,8 @@ public struct PathPattern: Sendable, Hashable {
     public let segments: [Segment]
     /// Whether the pattern ends with `/**`.
     public let isPrefix: Bool
+    /// Whether the case of ASCII letters in texts without `*` does not count.
+    private(set) var ignoresCase = false
 
     /// Whether the path matches; it begins with `/` and has no query.
     public func matches(_ path: Span<UInt8>) -> Bool {
@@ -71,7 +73,11 @@ public struct PathPattern: Sendable, Hashable {
             switch segment {
             case .text(let text):
                 guard text.count == end - start else { return false }
-                for i in text.indices where text[i] != path[start + i] { return false }
+                for i in text.indices where text[i] != path[start + i] {
+                    guard ignoresCase, ByteClass.lower(text[i]) == ByteClass.lower(path[start + i]) else {
+                        return false
+                    }
+                }
             case .glob(let glob):
                 guard end > start, Self.glob(glob, path.bytes, start, end) else { return false }
             case .capture:
@@ -107,6 +113,38 @@ public struct PathPattern: Sendable, Hashable {
         }
         while at < glob.count, glob[at] == star { at += 1 }
         return at == glob.count
+    }
+}
+
+extension PathPattern {
+    /// The same pattern, whose texts match in any case.
+    var ignoringCase: PathPattern {
+        var copy = self
+        copy.ignoresCase = true
+        return copy
+    }
+
+    /// A regular expression for the paths that match in any case.
+    var expressionIgnoringCase: String {
+        var text = "(?is)\\A"
+        for segment in segments {
+            switch segment {
+            case .text(let bytes): text += "/" + PathPattern.escaped(bytes)
+            case .glob(let bytes):
+                let parts = bytes.split(separator: UInt8(ascii: "*"), omittingEmptySubsequences: false)
+                text += "/(?=[^/])" + parts.map { PathPattern.escaped(Array($0)) }.joined(separator: "[^/]*")
+            case .capture: text += "/[^/]+"
+            }
+        }
+        return text + (isPrefix ? "(?:/.*)?\\z" : "\\z")
+    }
+
+    private static func escaped(_ bytes: [UInt8]) -> String {
+        bytes.map { byte in
+            byte.isAlphanumeric
+                ? String(UnicodeScalar(byte))
+                : "\\x{" + String(byte, radix: 16) + "}"
+        }.joined()
     }
 }
 

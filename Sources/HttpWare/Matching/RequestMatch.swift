@@ -15,6 +15,8 @@ public struct RequestMatch: Sendable, Hashable {
     public var paths: [PathPattern] = []
     /// Regular expressions for the normalised path. A path has to match one of these, or one of `paths`.
     public var pathExpressions: [Pattern] = []
+    /// The patterns with captures among those that became regular expressions, because case does not count.
+    public private(set) var capturesIgnoringCase: [PathPattern] = []
     /// Fields that must all be present, each with one of its values.
     public var headers: [NamedMatch] = []
     /// Query parameters that must all be present, each with one of its values; they never match a CONNECT.
@@ -128,8 +130,17 @@ public struct RequestMatch: Sendable, Hashable {
             doc:
                 "paths of the requests that match, such as /users/{id}, /static/** or ~REGEX, which is searched anywhere"
         )
+        var ignoresCase = false
+        options.read(
+            "ignoreCase", into: &ignoresCase,
+            doc: "whether the case of letters in path does not count, as for servers that do not tell cases apart")
+        if ignoresCase, !options.isGiven("path") { options.fail(at: "ignoreCase", "belongs to path; write path too") }
         for path in read {
             switch path {
+            case .pattern(let pattern) where ignoresCase:
+                if !pattern.captures.isEmpty { capturesIgnoringCase.append(pattern.ignoringCase) }
+                addExpression(pattern.expressionIgnoringCase, &options)
+            case .expression(let expression) where ignoresCase: addExpression("(?i)" + expression.source, &options)
             case .pattern(let pattern): paths.append(pattern)
             case .expression(let expression): pathExpressions.append(expression)
             }
@@ -138,6 +149,14 @@ public struct RequestMatch: Sendable, Hashable {
             options.fail(
                 at: "path",
                 "has \(pathExpressions.count) regular expressions; write at most \(Self.mostExpressions)")
+        }
+    }
+
+    private mutating func addExpression(_ source: String, _ options: inout OptionsReader) {
+        do throws(OptionMistake) {
+            pathExpressions.append(try Pattern(optionText: source))
+        } catch {
+            options.fail(at: "path", "cannot be compared without case: \(error.hint)")
         }
     }
 

@@ -11,6 +11,8 @@ public final class ExchangePlan: Sendable {
     let isShare: Bool
     /// Whether the gateway answers by itself, without wares that are added while it runs.
     let isOwn: Bool
+    /// Whether the service keeps each client with one endpoint.
+    let keepsClients: Bool
     /// The plan with the service that replaces this one while it is down; `nil` without one.
     let fallback: ExchangePlan?
     private let diversions = ThreadLock<[ObjectIdentifier: ExchangePlan]>([:])
@@ -29,6 +31,7 @@ public final class ExchangePlan: Sendable {
         self.route = route
         self.isShare = isShare
         self.isOwn = isOwn
+        keepsClients = service?.sticky != nil
     }
 
     /// The same plan for requests that a ware sends to another service. Made once per service, because exchanges are counted by plan.

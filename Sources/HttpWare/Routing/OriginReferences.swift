@@ -33,8 +33,11 @@ public struct OriginReferences: Sendable, Equatable {
             || !cookies.isEmpty && fields.mayContain(OriginReferences.cookieFields)
     }
 
-    /// Rewrites the fields of a response.
-    func rewrite(_ fields: inout HttpFields, from origin: Place, for client: String?) {
+    /// Rewrites the fields of a response. If a ware removed the front of the request's path, references and the paths of cookies are put
+    /// back under it.
+    func rewrite(
+        _ fields: inout HttpFields, from origin: Place, for client: String?, under prefix: StrippedPrefix? = nil
+    ) {
         if rewritesRedirects {
             for name in [.location, .contentLocation, .refresh] as [FieldName] {
                 let values = fields.values(of: name)
@@ -42,14 +45,15 @@ public struct OriginReferences: Sendable, Equatable {
                 guard values.count == 1, let value = values.first else { continue }
                 let rewritten =
                     name == .refresh
-                    ? OriginReferences.refresh(value, from: origin, for: client)
-                    : OriginReferences.reference(value[...], from: origin, for: client)
+                    ? OriginReferences.refresh(value, from: origin, for: client, under: prefix)
+                    : OriginReferences.reference(value[...], from: origin, for: client, under: prefix)
                 if let rewritten { try? fields.set(name, to: rewritten) }
             }
         }
-        guard !cookies.isEmpty else { return }
+        let prefix = rewritesRedirects ? prefix : nil
+        guard !cookies.isEmpty || prefix != nil else { return }
         let received = fields.rawValues(of: .setCookie)
-        let edited = received.map(cookies.edited)
+        let edited = received.map { cookies.edited($0, under: prefix) }
         guard edited != received else { return }
         fields.remove(.setCookie as FieldName)
         for value in edited { try? fields.append(.setCookie, raw: value) }
@@ -76,7 +80,9 @@ public struct OriginReferences: Sendable, Equatable {
     // MARK: References
 
     /// A reference to the origin server, rewritten for the client; `nil` if it stays. RFC 3986 §4.2.
-    static func reference(_ text: Substring, from origin: Place, for client: String?) -> String? {
+    static func reference(
+        _ text: Substring, from origin: Place, for client: String?, under prefix: StrippedPrefix? = nil
+    ) -> String? {
         var rest = text
         var isSecure = origin.isSecure
         let scheme = text.prefix { $0 != ":" && $0 != "/" && $0 != "?" && $0 != "#" }
@@ -90,15 +96,18 @@ public struct OriginReferences: Sendable, Equatable {
             guard rest.hasPrefix("//") else { return nil }
         }
         guard rest.hasPrefix("//") else {
-            guard rest.hasPrefix("/"), let path = stripped(rest, origin.basePath) else { return nil }
-            return path
+            guard rest.hasPrefix("/") else { return nil }
+            let path = stripped(rest, origin.basePath)
+            guard let prefix, !rest.contains("\\") else { return path }
+            return prefix.reference(path ?? String(rest))
         }
         let authority = rest.dropFirst(2).prefix { $0 != "/" && $0 != "?" && $0 != "#" && $0 != "\\" }
         guard origin.isItself(authority, isSecure: isSecure) else { return nil }
         let path = rest[authority.endIndex...]
         // Browsers read a backslash as a slash.
         guard !path.contains("\\") else { return nil }
-        let shown = stripped(path, origin.basePath) ?? String(path)
+        var shown = stripped(path, origin.basePath) ?? String(path)
+        if let prefix { shown = prefix.reference(shown.hasPrefix("/") ? shown : "/" + shown) }
         return (client ?? "") + (shown.hasPrefix("/") || client != nil ? shown : "/" + shown)
     }
 
@@ -115,7 +124,9 @@ public struct OriginReferences: Sendable, Equatable {
     }
 
     /// Rewrites `5; url=http://origin.test/`, parsed as browsers do; `nil` if it stays.
-    static func refresh(_ text: String, from origin: Place, for client: String?) -> String? {
+    static func refresh(
+        _ text: String, from origin: Place, for client: String?, under prefix: StrippedPrefix? = nil
+    ) -> String? {
         guard let separator = text.firstIndex(where: { $0 == ";" || $0 == "," }) else { return nil }
         let rest = text[text.index(after: separator)...].drop { $0 == " " || $0 == "\t" }
         guard rest.prefix(3).lowercased() == "url" else { return nil }
@@ -129,14 +140,24 @@ public struct OriginReferences: Sendable, Equatable {
             end = target[closing...]
             target = target[..<closing]
         }
-        guard let rewritten = reference(target, from: origin, for: client) else { return nil }
+        guard let rewritten = reference(target, from: origin, for: client, under: prefix) else { return nil }
         return text[..<target.startIndex] + rewritten + end
+    }
+}
+
+extension OriginReferences {
+    /// The value of an attribute `Path=/…`; `nil` for a path that is not absolute, which counts as missing. RFC 6265 §5.2.4.
+    fileprivate static func cookiePath(_ part: ArraySlice<UInt8>) -> String? {
+        guard let equals = part.firstIndex(of: 0x3d) else { return nil }
+        let value = part[part.index(after: equals)...].drop { $0 == 0x20 || $0 == 0x09 }
+        guard value.first == 0x2f, let text = String(validating: value, as: UTF8.self) else { return nil }
+        return text
     }
 }
 
 extension OriginReferences.CookieEdits {
     /// A value of `Set-Cookie` with the changes; its other parts stay unchanged, byte for byte.
-    func edited(_ value: [UInt8]) -> [UInt8] {
+    func edited(_ value: [UInt8], under prefix: StrippedPrefix? = nil) -> [UInt8] {
         let parts = value.split(separator: 0x3b, omittingEmptySubsequences: false)
         guard let pair = parts.first else { return value }
         var edited = Array(pair)
@@ -148,7 +169,11 @@ extension OriginReferences.CookieEdits {
             case "domain":
                 if let domain { shown = domain.isEmpty ? nil : Array(" Domain=\(domain)".utf8) }
             case "path":
-                if let path { shown = Array(" Path=\(path)".utf8) }
+                if let path {
+                    shown = Array(" Path=\(path)".utf8)
+                } else if let prefix, let given = OriginReferences.cookiePath(part), given != "/" {
+                    shown = Array(" Path=\(prefix.reference(given))".utf8)
+                }
             case "secure":
                 hasSecure = true
                 if isSecure == false { shown = nil }

@@ -4,7 +4,7 @@ import Synchronization
 /// The services that share the requests of a route, by weight. Each loop has its own instance, which any thread may use.
 ///
 /// A share is chosen at random for each request. With `sticky`, a client stays with its share: by a sealed token that it sends again,
-/// or by the hash of a key.
+/// or by the hash of a key. Shares whose service is down, with all of its fallbacks, are passed over while another share takes requests.
 public final class RouteSplit: Sendable {
     /// A service and its part of the requests.
     public struct Share: Sendable {
@@ -31,16 +31,15 @@ public final class RouteSplit: Sendable {
     private let shares: [Share]
     private let route: String
     private let sticky: Sticky?
-    private let seal: StickyToken.Seal?
+    private let tokens: StickyTokens?
     /// The numbers of the services, as in tokens.
     private let numbers: [UInt64]
     /// The cumulative weights up to each share.
     private let ends: [UInt64]
     private let turn = Atomic<UInt64>(UInt64.random(in: .min ... .max))
-    private let memory: Mutex<StickyMemory>
 
     /// The maximum number of cookies with the name that are checked.
-    private static let mostCookies = 4
+    static let mostCookies = 4
 
     /// Makes the shares of a route: at least one of them has a weight above 0.
     public init(_ shares: [Share], route: String, sticky: Sticky? = nil) {
@@ -49,8 +48,9 @@ public final class RouteSplit: Sendable {
         self.route = route
         self.sticky = sticky
         switch sticky {
-        case .cookie(_, _, let keys)?, .header(_, _, let keys)?: seal = StickyToken.Seal(keys: keys, route: route)
-        case .hash?, nil: seal = nil
+        case .cookie(_, _, let keys)?, .header(_, _, let keys)?:
+            tokens = StickyTokens(StickyToken.Seal(keys: keys, route: route))
+        case .hash?, nil: tokens = nil
         }
         numbers = shares.map { StickyToken.number(of: $0.plan.service?.name ?? "") }
         var sum: UInt64 = 0
@@ -58,7 +58,6 @@ public final class RouteSplit: Sendable {
             sum += UInt64(max(0, share.weight))
             return sum
         }
-        memory = Mutex(StickyMemory(shares: shares.count))
     }
 
     /// A copy with its own plans.
@@ -83,9 +82,28 @@ public final class RouteSplit: Sendable {
 
     /// A random share, by weight.
     private func draw() -> Int {
-        let number = turn.wrappingAdd(0x9e37_79b9_7f4a_7c15, ordering: .relaxed).newValue
-        let point = StableHash.spread(number).multipliedFullWidth(by: ends[ends.count - 1]).high
-        return ends.firstIndex { point < $0 } ?? 0
+        let number = StableHash.spread(turn.wrappingAdd(0x9e37_79b9_7f4a_7c15, ordering: .relaxed).newValue)
+        let point = number.multipliedFullWidth(by: ends[ends.count - 1]).high
+        let drawn = ends.firstIndex { point < $0 } ?? 0
+        return shares[drawn].isDown ? another(than: drawn, number) : drawn
+    }
+
+    /// A random share, by weight, among those that are not down; `down` if all are.
+    private func another(than down: Int, _ number: UInt64) -> Int {
+        let takers = shares.indices.filter { shares[$0].weight > 0 && !shares[$0].isDown }
+        let sum = takers.reduce(0) { $0 + UInt64(shares[$1].weight) }
+        var left = number.multipliedFullWidth(by: sum).high
+        for taker in takers {
+            let weight = UInt64(shares[taker].weight)
+            if left < weight { return taker }
+            left -= weight
+        }
+        return down
+    }
+
+    /// Whether a client may stay with its share: not if that is down while another one would take the request.
+    private func keeps(_ share: Int) -> Bool {
+        !shares[share].isDown || !shares.contains { $0.weight > 0 && !$0.isDown }
     }
 
     /// The share for a key, by weighted rendezvous hashing. For each share a time is drawn from the key, shorter for greater weights,
@@ -93,9 +111,13 @@ public final class RouteSplit: Sendable {
     private func share(of key: RequestKey, _ exchange: Exchange) -> Int {
         guard key.isGiven(exchange.heldRequest, exchange) else { return draw() }
         let number = key.stableNumber(exchange.heldRequest, exchange)
-        var first = 0
+        return first(by: number, where: { !$0.isDown }) ?? first(by: number, where: { _ in true }) ?? 0
+    }
+
+    private func first(by number: UInt64, where isTaker: (Share) -> Bool) -> Int? {
+        var first: Int?
         var least = Double.infinity
-        for (place, share) in shares.enumerated() where share.weight > 0 {
+        for (place, share) in shares.enumerated() where share.weight > 0 && isTaker(share) {
             let drawn = StableHash.spread(number ^ numbers[place])
             // Strictly between 0 and 1.
             let even = (Double(drawn >> 11) + 0.5) / 9_007_199_254_740_992
@@ -117,13 +139,12 @@ public final class RouteSplit: Sendable {
                 if kept == nil, looked < RouteSplit.mostCookies { kept = known(value, now) }
                 looked += 1
             }
-            if let kept { return kept }
+            if let kept, keeps(kept) { return kept }
         }
         let drawn = draw()
         let isSecure = exchange.clientScheme(of: exchange.heldRequest) == "https"
         let given =
-            memory.withLock { $0.given(drawn, now) }
-            ?? give(drawn, now, ttl) { text in
+            tokens?.given(numbers[drawn], now, until: RouteSplit.end(now, ttl)) { text in
                 let attributes = "; Path=/; Max-Age=\(ttl.components.seconds); HttpOnly; SameSite=Lax"
                 return ("\(name)=\(text)\(attributes)", "\(name)=\(text)\(attributes); Secure")
             }
@@ -137,104 +158,33 @@ public final class RouteSplit: Sendable {
         if exchange.heldRequest.fields.contains(name) {
             let shown = exchange.heldRequest.fields.withOnlyValue(of: name) { known($0, now) }
             exchange.heldRequest.fields.remove(name)
-            if case .one(let kept?) = shown { return kept }
+            if case .one(let kept?) = shown, keeps(kept) { return kept }
         }
         let drawn = draw()
-        let given = memory.withLock { $0.given(drawn, now) } ?? give(drawn, now, ttl) { ($0, $0) }
+        let given = tokens?.given(numbers[drawn], now, until: RouteSplit.end(now, ttl)) { ($0, $0) }
         if let given { exchange.shareMark = ShareMark(name: name, value: given.plain) }
         return drawn
     }
 
     private static func seconds(_ exchange: Exchange) -> UInt64 { UInt64(max(0, exchange.wallNow.seconds)) }
 
+    private static func end(_ now: UInt64, _ ttl: Duration) -> UInt64 { now &+ UInt64(max(1, ttl.components.seconds)) }
+
     /// The share that a token names; `nil` if the token is invalid or has expired.
     private func known(_ text: UnsafeRawBufferPointer, _ now: UInt64) -> Int? {
-        guard text.count == StickyToken.length, let seal else { return nil }
-        if let found = memory.withLock({ $0.find(text) }) { return found.end > now ? found.share : nil }
-        guard let token = seal.token(in: text), token.end > now, let share = numbers.firstIndex(of: token.share) else {
-            return nil
-        }
-        memory.withLock { $0.remember(text, share: share, end: token.end) }
-        return share
-    }
-
-    /// Makes the token for clients that come to a share in this second; `nil` if it cannot be sealed.
-    private func give(
-        _ share: Int, _ now: UInt64, _ ttl: Duration, _ values: (String) -> (plain: String, secure: String)
-    ) -> StickyMemory.Given? {
-        let end = now &+ UInt64(max(1, ttl.components.seconds))
-        guard var text = seal?.text(of: StickyToken(share: numbers[share], end: end)) else { return nil }
-        let (plain, secure) = values(text)
-        let given = StickyMemory.Given(second: now, plain: Array(plain.utf8), secure: Array(secure.utf8))
-        text.withUTF8 { bytes in
-            let bytes = UnsafeRawBufferPointer(bytes)
-            memory.withLock { memory in
-                memory.given[share] = given
-                memory.remember(bytes, share: share, end: end)
-            }
-        }
-        return given
+        tokens?.known(text, now).flatMap { numbers.firstIndex(of: $0.share) }
     }
 }
 
-/// Caches recent tokens: opening a token takes longer than the rest of choosing a share.
-struct StickyMemory {
-    /// The fields for the clients of one second.
-    struct Given {
-        let second: UInt64
-        let plain: [UInt8]
-        /// For clients that use https.
-        let secure: [UInt8]
-    }
-
-    private struct Place {
-        var share: Int32 = -1
-        var end: UInt64 = 0
-    }
-
-    /// The current fields, by share.
-    var given: [Given?]
-    /// Each token has one place, which it shares with other tokens.
-    private var places: [Place] = []
-    private var texts: [UInt8] = []
-
-    private static let count = 512
-    private static let stride = 64
-
-    init(shares: Int) { given = Array(repeating: nil, count: shares) }
-
-    /// The fields made for this second; `nil` if there are none.
-    func given(_ share: Int, _ second: UInt64) -> Given? {
-        guard let given = given[share], given.second == second else { return nil }
-        return given
-    }
-
-    /// Finds a cached token.
-    func find(_ text: UnsafeRawBufferPointer) -> (share: Int, end: UInt64)? {
-        guard !places.isEmpty else { return nil }
-        let place = StickyMemory.place(of: text)
-        guard places[place].share >= 0 else { return nil }
-        let start = place * StickyMemory.stride
-        var difference: UInt8 = 0
-        for index in 0..<StickyToken.length { difference |= texts[start + index] ^ text[index] }
-        return difference == 0 ? (Int(places[place].share), places[place].end) : nil
-    }
-
-    /// Caches a valid token, replacing the one in its place.
-    mutating func remember(_ text: UnsafeRawBufferPointer, share: Int, end: UInt64) {
-        if places.isEmpty {
-            places = Array(repeating: Place(), count: StickyMemory.count)
-            texts = Array(repeating: 0, count: StickyMemory.count * StickyMemory.stride)
+extension RouteSplit.Share {
+    /// Whether its service is down, and so are all services that would replace it.
+    fileprivate var isDown: Bool {
+        guard plan.service?.notes.reachability.isDown == true else { return false }
+        var next = plan.fallback
+        while let fallback = next {
+            if fallback.service?.notes.reachability.isDown != true { return false }
+            next = fallback.fallback
         }
-        let place = StickyMemory.place(of: text)
-        places[place] = Place(share: Int32(truncatingIfNeeded: share), end: end)
-        let start = place * StickyMemory.stride
-        for index in 0..<StickyToken.length { texts[start + index] = text[index] }
-    }
-
-    /// The place of a token: by some characters of its tag, which is practically random.
-    private static func place(of text: UnsafeRawBufferPointer) -> Int {
-        let word = text.loadUnaligned(fromByteOffset: 48, as: UInt64.self)
-        return Int(truncatingIfNeeded: StableHash.spread(word)) & (count - 1)
+        return true
     }
 }

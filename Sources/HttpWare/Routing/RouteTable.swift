@@ -40,7 +40,9 @@ public final class RouteTable: ExchangeRouter {
         self.routes = routes
         self.services = services
         self.listenerPlan = listenerPlan
-        capturing = routes.map { $0.match.paths.filter { !$0.captures.isEmpty } }
+        capturing = routes.map { route in
+            (route.match.paths + route.match.capturesIgnoringCase).filter { !$0.captures.isEmpty }
+        }
         index = RouteIndex(routes.map(\.match))
         only = routes.first.flatMap { $0.match.isEmpty && $0.takesConnect && $0.split == nil ? $0.plan : nil }
     }
@@ -75,7 +77,10 @@ public final class RouteTable: ExchangeRouter {
     public func plan(for exchange: Exchange) throws(Pattern.LimitReached) -> ExchangePlan {
         var split: RouteSplit?
         let plan = try plan(for: &exchange.heldRequest, from: exchange, &exchange.captures, &split)
-        return split?.plan(for: exchange) ?? plan
+        let chosen = split?.plan(for: exchange) ?? plan
+        // Before any ware sees the request.
+        if chosen.keepsClients { chosen.service?.sticky?.take(from: exchange) }
+        return chosen
     }
 
     /// Here and below, the request is `inout` only to avoid copying it out of the exchange. Without an exchange, no condition on the

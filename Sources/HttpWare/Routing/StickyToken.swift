@@ -1,8 +1,9 @@
-/// The token that keeps a client with its share of a route: the share and the expiry, sealed for the route.
+/// The token that keeps a client with its share of a route, or with its endpoint of a service: the place and the expiry, sealed for the
+/// route or the service.
 ///
-/// A token identifies a service, but no client: all clients that came to a share in the same second have the same token.
+/// A token identifies a place, but no client: all clients that came to a place in the same second have the same token.
 struct StickyToken: Equatable {
-    /// A number for the name of the share's service.
+    /// A number for the name of the share's service, or of the endpoint.
     let share: UInt64
     /// The expiry, in seconds since 1970.
     let end: UInt64
@@ -17,7 +18,7 @@ struct StickyToken: Equatable {
         return hash.value
     }
 
-    /// The keys that seal the tokens of one route.
+    /// The keys that seal the tokens of one route, or of one service.
     struct Seal: Sendable {
         /// The first key seals; tokens of any key can be opened.
         let keys: [SealingKey]
@@ -27,6 +28,12 @@ struct StickyToken: Equatable {
         init(keys: [SealingKey], route: String) {
             self.keys = keys
             context = Array("sticky \(route)".utf8)
+        }
+
+        /// Makes a seal for the endpoints of the service with that name.
+        init(keys: [SealingKey], service: String) {
+            self.keys = keys
+            context = Array("endpoint of \(service)".utf8)
         }
 
         /// The token as text: base64url without padding; `nil` if memory or randomness is missing.

@@ -45,6 +45,9 @@ public final class UpstreamService: Sendable {
     /// The rewriting of references to the origin server in responses.
     public let references: OriginReferences
 
+    /// Keeps each client with one endpoint; `nil` if each request is distributed independently.
+    public let sticky: StickyEndpoints?
+
     /// The values that wares keep for the service.
     public let notes: ServiceNotes
 
@@ -59,9 +62,10 @@ public final class UpstreamService: Sendable {
         name: String, endpoints: [Endpoint], isPassthrough: Bool = false, host: HostPolicy = .upstream,
         timeouts: Timeouts = Timeouts(), defaults: [FieldLine] = [],
         passing: Passing = Passing(), balancing: Balancing = Balancing(),
-        references: OriginReferences = OriginReferences()
+        references: OriginReferences = OriginReferences(), sticky: StickyEndpoints? = nil
     ) {
         self.name = name
+        self.sticky = sticky
         notes = ServiceNotes(
             name: name, isPassthrough: isPassthrough,
             origin: isPassthrough ? nil : UpstreamService.names(of: endpoints, host))

@@ -40,6 +40,12 @@ final class ConnectionPool {
     /// needs no deep stack.
     private var isSettling = false
     let idleNanoseconds: Int64
+    /// When the endpoint's name is looked up again, in nanoseconds of the loop's clock: at the first use of the pool after this time.
+    /// `Int64.max` if there is no name to follow, or the lookup is running.
+    private(set) var nameEnds = Int64.max
+    /// The addresses of the name when it was last followed, and a number that changes with them.
+    private var nameAddresses: [IPAddress] = []
+    private var nameNumber: UInt32 = 0
 
     init(transport: LoopTransport, endpoint: Endpoint) {
         self.transport = transport
@@ -153,6 +159,9 @@ final class ConnectionPool {
     private func made(_ link: Connector.Link, for ticket: ConnectionTicket, _ isShared: Bool, _ times: Connector.Times)
     {
         if endpoint.negotiates, !ticket.isForHttp1 { endpoint.agree(on: link.isHttp2 ? .h2 : .h1) }
+        if nameEnds == .max, let name = endpoint.connectedName, let resolver = transport.resolver {
+            nameEnds = resolver.useEnds(for: name.host).nanoseconds
+        }
         if link.isHttp2 {
             let connection = Http2UpstreamConnection(pool: self, socket: link.socket, tls: link.tls)
             state.madeShared(connection, isShared: isShared)
@@ -164,6 +173,7 @@ final class ConnectionPool {
             limitSettling(of: connection, to: ticket.timeout)
         } else {
             let connection = Http1UpstreamConnection(pool: self, socket: link.socket, tls: link.tls)
+            connection.nameNumber = nameNumber
             if let ticket = state.madeSingle(for: ticket, isShared: isShared) {
                 hand(connection, to: ticket, times)
             } else {
@@ -255,6 +265,10 @@ final class ConnectionPool {
 
     /// A connection has finished its work and can be reused.
     func giveBack(_ connection: Http1UpstreamConnection) {
+        if connection.nameNumber != nameNumber {
+            guard belongs(connection.socket) else { return connection.close() }
+            connection.nameNumber = nameNumber
+        }
         switch state.returned(connection) {
         case .hand(let ticket):
             connection.becomeIdle(until: .max)
@@ -282,6 +296,44 @@ final class ConnectionPool {
     /// A connection has closed.
     func closed(_ connection: Http1UpstreamConnection) {
         settling { state.closed(connection, wasIdle: connection.isPooled) }
+    }
+
+    // MARK: The endpoint's name
+
+    /// Looks the endpoint's name up again, while requests go on. Connections to addresses that the name has lost then close after
+    /// their current work.
+    func followName() {
+        nameEnds = .max
+        guard let name = endpoint.connectedName, let resolver = transport.resolver else { return }
+        resolver.resolve(name.host, port: name.port) { [weak self, weak resolver] result in
+            guard let self, let resolver else { return }
+            nameEnds =
+                max(
+                    resolver.useEnds(for: name.host), transport.loop.now + ConnectionPool.shortestFollowing
+                ).nanoseconds
+            if case .success(let found) = result { keepOnly(found.compactMap(\.address)) }
+        }
+    }
+
+    /// The shortest time between two lookups of the name for existing connections.
+    private static let shortestFollowing = Duration.seconds(5)
+
+    /// The next use looks the name up.
+    func expireName() { if nameEnds != .max { nameEnds = .min } }
+
+    private func keepOnly(_ addresses: [IPAddress]) {
+        guard Set(addresses) != Set(nameAddresses) else { return }
+        nameAddresses = addresses
+        nameNumber &+= 1
+        for connection in state.idle + state.discarding {
+            if belongs(connection.socket) { connection.nameNumber = nameNumber } else { connection.close() }
+        }
+        for connection in state.shared where !belongs(connection.socket) { connection.retire() }
+    }
+
+    /// Whether the connection's other end is an address of the name.
+    private func belongs(_ socket: SocketEvents) -> Bool {
+        Socket.peerAddress(socket.descriptor)?.address.map(nameAddresses.contains) ?? false
     }
 
     /// Closes the idle connections.

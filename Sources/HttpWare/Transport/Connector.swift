@@ -3,6 +3,8 @@ import Glibc
 /// Makes one connection to an endpoint: resolves its addresses, tries them one after another, and performs the TLS handshake if
 /// the endpoint needs one, within one deadline.
 ///
+/// If all addresses of a name fail, or a connection takes longer than usual, the name is looked up again: a server may have moved.
+///
 /// It keeps itself alive until it has answered. Used on its loop's thread only.
 final class Connector: SocketEventHandler, LoopTimerHandler {
     /// The start of each step, in nanoseconds of the loop's clock.
@@ -31,6 +33,12 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     /// The versions that the connection may speak.
     private let version: Endpoint.Version
     private var addresses: ArraySlice<SocketAddress> = []
+    /// The name that was looked up, and all of its addresses so far; `nil` if the addresses were given.
+    private var name: (host: String, port: UInt16)?
+    private var known: [SocketAddress] = []
+    /// Whether the name was looked up again.
+    private var hasLookedAgain = false
+    private var ends: LoopInstant
     private var socket: SocketEvents?
     private var handshake: TlsHandshake?
     /// TLS with the upstream proxy, which carries everything after it; `nil` before it is established, or without it.
@@ -51,8 +59,12 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         self.endpoint = endpoint
         self.version = version
         self.completion = completion
+        ends = loop.now
         timer = LoopTimer(loop: loop)
     }
+
+    /// The time after which a connection takes longer than usual: the first packet was probably lost, or nobody has the address.
+    static let slowness = Duration.milliseconds(1_100)
 
     /// Connects. Calls `completion` once, immediately or later, on the loop's thread.
     static func connect(
@@ -63,7 +75,8 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
             endpoint, speaking: version, loop: loop, resolver: resolver, completion: completion)
         connector.ownReference = connector  // released by answerCaller(_:)
         connector.timer.handler = connector
-        connector.timer.set(after: timeout)
+        connector.ends = loop.now + timeout
+        connector.timer.set(after: min(timeout, Connector.slowness))
         connector.start()
     }
 
@@ -72,6 +85,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         if let hop = endpoint.key.hop { return judge { self.find(hop) } }
         if !endpoint.isNamed { return found(endpoint.addresses) }
         guard let resolver else { return answerCaller(.failure(lastError)) }
+        name = (endpoint.key.host, endpoint.key.port)
         resolver.resolve(endpoint.key.host, port: endpoint.key.port) { result in
             switch result {
             case .success(let addresses): self.found(addresses)
@@ -104,6 +118,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         guard completion != nil else { return }
         if let address = IPAddress(hop.host) { return found([.ip(address, port: hop.port)]) }
         guard let resolver else { return answerCaller(.failure(lastError)) }
+        name = (hop.host, hop.port)
         resolver.resolve(hop.host, port: hop.port) { result in
             switch result {
             case .success(let addresses): self.found(addresses)
@@ -125,6 +140,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
 
     private func found(_ found: [SocketAddress]) {
         guard completion != nil else { return }
+        known += found
         addresses = found[...]
         // Checked after resolution, so that a name cannot point to an internal address.
         if endpoint.key.deniesPrivate || endpoint.key.deniesMetadata, endpoint.key.hop == nil {
@@ -152,7 +168,29 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
                 lastError = Connector.error(code, endpoint)
             }
         }
-        answerCaller(.failure(lastError))
+        endpoint.moves?.note(at: loop.now)
+        lookAgain { found in
+            if found.isEmpty { self.answerCaller(.failure(self.lastError)) } else { self.found(found) }
+        }
+    }
+
+    /// Looks the name up again, once. `completion` gets the addresses that were not known; none if there are none.
+    private func lookAgain(_ completion: @escaping ([SocketAddress]) -> Void) {
+        guard let name, let resolver, !hasLookedAgain else { return completion([]) }
+        hasLookedAgain = true
+        resolver.otherAddresses(than: known, of: name.host, port: name.port, completion: completion)
+    }
+
+    /// The connection takes longer than usual. If the name has other addresses by now, they are tried in place of this one.
+    private func isSlow() {
+        guard socket != nil else { return }
+        endpoint.moves?.note(at: loop.now)
+        lookAgain { found in
+            guard !found.isEmpty, self.completion != nil, let socket = self.socket else { return }
+            self.socket = nil
+            socket.close()
+            self.found(found)
+        }
     }
 
     func socketReadable() {}
@@ -245,6 +283,14 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
     }
 
     func timerFired(_ timer: LoopTimer) {
+        if loop.now < ends {
+            timer.set(after: ends - loop.now)
+            return isSlow()
+        }
+        if times.connectStarted > 0 {
+            endpoint.moves?.note(at: loop.now)
+            if let name { resolver?.doubt(name.host) }
+        }
         let fault: GatewayError.Fault = times.connectStarted == 0 ? .dnsTimeout : .connectionTimeout
         let what =
             times.connectStarted == 0

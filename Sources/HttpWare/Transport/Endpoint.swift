@@ -80,6 +80,8 @@ public final class Endpoint: Sendable {
     let tls: TlsPeer?
     /// Whether it was made for a client's request: its pool is removed when it is empty.
     let isPassing: Bool
+    /// Is told that the endpoint cannot be connected to, so that its name is looked up again; `nil` if no monitor follows the name.
+    let moves: NameMoves?
     /// The result of the last handshake on any loop; fixed if the version is not negotiated.
     private let agreed: Atomic<Agreement>
     /// What is known about the origin server, shared by all copies of the endpoint.
@@ -117,13 +119,15 @@ public final class Endpoint: Sendable {
         addresses = IPAddress(bare).map { [.ip($0, port: port)] } ?? []
         self.weight = max(1, weight)
         self.isPassing = isPassing
+        moves = nil
         agreed = Atomic(speaks == .h2 ? .h2 : speaks == .h1 || tls == nil ? .h1 : .unknown)
         knowledge = Knowledge()
     }
 
     /// A copy with another key: with other addresses, other limits, or for one client.
-    private init(_ other: Endpoint, by key: Key, isPassing: Bool) {
+    private init(_ other: Endpoint, by key: Key, isPassing: Bool, moves: NameMoves? = nil) {
         isBackup = other.isBackup
+        self.moves = moves ?? other.moves
         self.key = key
         written = other.written
         authority = other.authority
@@ -144,6 +148,9 @@ public final class Endpoint: Sendable {
         key.addresses = addresses
         return Endpoint(self, by: key, isPassing: isPassing)
     }
+
+    /// A copy that tells when it cannot be connected to. Both share their pool.
+    func telling(_ moves: NameMoves) -> Endpoint { Endpoint(self, by: key, isPassing: isPassing, moves: moves) }
 
     /// A copy whose connections are not shared: each closes after its response.
     func unpooled() -> Endpoint {
@@ -194,6 +201,12 @@ public final class Endpoint: Sendable {
     /// Whether the endpoint's name must be resolved.
     var isNamed: Bool { addresses.isEmpty }
 
+    /// The name that is looked up for its connections, that of the upstream proxy if there is one; `nil` if none has to be.
+    var connectedName: (host: String, port: UInt16)? {
+        if let hop = key.hop { return IPAddress(hop.host) == nil ? (hop.host, hop.port) : nil }
+        return isNamed ? (key.host, key.port) : nil
+    }
+
     /// The name of an endpoint at that address.
     static func name(of address: SocketAddress) -> String { "\(address)" }
 
@@ -229,6 +242,7 @@ public final class Endpoint: Sendable {
         self.weight = max(1, weight)
         isPassing = false
         isBackup = false
+        moves = nil
         agreed = Atomic(.h1)
         knowledge = Knowledge()
     }

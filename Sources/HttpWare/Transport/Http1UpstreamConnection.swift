@@ -77,6 +77,8 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     private var mayBeAuthenticated = false
     /// Whether it is among the idle connections of its pool. Set by the pool.
     var isPooled = false
+    /// The number of the addresses of the endpoint's name to which its own address belongs. Set by the pool.
+    var nameNumber: UInt32 = 0
     private var asksForUpgrade = false
     /// A WebSocket key of our own, so that only we can check the answer to it. RFC 8441 §5.
     private var ownKey: String?

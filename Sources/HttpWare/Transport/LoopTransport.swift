@@ -115,6 +115,7 @@ public final class LoopTransport: UpstreamConnector {
         to endpoint: Endpoint, need: ConnectionNeed, timeout: Duration, waiter: any ConnectionWaiter
     ) -> ConnectionTicket? {
         let pool = pool(for: endpoint)
+        if loop.now.nanoseconds >= pool.nameEnds { pool.followName() }
         if need.freshness != .new, need.version != .http2 || !pool.speaksHttp2,
             let connection = pool.takeIdle(surely: need.freshness != .usual)
         {
@@ -154,6 +155,13 @@ public final class LoopTransport: UpstreamConnector {
 
     /// Retires the connections to an endpoint that no service uses any more.
     func retirePool(of endpoint: Endpoint) { pools[endpoint.key]?.isRetired = true }
+
+    /// Looks names up again when they are next used: a reload asks for that. Connections to addresses that a name has lost then close
+    /// after their current work.
+    public func refreshNames() {
+        resolver?.refresh()
+        for pool in pools.values { pool.expireName() }
+    }
 
     /// The HTTP/2 connection that sends at the end of the current event.
     private var eventSender: Http2Connection?

@@ -6,7 +6,8 @@ import Glibc
 /// Resolves names for one loop: through c-ares, without blocking, with a cache that respects TTLs.
 ///
 /// The hosts file is searched first, then the name servers are asked, for A and AAAA. The addresses are ordered by RFC 6724 §6.
-/// Concurrent lookups of one name are combined. Used on the loop's thread only.
+/// Concurrent lookups of one name are combined. If connections to all addresses of a name fail, `otherAddresses` looks it up again.
+/// When `/etc/resolv.conf` or the hosts file changes, all names are looked up anew. Used on the loop's thread only.
 public final class Resolver {
     /// The options of a resolver. The limits are per loop.
     public struct Options: Sendable {
@@ -16,19 +17,27 @@ public final class Resolver {
         public var timeout: Duration = .seconds(5)
         /// The time limit of the first query to a name server; each name server is asked three times, each time with a longer limit.
         public var tryTimeout: Duration = .seconds(1)
+        /// The longest use of an answer before the name is looked up again, whatever its TTL is; at least a second. Connections to
+        /// addresses that the new answer lacks close.
+        public var longestUse: Duration = .seconds(30)
         /// The maximum number of cached names.
         public var cacheCapacity = 1024
         /// The maximum number of concurrent lookups.
         public var maxLookups = 1024
         /// The maximum number of callers that wait for lookups in total.
         public var maxWaiters = 16384
+        /// The system's files. Changes of them are noticed when a name is looked up.
+        var serversFile = "/etc/resolv.conf"
+        var hostsFile = "/etc/hosts"
 
         /// The default options.
         public init() {}
     }
 
-    /// The bounds of an answer's lifetime in the cache, in seconds, whatever its TTL is.
-    static let ttlRange: ClosedRange<Int64> = 1...300
+    /// The shortest lifetime of an answer in the cache, whatever its TTL is.
+    static let shortestUse = Duration.seconds(1)
+    /// The time between two lookups of a name whose addresses do not work. It is drawn, so that many gateways do not ask at once.
+    static let doubtPause: ClosedRange<Int64> = 1_000...1_250  // milliseconds
     /// The lifetime of an answer from the hosts file, in seconds.
     static let hostsFileTTL: Int64 = 5
     /// The lifetime of the answer that a name has no addresses, in seconds.
@@ -48,10 +57,17 @@ public final class Resolver {
 
     /// The loop that this resolver serves.
     public let loop: EventLoop
+    /// See `Options.longestUse`.
+    public var longestUse: Duration
 
     private let options: Options
     private var cache: ResolverCache
     private var channel: ares_channel?
+    /// The state of the system's files when the channel was made, and when they are looked at next.
+    private var files: SystemNameFiles
+    private var filesDue: LoopInstant
+    /// Whether the channel is being replaced: its lookups end, and begin again with the new one.
+    private var isRenewing = false
     private var sockets: [Int32: ResolverSocket] = [:]
     private var lookups: [String: ResolverLookup] = [:]
     private var answered: [(ResolverLookup, ResolverCache.Answer, ttl: Int64)] = []
@@ -71,6 +87,9 @@ public final class Resolver {
     public init(loop: EventLoop, options: Options = Options()) throws(ResolveError) {
         self.loop = loop
         self.options = options
+        longestUse = options.longestUse
+        files = SystemNameFiles(servers: options.serversFile, hosts: options.hostsFile)
+        filesDue = loop.now + SystemNameFiles.interval
         cache = ResolverCache(capacity: options.cacheCapacity)
         timer = LoopTimer(loop: loop)
         timer.handler = self
@@ -107,27 +126,34 @@ public final class Resolver {
         }
         guard let name = Resolver.normalized(host) else { return completion(.failure(.notFound)) }
         if let answer = cache.answer(for: name, at: loop.now) { return completion(Resolver.with(port: port, answer)) }
-        guard let channel else { return completion(.failure(.cancelled)) }
+        guard channel != nil else { return completion(.failure(.cancelled)) }
         guard waiters < options.maxWaiters else { return completion(.failure(.overloaded)) }
         if let lookup = lookups[name] {
             waiters += 1
             return lookup.waiters.append((port, completion))
         }
         guard openLookups < options.maxLookups else { return completion(.failure(.overloaded)) }
+        noticeChanges()
         let lookup = ResolverLookup(name: name, resolver: self)
         lookup.waiters.append((port, completion))
         waiters += 1
-        openLookups += 1
         lookups[name] = lookup
         let isStale = cache.hasStale(name, at: loop.now)
         lookup.timer.set(after: isStale ? min(options.timeout, Resolver.stalePatience) : options.timeout)
+        start(lookup)
+    }
+
+    /// Asks c-ares.
+    private func start(_ lookup: ResolverLookup) {
+        guard let channel else { return }
+        openLookups += 1
         var hints = ares_addrinfo_hints()
         hints.ai_family = AF_UNSPEC
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         inside {
             lookup.isStarting = true
             let held = Unmanaged.passRetained(lookup)  // released by lookupEnded, which c-ares calls exactly once
-            ares_getaddrinfo(channel, name, nil, &hints, lookupEnded, held.toOpaque())
+            ares_getaddrinfo(channel, lookup.name, nil, &hints, lookupEnded, held.toOpaque())
             lookup.isStarting = false
         }
     }
@@ -146,6 +172,68 @@ public final class Resolver {
     /// The remaining lifetime of the cached answer for a name; `nil` without one.
     func timeLeft(for host: String) -> Duration? {
         Resolver.normalized(host).flatMap { cache.expiry(of: $0) }.map { $0 - loop.now }
+    }
+
+    /// When connections to a name's addresses should be compared with a new answer: `longestUse` after the last lookup.
+    public func useEnds(for host: String) -> LoopInstant {
+        (Resolver.normalized(host).flatMap { cache.asked(for: $0) } ?? loop.now) + longestUse
+    }
+
+    // MARK: Asking again
+
+    /// The addresses of a host do not work: the next `resolve` looks it up again, if that was not done within about a second. Returns
+    /// whether it will.
+    @discardableResult
+    public func doubt(_ host: String) -> Bool {
+        guard Resolver.numericAddress(host) == nil, let name = Resolver.normalized(host) else { return false }
+        return cache.doubt(name, pause: .milliseconds(Int64.random(in: Resolver.doubtPause)), at: loop.now)
+    }
+
+    /// Connections to these addresses of a host failed, and it has no others. Looks the host up again, if that was not done within about
+    /// a second. `completion` gets the addresses that were not tried; none if there are none, at once or later.
+    public func otherAddresses(
+        than tried: [SocketAddress], of host: String, port: UInt16, completion: @escaping ([SocketAddress]) -> Void
+    ) {
+        guard doubt(host) else { return completion([]) }
+        resolve(host, port: port) { result in
+            guard case .success(let found) = result else { return completion([]) }
+            completion(found.filter { !tried.contains($0) })
+        }
+    }
+
+    /// Looks every name up again when it is next needed, and reads the system's configuration if it has changed. Expired addresses still
+    /// serve while the name servers do not answer.
+    public func refresh() {
+        loop.preconditionOwned()
+        filesDue = loop.now
+        cache.expireAll(at: loop.now)
+        noticeChanges()
+    }
+
+    /// Uses the system's files as they are now, if they have changed. They are looked at once a second at most, and only when a name is
+    /// looked up.
+    private func noticeChanges() {
+        guard loop.now >= filesDue else { return }
+        filesDue = loop.now + SystemNameFiles.interval
+        let seen = SystemNameFiles(servers: options.serversFile, hosts: options.hostsFile)
+        guard seen != files else { return }
+        let former = files
+        files = seen
+        cache.expireAll(at: loop.now)
+        if options.servers == nil, seen.servers != former.servers { renewChannel() }
+    }
+
+    /// Replaces the channel by one with the present name servers. Lookups in progress begin again there.
+    private func renewChannel() {
+        // c-ares must not be destroyed inside its own callbacks. Without a new channel, the former one is better than none.
+        guard let former = channel, !isInside, let next = try? makeChannel() else { return }
+        channel = next
+        isInside = true
+        isRenewing = true
+        ares_destroy(former)
+        isRenewing = false
+        isInside = false
+        for lookup in Array(lookups.values) { start(lookup) }
     }
 
     private static func numericAddress(_ host: String) -> IPAddress? {
@@ -205,6 +293,7 @@ public final class Resolver {
     /// c-ares has ended a lookup: the answer is kept until c-ares has returned.
     fileprivate func ended(_ lookup: ResolverLookup, _ answer: ResolverCache.Answer, ttl: Int64) {
         openLookups -= 1
+        if isRenewing { return }
         answered.append((lookup, answer, lookup.isStarting ? Resolver.hostsFileTTL : ttl))
     }
 
@@ -214,9 +303,8 @@ public final class Resolver {
             let now = loop.now
             switch answer {
             case .success:
-                let seconds = min(max(ttl, Resolver.ttlRange.lowerBound), Resolver.ttlRange.upperBound)
-                cache.store(
-                    answer, for: lookup.name, until: now + .seconds(seconds), keeping: Resolver.staleness, at: now)
+                let use = max(Resolver.shortestUse, min(.seconds(min(ttl, 1 << 31)), longestUse))
+                cache.store(answer, for: lookup.name, until: now + use, keeping: Resolver.staleness, at: now)
             case .failure(.cancelled): break
             case .failure(let error):
                 // Name servers can tell that a name does not exist. Any other error leaves that open: RFC 8767 §4.
@@ -232,6 +320,8 @@ public final class Resolver {
 
     /// A lookup took too long. c-ares ends it later; a late answer is still cached.
     fileprivate func timedOut(_ lookup: ResolverLookup) {
+        // The name servers may have changed.
+        filesDue = loop.now
         finish(lookup, stale(lookup.name) ?? .failure(.timeout))
     }
 
@@ -273,11 +363,15 @@ public final class Resolver {
             ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_FLAGS | ARES_OPT_EDNSPSZ | ARES_OPT_SOCK_STATE_CB
             | ARES_OPT_LOOKUPS
         if options.servers != nil { mask |= ARES_OPT_DOMAINS }
+        mask |= ARES_OPT_RESOLVCONF
         var channel: ares_channel?
         // Copied by c-ares: hosts file first, then the name servers.
-        let status = "fb".withCString { lookups -> Int32 in
-            settings.lookups = UnsafeMutablePointer(mutating: lookups)
-            return ares_init_options(&channel, &settings, mask)
+        let status = "fb".withCString { lookups in
+            options.serversFile.withCString { file -> Int32 in
+                settings.lookups = UnsafeMutablePointer(mutating: lookups)
+                settings.resolvconf_path = UnsafeMutablePointer(mutating: file)
+                return ares_init_options(&channel, &settings, mask)
+            }
         }
         guard status == ARES_SUCCESS, let channel else { throw Resolver.failure(status) }
         if let servers = options.servers {

@@ -10,6 +10,8 @@ struct ResolverCache {
     private struct Entry {
         let answer: Answer
         var expires: LoopInstant
+        /// When the name was last looked up, even if that lookup failed.
+        var asked: LoopInstant
         /// Until this time the expired answer may serve as a last resort.
         let isKeptUntil: LoopInstant
     }
@@ -36,6 +38,26 @@ struct ResolverCache {
     /// The time at which the answer for a name expires; `nil` without one.
     func expiry(of name: String) -> LoopInstant? { entries[name]?.expires }
 
+    /// The time at which a name was last looked up; `nil` without an answer.
+    func asked(for name: String) -> LoopInstant? { entries[name]?.asked }
+
+    /// The addresses of a name do not work: they expire, but not before `pause` has passed since the name was last looked up. Returns
+    /// whether the name has no valid answer now. Addresses that expire here still serve as a last resort.
+    mutating func doubt(_ name: String, pause: Duration, at now: LoopInstant) -> Bool {
+        guard let entry = entries[name] else { return true }
+        let end = min(entry.expires, max(now, entry.asked + pause))
+        entries[name]?.expires = end
+        return end <= now
+    }
+
+    /// Makes every answer expire. Addresses still serve as a last resort.
+    mutating func expireAll(at now: LoopInstant) {
+        for name in entries.keys {
+            guard let entry = entries[name] else { continue }
+            entries[name]?.expires = min(entry.expires, now)
+        }
+    }
+
     /// Whether a name has expired addresses that may serve as a last resort.
     func hasStale(_ name: String, at now: LoopInstant) -> Bool {
         entries[name].map { $0.expires <= now && $0.isKeptUntil > now } ?? false
@@ -45,6 +67,7 @@ struct ResolverCache {
     mutating func renew(_ name: String, until expires: LoopInstant, at now: LoopInstant) -> Answer? {
         guard let entry = entries[name], max(entry.expires, entry.isKeptUntil) > now else { return nil }
         entries[name]?.expires = max(entry.expires, expires)
+        entries[name]?.asked = now
         return entry.answer
     }
 
@@ -60,6 +83,6 @@ struct ResolverCache {
                 entries[first.key] = nil
             }
         }
-        entries[name] = Entry(answer: answer, expires: expires, isKeptUntil: expires + kept)
+        entries[name] = Entry(answer: answer, expires: expires, asked: now, isKeptUntil: expires + kept)
     }
 }

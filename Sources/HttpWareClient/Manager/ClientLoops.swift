@@ -17,9 +17,15 @@ public final class ClientLoops: Sendable {
     private let count: Int
     private let clock: any LoopClock
     private let name: String
+    private let names: Resolver.Options
 
-    /// At least one separate thread, up to `count`. Threads start when they are needed.
-    public init(count: Int = 1, name: String = "httpware.client", clock: any LoopClock = SystemLoopClock()) {
+    /// At least one separate thread, up to `count`. Threads start when they are needed. `names` says how names are looked up, such as how
+    /// long an answer is used.
+    public init(
+        count: Int = 1, name: String = "httpware.client", clock: any LoopClock = SystemLoopClock(),
+        names: Resolver.Options = Resolver.Options()
+    ) {
+        self.names = names
         self.count = max(1, count)
         self.clock = clock
         self.name = name
@@ -50,7 +56,8 @@ public final class ClientLoops: Sendable {
         if let own = state.loops.first(where: { $0.loop.isCurrent }) { return own }
         if state.loops.count < count {
             do {
-                let loop = try ClientLoop(EventLoop.start(name: "\(name).\(state.loops.count)", clock: clock))
+                let loop = try ClientLoop(
+                    EventLoop.start(name: "\(name).\(state.loops.count)", clock: clock), names: names)
                 state.loops.append(loop)
                 return loop
             } catch {
@@ -92,17 +99,21 @@ public final class ClientLoops: Sendable {
 /// Unchecked: everything except `loop` is used on the loop's thread only.
 final class ClientLoop: @unchecked Sendable {
     let loop: EventLoop
+    private let names: Resolver.Options
     private var made: LoopTransport?
     private var calls: [ObjectIdentifier: ClientCall] = [:]
     /// The managers' seats that have a server on this loop.
     private var seats: [ObjectIdentifier: ManagerSeat] = [:]
 
-    init(_ loop: EventLoop) { self.loop = loop }
+    init(_ loop: EventLoop, names: Resolver.Options) {
+        self.loop = loop
+        self.names = names
+    }
 
     /// The loop's connections, created when they are first needed.
     func transport() throws -> LoopTransport {
         if let made { return made }
-        let transport = LoopTransport(loop: loop, resolver: try Resolver(loop: loop))
+        let transport = LoopTransport(loop: loop, resolver: try Resolver(loop: loop, options: names))
         made = transport
         return transport
     }

@@ -26,6 +26,7 @@ struct CheckCommand: ParsableCommand {
         }
         guard let configuration = result.configuration else { throw ExitCode(1) }
         if !json {
+            for note in configuration.notes { Terminal.error("note: " + note) }
             try Terminal.result("ok: " + CheckCommand.counts(configuration))
         }
         if strict, !result.errors.isEmpty { throw ExitCode(1) }

@@ -70,6 +70,9 @@ final class RedisConnection: SocketEventHandler, LoopTurnHandler {
         }
     }
 
+    /// The server's address; `nil` for a Unix socket, or if the connection is closed.
+    var peer: IPAddress? { isClosed ? nil : Socket.peerAddress(socket.descriptor)?.address }
+
     /// Sends a command after earlier ones. All commands are written together when the loop has handled all ready events.
     func send(_ command: [UInt8]) {
         guard !isClosed else { return }

@@ -1,7 +1,8 @@
 import HttpWare
 
 /// Makes one connection to a Redis server that is ready for commands. It resolves the address, tries all addresses in turn,
-/// authenticates, selects the database and sends PING. All steps share one deadline.
+/// authenticates, selects the database and sends PING. All steps share one deadline. If all addresses of a name fail, the name is
+/// looked up again.
 ///
 /// It keeps itself alive until it has called its completion. Used on its loop's thread only.
 final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
@@ -10,7 +11,10 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
     private let target: RedisTarget
     private let loop: EventLoop
     private let timer: LoopTimer
+    private weak var resolver: Resolver?
     private var addresses: ArraySlice<SocketAddress> = []
+    private var known: [SocketAddress] = []
+    private var hasLookedAgain = false
     private var connection: RedisConnection?
     /// The commands that were sent but not answered yet.
     private var steps: ArraySlice<Step> = []
@@ -24,6 +28,7 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
     ) {
         self.target = target
         self.loop = loop
+        self.resolver = resolver
         self.completion = completion
         timer = LoopTimer(loop: loop)
         timer.handler = self
@@ -65,6 +70,7 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
 
     private func found(_ found: ArraySlice<SocketAddress>) {
         guard completion != nil else { return }
+        known += found
         addresses = found
         connectNext()
     }
@@ -78,7 +84,18 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
             if connection != nil { return }
             lastReason = "\(address): no connection can be made"
         }
-        answerCaller(.failure(RedisFailure(.unavailable, lastReason)))
+        guard case .host(let host, let port) = target.place, let resolver, !hasLookedAgain else {
+            return answerCaller(.failure(RedisFailure(.unavailable, lastReason)))
+        }
+        hasLookedAgain = true
+        resolver.otherAddresses(than: known, of: host, port: port) { [weak self] found in
+            guard let self else { return }
+            if found.isEmpty {
+                answerCaller(.failure(RedisFailure(.unavailable, lastReason)))
+            } else {
+                self.found(found[...])
+            }
+        }
     }
 
     func connectionEnded(_ reason: String) {
@@ -143,6 +160,7 @@ final class RedisConnector: RedisConnectionOwner, LoopTimerHandler {
     }
 
     func timerFired(_ timer: LoopTimer) {
+        if case .host(let host, _) = target.place { resolver?.doubt(host) }
         let what = connection?.isShakingHands == true ? "no TLS handshake ends" : "no connection stands"
         let hint = connection?.isShakingHands == true ? "; does the port speak TLS?" : ""
         answerCaller(.failure(RedisFailure(.unavailable, "\(what) after \(target.patience.optionText)\(hint)")))

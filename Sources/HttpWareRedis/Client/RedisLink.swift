@@ -26,6 +26,8 @@ final class RedisLink: RedisConnectionOwner {
     /// The silence of the server, shared by all links of the loop to it.
     let silence: RedisSilence
     private var isClosed = false
+    /// When the server's name is looked up again: at the first command after this time. `nil` without a connection, or during the lookup.
+    private var nameEnds: LoopInstant?
     /// Called whenever the server fails, or closes the connection.
     private let whenFailing: () -> Void
 
@@ -83,6 +85,7 @@ final class RedisLink: RedisConnectionOwner {
         if let connection {
             call.sentAt = loop.now
             connection.send(command)
+            if let nameEnds, nameEnds <= loop.now { followName() }
         } else if connector == nil {
             connect()
         }
@@ -110,12 +113,31 @@ final class RedisLink: RedisConnectionOwner {
         connection.owner = self
         pausedUntil = nil
         silence.end = nil
+        if case .host(let host, _) = target.place, IPAddress(host) == nil { nameEnds = resolver?.useEnds(for: host) }
         health.change { $0.connections += 1 }
         for call in waiting {
             call.sentAt = loop.now
             connection.send(call.command)
         }
     }
+
+    /// Looks the server's name up again. If the name no longer has the connection's address, another server has it now: the connection
+    /// closes, and the next command makes another.
+    private func followName() {
+        nameEnds = nil
+        guard case .host(let host, let port) = target.place, let resolver, let followed = connection else { return }
+        resolver.resolve(host, port: port) { [weak self, weak followed] result in
+            guard let self, let connection, connection === followed else { return }
+            nameEnds = max(resolver.useEnds(for: host), loop.now + RedisLink.shortestFollowing)
+            guard case .success(let found) = result, let peer = connection.peer,
+                !found.contains(where: { $0.address == peer })
+            else { return }
+            if waiting.isEmpty { lose() } else { drop("its name has another address") }
+        }
+    }
+
+    /// The shortest time between two lookups of the name for an existing connection.
+    private static let shortestFollowing = Duration.seconds(5)
 
     func connectionStands() {}
 
@@ -187,6 +209,9 @@ final class RedisLink: RedisConnectionOwner {
         guard let connection else { return }
         connection.close()
         self.connection = nil
+        nameEnds = nil
+        // The server may be starting again elsewhere.
+        if case .host(let host, _) = target.place { resolver?.doubt(host) }
         health.change { $0.connections -= 1 }
     }
 

@@ -88,6 +88,8 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler {
 
     private func lose(_ reason: String) {
         end()
+        // The server may be starting again elsewhere.
+        if case .host(let host, _) = target.place { resolver?.doubt(host) }
         retry(reason)
     }
 

@@ -5,7 +5,7 @@ public import HttpWare
 ///
 /// If the peer is one of the listener's `trustedProxies`, the received fields are kept and the peer's address is
 /// appended. Then `-Proto` and `-Host` are those of the first trusted proxy. From any other peer all of these fields
-/// are removed first, those of the other style as well. The host is the one that the request has at this place of the
+/// are removed first, those of the other style as well, and so are the fields of `remove`. The host is the one that the request has at this place of the
 /// chain: list this ware before wares that change it.
 public struct Forwarded: Middleware {
     /// The fields that are written.
@@ -18,23 +18,35 @@ public struct Forwarded: Middleware {
     /// The fields that are written.
     public var style: Style
 
-    public init(style: Style = .xForwarded) { self.style = style }
+    /// Further fields that only a trusted peer may send.
+    public var remove: [FieldName]
+
+    public init(style: Style = .xForwarded, remove: [FieldName] = Forwarded.claims) {
+        self.style = style
+        self.remove = remove
+    }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         let isTrusted = exchange.isPeerTrusted
-        for name in Forwarded.claims {
-            if isTrusted { request.fields.removeTwins(of: name) } else { request.fields.remove(name) }
-        }
+        for name in Forwarded.written { check(name, &request, isTrusted) }
+        for name in remove { check(name, &request, isTrusted) }
         let address = exchange.peer?.address?.unmapped.withoutScope
         if style != .forwarded { try writeXForwarded(&request, address, exchange) }
         if style != .xForwarded { try writeForwarded(&request, address, exchange) }
         return .pass
     }
 
-    /// The fields that only a trusted peer may send.
-    private static let claims: [FieldName] = [
-        .xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded, "X-Forwarded-Port", "X-Forwarded-Prefix",
-        "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Real-IP",
+    private func check(_ name: FieldName, _ request: inout HttpRequest, _ isTrusted: Bool) {
+        if isTrusted { request.fields.removeTwins(of: name) } else { request.fields.remove(name) }
+    }
+
+    /// The fields that it writes in one of its styles.
+    private static let written: [FieldName] = [.xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded]
+
+    /// Fields by which proxies and content delivery networks tell the client's address or the URL, and which applications believe.
+    public static let claims: [FieldName] = [
+        "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Real-IP", "X-Client-IP",
+        "True-Client-IP", "CF-Connecting-IP", "X-Original-URL", "X-Rewrite-URL",
     ]
 
     private func writeXForwarded(_ request: inout HttpRequest, _ address: IPAddress?, _ exchange: Exchange) throws {
@@ -89,8 +101,9 @@ extension Forwarded: ConfigurableWare {
         details: #"""
             If the connection comes from one of the listener's `trustedProxies`, the received fields are kept and the
             peer's address is appended. From any other peer these fields are removed first, in both styles. So are
-            `X-Forwarded-Port`, `-Prefix`, `-Server`, `-Ssl` and `X-Real-IP`. The host is the one that the request has
-            at this place of the chain: list this ware before wares that change it.
+            the fields of `remove`: proxies and content delivery networks tell the client's address or the URL in them,
+            and applications believe them. A list in `remove` replaces the default. The host is the one that the
+            request has at this place of the chain: list this ware before wares that change it.
             """#,
         otherNames: ["realIp", "xForwarded", "xForwardedFor", "proxyHeaders"])
 
@@ -99,5 +112,6 @@ extension Forwarded: ConfigurableWare {
         options.read(
             "style", into: &style,
             doc: "the fields to write: X-Forwarded-For, -Proto and -Host, or Forwarded (RFC 7239), or both")
+        options.read("remove", into: &remove, doc: "further fields to remove, unless a trusted proxy sent them")
     }
 }

@@ -4,13 +4,17 @@ public import HttpWare
 ///
 /// The path is changed in its normal form (RFC 3986 §6.2.2), in the order strip, add, regex. `strip` removes whole
 /// segments from the front, `add` puts segments in front, and `regex` replaces its first match with `to`, where `$1` …
-/// `$9` are groups. The query is changed in the order rename, remove, set. Names are compared decoded; all other
+/// `$9` are groups. The removed segments go to the origin server as `X-Forwarded-Prefix`, and references in its response that
+/// would lead out of them are put back under them. The query is changed in the order rename, remove, set. Names are compared decoded; all other
 /// parameters stay as received. `host` and query values may contain placeholders. If a placeholder produces an invalid
 /// value, the request is refused with 400. CONNECT and `OPTIONS *` have no path and no query, and keep their method;
 /// HEAD stays HEAD.
 public struct Rewrite: Middleware {
     /// Whole segments to remove from the front of the path; begins with a slash, does not end with one.
     public var strip: String?
+    /// Whether the origin server gets the segments that `strip` removed, as `X-Forwarded-Prefix`, and references in its response are put
+    /// back under them.
+    public var tellsPrefix = true
     /// Segments to put in front of the path; begins with a slash, does not end with one.
     public var add: String?
     /// An expression whose first match in the path is replaced, and the replacement.
@@ -60,11 +64,24 @@ public struct Rewrite: Middleware {
         if let strip, path.hasPrefix(strip) {
             let rest = path.utf8.dropFirst(strip.utf8.count)
             if rest.isEmpty { path = "/" } else if rest.first == UInt8(ascii: "/") { path = String(rest) ?? path }
+            if path != before, tellsPrefix { tell(strip, of: before, &request, exchange) }
         }
         if let add { path = path == "/" && strip != nil && before == strip ? add : add + path }
         if let replacement { path = try replace(replacement, in: path, exchange) }
         if path != before { try request.setPath(Rewrite.withoutHost(path, instead: before)) }
     }
+
+    /// Tells the origin server the removed front of the path, after that of a proxy in front.
+    private func tell(_ strip: String, of path: String, _ request: inout HttpRequest, _ exchange: Exchange) {
+        let outer = exchange.isPeerTrusted ? request.fields[Rewrite.prefixField] ?? "" : ""
+        let former = exchange.strippedPrefix ?? StrippedPrefix("", of: path, outer: outer)
+        let stripped = former.removing(strip, from: path, replacedBy: replacement == nil ? add ?? "" : "")
+        exchange.strippedPrefix = stripped
+        // A field's text and a path in normal form are a valid value.
+        try? request.fields.set(Rewrite.prefixField, to: stripped.outer + stripped.prefix)
+    }
+
+    private static let prefixField: FieldName = "X-Forwarded-Prefix"
 
     /// Prevents a path from beginning with two slashes, unless it began with them before. A server could take `//host` for
     /// a host when it resolves the path or redirects to it. Browsers treat a backslash as a slash.
@@ -119,6 +136,11 @@ extension Rewrite: ConfigurableWare {
             placeholder produces an invalid value, the request is refused with 400. CONNECT and `OPTIONS *` have no path
             and no query, and keep their method; HEAD stays HEAD. In a configuration file `$$` stands for one `$`, so a
             literal dollar sign in `path.to` is written `$$$$`; `$1` needs no doubling.
+
+            What `strip` removes goes to the origin server as `X-Forwarded-Prefix`. `Location`, `Content-Location`,
+            `Refresh` and the paths of cookies (but `/`) in its response are put back under the prefix, unless they begin
+            with it already. `path.prefix: false` turns both off; `rewriteRedirects: false` of the service turns off the
+            changes of responses.
             """#,
         otherNames: ["stripPrefix", "addPrefix", "replacePath", "replacePathRegex", "urlRewrite", "uri"])
 
@@ -143,6 +165,12 @@ extension Rewrite: ConfigurableWare {
         var regex: Pattern?
         var to: String?
         options.read("strip", into: &strip, doc: "whole segments to remove from the front of the path, such as /api/v1")
+        options.read(
+            "prefix", into: &tellsPrefix,
+            doc:
+                "whether the origin server gets what strip removed as X-Forwarded-Prefix, and references are put back under it"
+        )
+        if options.isGiven("prefix"), !options.isGiven("strip") { options.fail(at: "prefix", "belongs to strip") }
         options.read("add", into: &add, doc: "segments to put in front of the path, such as /v2")
         options.read("regex", into: &regex, doc: "expression whose first match in the path is replaced with path.to")
         options.read(

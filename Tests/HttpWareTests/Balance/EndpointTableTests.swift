@@ -122,6 +122,15 @@ import Testing
         #expect((7300...7700).contains(part))
     }
 
+    @Test func `without the bound each key keeps its endpoint, whatever the load is`() {
+        let stage = BalanceStage([1, 1, 1]) {
+            $0.rule = .hash(.route)
+            $0.boundsLoad = false
+        }
+        for _ in 0..<100 { stage.take(key: 42) }
+        #expect(stage.balancer.members.map { $0.load }.sorted() == [0, 0, 100])
+    }
+
     @Test func `the load of one is bounded, whatever the keys`() {
         let stage = BalanceStage([1, 1, 1, 1]) { $0.rule = .hash(.route) }
         for count in 1...1000 {

@@ -161,6 +161,78 @@ import Testing
         }
     }
 
+    /// Follows `origin.test` on a loop whose clock is moved by hand.
+    private func withName(
+        _ change: (inout Balancing) -> Void = { _ in }, port: UInt16 = 80,
+        _ body: (
+            _ service: UpstreamService, _ loop: EventLoop, _ clock: ManualClock, _ server: Handed<ScriptedNameServer>
+        )
+            async throws -> Void
+    ) async throws {
+        let clock = ManualClock()
+        var balancing = Balancing()
+        balancing.resolvesNames = true
+        change(&balancing)
+        let service = UpstreamService(
+            name: "named", endpoints: [Endpoint(host: "origin.test", port: port)], balancing: balancing)
+        try await withLoop(clock: clock) { loop in
+            let followed = OnLoop()
+            let server = try await loop.task {
+                let server = try ScriptedNameServer(loop: loop)
+                var options = Resolver.Options()
+                options.servers = [server.address]
+                let resolver = try Resolver(loop: loop, options: options)
+                server.replies["AAAA origin.test"] = .nothing
+                server.replies["A origin.test"] = .addresses(["127.0.0.2"], ttl: 600)
+                followed.server = server
+                followed.resolver = resolver
+                followed.monitor = EndpointMonitor(service, transport: LoopTransport(loop: loop, resolver: resolver))
+                followed.monitor?.start()
+                return Handed(server)
+            }
+            while await loop.submit({ followed.resolver?.timeLeft(for: "origin.test") }) == nil {}
+            try await body(service, loop, clock, server)
+            await loop.submit { followed.end() }
+        }
+    }
+
+    @Test func `when a connection to a name's address fails on any loop the name is looked up again at once`()
+        async throws
+    {
+        try await withName { service, loop, clock, server in
+            await loop.submit { server.value.replies["A origin.test"] = .addresses(["127.0.0.3"], ttl: 600) }
+            clock.advance(by: .seconds(2))
+            // Another loop, whose own answer is as old.
+            let endpoint = try #require(service.reachable.first)
+            try await withLoop(clock: clock) { other in
+                await other.submit {
+                    let transport = Handed(LoopTransport(loop: other, resolver: nil))
+                    Connector.connect(
+                        to: endpoint.fixed(at: [.unix(path: "/tmp/httpware-no-such-socket")]), speaking: .h1,
+                        loop: other,
+                        resolver: nil, timeout: .seconds(1)
+                    ) { _, _ in _ = transport }
+                }
+            }
+            while service.reports(at: clock.now()).map(\.name) != ["127.0.0.3:80"] { await loop.submit {} }
+            #expect(await loop.submit { server.value.count("A origin.test") } == 2)
+        }
+    }
+
+    @Test func `when a check fails the name is looked up again at once`() async throws {
+        // Nothing listens on port 1.
+        try await withName(
+            {
+                $0.healthCheck = Balancing.HealthCheck(path: "/")
+                $0.healthCheck?.timeout = .seconds(1_000_000)
+            }, port: 1
+        ) { service, loop, clock, server in
+            await loop.submit { server.value.replies["A origin.test"] = .addresses(["127.0.0.3"], ttl: 600) }
+            clock.advance(by: .seconds(5))
+            while service.reports(at: clock.now()).map(\.name) != ["127.0.0.3:1"] { await loop.submit {} }
+        }
+    }
+
     @Test func `what there is nothing to follow of has no monitor`() async throws {
         let service = UpstreamService(
             name: "plain", endpoints: [Endpoint(host: "192.0.2.1", port: 80), Endpoint(host: "192.0.2.2", port: 80)])

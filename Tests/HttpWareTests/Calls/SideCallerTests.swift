@@ -173,7 +173,7 @@ private struct Calling: AsyncMiddleware {
 }
 
 /// Carries what belongs to a loop there and back.
-private struct Handed<Value>: @unchecked Sendable {
+struct Handed<Value>: @unchecked Sendable {
     // Unchecked: touched on the loop only.
     let value: Value
     init(_ value: Value) { self.value = value }

@@ -25,13 +25,13 @@ final class DriverStage: @unchecked Sendable {
 
     init(
         _ chain: WareChain, endpoints: Int = 1, timeouts: UpstreamService.Timeouts = UpstreamService.Timeouts(),
-        balancing: Balancing = Balancing(), isPassthrough: Bool = false
+        balancing: Balancing = Balancing(), isPassthrough: Bool = false, sticky: StickyEndpoints? = nil
     ) throws {
         loop = try EventLoop.start(name: "stage", clock: clock)
         let transport = LoopTransport(loop: loop, resolver: nil)
         let service = UpstreamService(
             name: "origin", endpoints: (0..<endpoints).map { Endpoint(host: "192.0.2.\($0 + 1)", port: 80) },
-            isPassthrough: isPassthrough, timeouts: timeouts, balancing: balancing)
+            isPassthrough: isPassthrough, timeouts: timeouts, balancing: balancing, sticky: sticky)
         server = LoopListener(
             name: "stage", transport: transport,
             router: SinglePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: "stage")))
@@ -93,7 +93,7 @@ final class DriverStage: @unchecked Sendable {
     /// A new client sends a head, and if `extent` is none, with it all of its request.
     func begin(
         _ method: HttpMethod = .get, extent: HttpContent.Extent = .none, path: String = "/", expects: Bool = false,
-        fields: HttpFields = [:]
+        fields: HttpFields = [:], cookie: String? = nil
     )
         async
     {
@@ -103,6 +103,7 @@ final class DriverStage: @unchecked Sendable {
                 for: stage.client, ConnectionFacts(peer: SocketAddress("203.0.113.7:50000")))
             var request = HttpRequest.make(method, "http://example.test" + path)
             for (name, value) in fields { if let name = FieldName(name) { try? request.fields.append(name, value) } }
+            if let cookie { try? request.fields.append(.cookie, cookie) }
             request.fields.receivedCount = request.fields.lines.count
             request.content = HttpContent(extent: extent)
             request.expectsContinue = expects

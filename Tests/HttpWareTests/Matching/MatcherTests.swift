@@ -1,5 +1,6 @@
-import HttpWare
 import Testing
+
+@testable import HttpWare
 
 @Suite struct PathPatternTests {
     private func matches(_ pattern: String, _ path: String) throws -> Bool {
@@ -35,6 +36,25 @@ import Testing
     ])
     func `what is no pattern of paths is refused`(text: String) {
         #expect(throws: OptionMistake.self) { try PathPattern(optionText: text) }
+    }
+
+    @Test(arguments: [
+        ("/admin/**", ["/admin", "/Admin", "/ADMIN/x", "/aDmIn/\n"], ["/administration", "/x/admin", "/admin\n"]),
+        ("/exact", ["/exact", "/EXACT"], ["/exact/", "/exact/x"]), ("/", ["/"], ["/a"]), ("/**", ["/", "/A/b"], [""]),
+        ("/users/{id}/x", ["/USERS/7/X"], ["/users//x", "/users/7/8/x"]),
+        ("/img/*.png", ["/Img/a.PNG", "/img/.png"], ["/img/a/b.png", "/img/", "/imgx/a.png"]),
+        ("/a.b+c(d)", ["/A.B+C(D)"], ["/axb+c(d)", "/aabcd"]), ("/%C3%A4", ["/%c3%a4"], ["/ä"]),
+    ])
+    func `without case a pattern matches the same paths in any case`(pattern: String, good: [String], bad: [String])
+        throws
+    {
+        let expression = try Pattern(optionText: PathPattern(optionText: pattern).expressionIgnoringCase)
+        func matches(_ path: String) throws -> Bool {
+            var time = PatternTime()
+            return try Array(path.utf8).withUnsafeBytes { try expression.matches($0, within: &time) }
+        }
+        for path in good { #expect(try matches(path), "\(path)") }
+        for path in bad { #expect(try !matches(path), "\(path)") }
     }
 
     @Test func `captures are segments by name`() throws {

@@ -34,6 +34,42 @@ import Testing
         #expect(OriginReferences.reference(text[...], from: origin, for: client) == nil)
     }
 
+    @Test(arguments: [
+        ("/login", "/shop/login"), ("/app/login", "/shop/login"), ("/shop/x", "/shop/x"),
+        ("http://app.test:3000/app/a?b", "https://www.test:8443/shop/a?b"),
+        ("http://app.test:3000", "https://www.test:8443/shop/"),
+        ("http://app.test:3000/shop/x", "https://www.test:8443/shop/x"),
+    ])
+    func `if a ware removed the front of the path, a reference is put back under it`(text: String, expected: String) {
+        let prefix = StrippedPrefix("/shop")
+        #expect(OriginReferences.reference(text[...], from: origin, for: client, under: prefix) == expected)
+    }
+
+    @Test(arguments: ["http://other.test/x", "x", "../x", "?a", "/\\evil.test", "mailto:a@b"])
+    func `a reference that does not lead out of the prefix, or elsewhere, stays`(text: String) {
+        let prefix = StrippedPrefix("/shop")
+        #expect(OriginReferences.reference(text[...], from: origin, for: client, under: prefix) == nil)
+    }
+
+    @Test(arguments: [
+        ("a=b; Path=/admin; HttpOnly", "a=b; Path=/shop/admin; HttpOnly"), ("a=b; path = /x", "a=b; Path=/shop/x"),
+        ("a=b; Path=/", "a=b; Path=/"), ("a=b; Path=/shop", "a=b; Path=/shop"), ("a=b", "a=b"),
+        ("a=b; Path=x", "a=b; Path=x"), ("a=b; Path", "a=b; Path"),
+    ])
+    func `the path of a cookie is put back under the prefix too`(value: String, expected: String) throws {
+        var references = OriginReferences()
+        references.rewritesRedirects = true
+        var fields = HttpFields()
+        try fields.append(.setCookie, value)
+        references.rewrite(&fields, from: origin, for: client, under: StrippedPrefix("/shop"))
+        #expect(fields[.setCookie] == expected)
+        references.rewritesRedirects = false
+        fields = HttpFields()
+        try fields.append(.setCookie, value)
+        references.rewrite(&fields, from: origin, for: client, under: StrippedPrefix("/shop"))
+        #expect(fields[.setCookie] == value)
+    }
+
     @Test func `to a client that named no host only the path is sent`() {
         #expect(OriginReferences.reference("http://shop.test/app/x", from: origin, for: nil) == "/x")
         #expect(OriginReferences.reference("http://shop.test", from: origin, for: nil) == "/")

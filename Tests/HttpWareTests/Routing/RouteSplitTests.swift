@@ -79,6 +79,64 @@ import Testing
         #expect(Set((0..<100).map { _ in name(split, exchange) }) == ["a", "b"])
     }
 
+    // MARK: Shares that are down
+
+    /// Two shares, and their services.
+    private func services(_ fallbacks: [UpstreamService] = []) -> [(UpstreamService, ExchangePlan)] {
+        ["a", "b"].map { name in
+            let service = UpstreamService(name: name, endpoints: [Endpoint(host: "127.0.0.1", port: 1)])
+            return (
+                service,
+                ExchangePlan(
+                    chain: .empty, service: service, route: "shop", fallbacks: name == "a" ? fallbacks : [])
+            )
+        }
+    }
+
+    @Test(arguments: ["drawn", "hash", "cookie"])
+    func `a share whose service is down gets no requests while another one is up`(how: String) throws {
+        let sticky: RouteSplit.Sticky? =
+            how == "hash" ? .hash(.header("x-user")) : how == "cookie" ? cookie() : nil
+        let services = services()
+        let split = RouteSplit(services.map { .init(plan: $0.1, weight: 1) }, route: "shop", sticky: sticky)
+        func names() throws -> Set<String> {
+            try Set((0..<100).map { name(split, try exchange([("x-user", "user-\($0)")])) })
+        }
+        #expect(try names() == ["a", "b"])
+        services[0].0.notes.reachability.setUnhealthy(true)
+        #expect(try names() == ["b"])
+        services[1].0.notes.reachability.setUnhealthy(true)
+        #expect(try names() == ["a", "b"])
+        services[0].0.notes.reachability.setUnhealthy(false)
+        #expect(try names() == ["a"])
+    }
+
+    @Test func `a client whose share is down moves to another one, by a new cookie`() throws {
+        let services = services()
+        let split = RouteSplit(services.map { .init(plan: $0.1, weight: 1) }, route: "shop", sticky: cookie())
+        for _ in 0..<20 {
+            let first = try exchange()
+            let share = name(split, first)
+            let value = try given(first)
+            let service = try #require(services.first { $0.0.name == share }).0
+            service.notes.reachability.setUnhealthy(true)
+            let next = try exchange([("cookie", "share=\(value)")])
+            #expect(name(split, next) != share && next.shareMark != nil)
+            service.notes.reachability.setUnhealthy(false)
+        }
+    }
+
+    @Test func `a share whose fallback is up keeps its clients`() throws {
+        let standIn = UpstreamService(name: "c", endpoints: [Endpoint(host: "127.0.0.1", port: 1)])
+        let services = services([standIn])
+        let split = RouteSplit(services.map { .init(plan: $0.1, weight: 1) }, route: "shop")
+        services[0].0.notes.reachability.setUnhealthy(true)
+        let names = try (0..<100).map { _ in name(split, try exchange()) }
+        #expect(Set(names) == ["a", "b"])
+        standIn.notes.reachability.setUnhealthy(true)
+        #expect(try Set((0..<100).map { _ in name(split, try exchange()) }) == ["b"])
+    }
+
     // MARK: Tokens
 
     @Test func `a client stays with its share by the cookie that it was given, which goes no further`() throws {

@@ -51,6 +51,33 @@ import Testing
         #expect(cache.expiry(of: "a.test") == at(10))
     }
 
+    @Test func `addresses in doubt expire at once, or when the pause since the last lookup is over`() {
+        var cache = ResolverCache(capacity: 4)
+        func isExpired(_ name: String, at seconds: Int64) -> Bool {
+            cache.doubt(name, pause: .seconds(2), at: at(seconds))
+        }
+        cache.store(one, for: "a.test", until: at(10), keeping: .seconds(20), at: at(0))
+        #expect(!isExpired("a.test", at: 1))
+        #expect(cache.answer(for: "a.test", at: at(1)) == one)
+        #expect(cache.answer(for: "a.test", at: at(2)) == nil)
+        #expect(isExpired("a.test", at: 5))
+        #expect(cache.hasStale("a.test", at: at(5)))
+        // A lookup that failed counts.
+        #expect(cache.renew("a.test", until: at(12), at: at(6)) == one)
+        #expect(!isExpired("a.test", at: 7))
+        #expect(isExpired("b.test", at: 7))
+    }
+
+    @Test func `when all answers expire their addresses are still a last resort`() {
+        var cache = ResolverCache(capacity: 4)
+        cache.store(one, for: "a.test", until: at(10), keeping: .seconds(20), at: at(0))
+        cache.store(.failure(.notFound), for: "b.test", until: at(10), at: at(0))
+        cache.expireAll(at: at(1))
+        #expect(cache.answer(for: "b.test", at: at(1)) == nil)
+        #expect(cache.hasStale("a.test", at: at(1)) && cache.answer(for: "a.test", at: at(1)) == nil)
+        #expect(cache.renew("a.test", until: at(5), at: at(1)) == one)
+    }
+
     @Test func `a full cache gives up what has expired first`() {
         var cache = ResolverCache(capacity: 2)
         cache.store(one, for: "old.test", until: at(5), keeping: .seconds(100), at: at(0))

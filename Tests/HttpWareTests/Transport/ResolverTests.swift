@@ -1,3 +1,4 @@
+import Glibc
 import HttpWareTesting
 import Testing
 
@@ -78,8 +79,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [(UInt32(0), 1), (7, 7), (86400, 300)])
-    func `an answer is remembered by its TTL, one second to five minutes`(ttl: UInt32, seconds: Int) async throws {
+    @Test(arguments: [(UInt32(0), 1), (7, 7), (86400, 30)])
+    func `an answer is remembered by its TTL, one second to half a minute`(ttl: UInt32, seconds: Int) async throws {
         try await withResolver { resolver, server, clock in
             server.replies["A origin.test"] = .addresses(["192.0.2.1"], ttl: ttl)
             server.replies["AAAA origin.test"] = .nothing
@@ -289,6 +290,136 @@ import Testing
                 wait.resume(returning: ())
             }
             try await wait.value()
+        }
+    }
+
+    @Test func `the longest use of an answer can be chosen`() async throws {
+        try await withResolver {
+            $0.longestUse = .seconds(3600)
+        } _: { resolver, server, clock in
+            server.replies["A origin.test"] = .addresses(["192.0.2.1"], ttl: 7200)
+            server.replies["AAAA origin.test"] = .nothing
+            _ = try await resolver.resolve("origin.test", port: 80)
+            clock.advance(by: .seconds(3599))
+            resolver.loop.tick()
+            _ = try await resolver.resolve("origin.test", port: 80)
+            #expect(server.count("A origin.test") == 1)
+            clock.advance(by: .seconds(1))
+            resolver.loop.tick()
+            _ = try await resolver.resolve("origin.test", port: 80)
+            #expect(server.count("A origin.test") == 2)
+        }
+    }
+
+    // MARK: The system's files
+
+    /// A file that lists one name server, replaced as programs replace it: by a new file of the same name.
+    private final class ServersFile {
+        let path = "/tmp/httpware-servers-\(UInt64.random(in: .min ... .max))"
+
+        deinit { unlink(path) }
+
+        func write(_ server: ScriptedNameServer) throws {
+            let text = Array("nameserver [127.0.0.1]:\(server.address.port ?? 0)\n".utf8)
+            let file = try #require(fopen(path + "+", "w"))
+            fwrite(text, 1, text.count, file)
+            fclose(file)
+            #expect(rename(path + "+", path) == 0)
+        }
+    }
+
+    /// Runs a test with two name servers, and a resolver that asks the one in a file.
+    private func withFile(
+        _ body:
+            @escaping @Sendable (Resolver, ServersFile, ScriptedNameServer, ScriptedNameServer, ManualClock)
+            async throws -> Void
+    ) async throws {
+        let clock = ManualClock()
+        try await withLoop(clock: clock) { loop in
+            try await loop.task {
+                let former = try ScriptedNameServer(loop: loop)
+                let next = try ScriptedNameServer(loop: loop)
+                for (server, address) in [(former, "192.0.2.1"), (next, "192.0.2.2")] {
+                    for name in ["a.test", "b.test"] {
+                        server.replies["A \(name)"] = .addresses([address], ttl: 600)
+                        server.replies["AAAA \(name)"] = .nothing
+                    }
+                }
+                let file = ServersFile()
+                try file.write(former)
+                var options = Resolver.Options()
+                options.serversFile = file.path
+                let resolver = try Resolver(loop: loop, options: options)
+                try await body(resolver, file, former, next, clock)
+                resolver.close()
+                await Task.yield()
+            }
+        }
+    }
+
+    @Test func `another name server in the file is asked from the next lookup on, within a second`() async throws {
+        try await withFile { resolver, file, former, next, clock in
+            #expect(try await resolver.resolve("a.test", port: 80) == addresses("192.0.2.1:80"))
+            try file.write(next)
+            clock.advance(by: .seconds(1))
+            resolver.loop.tick()
+            #expect(try await resolver.resolve("b.test", port: 80) == addresses("192.0.2.2:80"))
+            // Names of the former network are looked up again.
+            #expect(try await resolver.resolve("a.test", port: 80) == addresses("192.0.2.2:80"))
+            #expect(former.questions.count == 2 && next.questions.count == 4)
+        }
+    }
+
+    @Test func `a lookup that waits for a former name server begins again with the new one`() async throws {
+        try await withFile { resolver, file, former, next, clock in
+            former.replies = ["a.test": .silence]
+            var answer: Result<[SocketAddress], ResolveError>?
+            resolver.resolve("a.test", port: 80) { answer = $0 }
+            while former.questions.isEmpty { await Task.yield() }
+            try file.write(next)
+            clock.advance(by: .seconds(1))
+            resolver.loop.tick()
+            #expect(try await resolver.resolve("b.test", port: 80) == addresses("192.0.2.2:80"))
+            while answer == nil { await Task.yield() }
+            #expect(answer == .success(addresses("192.0.2.2:80")))
+        }
+    }
+
+    @Test func `after a lookup that took too long the file is looked at again at once`() async throws {
+        try await withFile { resolver, file, former, next, clock in
+            former.replies = ["a.test": .silence, "b.test": .silence]
+            var answer: Result<[SocketAddress], ResolveError>?
+            clock.advance(by: .milliseconds(1))
+            resolver.resolve("a.test", port: 80) { answer = $0 }
+            clock.advance(by: .seconds(5))
+            while answer == nil { await Task.yield() }
+            #expect(answer == .failure(.timeout))
+            try file.write(next)
+            clock.advance(by: .seconds(1))
+            resolver.loop.tick()
+            #expect(try await resolver.resolve("a.test", port: 80) == addresses("192.0.2.2:80"))
+        }
+    }
+
+    @Test func `a refresh reads a changed file, and looks every name up again`() async throws {
+        try await withFile { resolver, file, former, next, _ in
+            #expect(try await resolver.resolve("a.test", port: 80) == addresses("192.0.2.1:80"))
+            resolver.refresh()
+            #expect(try await resolver.resolve("a.test", port: 80) == addresses("192.0.2.1:80"))
+            #expect(former.count("A a.test") == 2)
+            try file.write(next)
+            resolver.refresh()
+            #expect(try await resolver.resolve("a.test", port: 80) == addresses("192.0.2.2:80"))
+        }
+    }
+
+    @Test func `a file that is gone leaves the last addresses in use`() async throws {
+        try await withFile { resolver, file, former, _, clock in
+            #expect(try await resolver.resolve("a.test", port: 80) == addresses("192.0.2.1:80"))
+            try file.write(former)
+            former.replies = ["a.test": .code(2)]
+            resolver.refresh()
+            #expect(try await resolver.resolve("a.test", port: 80) == addresses("192.0.2.1:80"))
         }
     }
 

@@ -44,6 +44,34 @@ import Wares
         #expect(!other.contains(.xForwardedFor))
     }
 
+    private static let claims: [FieldName] = [
+        "X-Client-IP", "True-Client-IP", "CF-Connecting-IP", "X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Prefix",
+        "X-Real-IP", "X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Ssl",
+    ]
+
+    @Test(arguments: claims)
+    func `a field that applications believe is removed, unless a trusted proxy sent it`(name: FieldName) async throws {
+        var fields = HttpFields()
+        try fields.append(name, "10.0.0.1")
+        #expect(try await !sent("x-forwarded", fields).contains(name))
+        #expect(try await sent("x-forwarded", fields, trusted: "203.0.113.0/24")[name] == "10.0.0.1")
+    }
+
+    @Test func `the list of further fields can be chosen`() async throws {
+        var setting = TestExchange.Setting()
+        setting.peer = SocketAddress("203.0.113.7:50000")
+        let exchange = try TestExchange(
+            Forwarded.self, options: ["remove": ["Fly-Client-IP"]], setting: setting)
+        let fields: HttpFields = [
+            "Fly-Client-IP": "10.0.0.1", "X-Real-IP": "10.0.0.1", "X-Forwarded-For": "10.0.0.1", "Fly_Client_IP": "1",
+        ]
+        _ = try await exchange.send(.get("/", fields: fields))
+        let sent = try #require(exchange.upstream.requests.first).fields
+        #expect(!sent.contains("Fly-Client-IP") && !sent.contains("Fly_Client_IP"))
+        #expect(sent["X-Real-IP"] == "10.0.0.1")
+        #expect(sent.values(of: .xForwardedFor) == ["203.0.113.7"])
+    }
+
     @Test func `what a trusted proxy sent is kept and its address appended`() async throws {
         let fields = try await sent(
             "both",

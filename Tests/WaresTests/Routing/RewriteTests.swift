@@ -27,6 +27,47 @@ import Wares
         #expect(try await upstream(["path": ["strip": "/api/v1"]], .get(path)).receivedTarget == expected)
     }
 
+    @Test func `the origin server is told what strip removed`() async throws {
+        let options: ConfigNode = ["path": ["strip": "/shop"]]
+        let claim: HttpFields = ["X-Forwarded-Prefix": "/claimed"]
+        #expect(try await upstream(options, .get("/shop/a", fields: claim)).fields["X-Forwarded-Prefix"] == "/shop")
+        // Nothing was removed.
+        #expect(try await !upstream(options, .get("/a")).fields.contains("X-Forwarded-Prefix"))
+        let off: ConfigNode = ["path": ["strip": "/shop", "prefix": "false"]]
+        #expect(try await !upstream(off, .get("/shop/a")).fields.contains("X-Forwarded-Prefix"))
+    }
+
+    @Test func `a prefix that a trusted proxy removed comes first`() async throws {
+        var setting = TestExchange.Setting()
+        setting.peer = SocketAddress("203.0.113.7:50000")
+        setting.trustedProxies = [try #require(IPNetwork("203.0.113.0/24"))]
+        let exchange = try TestExchange(Rewrite.self, options: ["path": ["strip": "/shop"]], setting: setting)
+        _ = try await exchange.send(.get("/shop/a", fields: ["X-Forwarded-Prefix": "/outer"]))
+        #expect(try #require(exchange.upstream.requests.first).fields["X-Forwarded-Prefix"] == "/outer/shop")
+    }
+
+    @Test func `prefixes that two wares remove are joined, and do not grow when the request is sent again`() {
+        let first = StrippedPrefix("", of: "/a/b/x").removing("/a", from: "/a/b/x", replacedBy: "")
+        #expect(first.prefix == "/a")
+        let second = first.removing("/b", from: "/b/x", replacedBy: "")
+        #expect(second.prefix == "/a/b")
+        #expect(second.removing("/b", from: "/b/x", replacedBy: "") == second)
+        #expect(second.removing("/a", from: "/a/b/x", replacedBy: "") == first)
+    }
+
+    @Test(arguments: [
+        ("/login", "/shop/login"), ("/", "/shop/"), ("/?a=/b", "/shop/?a=/b"), ("/shop/login", "/shop/login"),
+        ("/shop", "/shop"), ("/shop?a", "/shop?a"), ("/shopping", "/shop/shopping"),
+    ])
+    func `a reference of the origin server is put back under the prefix, once`(path: String, expected: String) {
+        #expect(StrippedPrefix("/shop").reference(path) == expected)
+    }
+
+    @Test(arguments: [("/v2/x", "/api/x"), ("/v2", "/api"), ("/other", "/other"), ("/v20/x", "/v20/x")])
+    func `with add, only references below the added segments are put back`(path: String, expected: String) {
+        #expect(StrippedPrefix("/api", replacedBy: "/v2").reference(path) == expected)
+    }
+
     @Test(arguments: [("/users", "/v2/users"), ("/", "/v2/")])
     func `add puts segments in front`(path: String, expected: String) async throws {
         #expect(try await upstream(["path": ["add": "/v2/"]], .get(path)).receivedTarget == expected)

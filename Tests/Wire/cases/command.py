@@ -71,6 +71,7 @@ def _(t: Trial) -> None:
 @case("check: numbers and words agree", nginx=NO)
 def _(t: Trial) -> None:
     expect_same("one", checked(t, GOOD).stdout, "ok: 1 listener, 1 route, 1 service\n")
+    check("note: without forwarded" in checked(t, GOOD).stderr, checked(t, GOOD).stderr)
     two = GOOD.replace("listeners: {", 'listeners: { two: { bind: "127.0.0.1:8081" },')
     expect_same("two", checked(t, two.replace("routes: [{ service: api }]", "chains: {}")).stdout, "ok: 2 listeners, 0 routes, 1 service\n")
 

@@ -1,0 +1,25 @@
+import HttpWare
+
+extension GatewayConfiguration {
+    /// What is valid, usual, and still worth knowing; `check` shows it.
+    public var notes: [String] { [noteOnClaims].compactMap(\.self) }
+
+    /// Names the routes whose requests keep the fields by which a client claims another address or host.
+    private var noteOnClaims: String? {
+        var names: [String] = []
+        for listener in listeners where listener.mode == .reverse {
+            for resolved in listener.routes where !resolved.route.services.isEmpty {
+                let isOpen = resolved.chains.contains { chain in
+                    !chain.entries.middlewares.contains { entry in
+                        (type(of: entry.ware) as? any ConfigurableWare.Type)?.name == "forwarded"
+                    }
+                }
+                if isOpen, !names.contains(resolved.route.name) { names.append(resolved.route.name) }
+            }
+        }
+        guard !names.isEmpty else { return nil }
+        let shown = names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " and \(names.count - 3) more" : "")
+        return
+            "without forwarded in its chain, a route passes on fields such as X-Forwarded-For and X-Real-IP from any client, which an origin server may believe: \(shown)"
+    }
+}

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Names whose servers move: for how long requests fail, or reach the wrong server. One JSON line per result.
+
+    Tests/Load/moves.py --binary .build/release/httpware [--only move|check|swap|servers]
+
+A name server on 127.0.0.78 answers with a TTL of 600 s, as that of Docker does. The gateway runs in a mount namespace with a resolv.conf of its own, so this needs root.
+Exits 1 when a goal is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.dont_write_bytecode = True
+
+from Faults.names import put  # noqa: E402
+from Rig.processes import Workplace, free_port  # noqa: E402
+from Rig.results import line, tell  # noqa: E402
+
+TTL = 600
+CONFIG = """version: 1
+listeners:
+  web: {{ bind: "127.0.0.1:{web}" }}
+  proxy: {{ bind: "127.0.0.1:{proxy}", mode: forward, forward: {{ denyPrivate: false }} }}
+services:
+  a: {{ baseUrl: "http://a.moves.test:{port}"{check} }}
+  b: {{ baseUrl: "http://b.moves.test:{port}" }}
+routes:
+  - {{ listener: web, match: {{ path: /a }}, service: a }}
+  - {{ listener: web, match: {{ path: /b }}, service: b }}
+  - {{ listener: proxy, service: passthrough }}
+resolver: {{ maxTtl: {most}s }}
+log: {{ level: critical }}
+"""
+
+
+class Names:
+    """Answers questions for A with the address of the name."""
+
+    def __init__(self, address: str, table: dict[str, str]):
+        self.table, self.asked = table, 0
+        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.bind((address, 53))
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self) -> None:
+        while True:
+            try:
+                query, client = self.sock.recvfrom(512)
+            except OSError:
+                return
+            self.asked += 1
+            end, labels = 12, []
+            while query[end]:
+                labels.append(query[end + 1 : end + 1 + query[end]].decode())
+                end += query[end] + 1
+            address = self.table.get(".".join(labels).lower()) if query[end + 2] == 1 else None
+            answer = query[:2] + struct.pack("!HHHHH", 0x8180, 1, bool(address), 0, 0) + query[12 : end + 5]
+            if address:
+                answer += b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, TTL, 4) + socket.inet_aton(address)
+            self.sock.sendto(answer, client)
+
+    def close(self) -> None:
+        self.sock.close()
+
+
+class Origin:
+    """Answers every request with its letter, and keeps connections."""
+
+    def __init__(self, letter: str, address: str, port: int):
+        self.letter, self.open = letter.encode(), []
+        self.listener = socket.create_server((address, port))
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            self.open.append(client)
+            threading.Thread(target=self.talk, args=(client,), daemon=True).start()
+
+    def talk(self, client: socket.socket) -> None:
+        try:
+            while client.recv(65536):
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + self.letter)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for client in self.open:
+            try:
+                client.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            client.close()
+
+
+class Place:
+    """The name server, the gateway, and a port for origin servers."""
+
+    def __init__(self, binary: str, *, check: bool = False, most: int = 30):
+        self.web, self.proxy, self.port = free_port(), free_port(), free_port()
+        self.table = {"a.moves.test": "127.0.0.2", "b.moves.test": "127.0.0.3"}
+        self.names = Names("127.0.0.78", self.table)
+        self.place = Workplace("moves")
+        self.file = tempfile.NamedTemporaryFile("w", prefix="resolv.conf.")
+        os.chmod(self.file.name, 0o644)
+        self.use("127.0.0.78")
+        config = CONFIG.format(web=self.web, proxy=self.proxy, port=self.port, most=most,
+                               check=", healthCheck: { path: /, interval: 1s, timeout: 500ms }" if check else "")
+        file = self.file.name
+        self.gateway = self.place.gateway(binary, config, [self.web], 2, preexec=lambda: put(file, "/etc/resolv.conf"))
+
+    def use(self, server: str) -> None:
+        self.file.seek(0)
+        self.file.truncate()
+        self.file.write(f"nameserver {server}\noptions timeout:1 attempts:1\n")
+        self.file.flush()
+
+    def get(self, path: str) -> str:
+        client = http.client.HTTPConnection("127.0.0.1", self.web, timeout=20)
+        try:
+            client.request("GET", path)
+            response = client.getresponse()
+            return response.read().decode() if response.status == 200 else str(response.status)
+        except OSError as error:
+            return f"{error}"
+        finally:
+            client.close()
+
+    def until(self, path: str, letter: str, most: float) -> tuple[float, int]:
+        """Asks until ten answers in a row are right. Returns the time of the last wrong answer, and how many were wrong."""
+        began, last, wrong, right = time.monotonic(), 0.0, 0, 0
+        while right < 10 and time.monotonic() - began < most:
+            if self.get(path) == letter:
+                right += 1
+            else:
+                right, wrong, last = 0, wrong + 1, time.monotonic() - began
+            time.sleep(0.02)
+        return (last, wrong) if right == 10 else (most, wrong)
+
+    def close(self) -> None:
+        self.place.close()
+        self.names.close()
+        self.file.close()
+
+
+def move(options, check: bool = False) -> list[dict]:
+    """A container is made again at another address."""
+    place = Place(options.binary, check=check)
+    try:
+        first = Origin("a", "127.0.0.2", place.port)
+        for _ in range(20):
+            place.get("/a")
+        time.sleep(1.5)
+        second = Origin("a", "127.0.0.4", place.port)
+        first.close()
+        place.table["a.moves.test"] = "127.0.0.4"
+        last, wrong = place.until("/a", "a", 60)
+        second.close()
+        name = "check" if check else "move"
+        return [line(name, "at most 2 s of failures after a server has moved, with a TTL of 600 s", {"s": round(last, 2), "failed": wrong, "lookups": place.names.asked}, last <= 2)]
+    finally:
+        place.close()
+
+
+def swap(options) -> list[dict]:
+    """Two containers get each other's address, and their connections stay."""
+    place = Place(options.binary, most=5)
+    try:
+        origins = [Origin("a", "127.0.0.2", place.port), Origin("b", "127.0.0.3", place.port)]
+        for _ in range(20):
+            place.get("/a"), place.get("/b")
+        place.table["a.moves.test"], place.table["b.moves.test"] = "127.0.0.3", "127.0.0.2"
+        # Each name now has the other server's address.
+        last, wrong = max(place.until("/a", "b", 20), place.until("/b", "a", 20))
+        for origin in origins:
+            origin.close()
+        return [line("swap", "each other's requests for maxTtl at most (5 s, and 1 s to notice)", {"s": round(last, 2), "wrong": wrong}, last <= 6)]
+    finally:
+        place.close()
+
+
+def servers(options) -> list[dict]:
+    """The file of name servers changes, and the former server is gone."""
+    place = Place(options.binary)
+    other = Names("127.0.0.79", {f"n{number}.moves.test": "127.0.0.2" for number in range(1000)})
+    try:
+        origin = Origin("a", "127.0.0.2", place.port)
+        place.names.close()
+        place.use("127.0.0.79")
+        began, number, status = time.monotonic(), 0, 0
+        while status != 200 and time.monotonic() - began < 30:
+            number += 1
+            client = http.client.HTTPConnection("127.0.0.1", place.proxy, timeout=20)
+            client.request("GET", f"http://n{number}.moves.test:{place.port}/")
+            status = client.getresponse().status
+            client.close()
+        took = time.monotonic() - began
+        origin.close()
+        return [line("servers", "new names are found within 2 s of a change of resolv.conf", {"s": round(took, 2), "asked": number}, status == 200 and took <= 2)]
+    finally:
+        other.close()
+        place.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default=".build/release/httpware")
+    trials = {"move": move, "check": lambda options: move(options, check=True), "swap": swap, "servers": servers}
+    parser.add_argument("--only", default="", help="|".join(trials))
+    options = parser.parse_args()
+    options.binary = str(Path(options.binary).resolve())
+    return tell(each for name, trial in trials.items() if options.only in name for each in trial(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
