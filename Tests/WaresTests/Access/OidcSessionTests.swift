@@ -374,7 +374,7 @@ import Testing
         for one in [stand, other] { #expect(try await one.send("/", OidcStand.script).status == .ok) }
         // It is sealed there, too.
         var sealed: [[UInt8]] = []
-        store.forEach { _, bytes, _ in sealed.append(bytes) }
+        store.forEach(at: 0) { _, bytes, _ in sealed.append(bytes) }
         #expect(sealed.count == 1)
         #expect(sealed.allSatisfy { !String(decoding: $0, as: UTF8.self).contains("access1") })
         // A renewal changes no cookie, and is found by others.

@@ -146,7 +146,9 @@ import Testing
     func `notModified validates the response of the same share`(mode: CacheMode) async throws {
         let exchange = try exchange([NotModified(mode: mode)])
         for share in ["a", "b"] {
-            try respond(exchange, "of \(share)", ["ETag: \"\(share)\"", "Set-Cookie: sid=\(share)"])
+            try respond(
+                exchange, "of \(share)",
+                ["Cache-Control: max-age=60", "ETag: \"\(share)\"", "Set-Cookie: sid=\(share)"])
             #expect(try await text(exchange, get(share)) == "of \(share)")
         }
         for share in ["a", "b"] {

@@ -52,10 +52,11 @@ public final class MemoryRecords: RecordStore {
     /// Removes the record under the key, if there is one.
     package func forget(_ key: Digest256) { state.withLock { $0.table.remove(key) } }
 
-    /// Passes a snapshot of all records to `body`, without a lock.
-    package func forEach(_ body: (Digest256, [UInt8], Int64) -> Void) {
+    /// Passes a snapshot of all records that have not ended by a time, usually by now, to `body`, without a lock. The time is in
+    /// nanoseconds since 1970.
+    package func forEach(at time: Int64? = nil, _ body: (Digest256, [UInt8], Int64) -> Void) {
         let table = state.withLock { $0.table }
-        table.forEach(at: now, body)
+        table.forEach(at: time ?? now, body)
     }
 
     private func tellOfRefusal(_ now: Int64) {
