@@ -15,8 +15,8 @@ public struct MessageReader {
     private let decoder: ContentDecoder?
     private var isBroken = false
 
-    /// The maximum number of bytes that a piece of content is decoded to, since that is done on a loop. Content that grows
-    /// more holds no events that somebody reads.
+    /// The maximum number of bytes that a piece of content is decoded to, since that is done on a loop. If a piece grows
+    /// more, the reader stops.
     private static let mostDecoded = 1 << 20
 
     /// A reader of WebSocket messages. The fields of the response with status 101 state the extensions.

@@ -8,7 +8,7 @@ final class AwsChunkedReader: CodingReader {
     private enum State {
         /// The size of a chunk, and the number of its digits so far.
         case size(Int, digits: Int)
-        /// What follows the size; the number of bytes so far.
+        /// The extension behind the size; the number of its bytes so far.
         case signature(Int, next: Int)
         case lineFeed(next: Int)
         case data(left: Int)

@@ -11,7 +11,7 @@ final class FilterPath {
     private var waiting: [UInt8] = []
     private var from = 0
     private var isEnded = false
-    /// The number of filters that were told of the end.
+    /// The number of filters that have finished.
     private var finished = 0
     /// Whether the caller has arranged its next step.
     var isStepDue = false

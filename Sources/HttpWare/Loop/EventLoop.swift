@@ -346,6 +346,13 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         await withUnsafeContinuation { continuation in appendForeign(.body { continuation.resume() }) }
     }
 
+    /// Runs a closure after the loop has checked its sockets and timers. On the loop's thread only, so its captures need not be
+    /// `Sendable`.
+    func nextTurn(_ body: @escaping () -> Void) {
+        preconditionOwned()
+        appendForeign(.body(body))
+    }
+
     /// Takes a part of a task. Called by the Swift runtime from any thread.
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)

@@ -20,7 +20,7 @@ final class PatientWork {
     private func schedule() {
         guard !isScheduled else { return }
         isScheduled = true
-        loop.schedule(after: .nanoseconds(1)) { [weak self] in self?.run() }
+        loop.nextTurn { [weak self] in self?.run() }
     }
 
     private func run() {

@@ -1,6 +1,6 @@
 /// A piece of work that waits for its loop.
 // @unchecked Sendable: a job may cross threads by its nature. A body comes from another thread only as a @Sendable closure
-// (EventLoop.execute); any other body stays in the queue of the thread that added it (EventLoop.later).
+// (EventLoop.execute); any other body is added by the loop's own thread, which runs it (EventLoop.later, EventLoop.nextTurn).
 enum LoopWork: @unchecked Sendable {
     /// A part of a Swift task, up to its next suspension.
     case job(UnownedJob)
