@@ -126,6 +126,7 @@ extension GatewayConfiguration {
                 "  timeouts connect \(timeouts.connect.optionText) response \(timeouts.response.optionText)"
                     + " idle \(timeouts.idle.optionText) total \(timeouts.total?.optionText ?? "-")")
             lines.append("  pool \(service.pool.maxIdle) \(service.pool.maxPerEndpoint.map(String.init) ?? "none")")
+            lines.append("  limits response head \(service.limits.head) fieldLines \(service.limits.fieldLines)")
             lines.append(contentsOf: service.headers.map { "  header \($0.key): \($0.value.text)" })
         }
         if passthrough.location != .code {
@@ -133,7 +134,8 @@ extension GatewayConfiguration {
             lines.append(
                 "passthrough timeouts connect \(timeouts.connect.optionText) response \(timeouts.response.optionText)"
                     + " idle \(timeouts.idle.optionText) total \(timeouts.total?.optionText ?? "-")"
-                    + " pool \(passthrough.pool.maxIdle) \(passthrough.pool.maxPerEndpoint.map(String.init) ?? "none")")
+                    + " pool \(passthrough.pool.maxIdle) \(passthrough.pool.maxPerEndpoint.map(String.init) ?? "none")"
+                    + " head \(passthrough.limits.head) fieldLines \(passthrough.limits.fieldLines)")
         }
         for route in routes {
             let match = route.match

@@ -47,6 +47,14 @@ public struct ServiceDefinition: Sendable {
         public var maxPerEndpoint: Int?
     }
 
+    /// The limits of responses.
+    public struct Limits: Sendable, Hashable {
+        /// The maximum size of a response's head, and of its trailer section; a larger one is answered 502.
+        public var head = ByteCount(bytes: HeadLimits.response.head)
+        /// The maximum number of field lines of a head; more are answered 502.
+        public var fieldLines = HeadLimits.response.fieldLines
+    }
+
     /// The service whose origin the client names; forward listeners only.
     public static let passthroughName = "passthrough"
 
@@ -75,6 +83,8 @@ public struct ServiceDefinition: Sendable {
     public internal(set) var timeouts = Timeouts()
     /// The limits of connections.
     public internal(set) var pool = Pool()
+    /// The limits of responses.
+    public internal(set) var limits = Limits()
     /// The `Host` that goes upstream.
     public internal(set) var host = HostPolicy.upstream
     /// The fields that are added to requests without a field of that name.
@@ -114,6 +124,7 @@ public struct ServiceDefinition: Sendable {
         self.init(passthroughAt: options.location)
         options.read("timeouts") { timeouts.read(&$0) }
         options.read("pool") { pool.read(&$0) }
+        options.read("limits") { limits.read(&$0) }
         options.read("tls") { tls = ServiceTls(passthrough: &$0, files: files) }
         for key in ["baseUrl", "endpoints", "balance", "hashKey", "healthCheck", "ejection", "slowStart", "host"] {
             options.refuse(
@@ -124,7 +135,7 @@ public struct ServiceDefinition: Sendable {
             "protocol", "proxyProtocol", "headers", "rewriteRedirects", "rewriteCookies", "fallback",
         ] {
             options.refuse(
-                key, because: "passthrough has only tls.ca, timeouts and pool; write a service of another name")
+                key, because: "passthrough has only tls.ca, timeouts, pool and limits; write a service of another name")
         }
         options.refuse("chain", because: "passthrough has none; write the chain of the route or of the listener")
         self.files = options.files
@@ -159,6 +170,7 @@ public struct ServiceDefinition: Sendable {
         }
         options.read("timeouts") { timeouts.read(&$0) }
         options.read("pool") { pool.read(&$0) }
+        options.read("limits") { limits.read(&$0) }
         options.read("host", into: &host)
         options.read("headers", into: &headers)
         for entry in headers where entry.key == .host || entry.key.isGatewayOwned {
@@ -261,6 +273,19 @@ extension ServiceDefinition.Timeouts {
         options.read("idle", into: &idle, in: range)
         options.read("tunnelIdle", into: &tunnelIdle, in: range)
         options.read("total", into: &total, in: range)
+    }
+}
+
+extension ServiceDefinition.Limits {
+    fileprivate mutating func read(_ options: inout OptionsReader) {
+        options.read("response") {
+            $0.read(
+                "head", into: &head, in: .kibibytes(1) ... .mebibytes(1),
+                doc: "maximum size of a response's head; a larger one is answered with 502")
+            $0.read(
+                "fieldLines", into: &fieldLines, in: 1...10_000,
+                doc: "maximum number of field lines of a response's head; more are answered with 502")
+        }
     }
 }
 

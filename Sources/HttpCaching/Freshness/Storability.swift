@@ -22,6 +22,7 @@ public enum Storability: Sendable, Equatable {
         case cookieWithoutLifetime = "it sets a cookie and has no explicit lifetime"
         case range = "a 416 concerns the requested range only"
         case upgraded = "the connection changed protocols"
+        case upgradeRequired = "a 426 names protocols of one connection"
         case contentRange = "its Content-Range cannot be read"
     }
 
@@ -40,6 +41,8 @@ public enum Storability: Sendable, Equatable {
         if status.code < 200 { return .mayNot(status == .switchingProtocols ? .upgraded : .interim) }
         if status == .notModified { return .mayNot(.notModified) }
         if status == .rangeNotSatisfiable { return .mayNot(.range) }
+        // RFC 9110 §15.5.22: it needs `Upgrade`, which belongs to one hop and is not stored.
+        if status == .upgradeRequired { return .mayNot(.upgradeRequired) }
         if request.noStore { return .mayNot(.requestNoStore) }
         if directives.mustUnderstand {
             if !status.isUnderstoodByCaches { return .mayNot(.notUnderstood) }

@@ -24,6 +24,8 @@ struct ServiceTable: Sendable {
         limits.maxIdle = definition.pool.maxIdle
         limits.maxPerEndpoint = definition.pool.maxPerEndpoint
         limits.idleTimeout = definition.timeouts.idle
+        limits.response.head = definition.limits.head.bytes
+        limits.response.fieldLines = definition.limits.fieldLines
         return limits
     }
 

@@ -15,52 +15,79 @@ enum ClientHello {
 
     /// Parses the bytes that a client has sent so far.
     static func read(_ bytes: [UInt8]) -> Reading {
-        switch assemble(bytes) {
-        case .incomplete: return .incomplete
-        case .notTls: return .notTls
-        case .malformed: return .whole(serverName: nil)
-        case .message(let message):
-            var reader = Reader(bytes: message)
-            return .whole(serverName: reader.facts()?.name)
-        }
+        var scan = Scan()
+        return scan.read(bytes)
     }
 
     /// Identifies the TLS implementation of the client and its settings, which differ between programs: from the cipher suites,
     /// extensions, groups, signature schemes and application protocols that it offers. Their order is ignored, because browsers shuffle
     /// extensions. `nil` for a malformed message.
     static func program(of bytes: [UInt8]) -> UInt64? {
-        guard case .message(let message) = assemble(bytes) else { return nil }
+        guard case .message(let message) = Scan.whole(bytes) else { return nil }
         var reader = Reader(bytes: message)
         return reader.facts()?.program
     }
 
-    private enum Assembly {
-        case incomplete, notTls, malformed
-        /// The body of the message.
-        case message(ArraySlice<UInt8>)
-    }
+    /// Parses the bytes as they arrive, each of them once.
+    struct Scan {
+        fileprivate enum Assembly {
+            case incomplete, notTls, malformed
+            /// The body of the message.
+            case message(ArraySlice<UInt8>)
+        }
 
-    private static func assemble(_ bytes: [UInt8]) -> Assembly {
-        // RFC 8446 §5.1: a record has a type, a version, a length, and a fragment of a message. A message may span several records.
-        var message: [UInt8] = []
-        var place = 0
-        while true {
-            let head = bytes[place...].prefix(5)
-            if head.count > 0, head[place] != 22 { return place == 0 ? .notTls : .malformed }
-            if head.count > 1, head[place + 1] != 3 { return place == 0 ? .notTls : .malformed }
-            guard head.count == 5 else { return .incomplete }
-            let length = Int(head[place + 3]) << 8 | Int(head[place + 4])
-            guard (1...16384).contains(length) else { return place == 0 ? .notTls : .malformed }
-            let fragment = bytes[(place + 5)...].prefix(length)
-            message += fragment
-            if let first = message.first, first != 1 { return .notTls }
-            if message.count >= 4 {
-                let size = Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3])
-                if size > longest { return .malformed }
-                if message.count >= 4 + size { return .message(message[4..<(4 + size)]) }
+        /// The message so far, without the heads of its records.
+        private var message: [UInt8] = []
+        /// The number of bytes that were parsed.
+        private(set) var place = 0
+        /// The number of bytes that the current record's fragment still lacks.
+        private var left = 0
+
+        init() {}
+
+        fileprivate static func whole(_ bytes: [UInt8]) -> Assembly {
+            var scan = Scan()
+            return scan.assemble(bytes)
+        }
+
+        /// Continues with all the bytes that the client has sent so far.
+        mutating func read(_ bytes: [UInt8]) -> Reading {
+            switch assemble(bytes) {
+            case .incomplete: return .incomplete
+            case .notTls: return .notTls
+            case .malformed: return .whole(serverName: nil)
+            case .message(let message):
+                var reader = Reader(bytes: message)
+                return .whole(serverName: reader.facts()?.name)
             }
-            guard fragment.count == length else { return .incomplete }
-            place += 5 + length
+        }
+
+        private mutating func assemble(_ bytes: [UInt8]) -> Assembly {
+            // RFC 8446 §5.1: a record has a type, a version, a length, and a fragment of a message. A message may span several
+            // records.
+            while true {
+                if left == 0 {
+                    let head = bytes[place...].prefix(5)
+                    if head.count > 0, head[place] != 22 { return place == 0 ? .notTls : .malformed }
+                    if head.count > 1, head[place + 1] != 3 { return place == 0 ? .notTls : .malformed }
+                    guard head.count == 5 else { return .incomplete }
+                    let length = Int(head[place + 3]) << 8 | Int(head[place + 4])
+                    guard (1...16384).contains(length) else { return place == 0 ? .notTls : .malformed }
+                    place += 5
+                    left = length
+                }
+                let fragment = bytes[place...].prefix(left)
+                message += fragment
+                place += fragment.count
+                left -= fragment.count
+                if let first = message.first, first != 1 { return .notTls }
+                if message.count >= 4 {
+                    let size = Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3])
+                    if size > longest { return .malformed }
+                    if message.count >= 4 + size { return .message(message[4..<(4 + size)]) }
+                }
+                guard left == 0 else { return .incomplete }
+            }
         }
     }
 

@@ -87,7 +87,6 @@ extension ContentFraming {
         _ facts: HeadFacts, status: HttpStatus, to method: HttpMethod, version: HttpVersion
     ) throws(FramingFault) -> ContentFraming {
         if facts.hasTransferEncoding { try facts.checkTransferEncoding(version) }
-        guard !facts.announcesContent || !status.isInterim else { throw .contentOfInterim }
         if status.hasNoContent(to: method) || status.opensTunnel(to: method) { return .none }
         if facts.isChunked { return .chunked }
         guard let length = facts.contentLength else { return .untilClose }
@@ -182,7 +181,7 @@ extension HeadFacts {
 /// The reason why the end of a message's content is uncertain.
 enum FramingFault: Error {
     case transferEncodingInHttp10, lengthAndTransferEncoding, notChunkedAtEnd, otherCoding
-    case contentOfConnect, contentOfTrace, contentOfInterim
+    case contentOfConnect, contentOfTrace
     /// A length is stated, but the HTTP/2 stream ends without content.
     case contentMissing
 
@@ -194,7 +193,6 @@ enum FramingFault: Error {
         case .otherCoding: "a transfer coding other than chunked"
         case .contentOfConnect: "CONNECT has no content"
         case .contentOfTrace: "TRACE has no content"
-        case .contentOfInterim: "an interim response announces content"
         case .contentMissing: "content is announced and does not come"
         }
     }

@@ -268,7 +268,9 @@ extension HeadEncoder {
         write(options.framing, response.fields)
         if let via = options.via { write(via: via) }
         if let upgrade = options.upgrade {
-            write("Connection: upgrade\r\nUpgrade: ")
+            write("Connection: upgrade")
+            if options.closes { write(", close") } else if options.keepsAlive10 { write(", keep-alive") }
+            write("\r\nUpgrade: ")
             write(upgrade)
             write("\r\n")
         } else if options.closes {

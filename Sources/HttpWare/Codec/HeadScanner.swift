@@ -80,7 +80,7 @@ struct HeadScanner {
                 fields.append(batch.span)
                 gathered = 0
             }
-            guard fields.lines.count &+ gathered < limits.fieldLines else { throw .tooLarge }
+            guard fields.lines.count &+ gathered < limits.fieldLines else { throw .tooManyLines }
             if FieldList.isSpace(input.byte(at: start)) {
                 throw start == fieldsStart ? .leadingSpace : .obsoleteFolding
             }
@@ -178,8 +178,9 @@ struct HeadScanner {
 /// A fault in a head's lines.
 enum HeadFault: Error, Equatable {
     case bareLineFeed, bareCarriageReturn, controlCharacter, leadingSpace, obsoleteFolding, noColon, badName, tooLarge
+    case tooManyLines
 
-    var reason: String {
+    private func reason(_ limits: HeadLimits, _ key: StaticString) -> String {
         switch self {
         case .bareLineFeed: "a line ends with LF alone"
         case .bareCarriageReturn: "a CR stands without LF"
@@ -188,23 +189,28 @@ enum HeadFault: Error, Equatable {
         case .obsoleteFolding: "a field line is folded"
         case .noColon: "a field line has no colon"
         case .badName: "a field name is not a token"
-        case .tooLarge: "the head is too large"
+        case .tooLarge: "the head is larger than \(ByteCount(bytes: limits.head)), the limit in \(key).head"
+        case .tooManyLines: "the head has more than \(limits.fieldLines) field lines, the limit in \(key).fieldLines"
         }
     }
 
-    /// The error for a request with this fault.
-    var inRequest: GatewayError {
-        self == .tooLarge ? GatewayError(.downstream, .requestHeadTooLarge, reason) : .malformed(reason)
+    private var isLimit: Bool { self == .tooLarge || self == .tooManyLines }
+
+    /// The error for a request with this fault; a refusal names the limit, its value, and the key of the listener that sets it.
+    func inRequest(_ limits: HeadLimits) -> GatewayError {
+        let reason = reason(limits, "limits")
+        return isLimit ? GatewayError(.downstream, .requestHeadTooLarge, reason) : .malformed(reason)
     }
 
-    /// The error for a response with this fault.
-    var inResponse: GatewayError {
-        self == .tooLarge ? GatewayError(.upstream, .responseHeadTooLarge, reason) : .badResponse(reason)
+    /// The error for a response with this fault. The key is one of the service.
+    func inResponse(_ limits: HeadLimits) -> GatewayError {
+        let reason = reason(limits, "limits.response")
+        return isLimit ? GatewayError(.upstream, .responseHeadTooLarge, reason) : .badResponse(reason)
     }
 }
 
 /// The size limits of a head.
-public struct HeadLimits: Sendable, Equatable {
+public struct HeadLimits: Sendable, Hashable {
     /// The start line and the field lines together, in bytes.
     public var head = 64 * 1024
     /// The number of field lines.
@@ -214,6 +220,18 @@ public struct HeadLimits: Sendable, Equatable {
 
     public init() {}
 
-    /// The limits for responses: the same as the defaults for requests.
-    static let response = HeadLimits()
+    /// The error for a request whose target is longer than the limit.
+    var targetTooLong: GatewayError {
+        GatewayError(
+            .downstream, .requestTargetTooLong,
+            "the request target is longer than \(ByteCount(bytes: requestTarget)), the limit in limits.requestTarget")
+    }
+
+    /// The defaults for responses: as much as browsers and other clients accept from a server that they chose.
+    public static let response: HeadLimits = {
+        var limits = HeadLimits()
+        limits.head = 256 * 1024
+        limits.fieldLines = 1000
+        return limits
+    }()
 }

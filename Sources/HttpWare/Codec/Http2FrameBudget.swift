@@ -8,7 +8,7 @@ struct Http2FrameBudget {
         case reset
         case ping
         case settings
-        /// A DATA frame without content that does not end its stream.
+        /// A DATA frame without content, or of padding alone, that does not end its stream.
         case emptyData
         case windowUpdate
         /// PRIORITY, and ignored frames: frames of unknown types, and of closed streams.

@@ -1,7 +1,7 @@
 /// Counts the frames in a peer's bytes, because libnghttp2 does not report frames that it ignores. RFC 9113 §4.1.
 struct Http2FrameHeads {
-    /// The length and type of the frame whose head is being read.
-    private var head: UInt32 = 0
+    /// The length, type and flags of the frame whose head is being read.
+    private var head: UInt64 = 0
     private var headBytes = 0
     /// The number of bytes up to the next head.
     private var skipped: Int
@@ -20,26 +20,38 @@ struct Http2FrameHeads {
             guard position < bytes.count else { return frames }
             if headBytes == 0, bytes.count &- position >= 9 {
                 // The head is usually complete.
-                let head = UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
+                let head = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)) >> 24
                 position &+= 9
-                skipped = Int(head >> 8)
-                if !Http2FrameHeads.isContent(type: UInt8(truncatingIfNeeded: head), length: skipped) { frames &+= 1 }
+                if begin(head) { frames &+= 1 }
                 continue
             }
             // Nine bytes: three of length, the type, the flags, four of the stream.
-            if headBytes < 4 { head = head << 8 | UInt32(bytes[position]) }
+            if headBytes < 5 { head = (head << 8 | UInt64(bytes[position])) & 0xff_ffff_ffff }
             position &+= 1
             headBytes &+= 1
             if headBytes == 9 {
                 headBytes = 0
-                skipped = Int(head >> 8)
-                if !Http2FrameHeads.isContent(type: UInt8(truncatingIfNeeded: head), length: skipped) { frames &+= 1 }
+                if begin(head) { frames &+= 1 }
             }
         }
     }
 
-    /// Whether a frame is DATA with content.
-    static func isContent(type: UInt8, length: Int) -> Bool { type == 0 && length > 0 }
+    /// Begins a frame with this length, type and flags. Returns whether it counts.
+    @inline(__always)
+    private mutating func begin(_ head: UInt64) -> Bool {
+        skipped = Int(head >> 16)
+        return !Http2FrameHeads.isContent(
+            type: UInt8(truncatingIfNeeded: head >> 8), flags: UInt8(truncatingIfNeeded: head), length: skipped)
+    }
+
+    /// Whether a frame is DATA with content. Padded DATA may be padding alone, so it does not count as content here.
+    @inline(__always)
+    static func isContent(type: UInt8, flags: UInt8, length: Int) -> Bool {
+        type == 0 && length > 0 && flags & padded == 0
+    }
+
+    /// The flag of a padded frame. RFC 9113 §6.1.
+    static let padded: UInt8 = 0x8
 }
 
 /// The first bytes of an HTTP/2 client. RFC 9113 §3.4.

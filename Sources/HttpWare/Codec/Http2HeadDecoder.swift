@@ -8,6 +8,9 @@ struct Http2HeadDecoder {
     enum Section { case request, response, trailers }
 
     private(set) var section = Section.request
+    /// Whether white space around values is removed, as it is over HTTP/1.1, and not a fault. So a response of an origin server that
+    /// sends some is not lost, and what is forwarded is valid. Requests with such values are refused. RFC 9113 §8.2.1.
+    private let trimsValues: Bool
     /// The first fault.
     private(set) var fault: Http2Fault?
     /// The size of the section: names and values, and 32 bytes for each line. RFC 9113 §6.5.2.
@@ -36,7 +39,7 @@ struct Http2HeadDecoder {
         static let status = Pseudo(rawValue: 32)
     }
 
-    init() {}
+    init(trimsValues: Bool = false) { self.trimsValues = trimsValues }
 
     /// Begins a section, whose fields must have been reset before.
     mutating func beginSection(_ section: Section) {
@@ -61,7 +64,10 @@ struct Http2HeadDecoder {
     ) {
         size &+= name.count &+ value.count &+ 32
         guard fault == nil else { return }
-        guard size <= limits.head, fields.lines.count < limits.fieldLines else { return fault = .tooLarge }
+        guard size <= limits.head else { return fault = .refusedHead(.tooLarge) }
+        if fields.lines.count >= limits.fieldLines, isOneTooMany(name, fields, limits) {
+            return fault = .refusedHead(.tooManyLines)
+        }
         guard Http2HeadDecoder.isValue(value.bytes) else {
             return malformed("a field value holds a control character")
         }
@@ -70,8 +76,10 @@ struct Http2HeadDecoder {
         guard name.count <= 1024, Http2HeadDecoder.isName(name.bytes) else {
             return malformed("a field name is not a token in lower case")
         }
+        var value = value
         if let first = value.first, FieldList.isSpace(first) || FieldList.isSpace(value[value.count &- 1]) {
-            return malformed("a field value begins or ends with white space")
+            guard trimsValues else { return malformed("a field value begins or ends with white space") }
+            value = Http2HeadDecoder.trimmed(value)
         }
         let known = KnownField.identify(name.bytes, from: 0, count: name.count)
         if known == .other, !fields.hasUnderscores {
@@ -89,6 +97,25 @@ struct Http2HeadDecoder {
             }
         }
         fields.addDecoded(name, value, known, flags: flags)
+    }
+
+    /// Whether one more line exceeds the limit. The `Cookie` lines of a request count once, because a client sends each of its
+    /// cookies as a line, and they become one line. RFC 9113 §8.2.3.
+    @inline(never)
+    private func isOneTooMany(
+        _ name: UnsafeRawBufferPointer, _ fields: borrowing HttpFields, _ limits: HeadLimits
+    ) -> Bool {
+        guard section == .request, cookieLines > 0 else { return true }
+        if KnownField.identify(name.bytes, from: 0, count: name.count) == .cookie { return false }
+        return fields.lines.count &- (cookieLines &- 1) >= limits.fieldLines
+    }
+
+    @inline(never)
+    private static func trimmed(_ value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        var (start, end) = (0, value.count)
+        while start < end, FieldList.isSpace(value[start]) { start &+= 1 }
+        while end > start, FieldList.isSpace(value[end &- 1]) { end &-= 1 }
+        return UnsafeRawBufferPointer(rebasing: value[start..<end])
     }
 
     private static let connectionSpecific =
@@ -299,7 +326,7 @@ struct Http2HeadDecoder {
         let isAsterisk = path.count == 1 && path[0] == 0x2a && method == .options
         guard path.first == 0x2f || isAsterisk else { throw .malformed("the path does not begin with a slash") }
         guard path.count <= rules.limits.requestTarget else {
-            throw .refused(GatewayError(.downstream, .requestTargetTooLong, "the request target is too long"))
+            throw .refused(rules.limits.targetTooLong)
         }
         guard path.allSatisfy({ ByteClass.isTarget($0) }) else {
             throw .malformed("the path holds a space, a control character or a fragment")
@@ -386,7 +413,11 @@ struct Http2HeadDecoder {
         guard status != .switchingProtocols else { throw .malformed("101 does not exist in HTTP/2") }
         guard !status.isInterim || !endsStream else { throw .malformed("an interim response ends the stream") }
         let facts: HeadFacts
-        do { facts = try response.fields.facts() } catch { throw .malformed("Content-Length is not one number") }
+        if status.isInterim {
+            facts = response.fields.factsOfInterim()
+        } else {
+            do { facts = try response.fields.facts() } catch { throw .malformed("Content-Length is not one number") }
+        }
         response.fields.settleContentLength(facts)
         do {
             let framing = try ContentFraming.ofResponse(facts, status: status, to: method, endsStream: endsStream)
@@ -410,17 +441,26 @@ struct Http2HeadDecoder {
 enum Http2Fault: Error {
     /// The message is malformed: the stream is reset, and no ware runs. RFC 9113 §8.1.1.
     case malformed(StaticString)
-    /// The section is larger than the limit.
-    case tooLarge
+    /// The section exceeds a limit.
+    case refusedHead(HeadFault)
     /// The message is well formed, but not accepted: the client gets this error.
     case refused(GatewayError)
 
-    /// The reason for people.
-    var reason: String {
+    /// The error for a request with this fault.
+    func inRequest(_ limits: HeadLimits) -> GatewayError {
         switch self {
-        case .malformed(let reason): "\(reason)"
-        case .tooLarge: HeadFault.tooLarge.reason
-        case .refused(let error): error.reason
+        case .malformed(let reason): .malformed("\(reason)")
+        case .refusedHead(let fault): fault.inRequest(limits)
+        case .refused(let error): error
+        }
+    }
+
+    /// The error for a response with this fault.
+    func inResponse(_ limits: HeadLimits) -> GatewayError {
+        switch self {
+        case .malformed(let reason): .badResponse("\(reason)")
+        case .refusedHead(let fault): fault.inResponse(limits)
+        case .refused(let error): error
         }
     }
 }

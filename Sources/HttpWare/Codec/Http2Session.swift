@@ -49,7 +49,7 @@ final class Http2Session {
     private var heads: Http2FrameHeads
     /// Received frames that libnghttp2 has not reported, except DATA with content.
     private var untold = 0
-    private var decoder = Http2HeadDecoder()
+    private var decoder: Http2HeadDecoder
     /// The memory in which heads are built. It belongs to the loop, because it is used within one call; a session without a loop has
     /// its own.
     private let lines: UnsafeMutablePointer<Http2Lines>
@@ -87,6 +87,7 @@ final class Http2Session {
     init(_ role: Role, rules: Http2HeadDecoder.Rules, memory: Http2Memory?) {
         self.role = role
         self.rules = rules
+        decoder = Http2HeadDecoder(trimsValues: role == .client)
         self.memory = memory
         lines = memory?.lines ?? Http2Memory.makeLines()
         heads = Http2FrameHeads(behind: role == .server ? Http2Preface.count : 0)
@@ -376,7 +377,7 @@ final class Http2Session {
     // MARK: Callbacks of libnghttp2
 
     func frameBegan(_ head: borrowing nghttp2_frame_hd) {
-        if !Http2FrameHeads.isContent(type: head.type, length: head.length) { untold &-= 1 }
+        if !Http2FrameHeads.isContent(type: head.type, flags: head.flags, length: head.length) { untold &-= 1 }
         guard !isTerminating else { return }
         let kind: Http2FrameBudget.Kind
         switch Int32(head.type) {
@@ -457,6 +458,7 @@ final class Http2Session {
         guard !isTerminating else { return }
         switch Int32(frame.hd.type) {
         case 0:
+            if frame.hd.flags & Http2FrameHeads.padded != 0, !countPadding(frame) { return }
             if frame.hd.flags & 0x1 != 0, let stream = stream(frame.hd.stream_id) { endInput(stream, nil) }
         case 1:
             guard let stream = headStream?.takeUnretainedValue() else { return }
@@ -469,6 +471,15 @@ final class Http2Session {
             handler.goAwayReceived()
         default: break
         }
+    }
+
+    /// Counts a DATA frame of padding alone like an empty one: it moves no content. Returns false if there were too many. RFC 9113
+    /// §10.5.
+    private func countPadding(_ frame: borrowing nghttp2_frame) -> Bool {
+        guard frame.hd.flags & 0x1 == 0, frame.hd.length <= frame.data.padlen else { return true }
+        if budget.takeFrame(.emptyData, now: handler.now) { return true }
+        calm()
+        return false
     }
 
     private func headEnded(_ stream: Http2Stream, endsStream: Bool) {
@@ -497,21 +508,19 @@ final class Http2Session {
         if decoder.section == .request {
             switch fault {
             case .malformed: break
-            case .tooLarge:
+            case .refusedHead, .refused:
                 stream.hasEndedInput = endsStream
-                return stream.requestRefused(HeadFault.tooLarge.inRequest, &request)
-            case .refused(let error):
-                stream.hasEndedInput = endsStream
-                return stream.requestRefused(error, &request)
+                return stream.requestRefused(fault.inRequest(rules.limits), &request)
             }
         }
-        malformed(stream, fault.reason)
+        reset(stream, NGHTTP2_PROTOCOL_ERROR)
+        stream.broke(fault.inResponse(rules.limits))
     }
 
     /// RFC 9113 §8.1.1: "MUST be treated as a stream error of type PROTOCOL_ERROR".
     private func malformed(_ stream: Http2Stream, _ reason: String) {
         reset(stream, NGHTTP2_PROTOCOL_ERROR)
-        stream.broke(reason)
+        stream.broke(.badResponse(reason))
     }
 
     private func endInput(_ stream: Http2Stream, _ trailers: HttpFields?) {

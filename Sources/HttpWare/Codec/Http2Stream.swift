@@ -63,8 +63,8 @@ class Http2Stream {
     func contentReceived(_ bytes: UnsafeRawBufferPointer) {}
     /// The peer ended its message.
     func endReceived(_ trailers: HttpFields?) {}
-    /// The peer's message is invalid; the stream is being reset.
-    func broke(_ reason: String) {}
+    /// The peer's message is invalid; the stream is being reset. For a client, `error` is that of the response.
+    func broke(_ error: GatewayError) {}
     /// Pending content was sent.
     func outputProgressed() {}
     /// The stream has ended, with an error code of RFC 9113 §7; this is the last call.

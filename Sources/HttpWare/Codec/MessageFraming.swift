@@ -243,6 +243,20 @@ extension HttpFields {
         setOwn(.contentLength, "\(length)")
     }
 
+    /// Reads the connection fields of an interim response. It ends with its head "regardless of the header fields present": a length
+    /// or a transfer coding means nothing, and is removed. RFC 9112 §6.3, RFC 9110 §8.6.
+    mutating func factsOfInterim() -> HeadFacts {
+        var facts = HeadFacts()
+        for index in lines.indices {
+            switch lines[index].known {
+            case .contentLength, .transferEncoding: lines[index].flags |= Line.removed | Line.hopByHop
+            case .connection: withValue(lines[index]) { facts.readConnection($0) }
+            default: break
+            }
+        }
+        return facts
+    }
+
     /// Replaces `Host` by the authority of the target.
     fileprivate mutating func setOwnHost(_ authority: Authority?) {
         guard let authority else { return }
@@ -252,19 +266,32 @@ extension HttpFields {
     /// The protocols that the lines of `Upgrade` ask for together. `nil` if the list is empty, invalid or too long. Also `nil` if it names
     /// HTTP/2 over clear text, which was withdrawn (RFC 9113 §3.1) and could bypass a gateway.
     fileprivate var upgradeProtocols: String? {
+        let protocols = listedProtocols
+        let areAllowed = protocols.allSatisfy { name in
+            let name = name.lowercased()
+            return !name.contains("h2c") && !name.hasPrefix("h2") && !name.hasPrefix("http/")
+        }
+        return areAllowed && !protocols.isEmpty ? protocols.joined(separator: ", ") : nil
+    }
+
+    /// The protocols that a 426 requires, which the client must learn; `nil` if the list is empty, invalid or too long. RFC 9110
+    /// §15.5.22.
+    fileprivate var requiredProtocols: String? {
+        let protocols = listedProtocols
+        return protocols.isEmpty ? nil : protocols.joined(separator: ", ")
+    }
+
+    /// The protocols in the lines of `Upgrade`; empty if the list is invalid or too long.
+    private var listedProtocols: [String] {
         var protocols: [String] = []
         var left = 1024
         for line in lines where line.known == .upgrade {
             left -= Int(line.valueCount)
-            guard left >= 0 else { return nil }
+            guard left >= 0 else { return [] }
             protocols += FieldList.members(of: string(line.value))
         }
-        let areAllowed = protocols.allSatisfy { name in
-            let name = name.lowercased()
-            return name.utf8.allSatisfy { ByteClass.isToken($0) || $0 == 0x2f } && !name.contains("h2c")
-                && !name.hasPrefix("h2") && !name.hasPrefix("http/")
-        }
-        return areAllowed && !protocols.isEmpty ? protocols.joined(separator: ", ") : nil
+        let areValid = protocols.allSatisfy { $0.utf8.allSatisfy { ByteClass.isToken($0) || $0 == 0x2f } }
+        return areValid ? protocols : []
     }
 
     @inline(__always)
@@ -366,7 +393,11 @@ enum ResponseFraming {
         _ response: inout HttpResponse, method: HttpMethod
     ) throws(GatewayError) -> ContentFraming {
         let facts: HeadFacts
-        do { facts = try response.fields.facts() } catch { throw .badResponse(error.reason) }
+        if response.status.isInterim {
+            facts = response.fields.factsOfInterim()
+        } else {
+            do { facts = try response.fields.facts() } catch { throw .badResponse(error.reason) }
+        }
         let framing: ContentFraming
         do {
             framing = try ContentFraming.ofResponse(
@@ -382,7 +413,11 @@ enum ResponseFraming {
             !endsByClose && !facts.closes && !isDoubtful && (response.version >= .http11 || facts.keepsAlive)
         response.fields.settleContentLength(facts)
         guard response.fields.present & KnownField.oneHop != 0 else { return framing }
-        if response.status == .switchingProtocols { response.upgrade = response.fields.upgradeProtocols }
+        switch response.status {
+        case .switchingProtocols: response.upgrade = response.fields.upgradeProtocols
+        case .upgradeRequired: response.upgrade = response.fields.requiredProtocols
+        default: break
+        }
         do { try response.fields.removeHopByHop(facts) } catch { throw .badResponse(error.reason) }
         return framing
     }

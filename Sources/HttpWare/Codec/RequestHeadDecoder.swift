@@ -23,7 +23,7 @@ struct RequestHeadDecoder {
         do {
             guard try scanner.fields(input, into: &request.fields, limits: limits) else { return nil }
         } catch {
-            throw error.inRequest
+            throw error.inRequest(limits)
         }
         framing = try RequestFraming.interpret(&request)
         return scanner.position
@@ -48,12 +48,12 @@ struct RequestHeadDecoder {
         do {
             lineEnd = try scanner.lineEnd(input, limit: min(limits.head, room), allowsTab: false)
         } catch {
-            throw error.inRequest
+            throw error.inRequest(limits)
         }
         guard let end = lineEnd else {
             guard input.byteCount >= min(limits.head, room) else { return false }
             _ = try methodEnd(input, start, input.byteCount)
-            throw limits.head < room ? HeadFault.tooLarge.inRequest : tooLong
+            throw limits.head < room ? HeadFault.tooLarge.inRequest(limits) : limits.targetTooLong
         }
 
         let methodEnd = try methodEnd(input, start, end)
@@ -68,7 +68,7 @@ struct RequestHeadDecoder {
 
         let targetStart = methodEnd &+ 1
         guard targetStart < targetEnd else { throw .malformed("the request target is empty") }
-        guard targetEnd &- targetStart <= limits.requestTarget else { throw tooLong }
+        guard targetEnd &- targetStart <= limits.requestTarget else { throw limits.targetTooLong }
         guard isTarget(input, targetStart, targetEnd) else {
             throw .malformed("the request target holds a space, a control character or a fragment")
         }
@@ -107,10 +107,6 @@ struct RequestHeadDecoder {
             index &+= 1
         }
         return true
-    }
-
-    private var tooLong: GatewayError {
-        GatewayError(.downstream, .requestTargetTooLong, "the request target is too long")
     }
 
     /// The method with that name, which must be a token: the caller has checked each byte.

@@ -20,7 +20,7 @@ struct ResponseHeadDecoder {
         do {
             guard try scanner.fields(input, into: &response.fields, limits: limits) else { return nil }
         } catch {
-            throw error.inResponse
+            throw error.inResponse(limits)
         }
         framing = try ResponseFraming.interpret(&response, method: method)
         return scanner.position
@@ -33,10 +33,10 @@ struct ResponseHeadDecoder {
         do {
             lineEnd = try scanner.lineEnd(input, limit: limits.head, allowsTab: true)
         } catch {
-            throw error.inResponse
+            throw error.inResponse(limits)
         }
         guard let end = lineEnd else {
-            guard input.byteCount < limits.head else { throw HeadFault.tooLarge.inResponse }
+            guard input.byteCount < limits.head else { throw HeadFault.tooLarge.inResponse(limits) }
             return false
         }
         guard end >= 12 else { throw .badResponse("the status line is too short") }

@@ -16,7 +16,13 @@ enum TunnelProtocol: Equatable {
 
     /// Detects the protocol from the first bytes of a tunnel.
     static func of(_ bytes: [UInt8]) -> TunnelProtocol {
-        switch ClientHello.read(bytes) {
+        var hello = ClientHello.Scan()
+        return of(bytes, &hello)
+    }
+
+    /// Detects the protocol from the bytes so far. `hello` keeps what was parsed of them before.
+    static func of(_ bytes: [UInt8], _ hello: inout ClientHello.Scan) -> TunnelProtocol {
+        switch hello.read(bytes) {
         case .incomplete: return bytes.count < most ? .unknown : .tls(serverName: nil)
         case .whole(let name): return .tls(serverName: name)
         case .notTls: break

@@ -7,6 +7,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
     let facts: ConnectionFacts
     /// The bytes received from the client.
     private var bytes: [UInt8] = []
+    private var hello = ClientHello.Scan()
     /// The exchange that connects the client to the host, unread.
     private var unread: UnreadTunnel?
     /// Whether the client was silent for the time in `silence`.
@@ -40,7 +41,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
 
     override func received(_ input: UnsafeRawBufferPointer) {
         bytes.append(contentsOf: input)
-        switch TunnelProtocol.of(bytes) {
+        switch TunnelProtocol.of(bytes, &hello) {
         case .unknown:
             // From its first byte on, a ClientHello has the time limit of a head.
             if bytes.count == input.count {

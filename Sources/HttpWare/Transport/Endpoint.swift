@@ -53,6 +53,8 @@ public final class Endpoint: Sendable {
         public var maxPerEndpoint: Int?
         /// The maximum time that a connection stays idle.
         public var idleTimeout: Duration = .seconds(60)
+        /// The limits of a response's head, and of its trailer section. `requestTarget` has no meaning here.
+        public var response = HeadLimits.response
 
         public init() {}
     }

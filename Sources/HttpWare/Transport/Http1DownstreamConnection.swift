@@ -572,7 +572,8 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         case .untilClose: closesAfter = true
         default: break
         }
-        if status == .switchingProtocols { options.upgrade = exchange.response.upgrade }
+        // RFC 9110 §15.5.22: a 426 tells the client which protocols it may use.
+        if status == .switchingProtocols || status == .upgradeRequired { options.upgrade = exchange.response.upgrade }
         if !isRequestComplete, exchange.responder != .upstream || status.code >= 400 {
             closesAfter = true
         }

@@ -54,11 +54,12 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     private var phase = Phase.idle
     private var receiver: (any ResponseReceiver)?
     private var decoder = ResponseHeadDecoder()
-    private var chunks = ChunkedDecoder(limits: .response)
+    private let limits: HeadLimits
+    private var chunks: ChunkedDecoder
     private var response = HttpResponse(.ok)
     private var method = HttpMethod.get
     /// Part of a head, or bytes that arrived while reading was paused.
-    private var carry: [UInt8] = []
+    private var carry = CarriedInput()
     private var hasReceived = false
     private var interimCount = 0
     private var isPaused = false
@@ -84,11 +85,13 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
     /// The amount of content that may still be discarded.
     private var discardLeft = 0
 
-    /// The maximum number of interim responses before a final one.
+    /// The maximum number of interim responses before a final one that are passed on.
     static let mostInterim = 100
 
     init(pool: ConnectionPool, socket: SocketEvents, tls: TlsSession?) {
         self.pool = pool
+        limits = pool.endpoint.key.limits.response
+        chunks = ChunkedDecoder(limits: limits)
         super.init(transport: pool.transport, socket: socket, tls: tls)
         if !socket.enableReading() { loop.later { self.close() } }
         if let tls, tls.hasPending { readOn() }
@@ -234,12 +237,12 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
             // A head that trickles in makes no progress: the time limit for the response keeps running.
             if case .head = phase {} else { progressed() }
             if carry.isEmpty, let bytes {
-                process(bytes)
+                let used = process(bytes)
+                if used < bytes.count, !isClosed { carry.hold(bytes[used...]) }
             } else {
-                if let bytes { carry.append(contentsOf: bytes) }
-                let held = carry
-                carry = []
-                held.withUnsafeBytes { process($0) }
+                let held = carry.take(adding: bytes)
+                let used = held.withUnsafeBytes { process($0) }
+                if !isClosed { carry.putBack(held, used: used) }
             }
             return
         }
@@ -247,8 +250,10 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         close()
     }
 
-    private func process(_ input: UnsafeRawBufferPointer) {
+    /// Returns the number of bytes used: the caller keeps the rest.
+    private func process(_ input: UnsafeRawBufferPointer) -> Int {
         isProcessing = true
+        defer { isProcessing = false }
         var position = 0
         while position < input.count, !isClosed {
             if isPaused { break }
@@ -256,11 +261,10 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
             case .idle: position = input.count
             case .ended:
                 // Bytes after the end of the response: the connection cannot be reused.
-                return stop()
+                return input.count
             case .head:
                 guard let length = decodeHead(UnsafeRawBufferPointer(rebasing: input[position...])) else {
-                    if !isClosed, receiver != nil { keep(input, position) }
-                    return stop()
+                    return receiver == nil ? input.count : position
                 }
                 position += length
                 startContent(hasMore: position < input.count)
@@ -271,7 +275,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
                 position += count
                 if left == count, !isClosed { ended(nil, hasMore: position < input.count) }
             case .chunked:
-                guard decodeChunk(input, &position) else { return stop() }
+                guard decodeChunk(input, &position) else { return input.count }
             case .untilClose:
                 pass(UnsafeRawBufferPointer(rebasing: input[position...]))
                 position = input.count
@@ -281,20 +285,13 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
                 position = input.count
             }
         }
-        if position < input.count, !isClosed { keep(input, position) }
-        isProcessing = false
-
-        func stop() { isProcessing = false }
-    }
-
-    private func keep(_ input: UnsafeRawBufferPointer, _ position: Int) {
-        carry.append(contentsOf: input[position...])
+        return position
     }
 
     /// Returns the length of the head; `nil` if it is incomplete or was refused.
     private func decodeHead(_ input: UnsafeRawBufferPointer) -> Int? {
         do throws(GatewayError) {
-            return try decoder.decode(input.bytes, into: &response, method: method, limits: .response)
+            return try decoder.decode(input.bytes, into: &response, method: method, limits: limits)
         } catch {
             fail(error)
             return nil
@@ -303,13 +300,14 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
 
     private func startContent(hasMore: Bool) {
         if response.status.isInterim {
-            interimCount += 1
-            guard interimCount <= Http1UpstreamConnection.mostInterim else {
-                return fail(.badResponse("too many interim responses"))
-            }
+            let isAwaited = isContinueAwaited && response.status == .continue
             if response.status == .continue { isContinueAwaited = false }
-            receiver?.responseInterim(&response)
-            progressed()
+            // Further ones are dropped. They do not extend the time until the final response.
+            if interimCount < Http1UpstreamConnection.mostInterim || isAwaited {
+                interimCount += 1
+                receiver?.responseInterim(&response)
+                progressed()
+            }
             response.reset()
             decoder = ResponseHeadDecoder()
             return
@@ -330,7 +328,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
         case .length(let length): phase = .length(length)
         case .chunked:
             phase = .chunked
-            chunks = ChunkedDecoder(limits: .response, nominated: response.fields.nominated)
+            chunks = ChunkedDecoder(limits: limits, nominated: response.fields.nominated)
         case .untilClose: phase = .untilClose
         case .none, .announced, .asGiven: phase = .length(0)
         }
@@ -511,7 +509,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
 
     override func closed() {
         receiver = nil
-        carry = []
+        carry.removeAll()
         pool.closed(self)
     }
 }
@@ -531,5 +529,7 @@ extension HeadEncoder.RequestOptions {
 
 extension HttpResponse {
     /// An upper bound of the encoded head's length.
-    var encodedBound: Int { fields.bytes.count + fields.lines.count * 4 + (reason?.count ?? 0) + 1024 }
+    var encodedBound: Int {
+        fields.bytes.count + fields.lines.count * 4 + (reason?.count ?? 0) + (upgrade?.utf8.count ?? 0) + 1024
+    }
 }

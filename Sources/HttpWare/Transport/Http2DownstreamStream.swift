@@ -93,7 +93,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         if !awaitsTunnel { handler.requestEnded(trailers) }
     }
 
-    override func broke(_ reason: String) { leave() }
+    override func broke(_ error: GatewayError) { leave() }
 
     func pauseRequest() { pauseInput() }
 

@@ -24,7 +24,7 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
     init(pool: ConnectionPool, socket: SocketEvents, tls: TlsSession?) {
         self.pool = pool
         isSecure = tls != nil
-        session = Http2Session(.client, rules: .ofResponses(isSecure), memory: pool.transport.http2Memory)
+        session = Http2Session(.client, rules: .ofResponses(pool, isSecure), memory: pool.transport.http2Memory)
         super.init(transport: pool.transport, socket: socket, tls: tls)
         session.begin(self)
         wantsToSend()
@@ -95,7 +95,7 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
 
     override func outputDrained() { sendAll() }
 
-    var rules: Http2HeadDecoder.Rules { .ofResponses(isSecure) }
+    var rules: Http2HeadDecoder.Rules { .ofResponses(pool, isSecure) }
 
     var now: Int64 { loop.now.nanoseconds }
 
@@ -160,5 +160,7 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
 
 extension Http2HeadDecoder.Rules {
     /// The rules for responses.
-    fileprivate static func ofResponses(_ isSecure: Bool) -> Self { Self(limits: .response, isSecure: isSecure) }
+    fileprivate static func ofResponses(_ pool: ConnectionPool, _ isSecure: Bool) -> Self {
+        Self(limits: pool.endpoint.key.limits.response, isSecure: isSecure)
+    }
 }

@@ -166,11 +166,11 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         hasReceived = true
         guard let handler else { return hasFinal = !response.status.isInterim }
         if response.status.isInterim {
-            interimCount += 1
-            guard interimCount <= Http1UpstreamConnection.mostInterim else {
-                return fail(.badResponse("too many interim responses"))
-            }
+            let isAwaited = isContinueAwaited && response.status == .continue
             if response.status == .continue { isContinueAwaited = false }
+            // Further ones are dropped. They do not extend the time until the final response.
+            guard interimCount < Http1UpstreamConnection.mostInterim || isAwaited else { return }
+            interimCount += 1
             progressed()
             return handler.responseInterim(&response)
         }
@@ -280,10 +280,10 @@ final class Http2UpstreamStream: Http2Stream, UpstreamStream, LoopTimerHandler {
         handler?.upstreamFailed(error)
     }
 
-    override func broke(_ reason: String) {
+    override func broke(_ error: GatewayError) {
         let handler = self.handler.take()
         timer.clear()
-        handler?.upstreamFailed(.badResponse(reason))
+        handler?.upstreamFailed(error)
     }
 
     override func closed(_ code: UInt32) {

@@ -39,6 +39,8 @@ struct InspectCommand: ParsableCommand {
             "The proxy by which other hosts are reached; without this option, that of http_proxy, https_proxy, all_proxy and no_proxy.",
             valueName: "url"))
     var upstreamProxy: String?
+    @Option(help: ArgumentHelp("The largest head of a response; 256KiB without this option.", valueName: "size"))
+    var responseHead: String?
     @Option(help: ArgumentHelp("The memory for captured requests; the oldest go first.", valueName: "size"))
     var memory = "64MiB"
     @Option(
@@ -59,6 +61,7 @@ struct InspectCommand: ParsableCommand {
         proxy.except = LocalProxy.hosts(except)
         proxy.only = LocalProxy.hosts(only)
         proxy.upstream = upstreamProxy
+        proxy.responseHead = responseHead
         proxy.capture = BuiltinConfiguration.Capture(
             memory: memory, disk: disk.map { URL(filePath: $0).path })
         let token = InspectorToken()

@@ -24,6 +24,8 @@ struct LocalProxy {
     var only: [String] = []
     /// The proxy through which it reaches other hosts; `nil` uses the proxy of the environment, if there is one.
     var upstream: String?
+    /// The maximum size of a response's head; `nil` uses the default of services.
+    var responseHead: String?
     /// The lowest level of its log.
     var logs = "notice"
 
@@ -44,6 +46,11 @@ struct LocalProxy {
             intercept += " }"
         }
         let proxy = upstream.map { "url: \(BuiltinConfiguration.quoted($0))" } ?? "fromEnvironment: true"
+        // A larger head may have as many lines as a service allows.
+        let services = responseHead.map {
+            let head = BuiltinConfiguration.quoted($0)
+            return "services: { passthrough: { limits: { response: { head: \(head), fieldLines: 10000 } } } }\n"
+        }
         let allow = only.isEmpty ? "" : ", allow: \(list(only + [OwnHost.name]))"
         return """
             version: 1
@@ -56,7 +63,7 @@ struct LocalProxy {
                 chain: \(command)\(intercept)
             chains: { \(command): { middlewares: [{ hostRule: { deny: \(list(LocalProxy.metadataHosts))\(allow) } }] } }
             routes: [{ service: passthrough }]
-            \(admin.map { BuiltinConfiguration.admin($0, token, capture) } ?? "")log: { level: \(logs) }
+            \(services ?? "")\(admin.map { BuiltinConfiguration.admin($0, token, capture) } ?? "")log: { level: \(logs) }
 
             """
     }

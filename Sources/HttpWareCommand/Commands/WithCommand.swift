@@ -50,6 +50,8 @@ struct WithCommand: ParsableCommand {
         help: ArgumentHelp(
             "A host that the command can reach, or several with commas; others are answered 403.", valueName: "host"))
     var only: [String] = []
+    @Option(help: ArgumentHelp("The largest head of a response; 256KiB without this option.", valueName: "size"))
+    var responseHead: String?
     @Option(
         name: [.customShort("c"), .customLong("config")],
         help: "A configuration file with a forward listener; - reads standard input.",
@@ -68,6 +70,10 @@ struct WithCommand: ParsableCommand {
         }
         if config != nil, tunnel {
             throw ValidationError("--tunnel is for runs without -c; the file says what is read")
+        }
+        if config != nil, responseHead != nil {
+            throw ValidationError(
+                "--response-head is for runs without -c; write limits.response.head of a service in the file")
         }
         if config != nil, !only.isEmpty {
             throw ValidationError("--only is for runs without -c; write a hostRule in the file")
@@ -145,6 +151,7 @@ struct WithCommand: ParsableCommand {
             var proxy = LocalProxy(command: "with")
             if tunnel { proxy.hosts = nil }
             proxy.only = LocalProxy.hosts(only)
+            proxy.responseHead = responseHead
             if !show { proxy.logs = "critical" }
             return try proxy.configuration()
         }

@@ -123,7 +123,7 @@ public struct Coalesce: Middleware, Postware {
     private static func isForAll(_ response: HttpResponse) -> Bool {
         let directives = ResponseDirectives(response.fields.values(of: .cacheControl))
         return !directives.noStore && directives.isPrivate == .nothing && !response.fields.contains(.setCookie)
-            && response.status != .notModified && response.status != .partialContent
+            && ![.notModified, .partialContent, .upgradeRequired].contains(response.status)
     }
 }
 

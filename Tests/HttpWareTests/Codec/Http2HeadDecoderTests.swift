@@ -51,6 +51,72 @@ import Testing
         #expect(request.fields.received.values(of: "Cookie") == ["a=1; b=2"])
     }
 
+    @Test func `crumbs of a cookie count as one line, up to the size of the head, RFC 9113 §8.2.3`() throws {
+        // With the Host, 100 lines.
+        let lines = (0..<98).map { ("x-\($0)", "1") }
+        let crumbs = (0..<300).map { ("cookie", "c\($0)=1") }
+        let request = try decode(Self.get + lines + crumbs)
+        #expect(request.fields.count == 100)
+        #expect(request.fields["Cookie"]?.split(separator: ";").count == 300)
+        #expect(try decode(Self.get + crumbs + lines).fields.count == 100)
+        for fields in [Self.get + lines + crumbs + [("x-a", "1")], Self.get + crumbs + lines + [("x-a", "1")]] {
+            do {
+                _ = try decode(fields)
+                Issue.record("was read")
+            } catch {
+                let refusal = error.inRequest(HeadLimits())
+                #expect(refusal.fault == .requestHeadTooLarge)
+                #expect(refusal.reason == "the head has more than 100 field lines, the limit in limits.fieldLines")
+            }
+        }
+        do {
+            _ = try decode(Self.get + (0..<2000).map { ("cookie", "c\($0)=1") })
+            Issue.record("was read")
+        } catch {
+            #expect(
+                error.inRequest(HeadLimits()).reason == "the head is larger than 64KiB, the limit in limits.head")
+        }
+    }
+
+    @Test(arguments: [" v", "v ", "\tv", " \t v \t ", "  "])
+    func `white space around a response's value is removed, and refused in a request, RFC 9113 §8.2.1`(value: String)
+        throws
+    {
+        for section in [Http2HeadDecoder.Section.response, .trailers] {
+            for trims in [true, false] {
+                var decoder = Http2HeadDecoder(trimsValues: trims)
+                var fields = HttpFields()
+                decoder.beginSection(section)
+                Array("x-a".utf8).withUnsafeBytes { name in
+                    Array(value.utf8).withUnsafeBytes {
+                        decoder.add(name, $0, to: &fields, limits: HeadLimits())
+                    }
+                }
+                #expect((decoder.fault == nil) == trims)
+                if trims { #expect(fields["X-A"] == String(value.filter { $0 == "v" })) }
+            }
+        }
+        #expect(throws: Http2Fault.self) { try decode(Self.get + [("x-a", value)]) }
+    }
+
+    @Test(arguments: [("content-length", "5"), ("content-length", "x"), ("content-length", "5, 6")])
+    func `an interim response that states a length is one, without it, RFC 9110 §8.6`(name: String, value: String)
+        throws
+    {
+        var decoder = Http2HeadDecoder(trimsValues: true)
+        var response = HttpResponse(.ok)
+        decoder.beginSection(.response)
+        for (name, value) in [(":status", "103"), (name, value), ("link", "</a>")] {
+            Array(name.utf8).withUnsafeBytes { name in
+                Array(value.utf8).withUnsafeBytes {
+                    decoder.add(name, $0, to: &response.fields, limits: .response)
+                }
+            }
+        }
+        try decoder.finish(&response, to: .get, endsStream: false)
+        #expect(response.status == .earlyHints && response.fields.description == "link: </a>")
+    }
+
     @Test func `what concerns the hop is a property, and no field`() throws {
         let request = try decode(Self.get + [("te", "trailers"), ("proxy-authorization", "Basic eDp5")])
         #expect(request.acceptsTrailers)

@@ -228,6 +228,97 @@ import Testing
         }
     }
 
+    @Test(arguments: [(0, true), (1, true), (200, true), (0, false), (200, false)])
+    func `DATA of padding alone counts as empty, RFC 9113 §10.5`(padding: Int, isOpen: Bool) throws {
+        for piece in [1 << 20, 1, 7] {
+            let pair = SessionPair()
+            _ = pair.client.ask(
+                try HttpRequest(.post, "/", content: HttpContent(extent: .unknown)), HeadEncoder.RequestOptions(),
+                host: "example.test")
+            pair.talk()
+            if !isOpen {
+                // Reset by the server: what the client still sends on it is ignored.
+                pair.server.streams.first?.answer(HttpResponse(.contentTooLarge), content: "")
+                pair.talk()
+            }
+            func feed(_ count: Int, content: [UInt8] = []) {
+                let length = 1 + content.count + padding
+                let frame: [UInt8] =
+                    [0, 0, UInt8(length), 0, 8, 0, 0, 0, 1, UInt8(padding)] + content
+                    + [UInt8](repeating: 0, count: padding)
+                let bytes = Array(repeatElement(frame, count: count).joined())
+                for start in stride(from: 0, to: bytes.count, by: piece) {
+                    let isTaken = bytes[start..<min(start + piece, bytes.count)].withUnsafeBytes {
+                        pair.server.session.receive($0)
+                    }
+                    if !isTaken { return }
+                }
+            }
+            // Padded content of an open stream is content.
+            if isOpen { feed(300, content: [0x78]) }
+            feed(isOpen ? 200 : 1_990)
+            #expect(!pair.server.session.isTerminating, "a few are no flood")
+            feed(20)
+            #expect(pair.server.session.isTerminating)
+        }
+    }
+
+    @Test func `white space around the values of a response and its trailers is removed, RFC 9113 §8.2.1`() throws {
+        let pair = SessionPair()
+        let asked = pair.client.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "example.test")
+        pair.talk()
+        func field(_ name: String, _ value: String) -> [UInt8] {
+            [0x10, UInt8(name.utf8.count)] + name.utf8 + [UInt8(value.utf8.count)] + value.utf8
+        }
+        func frame(_ type: UInt8, _ flags: UInt8, _ payload: [UInt8]) -> [UInt8] {
+            [0, 0, UInt8(payload.count), type, flags, 0, 0, 0, 1] + payload
+        }
+        pair.server.output =
+            frame(1, 4, field(":status", "200") + field("x-b", " v "))
+            + frame(0, 0, Array("content".utf8)) + frame(1, 5, field("grpc-message", "fine "))
+        pair.carryToClient()
+        #expect(asked.response?.fields["X-B"] == "v" && asked.content == Array("content".utf8))
+        #expect(asked.trailers?["Grpc-Message"] == "fine" && asked.code == nil)
+    }
+
+    @Test func `a response head over the limit is told as too large, with the limit, its value and its key`() throws {
+        let pair = SessionPair()
+        pair.client.limits.head = 1000
+        pair.client.limits.fieldLines = 10
+        for (fields, reason) in [
+            (1, "the head is larger than 1000B, the limit in limits.response.head"),
+            (11, "the head has more than 10 field lines, the limit in limits.response.fieldLines"),
+        ] {
+            let asked = pair.client.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "example.test")
+            pair.talk()
+            var response = HttpResponse(.ok)
+            for number in 0..<fields {
+                try response.fields.append(
+                    try #require(FieldName("X-\(number)")), fields == 1 ? String(repeating: "y", count: 1000) : "y")
+            }
+            pair.server.streams.last?.answer(response, content: "")
+            pair.talk()
+            #expect(asked.error?.reason == reason && asked.error?.fault == .responseHeadTooLarge)
+            #expect(asked.error?.proxyStatusName == "http_response_header_section_size")
+        }
+        #expect(!pair.client.session.isTerminating)
+    }
+
+    @Test func `a response head of 250 KiB in 1,000 lines is read`() throws {
+        let pair = SessionPair()
+        pair.client.limits = .response
+        let asked = pair.client.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "example.test")
+        pair.talk()
+        var response = HttpResponse(.ok)
+        // 32 bytes are counted for each line. RFC 9113 §6.5.2.
+        for number in 0..<998 {
+            try response.fields.append("Set-Cookie", "c\(number)=" + String(repeating: "y", count: 200))
+        }
+        pair.server.streams.last?.answer(response, content: "")
+        pair.talk()
+        #expect(asked.response?.fields.count == 999 && asked.error == nil)
+    }
+
     @Test(arguments: pieces)
     func `a head in as many CONTINUATIONs as there may be is read, one more is a flood`(piece: Int) throws {
         for (count, isRead) in [
@@ -322,6 +413,8 @@ private final class SessionPair {
 
     func carryToServer() { carry(client, to: server) }
 
+    func carryToClient() { carry(server, to: client) }
+
     private func carry(_ one: SessionEnd, to other: SessionEnd) {
         let bytes = one.output
         _ = one.takeFrames()
@@ -388,7 +481,8 @@ final class SessionEnd: Http2SessionHandler {
     func wantsToSend() {}
     func write(_ bytes: UnsafeRawBufferPointer) { output.append(contentsOf: bytes) }
     var isOutputFull: Bool { false }
-    var rules: Http2HeadDecoder.Rules { Http2HeadDecoder.Rules() }
+    var limits = HeadLimits()
+    var rules: Http2HeadDecoder.Rules { Http2HeadDecoder.Rules(limits: limits) }
     var now: Int64 { 0 }
     func settingsReceived() {}
     func goAwayReceived() {}
@@ -403,6 +497,7 @@ final class TestStream: Http2Stream {
     var content: [UInt8] = []
     var trailers: HttpFields?
     var refusal: GatewayError?
+    var error: GatewayError?
     var hasEnded = false
     var code: UInt32?
 
@@ -438,5 +533,6 @@ final class TestStream: Http2Stream {
         hasEnded = true
         self.trailers = trailers
     }
+    override func broke(_ error: GatewayError) { self.error = error }
     override func closed(_ code: UInt32) { self.code = code }
 }

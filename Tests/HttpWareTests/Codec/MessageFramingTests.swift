@@ -286,13 +286,32 @@ import Testing
         #expect(response.isPersistent == stays)
     }
 
-    @Test(arguments: ["Content-Length: 5", "Transfer-Encoding: chunked"])
-    func `an interim response that announces content is refused`(lines: String) {
-        // RFC 9112 §6.1; RFC 9110 §8.6: a server must not send them.
-        guard case .refused(.badGateway, _) = response(lines, 103).outcome else {
-            Issue.record("was not refused")
-            return
+    @Test(arguments: [
+        "Content-Length: 5", "Content-Length: 5, 6", "Content-Length: x", "Transfer-Encoding: chunked",
+        "Transfer-Encoding: gzip", "Content-Length: 5\r\nTransfer-Encoding: chunked",
+    ])
+    func `an interim response ends at the empty line, whatever it states, and states it no more`(lines: String) {
+        // RFC 9112 §6.3, RFC 9110 §8.6.
+        for code in [100, 102, 103, 199] {
+            let (outcome, response) = response(lines + "\r\nLink: </a>\r\nConnection: X-Hop\r\nX-Hop: 1", code)
+            guard case .head(let description, _) = outcome else {
+                Issue.record("\(outcome)")
+                return
+            }
+            #expect(description.hasSuffix(" \(ContentFraming.none)"))
+            #expect(response.content.isEmpty && response.fields.description == "Link: </a>")
+            #expect(Feeding.text(Feeding.encode(response)).contains("\r\nLink: </a>\r\n\r\n"))
         }
+    }
+
+    @Test(arguments: [
+        ("websocket", "websocket"), ("TLS/1.2, HTTP/1.1", "TLS/1.2, HTTP/1.1"), ("HTTP/2.0", "HTTP/2.0"), ("", nil),
+        ("web socket", nil), (String(repeating: "a", count: 1025), nil),
+    ])
+    func `a 426 keeps the protocols that it requires, RFC 9110 §15.5.22`(value: String, upgrade: String?) {
+        let response = response("Content-Length: 0\r\nConnection: upgrade\r\nUpgrade: \(value)", 426).response
+        #expect(response.upgrade == upgrade)
+        #expect(!response.fields.contains("Upgrade"))
     }
 
     @Test(arguments: [("", false), ("Connection: keep-alive", true), ("Connection: keep-alive, close", false)])

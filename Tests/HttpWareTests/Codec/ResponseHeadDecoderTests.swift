@@ -45,7 +45,40 @@ import Testing
             "HTTP/1.1 200 " + String(repeating: "x", count: 90),
         ] {
             let (outcome, _) = Feeding.response(Wire(text), limits: limits)
-            #expect(outcome == .refused(.badGateway, HeadFault.tooLarge.reason))
+            #expect(
+                outcome == .refused(.badGateway, "the head is larger than 60B, the limit in limits.response.head"))
+        }
+    }
+
+    @Test func `a response with too many lines is refused, with the limit, its value and its key`() {
+        var limits = HeadLimits.response
+        limits.fieldLines = 3
+        let lines = { (count: Int) in Wire("HTTP/1.1 200 OK\r\n" + String(repeating: "X: y\r\n", count: count) + "\r\n")
+        }
+        guard case .head = Feeding.response(lines(3), limits: limits).outcome else {
+            Issue.record("was refused")
+            return
+        }
+        #expect(
+            Feeding.response(lines(4), limits: limits).outcome
+                == .refused(
+                    .badGateway, "the head has more than 3 field lines, the limit in limits.response.fieldLines"))
+    }
+
+    @Test func `by default a response has 256 KiB and 1,000 lines`() throws {
+        #expect(HeadLimits.response.head == 256 * 1024 && HeadLimits.response.fieldLines == 1000)
+        func read(_ text: String) throws -> Int? {
+            var decoder = ResponseHeadDecoder()
+            var response = HttpResponse(.ok)
+            return try decoder.decode(
+                Array(text.utf8).span.bytes, into: &response, method: .get, limits: .response)
+        }
+        let cookies = String(repeating: "Set-Cookie: a=b\r\n", count: 1000)
+        #expect(try read("HTTP/1.1 200 OK\r\n\(cookies)\r\n") != nil)
+        #expect(throws: GatewayError.self) { try read("HTTP/1.1 200 OK\r\n\(cookies)X: y\r\n\r\n") }
+        #expect(try read("HTTP/1.1 200 OK\r\nX: \(String(repeating: "y", count: 250 * 1024))\r\n\r\n") != nil)
+        #expect(throws: GatewayError.self) {
+            try read("HTTP/1.1 200 OK\r\nX: \(String(repeating: "y", count: 257 * 1024))\r\n\r\n")
         }
     }
 

@@ -129,4 +129,27 @@ import Testing
     func `anything else is neither`(text: String) {
         #expect(TunnelProtocol.of(Array(text.utf8)) == .other)
     }
+
+    @Test(arguments: [1, 3, 500])
+    func `a ClientHello in many records and pieces is parsed once`(fragment: Int) {
+        // A message of 8 KiB without extensions that anybody knows, in small records.
+        let size = 8192
+        let message =
+            [1, UInt8(size >> 16), UInt8(size >> 8 & 0xff), UInt8(size & 0xff)] + [UInt8](repeating: 0, count: size)
+        var bytes: [UInt8] = []
+        for start in stride(from: 0, to: message.count, by: fragment) {
+            let part = message[start..<min(start + fragment, message.count)]
+            bytes += [22, 3, 1, UInt8(part.count >> 8), UInt8(part.count & 0xff)] + part
+        }
+        var scan = ClientHello.Scan()
+        var parsed = 0
+        for end in 1...bytes.count {
+            let before = scan.place
+            let reading = scan.read(Array(bytes[..<end]))
+            parsed += scan.place - before
+            #expect(reading == (end == bytes.count ? .whole(serverName: nil) : .incomplete))
+        }
+        #expect(parsed == bytes.count)
+        #expect(ClientHello.read(bytes) == .whole(serverName: nil))
+    }
 }

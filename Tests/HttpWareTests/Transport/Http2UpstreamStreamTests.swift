@@ -188,17 +188,6 @@ import Testing
         #expect(served.code == 8)
     }
 
-    @Test func `a response with too many interim responses before it fails`() throws {
-        try send()
-        for _ in 0...Http1UpstreamConnection.mostInterim {
-            far.end.session.submitInterim(HttpResponse(.earlyHints), on: served)
-        }
-        far.talk()
-        #expect(response.interim.count == Http1UpstreamConnection.mostInterim)
-        #expect(response.error?.reason == "too many interim responses")
-        #expect(served.code == 8)
-    }
-
     @Test func `a client is held up at 64 KiB of waiting content, and goes on when 16 KiB are left`() throws {
         try send(.post, extent: .unknown)
         served.pauseInput()

@@ -155,6 +155,29 @@ import Testing
     }
 
     @Test(arguments: Version.allCases)
+    func `surplus interim responses are dropped, and the final one arrives`(version: Version) throws {
+        let stage = try Stage(version)
+        try stage.send()
+        for _ in 0..<(Http1UpstreamConnection.mostInterim + 20) { stage.interim() }
+        #expect(stage.response.interim.count == Http1UpstreamConnection.mostInterim)
+        stage.respond("whole")
+        #expect(stage.response.head?.status == .ok && stage.response.text == "whole" && stage.response.ends == 1)
+        #expect(stage.response.error == nil)
+    }
+
+    @Test(arguments: Version.allCases)
+    func `surplus interim responses do not extend the time until the final one`(version: Version) throws {
+        let stage = try Stage(version)
+        try stage.send()
+        for _ in 0..<Http1UpstreamConnection.mostInterim { stage.interim() }
+        for _ in 0..<4 {
+            stage.hand.advance(by: .seconds(2))
+            stage.interim()
+        }
+        #expect(stage.response.error?.fault == .responseTimeout)
+    }
+
+    @Test(arguments: Version.allCases)
     func `a response is told in order: interim, head, content, trailers, one end`(version: Version) throws {
         let stage = try Stage(version)
         try stage.send(.post, extent: .length(5))

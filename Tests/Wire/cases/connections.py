@@ -295,6 +295,23 @@ def _(t: Trial) -> None:
     expect_same("body", response.body, b"ok")
 
 
+@case("RFC 9112 §6.3: an interim response ends at the empty line, whatever length or coding it states", nginx=OTHER)
+def _(t: Trial) -> None:
+    for stated in (b"Content-Length: 5", b"Transfer-Encoding: chunked", b"Content-Length: x"):
+        t.origin(answering(b"HTTP/1.1 103 Early Hints\r\n" + stated + b"\r\nLink: </a>\r\n\r\n" + OK))
+        response = t.ask(head())
+        expect_same("interim", [(head.status, head.get("Link"), head.has("Content-Length"), head.has("Transfer-Encoding")) for head in response.interim], [(103, "</a>", False, False)])
+        expect_same("body", response.body, b"ok")
+
+
+@case("RFC 9110 §15.5.22: a 426 tells the client which protocol it requires", nginx=OTHER)
+def _(t: Trial) -> None:
+    t.origin(answering(b"HTTP/1.1 426 Upgrade Required\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n"))
+    response = t.ask(head())
+    expect_same("answer", (response.status, response.get("Upgrade")), (426, "websocket"))
+    check("upgrade" in (response.get("Connection") or "").lower(), response)
+
+
 @case("RFC 9110 §7.6.1: hop-by-hop fields of an interim response are removed", nginx=OTHER)
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.1 103 Early Hints\r\nConnection: X-Foo\r\nX-Foo: 1\r\nKeep-Alive: a\r\nLink: </a>\r\n\r\n" + OK))

@@ -364,16 +364,30 @@ if not MISSING:
 def _(t: Trial) -> None:
     def answer(o, stream, fields, body):
         if dict(fields)[":path"].endswith("bad"):
-            block = h.plain([(":status", "200"), *((f"x-{number}", "v" * 1000) for number in range(100))])
+            block = h.plain([(":status", "200"), *((f"x-{number}", "v" * 1000) for number in range(300))])
             pieces = [block[place : place + 16000] for place in range(0, len(block), 16000)]
             o.c.send(h.raw(1, 1, stream, pieces[0]) + b"".join(h.raw(9, 4 if place == len(pieces) - 1 else 0, stream, piece) for place, piece in enumerate(pieces) if place))
         else:
             o.reply(stream)
 
     t.origin(serving(answer))
-    expect_status(t.ask(b"POST /h2/bad HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n"), 502)
+    response = t.ask(b"POST /h2/bad HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n")
+    expect_status(response, 502)
+    expect_same("fault", proxy_error(response), "http_response_header_section_size")
     expect_status(t.ask(get()), 200)
     expect_same("connections", len(t.main.used), 1)
+
+
+@http2("RFC 9113 §8.2.1: white space around a response's values is removed, in its trailers too")
+def _(t: Trial) -> None:
+    def answer(o, stream, fields, body):
+        o.c.send(h.headers(stream, [(":status", "200"), ("x-b", " v\t")], end=False) + h.data(stream, b"x") + h.headers(stream, [("x-sum", "fine ")], end=True))
+
+    t.origin(serving(answer))
+    client = t.client()
+    client.send(get("/h2/a").replace(b"\r\n\r\n", b"\r\nTE: trailers\r\nConnection: TE\r\n\r\n"))
+    response = client.read_response()
+    expect_same("answer", (response.status, response.get("X-B"), response.body), (200, "v", b"x"))
 
 
 if not MISSING:
