@@ -569,7 +569,8 @@ extension ExchangeDriver: ConnectionWaiter {
     /// Whether a failed connect may be repeated at another endpoint: each is tried once. A name may have got new addresses meanwhile.
     private func hasOtherEndpoint(_ seat: BalancerSeat) -> Bool {
         call.endpointsTried < seat.count
-            || call.endpointsTried < 2 * seat.count && seat.hasOther(than: call.tried, at: loop.now)
+            || exchange.steering == nil && call.endpointsTried < 2 * seat.count
+                && seat.hasOther(than: call.tried, at: loop.now)
     }
 
     func upstreamFailed(_ error: GatewayError) {
