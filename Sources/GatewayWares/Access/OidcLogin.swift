@@ -375,8 +375,11 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
             guard try await sessions.isStoreReady(in: exchange) else {
                 return Challenge.tryLater("sessions cannot be read at the moment", after: 5)
             }
-            let admission = await sessions.load(cookie, at: now)
-            return decided(admission)
+            switch await sessions.load(cookie, at: now) {
+            case .session(let admission): return decided(admission)
+            case .none: return decided(nil)
+            case .unavailable: return Challenge.tryLater("sessions cannot be read at the moment", after: 5)
+            }
         }
     }
 

@@ -1,3 +1,5 @@
+import Acme
+import Capturing
 import Credentials
 import GatewayConfig
 import HttpCaching

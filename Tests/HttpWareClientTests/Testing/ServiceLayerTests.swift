@@ -96,20 +96,20 @@ import Testing
     }
 
     @Test func `an archive gives back what was there`() async throws {
-        func entry(_ response: String, _ method: String = "GET", _ path: String) -> String {
+        func entry(_ response: String, _ path: String, method: String = "GET") -> String {
             #"{"request":{"method":"\#(method)","url":"http://a.test/\#(path)","headers":[]},"response":{\#(response)}}"#
         }
         let entries = [
             entry(
                 #""status":200,"headers":[{"name":"Content-Length","value":"1000"}],"content":{"size":0}"#, "head",
-                "head"),
+                method: "head"),
             entry(
                 #""status":200,"headers":[{"name":"Content-Encoding","value":"snappy"}],"content":{"text":"/wA=","encoding":"base64"}"#,
                 "snappy"),
             entry(#""status":200,"headers":[],"content":{},"_failureText":"net::ERR_ABORTED""#, "failed"),
             entry(
                 #""status":999,"headers":[],"content":{"text":"odd"},"_trailers":[{"name":"grpc-status","value":"0"}]"#,
-                "get", "odd"),
+                "odd", method: "get"),
         ].joined(separator: ",")
         let archive = try HarArchive(json: Array(#"{"log":{"entries":[\#(entries)]}}"#.utf8))
         #expect(archive.entries.map(\.request.method) == [.head, .get, .get])

@@ -1,3 +1,4 @@
+import HttpWareTesting
 import Testing
 
 @testable import HttpWare

@@ -5,8 +5,8 @@ import Testing
 
 /// Servers that move to another address while their name stays.
 @Suite(.timeLimit(.minutes(10))) struct MovedNameTests {
-    /// A loop with a name server, a transport that asks it, and a clock that is moved by hand. Used on the loop only.
-    private struct Stage {
+    /// A loop with a name server, a transport that asks it, and a clock that is moved by hand. Sendable, as it is used on the loop only.
+    private struct Stage: @unchecked Sendable {
         let loop: EventLoop
         let clock: ManualClock
         let names: ScriptedNameServer
@@ -194,8 +194,8 @@ import Testing
             let silent = try SilentListener(at: "127.0.0.2")
             let origin = try NamedOrigin("b", at: "127.0.0.3", port: silent.port, loop: stage.loop)
             stage.answer("127.0.0.2")
-            nonisolated(unsafe) let shared = stage  // both tasks are on the loop's thread
-            let first = Task(executorPreference: stage.loop) { try await shared.get(silent.port) }
+            let port = silent.port
+            let first = Task(executorPreference: stage.loop) { try await stage.get(port) }
             while stage.transport.resolver?.timeLeft(for: "app.test") == nil { await Task.yield() }
             for _ in 0..<20 { await Task.yield() }
             stage.answer("127.0.0.3")
