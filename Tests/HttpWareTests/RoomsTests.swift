@@ -207,6 +207,8 @@ import Testing
         "TokenPrefixes.swift": "knows the ends of lines in base64, RFC 2045 §6.8",
         "ProtobufField.swift": "judges whether bytes are text",
         "FilterParser.swift": "passes over white space",
+        "ShapeMarks.swift": "finds names and values in lines of text with any of the three line ends",
+        "SentUrl.swift": "removes the line ends that browsers remove from URLs",
         "HarText.swift": "passes over white space in base64",
         "JsonText.swift": "reads the white space and the escapes of JSON, RFC 8259 §2, §7",
         "Json.swift": "writes the escapes of JSON, RFC 8259 §7",

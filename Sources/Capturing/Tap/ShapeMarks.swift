@@ -1,3 +1,5 @@
+// One file: the shapes are tried one after another at each place of one pass.
+
 import Glibc
 import HttpWare
 

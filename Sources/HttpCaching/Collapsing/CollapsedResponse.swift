@@ -1,3 +1,5 @@
+// One file: a response in progress, its followers and its readers share one lock.
+
 package import HttpWare
 
 /// One response for many requests: the leader supplies it piece by piece, and its followers, on any loop, receive it as it

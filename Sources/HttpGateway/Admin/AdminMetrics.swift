@@ -1,3 +1,5 @@
+// One file: the list of all metrics, in the order in which they are written.
+
 import Acme
 import Capturing
 import Credentials

@@ -1,3 +1,5 @@
+// One file: each field that decides about framing or belongs to one connection is read here, and only here.
+
 /// The framing and hop-by-hop information of a head. Afterwards these fields are removed from the message.
 /// RFC 9112 §6, §9; RFC 9110 §7.6.1.
 struct HeadFacts {

@@ -69,7 +69,9 @@ public final class AddedWares {
     }
 
     private static func guardsOrigin(_ entry: ChainEntry) -> Bool {
-        if entry.ware is any AccessRule || entry.ware is any AuthenticatingWare { return true }
+        if (entry.ware as? any AccessRule)?.restrictsAccess == true || entry.ware is any AuthenticatingWare {
+            return true
+        }
         if (entry.ware as? any Middleware)?.bindsAuthority == true { return true }
         let place = (type(of: entry.ware) as? any ConfigurableWare.Type)?.chainPlace
         return switch place {

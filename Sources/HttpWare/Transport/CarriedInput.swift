@@ -37,5 +37,5 @@ struct CarriedInput {
         bytes = taken
     }
 
-    mutating func removeAll() { bytes = [] }
+    mutating func discard() { bytes = [] }
 }

@@ -511,7 +511,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
 
     override func closed() {
         receiver = nil
-        carry.removeAll()
+        carry.discard()
         pool.closed(self)
     }
 }

@@ -28,6 +28,8 @@ public final class Resolver {
         public var maxWaiters = 16384
         /// The system's files. Changes of them are noticed when a name is looked up.
         var serversFile = "/etc/resolv.conf"
+        /// The port of the name servers in that file.
+        var serversPort: UInt16 = 53
         var hostsFile = "/etc/hosts"
 
         /// The default options.
@@ -363,7 +365,9 @@ public final class Resolver {
             ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_FLAGS | ARES_OPT_EDNSPSZ | ARES_OPT_SOCK_STATE_CB
             | ARES_OPT_LOOKUPS
         if options.servers != nil { mask |= ARES_OPT_DOMAINS }
-        mask |= ARES_OPT_RESOLVCONF
+        mask |= ARES_OPT_RESOLVCONF | ARES_OPT_UDP_PORT | ARES_OPT_TCP_PORT
+        settings.udp_port = options.serversPort
+        settings.tcp_port = options.serversPort
         var channel: ares_channel?
         // Copied by c-ares: hosts file first, then the name servers.
         let status = "fb".withCString { lookups in

@@ -118,7 +118,7 @@ import Testing
 
         func send(_ method: HttpMethod, _ target: String, _ bearer: String?) async throws -> HttpResponse {
             var fields: HttpFields = ["Host": "127.0.0.1:9900"]
-            if let bearer { try fields.append(.authorization, "Bearer \(bearer)") }
+            if let bearer { try fields.append(.authorization, bearer.isEmpty ? "Bearer" : "Bearer \(bearer)") }
             return try await exchange.send(.make(method, target, fields: fields))
         }
 

@@ -80,7 +80,7 @@ import Testing
             $0.target = ""
             $0.status = 0
         }
-        #expect(empty.contains(" - "))
+        #expect(empty.contains(" example.com "))
         #expect(empty.contains(" --- "))
     }
 }

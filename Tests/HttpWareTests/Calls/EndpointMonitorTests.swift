@@ -165,7 +165,7 @@ import Testing
     private func withName(
         _ change: (inout Balancing) -> Void = { _ in }, port: UInt16 = 80,
         _ body: (
-            _ service: UpstreamService, _ loop: EventLoop, _ clock: ManualClock, _ server: Handed<ScriptedNameServer>
+            _ service: UpstreamService, _ loop: EventLoop, _ clock: ManualClock, _ followed: OnLoop
         )
             async throws -> Void
     ) async throws {
@@ -177,7 +177,7 @@ import Testing
             name: "named", endpoints: [Endpoint(host: "origin.test", port: port)], balancing: balancing)
         try await withLoop(clock: clock) { loop in
             let followed = OnLoop()
-            let server = try await loop.task {
+            try await loop.task {
                 let server = try ScriptedNameServer(loop: loop)
                 var options = Resolver.Options()
                 options.servers = [server.address]
@@ -188,10 +188,9 @@ import Testing
                 followed.resolver = resolver
                 followed.monitor = EndpointMonitor(service, transport: LoopTransport(loop: loop, resolver: resolver))
                 followed.monitor?.start()
-                return Handed(server)
             }
             while await loop.submit({ followed.resolver?.timeLeft(for: "origin.test") }) == nil {}
-            try await body(service, loop, clock, server)
+            try await body(service, loop, clock, followed)
             await loop.submit { followed.end() }
         }
     }
@@ -199,8 +198,8 @@ import Testing
     @Test func `when a connection to a name's address fails on any loop the name is looked up again at once`()
         async throws
     {
-        try await withName { service, loop, clock, server in
-            await loop.submit { server.value.replies["A origin.test"] = .addresses(["127.0.0.3"], ttl: 600) }
+        try await withName { service, loop, clock, followed in
+            await loop.submit { followed.server?.replies["A origin.test"] = .addresses(["127.0.0.3"], ttl: 600) }
             clock.advance(by: .seconds(2))
             // Another loop, whose own answer is as old.
             let endpoint = try #require(service.reachable.first)
@@ -215,7 +214,7 @@ import Testing
                 }
             }
             while service.reports(at: clock.now()).map(\.name) != ["127.0.0.3:80"] { await loop.submit {} }
-            #expect(await loop.submit { server.value.count("A origin.test") } == 2)
+            #expect(await loop.submit { followed.server?.count("A origin.test") } == 2)
         }
     }
 
@@ -226,8 +225,8 @@ import Testing
                 $0.healthCheck = Balancing.HealthCheck(path: "/")
                 $0.healthCheck?.timeout = .seconds(1_000_000)
             }, port: 1
-        ) { service, loop, clock, server in
-            await loop.submit { server.value.replies["A origin.test"] = .addresses(["127.0.0.3"], ttl: 600) }
+        ) { service, loop, clock, followed in
+            await loop.submit { followed.server?.replies["A origin.test"] = .addresses(["127.0.0.3"], ttl: 600) }
             clock.advance(by: .seconds(5))
             while service.reports(at: clock.now()).map(\.name) != ["127.0.0.3:1"] { await loop.submit {} }
         }

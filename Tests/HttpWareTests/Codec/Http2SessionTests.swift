@@ -304,7 +304,7 @@ import Testing
         #expect(!pair.client.session.isTerminating)
     }
 
-    @Test func `a response head of 250 KiB in 1,000 lines is read`() throws {
+    @Test func `a response head of 1,000 lines is read`() throws {
         let pair = SessionPair()
         pair.client.limits = .response
         let asked = pair.client.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "example.test")
@@ -312,7 +312,7 @@ import Testing
         var response = HttpResponse(.ok)
         // 32 bytes are counted for each line. RFC 9113 §6.5.2.
         for number in 0..<998 {
-            try response.fields.append("Set-Cookie", "c\(number)=" + String(repeating: "y", count: 200))
+            try response.fields.append("Set-Cookie", "c\(number)=" + String(repeating: "y", count: 20))
         }
         pair.server.streams.last?.answer(response, content: "")
         pair.talk()

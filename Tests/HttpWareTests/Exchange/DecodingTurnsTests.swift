@@ -119,6 +119,7 @@ import Testing
         let stage = try DriverStage([], after: [whole, scrubbing(coding)])
         await stage.begin()
         await stage.step { stage in
+            stage.client.isBlocked = true
             stage.stream.respond(extent: .length(bomb.count))
             stage.stream.send(bomb)
             stage.stream.end()
@@ -128,7 +129,6 @@ import Testing
         await stage.step { stage in
             #expect(stage.client.extent == .unknown)
             #expect(stage.client.content.count < 5 << 20)
-            stage.client.isBlocked = true
         }
         await stage.advance(by: .milliseconds(1))
         let held = await stage.step { $0.client.content.count }

@@ -320,7 +320,7 @@ import Testing
         deinit { unlink(path) }
 
         func write(_ server: ScriptedNameServer) throws {
-            let text = Array("nameserver [127.0.0.1]:\(server.address.port ?? 0)\n".utf8)
+            let text = Array("nameserver \(server.address.address.map { "\($0)" } ?? "")\n".utf8)
             let file = try #require(fopen(path + "+", "w"))
             fwrite(text, 1, text.count, file)
             fclose(file)
@@ -338,7 +338,7 @@ import Testing
         try await withLoop(clock: clock) { loop in
             try await loop.task {
                 let former = try ScriptedNameServer(loop: loop)
-                let next = try ScriptedNameServer(loop: loop)
+                let next = try ScriptedNameServer(loop: loop, besides: former)
                 for (server, address) in [(former, "192.0.2.1"), (next, "192.0.2.2")] {
                     for name in ["a.test", "b.test"] {
                         server.replies["A \(name)"] = .addresses([address], ttl: 600)
@@ -349,6 +349,7 @@ import Testing
                 try file.write(former)
                 var options = Resolver.Options()
                 options.serversFile = file.path
+                options.serversPort = former.address.port ?? 0
                 let resolver = try Resolver(loop: loop, options: options)
                 try await body(resolver, file, former, next, clock)
                 resolver.close()
@@ -372,7 +373,7 @@ import Testing
 
     @Test func `a lookup that waits for a former name server begins again with the new one`() async throws {
         try await withFile { resolver, file, former, next, clock in
-            former.replies = ["a.test": .silence]
+            former.replies = ["A a.test": .silence, "AAAA a.test": .silence]
             var answer: Result<[SocketAddress], ResolveError>?
             resolver.resolve("a.test", port: 80) { answer = $0 }
             while former.questions.isEmpty { await Task.yield() }
@@ -387,7 +388,7 @@ import Testing
 
     @Test func `after a lookup that took too long the file is looked at again at once`() async throws {
         try await withFile { resolver, file, former, next, clock in
-            former.replies = ["a.test": .silence, "b.test": .silence]
+            former.replies = ["A a.test": .silence, "AAAA a.test": .silence]
             var answer: Result<[SocketAddress], ResolveError>?
             clock.advance(by: .milliseconds(1))
             resolver.resolve("a.test", port: 80) { answer = $0 }
@@ -417,7 +418,7 @@ import Testing
         try await withFile { resolver, file, former, _, clock in
             #expect(try await resolver.resolve("a.test", port: 80) == addresses("192.0.2.1:80"))
             try file.write(former)
-            former.replies = ["a.test": .code(2)]
+            former.replies = ["A a.test": .code(2), "AAAA a.test": .code(2)]
             resolver.refresh()
             #expect(try await resolver.resolve("a.test", port: 80) == addresses("192.0.2.1:80"))
         }

@@ -24,8 +24,10 @@ final class ScriptedNameServer: SocketEventHandler {
     private let datagrams: SocketEvents
     private let listener: Listener
 
-    init(loop: EventLoop) throws {
-        let (tcp, udp, address) = try ScriptedNameServer.makeSockets()
+    /// Makes a server. With `besides` it has the port of that server, on the next address of the loopback network.
+    init(loop: EventLoop, besides other: ScriptedNameServer? = nil) throws {
+        let wanted = try other.map { try #require(SocketAddress("127.0.0.2:\($0.address.port ?? 0)")) } ?? .loopback
+        let (tcp, udp, address) = try ScriptedNameServer.makeSockets(at: wanted)
         self.address = address
         datagrams = SocketEvents(loop: loop, descriptor: udp)
         listener = Listener(loop, tcp)
@@ -35,9 +37,9 @@ final class ScriptedNameServer: SocketEventHandler {
     }
 
     /// Makes a TCP and a UDP socket of one port; another port, if the one for TCP is not free for UDP.
-    private static func makeSockets() throws -> (tcp: Int32, udp: Int32, SocketAddress) {
+    private static func makeSockets(at wanted: SocketAddress) throws -> (tcp: Int32, udp: Int32, SocketAddress) {
         for _ in 0..<100 {
-            let tcp = try Socket.listen(on: .loopback, sharesPort: false)
+            let tcp = try Socket.listen(on: wanted, sharesPort: false)
             let address = try #require(Socket.localAddress(tcp))
             let udp = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
             if address.withSystemAddress({ bind(udp, $0, $1) }) == 0 { return (tcp, udp, address) }
