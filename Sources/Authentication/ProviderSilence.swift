@@ -1,6 +1,6 @@
 import HttpWare
 
-// What says that a whole provider is in trouble, and not only one answer of it.
+// Signs that a whole provider is in trouble, and not only one answer of it.
 
 extension HttpStatus {
     /// Whether the server, or one in front of it, takes no requests at the moment. RFC 9110 §15.6, RFC 6585 §4.

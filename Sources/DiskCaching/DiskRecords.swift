@@ -27,7 +27,7 @@ public final class DiskRecords: RecordStore {
 
     /// The maximum size of changes that wait to be written, in bytes.
     private static let mostWaiting = 64 << 20
-    /// The file is written anew when it is longer than this, and more than twice as long as its records.
+    /// The file is written again when it is longer than this, and more than twice as long as its records.
     private static let shortest = 1 << 20
 
     /// Records in that folder, which is created if needed. `limit` is the maximum size of all records together.
@@ -137,7 +137,7 @@ public final class DiskRecords: RecordStore {
         }
     }
 
-    /// Writes the file anew if most of it is out of date.
+    /// Writes the file again if most of it is out of date.
     private func shorten() {
         let used = table.census?.bytes ?? 0
         journal.withLock { journal in

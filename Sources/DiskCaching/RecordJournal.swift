@@ -3,7 +3,7 @@ import HttpCaching
 import HttpWare
 
 /// The file of the records of a disk store: each change is appended, with a checksum. When the file is read, later changes win. It
-/// is written anew when most of it is out of date. A change that was cut off at the end of the file is removed; a damaged one is
+/// is written again when most of it is out of date. A change that was cut off at the end of the file is removed; a damaged one is
 /// passed over. Used on one thread at a time, never on a loop.
 ///
 /// | part of a change | bytes |
@@ -41,7 +41,7 @@ struct RecordJournal {
         }
     }
 
-    /// What was found at a place of the bytes.
+    /// The result of reading at a place of the bytes.
     enum Reading: Equatable {
         case change(Change, count: Int)
         /// More bytes are needed.

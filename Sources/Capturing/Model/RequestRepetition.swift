@@ -41,7 +41,7 @@ public struct RequestRepetition: Sendable, Equatable {
         let isSamePlace =
             try edits.url.map { url throws(Refusal) in try RequestRepetition.isSamePlace(url, captured.url) } ?? true
         let named = try RequestRepetition.url(edits.url, of: captured, isSamePlace)
-        // What people and browsers write is not always what is sent.
+        // A URL as people and browsers write it is not always the one that is sent.
         let isSent = edits.url == nil && captured.listener != CaptureStore.importListener
         url = isSent ? named : SentUrl.encoded(named)
 

@@ -1,7 +1,7 @@
 import HttpWare
 
 extension GatewayConfiguration {
-    /// What is valid, usual, and still worth knowing; `check` shows it.
+    /// Notes on settings that are valid and usual, and still worth knowing; `check` shows them.
     public var notes: [String] { [noteOnClaims].compactMap(\.self) }
 
     /// Names the routes whose requests keep the fields by which a client claims another address or host.

@@ -36,7 +36,7 @@ struct PathReadings {
         var goesUpstream: Bool { route.service != nil || !route.shares.isEmpty }
     }
 
-    /// What depends on the path, and why, as text; `nil` if nothing does.
+    /// The text that says what depends on the path, and why; `nil` if nothing does.
     private mutating func finding(_ listener: ListenerDefinition) -> String? {
         var known: [ObjectIdentifier: (guards: [ChainEntry], kind: Int)] = [:]
         var kinds: [[GuardKey]: Int] = [:]

@@ -173,7 +173,7 @@ extension Sign: ConfigurableWare {
             service. A component is the name of a field, or one of `@method`, `@authority`, `@path`, `@query`, `@target-uri`,
             `@scheme`, `@request-target` and `@query-param;name="NAME"`. A field can have the parameter `;bs`, or `;key="NAME"`
             for a member of a dictionary. Fields that a request does not have are not covered. The client's fields with `_` in place of any `-` of a
-            component are removed, because origin servers may treat them as the same field; a request whose field is no dictionary is
+            component are removed, because origin servers may treat them as the same field; a request whose field is not a dictionary is
             refused with 400 if a member is signed. If the endpoints of the service
             have different host names, the request is sent with the first one.
 

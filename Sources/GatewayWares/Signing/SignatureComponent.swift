@@ -126,12 +126,12 @@ struct SignedRequest {
         }
     }
 
-    /// What the request has of a component.
+    /// Whether the request has a component.
     enum Presence {
         /// The origin server cannot find it either: the request has no such field line, or a well-formed dictionary without that key.
         case absent
         case present
-        /// The field is no dictionary, so another reader may find the member in it.
+        /// The field is not a dictionary, so another reader may find the member in it.
         case unreadable
     }
 

@@ -142,7 +142,7 @@ public struct Verify: Middleware, ContentEditor {
     }
 
     /// Checks that the required components are covered. A field that the request lacks need not be covered: adding or
-    /// removing such a field makes the signature invalid or insufficient. A field that is no dictionary does not count as one without
+    /// removing such a field makes the signature invalid or insufficient. A field that is not a dictionary does not count as one without
     /// a member: the origin server may find the member in it.
     private func checkCoverage(
         _ input: SignatureInput, _ request: SignedRequest, _ content: HttpContent
@@ -208,7 +208,7 @@ extension Verify: ConfigurableWare {
             `maxBody` is refused with 413. If `content-digest` is not listed, content can be unsigned.
 
             Many origin servers treat `X_Amount` and `X-Amount` as the same field. The client's fields of such names, with `_` in place of
-            any `-`, are removed if a component or the signature covers the field. If a component is a member of a dictionary, a field that is no
+            any `-`, are removed if a component or the signature covers the field. If a component is a member of a dictionary, a field that is not a
             dictionary must be covered.
 
             A request with an invalid field is refused. `Signature-Input` and `Signature` have at most 1,024 signatures (RFC 9651

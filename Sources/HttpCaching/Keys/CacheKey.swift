@@ -75,7 +75,7 @@ public struct CacheKey: Sendable, Hashable {
     public var identity: Digest256? { parts?.identity }
     /// The service that the request was given to; `nil` if the key is for all services.
     public var share: String? { parts?.share }
-    /// What else tells requests apart.
+    /// Everything else that tells requests apart.
     var variant: [UInt8] { parts?.variant ?? [] }
 
     /// The hash of the URI, which all keys with this URI have in common.

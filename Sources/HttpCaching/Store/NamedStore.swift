@@ -18,7 +18,7 @@ public final class NamedStore: ServerNamed {
         records = definition.kind.makeRecords(named: definition.name, beside: store)
     }
 
-    /// Writes waiting records and responses before the gateway ends. What comes later is not stored. Not on a loop,
+    /// Writes waiting records and responses before the gateway ends. Later ones are not stored. Not on a loop,
     /// because it may take seconds.
     public func close() {
         records.close()

@@ -59,7 +59,7 @@ final class AdminSessions: Sendable {
         }
     }
 
-    /// Makes a code for a URL: it begins one session, within a minute. What a browser's history keeps of it is worth nothing.
+    /// Makes a code for a URL: it begins one session, within a minute. A browser's history keeps nothing of worth.
     func makeCode(at now: LoopInstant) -> String {
         let value = AdminSessions.random()
         state.withLock { state in

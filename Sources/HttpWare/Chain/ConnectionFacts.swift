@@ -18,7 +18,7 @@ final class ConnectionFacts: Sendable {
     let replay: ReplayMark?
     /// Whether a client's connection ends what belongs to it. Other facts may be shared by many exchanges.
     let mayHaveBelongings: Bool
-    /// What belongs to the client's connection alone; `nil` for almost all connections.
+    /// Things that belong to the client's connection alone; `nil` for almost all connections.
     // Unsafe: used on the connection's loop only.
     nonisolated(unsafe) private(set) var belongings: (any ClientBelongings)?
     /// The peer's address as a numeric key; 0 until first requested.

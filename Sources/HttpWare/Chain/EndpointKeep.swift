@@ -1,6 +1,6 @@
 /// The endpoint that an exchange's client should stay with.
 struct EndpointKeep {
-    /// What keeps the clients of the service: the endpoint belongs to it.
+    /// The keeper of the service's clients: the endpoint belongs to it.
     let keeper: ObjectIdentifier
     /// The number of the endpoint that the client's cookie names, and the cookie's end in seconds since 1970; `nil` without a valid cookie.
     let named: (endpoint: UInt64, end: UInt64)?

@@ -8,7 +8,7 @@ struct Http2HeadDecoder {
     enum Section { case request, response, trailers }
 
     private(set) var section = Section.request
-    /// Whether white space around values is removed, as it is over HTTP/1.1, and not a fault. So a response of an origin server that
+    /// Whether white space around values is removed, as HTTP/1.1 does, instead of being a fault. So a response of an origin server that
     /// sends some is not lost, and what is forwarded is valid. Requests with such values are refused. RFC 9113 §8.2.1.
     private let trimsValues: Bool
     /// The first fault.

@@ -34,7 +34,7 @@ extension ExchangeDriver {
         return (connections ?? makeConnections()).take(endpoint)
     }
 
-    /// What belongs to the client's connection, else to this exchange.
+    /// The connections of the client's connection, else of this exchange.
     private var connections: OwnedConnections? {
         if let own = call.connections { return own }
         guard !outward.isBackground, let belongings = exchange.connection.belongings else { return nil }

@@ -614,7 +614,7 @@ extension ExchangeDriver: ConnectionWaiter {
         }
     }
 
-    /// What `ResendRule` needs to know about the request.
+    /// The facts about the request that `ResendRule` needs.
     private var resendFacts: ResendRule.Facts {
         let isForHttp1 = !exchange.heldRequest.needsHttp2 && exchange.heldRequest.upgrade == nil
         return ResendRule.Facts(

@@ -60,7 +60,7 @@ struct UpstreamCall {
     var tryStarted: Int64 = 0
     /// When a connection to the endpoint was requested, in nanoseconds of the loop's clock.
     var endpointAsked: Int64 = 0
-    /// What may be sent again after a failed attempt.
+    /// The rule for what may be sent again after a failed attempt.
     var resends = ResendRule()
     /// The content that went upstream, while it may be needed again.
     var sent = SentContent()

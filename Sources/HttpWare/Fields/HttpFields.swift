@@ -121,7 +121,7 @@ public struct HttpFields: Sendable {
         return result
     }
 
-    /// Each line with its value as bytes, in order; lines whose names are no tokens are left out.
+    /// Each line with its value as bytes, in order; lines with invalid names are left out.
     public var rawLines: [(name: FieldName, value: [UInt8])] {
         lines.filter { !$0.isRemoved }.compactMap { line in
             FieldName(string(line.name)).map { ($0, Array(bytes[line.value])) }

@@ -136,7 +136,8 @@ extension PathPattern {
             case .capture: text += "/[^/]+"
             }
         }
-        return text + (isPrefix ? "(?:/.*)?\\z" : "\\z")
+        // Every path begins with a slash.
+        return text + (!isPrefix ? "\\z" : segments.isEmpty ? "/.*\\z" : "(?:/.*)?\\z")
     }
 
     private static func escaped(_ bytes: [UInt8]) -> String {

@@ -15,7 +15,7 @@ public struct RequestMatch: Sendable, Hashable {
     public var paths: [PathPattern] = []
     /// Regular expressions for the normalised path. A path has to match one of these, or one of `paths`.
     public var pathExpressions: [Pattern] = []
-    /// The patterns with captures among those that became regular expressions, because case does not count.
+    /// The patterns with captures that became regular expressions, because case does not count.
     public private(set) var capturesIgnoringCase: [PathPattern] = []
     /// Fields that must all be present, each with one of its values.
     public var headers: [NamedMatch] = []

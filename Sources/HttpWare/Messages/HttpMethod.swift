@@ -16,7 +16,7 @@ public struct HttpMethod: Sendable {
         }
     }
 
-    /// What the registry states about a method. RFC 9110 §16.1.1.
+    /// The properties of a method by the registry. RFC 9110 §16.1.1.
     enum Traits: Sendable {
         case none, idempotent
         /// Safe, and therefore idempotent. RFC 9110 §9.2.2.

@@ -1,4 +1,4 @@
-/// The methods of IANA's *HTTP Method Registry* that are safe or idempotent, besides those that `HttpMethod` has a number for.
+/// The methods of IANA's *HTTP Method Registry* that are safe or idempotent, besides the methods that `HttpMethod` has a number for.
 /// Registered methods that are neither, such as LOCK, are absent, like unknown ones. RFC 9110 §16.1.
 enum RegisteredMethods {
     /// By name; names are case-sensitive.

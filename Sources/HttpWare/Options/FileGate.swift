@@ -6,7 +6,7 @@ public enum FileGate {
     /// The reason why nothing may be looked at, as the text of an error; `nil` if options may.
     public static var refusal: String? { isClosed ? "only the text itself is read here" : nil }
 
-    /// Runs the body while options may not look at this machine.
+    /// Runs the body while options must not look at this machine.
     package static func whileClosed<Result>(_ body: () throws -> Result) rethrows -> Result {
         try $isClosed.withValue(true, operation: body)
     }

@@ -169,7 +169,7 @@ extension OptionsReader {
 
     // MARK: Parsing
 
-    /// All members of a list, as `parseList`. A boolean is a mistake: `true` for a list of hosts is no host of that name.
+    /// All members of a list, as `parseList`. A boolean is a mistake: `true` for a list of hosts does not mean a host of that name.
     mutating func parseWords<T: OptionValue>(_ node: ConfigNode, _ keyPath: String) -> [T]? {
         guard let member = node.members.first(where: \.isBoolean) else { return parseList(node, keyPath) }
         let text = member.text ?? ""

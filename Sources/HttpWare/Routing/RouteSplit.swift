@@ -88,7 +88,7 @@ public final class RouteSplit: Sendable {
         return shares[drawn].isDown ? another(than: drawn, number) : drawn
     }
 
-    /// A random share, by weight, among those that are not down; `down` if all are.
+    /// A random share, by weight, among the shares that are not down; `down` if all are.
     private func another(than down: Int, _ number: UInt64) -> Int {
         let takers = shares.indices.filter { shares[$0].weight > 0 && !shares[$0].isDown }
         let sum = takers.reduce(0) { $0 + UInt64(shares[$1].weight) }

@@ -189,7 +189,7 @@ struct ConnectionPoolState<Single: AnyObject, Shared: AnyObject, Ticket: PoolTic
         count -= 1
         guard isShared else { return [ticket] }
         making -= 1
-        // The others wait for another connection, if there is one that they may join.
+        // The others wait for another connection, if they may join one.
         return making > 0 ? [ticket] : takeJoining()
     }
 

@@ -63,7 +63,7 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         timer = LoopTimer(loop: loop)
     }
 
-    /// The time after which a connection takes longer than usual: the first packet was probably lost, or nobody has the address.
+    /// The time after which a connection takes longer than usual: the first packet was probably lost, or no host has the address.
     static let slowness = Duration.milliseconds(1_100)
 
     /// Connects. Calls `completion` once, immediately or later, on the loop's thread.

@@ -84,7 +84,7 @@ public final class Endpoint: Sendable {
     let moves: NameMoves?
     /// The result of the last handshake on any loop; fixed if the version is not negotiated.
     private let agreed: Atomic<Agreement>
-    /// What is known about the origin server, shared by all copies of the endpoint.
+    /// Knowledge about the origin server, shared by all copies of the endpoint.
     private let knowledge: Knowledge
 
     private final class Knowledge: Sendable {

@@ -7,7 +7,7 @@ import Glibc
 ///
 /// The hosts file is searched first, then the name servers are asked, for A and AAAA. The addresses are ordered by RFC 6724 §6.
 /// Concurrent lookups of one name are combined. If connections to all addresses of a name fail, `otherAddresses` looks it up again.
-/// When `/etc/resolv.conf` or the hosts file changes, all names are looked up anew. Used on the loop's thread only.
+/// When `/etc/resolv.conf` or the hosts file changes, all names are looked up again. Used on the loop's thread only.
 public final class Resolver {
     /// The options of a resolver. The limits are per loop.
     public struct Options: Sendable {

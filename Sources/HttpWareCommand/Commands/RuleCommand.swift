@@ -7,7 +7,7 @@ struct RuleCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rule", abstract: "Put wares in force on a running gateway for a while.",
         discussion: """
-            A rule acts on the exchanges of its filter, behind the wares that check access and before those that answer, until its time is \
+            A rule acts on the exchanges of its filter, behind the wares that check access and before the wares that answer, until its time is \
             over. It outlives \
             a reload, but not a restart. httpware rule save prints the same for the configuration file.
             """,

@@ -180,7 +180,7 @@ extension HttpCache {
     /// Decides whether to store a response, and updates the stored one.
     func takeResponse(_ response: HttpResponse, _ turn: CacheTurn, in exchange: Exchange) -> Taking {
         if exchange.responder == .gateway { return .failed }
-        // RFC 9110 §3.3: whoever else asks has not authenticated that connection.
+        // RFC 9110 §3.3: another client has not authenticated that connection.
         if exchange.isForItsClientAlone { return .passing("the client authenticates its connection") }
         let isFailure = [500, 502, 503, 504].contains(response.status.code)
         if !isFailure { failures.forget(turn.key) }

@@ -212,7 +212,7 @@ public struct HttpCache: Middleware, Postware {
     }
 
     /// Whether a stale response is used at once, because the origin server failed a moment ago and the response may be used if it
-    /// fails. A client that asks for a fresh response waits for the origin server all the same.
+    /// fails. A client that asks for a fresh response still waits for the origin server.
     private func mayUseAfterFailure(
         _ stored: StoredResponse, _ age: Int64, _ asked: borrowing CacheQuestion, _ exchange: Exchange
     ) -> Bool {

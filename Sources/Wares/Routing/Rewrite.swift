@@ -137,7 +137,7 @@ extension Rewrite: ConfigurableWare {
             and no query, and keep their method; HEAD stays HEAD. In a configuration file `$$` stands for one `$`, so a
             literal dollar sign in `path.to` is written `$$$$`; `$1` needs no doubling.
 
-            What `strip` removes goes to the origin server as `X-Forwarded-Prefix`. `Location`, `Content-Location`,
+            The removed `strip` goes to the origin server as `X-Forwarded-Prefix`. `Location`, `Content-Location`,
             `Refresh` and the paths of cookies (but `/`) in its response are put back under the prefix, unless they begin
             with it already. `path.prefix: false` turns both off; `rewriteRedirects: false` of the service turns off the
             changes of responses.

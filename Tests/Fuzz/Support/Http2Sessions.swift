@@ -177,7 +177,7 @@ private final class Http2Told: Http2Stream {
 
     override func endReceived(_ trailers: HttpFields?) { note("end \(trailers.map { "\($0)" } ?? "-")") }
 
-    override func broke(_ reason: String) {
+    override func broke(_ error: GatewayError) {
         note("broke")
         isBroken = true
     }

@@ -48,12 +48,16 @@ import Testing
         #expect(far.end.streams.count == 100)
         _ = try ask()
         #expect(stage.transport.connects == 2)
+        let other = try accept()
+        other.talk()
         // A stream that ends makes room.
         far.end.streams[0].answer(HttpResponse(.ok), content: "")
         far.talk()
         _ = try ask()
         _ = try ask()
         #expect(stage.transport.connects == 2)
+        other.talk()
+        #expect(other.end.streams.count == 2)
     }
 
     @Test func `requests beyond the first wait for the origin server's settings`() throws {

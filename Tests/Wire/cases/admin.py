@@ -677,7 +677,7 @@ admin: {{ bind: "127.0.0.1:{admin}" }}
     for _ in range(2):
         process = t.setup.place.command([t.setup.binary, "run", "-c", str(file)], [web, admin], environment=home)
         t.at_end(process.stop)
-        expect_status(asked("/readyz"), 200)
+        check(eventually(lambda: asked("/readyz").status == 200, 10), "not ready after 10 s")
         expect_status(asked("/"), 200)
         for path in ("/v1/config", "/v1/requests"):
             expect_status(asked(path), 401)

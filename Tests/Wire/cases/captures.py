@@ -364,7 +364,7 @@ def _(t: Trial) -> None:
             connection.serve()
             connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
-    captured = Captured(t, script, middlewares="break: { on: request }", more="", arguments=("--workers", "2"))
+    captured = Captured(t, script, middlewares="break: {}", more="", arguments=("--workers", "2"))
     threads = [threading.Thread(target=captured.ask, kwargs={"target": b"/%d" % number}) for number in range(6)]
     for thread in threads:
         thread.start()

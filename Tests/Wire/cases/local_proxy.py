@@ -51,7 +51,7 @@ def _(t: Trial) -> None:
     lines = [line for line in process.log.splitlines() if "/seen" in line]
     check(len(lines) == 1 and f"GET  localhost:{t.main.port}/seen?x=1  200" in lines[0], lines)
     check("CONNECT" not in process.log, "the opening of a tunnel has a line:", process.log)
-    check(subprocess.run([*curl, "--cacert", "/dev/null", f"https://localhost:{t.main.port}/"], capture_output=True).returncode != 0)
+    check(subprocess.run([*curl, f"https://localhost:{t.main.port}/"], capture_output=True).returncode != 0)
     check(eventually(lambda: "refused the certificate for localhost" in process.log, 5), "a client that does not trust it is not told:", process.log)
     page = subprocess.run(["curl", "-sS", f"http://127.0.0.1:{admin}/"], capture_output=True, text=True)
     check("<title>httpware</title>" in page.stdout, page)

@@ -223,10 +223,10 @@ def _(t: Trial) -> None:
     expect_status(g.ask("/cookie/a", *SCRIPT, f"Cookie: sid={good}; sid={good}"), 401)
     expect_status(g.ask("/stored/a", *SCRIPT, f"Cookie: sid={good}"), 401)
     # Another browser, then this one, then this one again.
-    expect_status(g.ask(page, *PAGE), 400)
+    expect_status(g.ask(page, *PAGE), 302)
     expect_status(login.ask(page), 303)
     login.jar = begun
-    expect_status(login.ask(page), 400)
+    expect_status(login.ask(page), 302)
     expect_same("codes", provider.calls.count("authorization_code"), 3)
     expect_same("requests upstream", t.main.requests, [])
 

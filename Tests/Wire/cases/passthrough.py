@@ -116,4 +116,4 @@ routes: [{ service: passthrough }]
     schema = json.loads(run(t, "schema").stdout)
     own = schema["properties"]["services"]["properties"]["passthrough"]
     expect_same("schema", (sorted(own["properties"]), own["additionalProperties"], sorted(own["properties"]["tls"]["properties"])),
-                (["pool", "timeouts", "tls"], False, ["ca"]))
+                (["limits", "pool", "timeouts", "tls"], False, ["ca"]))

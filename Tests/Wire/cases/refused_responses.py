@@ -99,7 +99,7 @@ bad_gateway("RFC 9112 §8: closed after one byte", b"H", close=True)
 bad_gateway("closed after an interim response", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", close=True, nginx=OTHER)
 bad_gateway("bad final response after a good interim one", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + lines(b"X-A : b", LENGTH), nginx=OTHER)
 bad_gateway("bad interim response", b"HTTP/1.1 103 Early Hints\r\nX-A : b\r\n\r\n" + OK, nginx=OTHER)
-bad_gateway("a head of 10,000 field lines", lines(*[b"X-%d: a" % index for index in range(10_000)], LENGTH), nginx=OTHER)
+bad_gateway("a head of 10,000 field lines", lines(*[b"A:b"] * 10_000, LENGTH), nginx=OTHER)
 
 
 @case("a head of a response of 1 MB is refused with 502")

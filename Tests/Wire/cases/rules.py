@@ -116,7 +116,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask(), 200)
     expect_same("none", gateway.rules(), [])
     rule = gateway.add("mock", {"status": 418, "body": "tea"}, filter="~u /tea")
-    check(isinstance(rule["id"], int) and rule["hits"] == 0 and rule["until"].endswith("Z"), rule)
+    check(isinstance(rule["id"], str) and rule["hits"] == 0 and rule["until"].endswith("Z"), rule)
     for _ in range(4):
         answer = gateway.ask("/tea")
         expect_same("mocked", (answer.status, answer.body), (418, b"tea"))
