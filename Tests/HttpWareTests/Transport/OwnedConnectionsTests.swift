@@ -147,7 +147,7 @@ import Testing
     }
 
     @Test func `an own endpoint speaks HTTP/1.1 if the version can be chosen`() throws {
-        let auto = Endpoint(host: "a.test", port: 443, tls: try #require(SystemTrust.shared.client))
+        let auto = Endpoint(host: "a.test", port: 443, tls: SystemTrust.shared.client)
         let own = OwnedConnections(stage.transport).take(auto)
         #expect(own.key.speaks == .h1 && !own.negotiates && own.agreement == .h1)
         let always = Endpoint(host: "a.test", port: 443, speaks: .h2)
