@@ -21,7 +21,11 @@ extension ExchangeDriver: ConnectionWaiter {
         guard !exchange.isOffline else {
             return fail(GatewayError(.gateway, .destinationUnavailable, "nothing is sent upstream while offline"))
         }
-        if let refusal = reasonAgainstUnread() ?? exchange.refusal(ofReturned: exchange.heldRequest) {
+        if let refusal = reasonAgainstUnread() { return fail(refusal) }
+        // The method alone is read first: the whole request would be copied.
+        if exchange.heldRequest.method.returnsRequest,
+            let refusal = exchange.refusal(ofReturned: exchange.heldRequest)
+        {
             return fail(refusal)
         }
         if let watch = server.placeholders, searchForPlaceholders(watch) == .over { return }
@@ -96,7 +100,11 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         let exchange = self.exchange
         if exchange.tokenSwaps != nil, let refusal = reasonAgainstSwap(at: endpoint) { return fail(refusal) }
-        if let refusal = exchange.refusal(ofReturned: exchange.heldRequest, by: endpoint) { return fail(refusal) }
+        if exchange.heldRequest.method.returnsRequest,
+            let refusal = exchange.refusal(ofReturned: exchange.heldRequest, by: endpoint)
+        {
+            return fail(refusal)
+        }
         if endpoint.key.proxyProtocol != nil {
             let facts = exchange.connection
             endpoint = endpoint.introducing(ProxiedClient(facts.peer, to: facts.local))

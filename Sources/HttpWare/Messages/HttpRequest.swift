@@ -30,14 +30,8 @@ public struct HttpRequest: Sendable {
     var isAuthorityChanged = false
 
     /// Whether only HTTP/2 can carry the request: gRPC needs trailers and two directions at once, and names no other version.
-    var needsHttp2: Bool {
-        guard fields.present & KnownField.contentType.bit != 0,
-            let index = fields.firstIndex(of: KnownField.contentType)
-        else { return false }
-        let value = fields.bytes[fields.lines[index].value]
-        return value.count >= 16 && zip(value, "application/grpc".utf8).allSatisfy { ByteClass.lower($0) == $1 }
-            && value.dropFirst(16).first != UInt8(ascii: "-")
-    }
+    @inline(__always)
+    var needsHttp2: Bool { fields.present & KnownField.contentType.bit != 0 && fields.nameGrpc }
 
     /// Makes a request for a URI or a path: `http://example.com/a?b`, `/a?b`. Throws if the target is invalid.
     public init(_ method: HttpMethod, _ target: String, fields: HttpFields = HttpFields(), content: HttpContent = .none)
@@ -300,4 +294,14 @@ public struct HttpRequest: Sendable {
 
 extension HttpRequest: CustomStringConvertible {
     public var description: String { "\(method) \(receivedTarget)" }
+}
+
+extension HttpFields {
+    /// Whether `Content-Type` is one of gRPC over HTTP/2.
+    fileprivate var nameGrpc: Bool {
+        guard let index = firstIndex(of: KnownField.contentType) else { return false }
+        let value = bytes[lines[index].value]
+        return value.count >= 16 && zip(value, "application/grpc".utf8).allSatisfy { ByteClass.lower($0) == $1 }
+            && value.dropFirst(16).first != UInt8(ascii: "-")
+    }
 }
