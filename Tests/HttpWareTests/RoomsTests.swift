@@ -5,7 +5,7 @@ import Testing
 @Suite struct RoomsTests {
     /// The rooms of module HttpWare are on the path of a request: each may use only the rooms to its left.
     private static let rooms = [
-        "Loop", "Values", "Fields", "Messages", "Codec", "Options", "Matching", "Tls", "Broker", "Chain", "Transport",
+        "Loop", "Values", "Fields", "Messages", "Content", "Codec", "Options", "Matching", "Tls", "Broker", "Chain", "Transport",
         "Balance", "Routing", "Recording", "Exchange", "Calls",
     ]
 

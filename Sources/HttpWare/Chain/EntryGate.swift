@@ -11,12 +11,6 @@ public protocol EntryGate: Sendable {
     func admits(_ response: HttpResponse, in exchange: Exchange) -> Bool
 }
 
-/// Limits how fast content passes. Called on the loop of the exchange; one object may serve exchanges of all loops.
-public protocol ContentPace: AnyObject, Sendable {
-    /// Reserves capacity for some of these bytes. Returns how many may pass, at least one, and how long to wait first.
-    func reserve(_ count: Int, at now: LoopInstant) -> (count: Int, wait: Duration)
-}
-
 /// Effects of wares on an exchange beyond its messages: slowing it down, or breaking it off. Most exchanges have none.
 final class Intervention {
     var requestPace: (any ContentPace)?

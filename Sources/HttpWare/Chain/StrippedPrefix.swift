@@ -1,5 +1,5 @@
 /// The front of the path that a ware removed from a request: references in the response are put back under it.
-public struct StrippedPrefix: Sendable, Equatable {
+public final class StrippedPrefix: Sendable, Equatable {
     /// The removed segments, such as `/shop`: begins with a slash, does not end with one.
     public let prefix: String
     /// The segments that were put in their place; empty if there are none.
@@ -15,6 +15,11 @@ public struct StrippedPrefix: Sendable, Equatable {
         self.replacement = replacement
         self.path = path
         self.outer = outer
+    }
+
+    public static func == (left: StrippedPrefix, right: StrippedPrefix) -> Bool {
+        left.prefix == right.prefix && left.replacement == right.replacement && left.path == right.path
+            && left.outer == right.outer
     }
 
     /// The removed front after another ware removed `strip` from `path`. Right when the request is sent again, too: it is found by the

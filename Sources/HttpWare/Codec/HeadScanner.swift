@@ -63,7 +63,8 @@ struct HeadScanner {
     mutating func fields(_ input: RawSpan, into fields: inout HttpFields, limits: HeadLimits) throws(HeadFault) -> Bool
     {
         // Lines are appended to the array in batches: each append checks the array's reference, and spills registers.
-        var batch = InlineArray<16, HttpFields.Line>(repeating: HttpFields.Line())
+        // As words, which are cleared by a few stores.
+        var batch = InlineArray<16, HttpFields.Line.Words>(repeating: .zero)
         var gathered = 0
         defer {
             fields.append(batch.span.extracting(first: gathered))
@@ -105,7 +106,7 @@ struct HeadScanner {
                 while valueStart < end, FieldList.isSpace(input.byte(at: valueStart)) { valueStart &+= 1 }
                 while valueEnd > valueStart, FieldList.isSpace(input.byte(at: valueEnd &- 1)) { valueEnd &-= 1 }
             }
-            batch[gathered] = HttpFields.Line(
+            batch[gathered] = HttpFields.Line.words(
                 start: UInt32(truncatingIfNeeded: start &- fieldsStart),
                 valueStart: UInt32(truncatingIfNeeded: valueStart &- fieldsStart),
                 valueCount: UInt32(truncatingIfNeeded: valueEnd &- valueStart),

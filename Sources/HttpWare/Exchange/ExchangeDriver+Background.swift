@@ -89,7 +89,7 @@ extension ExchangeDriver: BackgroundStarter {
         outward.isBackground = true
         outward.hasClientLeft = true
         sink = BackgroundSink(self, nil)
-        askForMoreContent()
+        askForMore(.down)
         return true
     }
 

@@ -4,7 +4,7 @@ extension ExchangeDriver {
     /// The maximum content that is held back until it is known to contain no placeholder.
     private static let mostHeld = 1 << 20
     /// If a client pauses this long, it waits for a response: its content then streams.
-    private static let pauseOfContent = Duration.milliseconds(50)
+    static let pauseOfContent = Duration.milliseconds(50)
     /// Content that arrives without a pause streams after this time.
     private static let longestHold = Duration.seconds(1)
     /// The maximum content that is held after placeholders in it were replaced, and with its coding removed.
@@ -133,7 +133,8 @@ extension ExchangeDriver {
     private func searchWhole(_ bytes: [UInt8], _ search: SearchedContent, _ swaps: TokenSwaps) -> Aftermath {
         let used = swaps.used.count
         search.isHeld = true
-        return filterInTurns(FilteredWhole(bytes, [search]), upTo: ExchangeDriver.mostReplaced) { driver, searched in
+        return filterInTurns(ContentPath(whole: bytes, [search]), upTo: ExchangeDriver.mostReplaced) {
+            driver, searched in
             guard swaps.used.count > used || searched != bytes else { return .goesOn }
             let outgoing = swaps.outgoing ?? OutgoingRequest(driver.exchange.heldRequest)
             outgoing.request.content = .bytes(searched)
@@ -191,26 +192,6 @@ extension ExchangeDriver {
         return GatewayError(.downstream, .requestDenied, reason)
     }
 
-    // MARK: Pauses
-
-    /// Starts the timer after which filters release held content, unless more content comes.
-    func watchPauseOfRequest() {
-        guard call.path?.holdsBack == true else { return }
-        let timer = requestPauseTimer ?? LoopTimer(loop: loop, handler: self)
-        requestPauseTimer = timer
-        timer.set(after: ExchangeDriver.pauseOfContent)
-    }
-
-    func requestPaused() {
-        guard call.isForwarding, let path = call.path, path.holdsBack, !path.isPending else { return }
-        do {
-            guard sendFilteredUp(try path.flush()) == .goesOn else { return }
-            transport.output.flush()
-        } catch {
-            filterFailed(error)
-        }
-    }
-
     // MARK: Tunnels
 
     /// The reason why a CONNECT must not pass unread; `nil` if it may.
@@ -223,25 +204,5 @@ extension ExchangeDriver {
             .downstream, .requestDenied,
             "the tunnel to \(host):\(port) would pass unread, which programs that hold placeholders of tokens may not"
                 + " open; list the host in intercept.allowOpaque to let it pass")
-    }
-
-    /// The tunnel's bytes after the filter; `nil` if the filter refuses them and the tunnel ends.
-    func filteredTunnel(
-        _ bytes: UnsafeRawBufferPointer, by filter: any ContentFilter, isSent: Bool
-    ) -> [UInt8]? {
-        var output: [UInt8] = []
-        do {
-            try filter.filter(bytes, into: &output)
-            return output
-        } catch {
-            if let fault = error as? PlaceholderFault, let watch = server.placeholders {
-                refuse(fault, watch)
-            } else {
-                fail(
-                    GatewayError(
-                        isSent ? .downstream : .upstream, isSent ? .requestMalformed : .responseMalformed, "\(error)"))
-            }
-            return nil
-        }
     }
 }

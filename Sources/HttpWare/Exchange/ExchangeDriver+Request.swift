@@ -318,7 +318,7 @@ extension ExchangeDriver: RequestReceiver {
     private func settleRequestFilters() -> Aftermath {
         guard !exchange.requestFilters.isEmpty, let bytes = request.content.bytes else { return .goesOn }
         takeRequestBack()
-        let isDone = filterInTurns(FilteredWhole(bytes, exchange.requestFilters), upTo: .max) { driver, filtered in
+        let isDone = filterInTurns(ContentPath(whole: bytes, exchange.requestFilters), upTo: .max) { driver, filtered in
             driver.exchange.requestFilters.removeAll()
             // A filter must not see the content twice: the request cannot be replayed from a ware further out.
             driver.call.hasSentContent = true
@@ -337,7 +337,7 @@ extension ExchangeDriver: RequestReceiver {
     /// loop busy. `body` gets the output, of at most `limit` bytes. If it takes more than one turn, `.over` is returned, and after
     /// `body` has returned `.goesOn`, `then` continues.
     func filterInTurns(
-        _ whole: FilteredWhole, upTo limit: Int, _ body: @escaping (ExchangeDriver, [UInt8]) -> Aftermath,
+        _ whole: ContentPath, upTo limit: Int, _ body: @escaping (ExchangeDriver, [UInt8]) -> Aftermath,
         then: @escaping (ExchangeDriver) -> Void
     ) -> Aftermath {
         inward.filtered = nil
@@ -347,11 +347,11 @@ extension ExchangeDriver: RequestReceiver {
             filterFailed(error)
             return .over
         }
-        guard whole.output.count <= limit else {
+        guard whole.heldCount <= limit else {
             contentTooLarge(limit)
             return .over
         }
-        if whole.path.isDone { return body(self, whole.output) }
+        if whole.isFiltered { return body(self, whole.takeOutput()) }
         inward.filtered = whole
         transport.patience.add { [weak self] in
             guard let self, inward.filtered === whole, phase == .middlewares else { return }
@@ -411,9 +411,8 @@ extension ExchangeDriver: RequestReceiver {
     var requestRelay: SocketConnection? {
         // Taps, filters and limits do not see relayed bytes.
         guard tap == nil,
-            phase == .tunnel && exchange.tokenSwaps?.sentFilter == nil && !pacesTunnel(isSent: true)
-                || call.isForwarding && inward.kept == nil && exchange.requestFilters.isEmpty && !inward.isRefused
-                    && exchange.intervention == nil
+            phase == .tunnel && call.path == nil
+                || call.isForwarding && inward.kept == nil && call.path == nil && !inward.isRefused
                     && exchange.heldRequest.content.limit == nil
         else { return nil }
         return call.stream?.relayTarget

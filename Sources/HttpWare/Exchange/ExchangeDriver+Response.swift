@@ -507,14 +507,7 @@ extension ExchangeDriver: ResponseReceiver {
             return deliverWhole(bytes, sink)
         }
         var extent = response.content.extent
-        outward.lengthLeft = nil
-        if case .length(let length) = extent, !exchange.responseFilters.isEmpty {
-            if exchange.responseFilters.allSatisfy(\.keepsLength) {
-                outward.lengthLeft = length
-            } else {
-                extent = .unknown
-            }
-        }
+        if case .length = extent, !exchange.responseFilters.allSatisfy(\.keepsLength) { extent = .unknown }
         let endsWithHead =
             extent == .none || response.status.hasNoContent(to: exchange.heldRequest.method)
         if endsWithHead { release() }
@@ -522,9 +515,13 @@ extension ExchangeDriver: ResponseReceiver {
         // Without content, nothing that may still come from upstream is for the client.
         if endsWithHead, discardUpstream() == .over { return }
         if call.stream == nil { return end(.completed) }
-        if !exchange.responseFilters.isEmpty { outward.path = FilterPath(exchange.responseFilters) }
+        if !exchange.responseFilters.isEmpty || exchange.intervention != nil {
+            var stated: Int?
+            if case .length(let length) = extent { stated = length }
+            makeResponsePath(exchange.responseFilters, stated: stated)
+        }
         if !outward.early.isEmpty, sendEarly() == .over { return }
-        if !outward.paced.isLeft, outward.path?.isPending != true { call.stream?.resume() }
+        if outward.path?.isHolding != true { call.stream?.resume() }
     }
 
     /// Sends the head of the response.
@@ -551,6 +548,7 @@ extension ExchangeDriver: ResponseReceiver {
             sink.setTunnelIdle(service.tunnelIdleNanoseconds)
             upstream.setTunnelIdle(service.tunnelIdleNanoseconds)
         }
+        makeTunnelPaths()
         sink.startTunnel()
         guard phase == .tunnel else { return }
         upstream.resume()
@@ -561,7 +559,10 @@ extension ExchangeDriver: ResponseReceiver {
         if response.rare != nil, let trailers = response.trailers { outward.trailers = trailers }
         dropUntrueTrailers()
         if exchange.responseFilters.isEmpty { return sendWhole(bytes, unfiltered: bytes.count, to: sink) }
-        filterWhole(FilteredWhole(bytes, exchange.responseFilters))
+        let intervention = exchange.intervention
+        filterWhole(
+            ContentPath(
+                whole: bytes, exchange.responseFilters, pace: intervention?.responsePace, cut: intervention?.cut))
     }
 
     /// The maximum output of filters that is held because its length goes into the head, beyond the length of their input.
@@ -569,14 +570,14 @@ extension ExchangeDriver: ResponseReceiver {
 
     /// Takes the next step of whole content through the filters. Each step has a turn of the loop, so that long content does not
     /// keep the loop busy; the head waits, because the length of the result is in it.
-    private func filterWhole(_ whole: FilteredWhole) {
+    private func filterWhole(_ whole: ContentPath) {
         guard let sink else { return }
         outward.filtered = nil
         do {
             try whole.step()
-            if whole.path.isDone {
+            if whole.isFiltered {
                 phase = .streaming
-                return sendWhole(whole.output, unfiltered: whole.count, to: sink)
+                return sendWhole(whole.takeOutput(), unfiltered: whole.taken, to: sink)
             }
         } catch {
             let fault = GatewayError.ofResponseFilter(error)
@@ -589,7 +590,7 @@ extension ExchangeDriver: ResponseReceiver {
             let bytes = response.content.bytes ?? []
             return sendWhole(bytes, unfiltered: bytes.count, to: sink)
         }
-        if whole.output.count > whole.count + ExchangeDriver.mostGrowth { return streamWhole(whole, to: sink) }
+        if whole.heldCount > whole.taken + ExchangeDriver.mostGrowth { return streamWhole(whole, to: sink) }
         phase = .collectingResponse
         outward.filtered = whole
         transport.patience.add { [weak self] in
@@ -599,16 +600,16 @@ extension ExchangeDriver: ResponseReceiver {
     }
 
     /// The output of the filters is too long to be held: it streams, and its length stays unknown.
-    private func streamWhole(_ whole: FilteredWhole, to sink: any ResponseSink) {
+    private func streamWhole(_ whole: ContentPath, to sink: any ResponseSink) {
         phase = .streaming
-        outward.path = whole.path
+        outward.path = whole
         response.content.bytes = nil
-        exchange.record.unfilteredBytes += whole.count
+        exchange.record.unfilteredBytes += whole.taken
         let hasContent = !response.status.hasNoContent(to: exchange.heldRequest.method)
         if !hasContent { release() }
         guard sendHead(.unknown, to: sink, via: exchange.responder == .upstream) == .goesOn else { return }
         guard hasContent else { return end(.completed) }
-        sendFiltered(whole.output)
+        move(.down)
     }
 
     private func sendWhole(_ bytes: [UInt8], unfiltered: Int, to sink: any ResponseSink) {
@@ -619,9 +620,12 @@ extension ExchangeDriver: ResponseReceiver {
         if !response.status.hasNoContent(to: exchange.heldRequest.method) {
             exchange.record.unfilteredBytes += unfiltered
             if exchange.intervention?.changesResponse == true {
-                outward.paced.add(bytes)
-                outward.paced.isEnded = true
-                return sendPacedResponse()
+                makeResponsePath([], stated: bytes.count)
+                guard let path = outward.path else { return }
+                return feed(.down, path) { path in
+                    try bytes.withUnsafeBytes { try path.take($0) }
+                    try path.end()
+                }
             }
             exchange.record.responseBytes += bytes.count
             bytes.withUnsafeBytes {
@@ -639,11 +643,8 @@ extension ExchangeDriver: ResponseReceiver {
         // Taps and filters do not see relayed bytes.
         if tap != nil { return nil }
         return switch phase {
-        case .tunnel:
-            exchange.tokenSwaps?.receivedFilter == nil && !pacesTunnel(isSent: false) ? sink?.relayTarget : nil
-        case .streaming:
-            exchange.responseFilters.isEmpty && response.content.limit == nil && exchange.intervention == nil
-                ? sink?.relayTarget : nil
+        case .tunnel: outward.path == nil ? sink?.relayTarget : nil
+        case .streaming: outward.path == nil && response.content.limit == nil ? sink?.relayTarget : nil
         default: nil
         }
     }
@@ -670,7 +671,7 @@ extension ExchangeDriver: ResponseReceiver {
             }
             if response.content.length == exchange.record.unfilteredBytes { release() }
             if let tap, !isSeen, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
-            if outward.path != nil || exchange.intervention?.changesResponse == true { return passOn(bytes) }
+            if let path = outward.path { return feed(.down, path) { try $0.take(bytes) } }
             exchange.record.responseBytes += bytes.count
             tap?.responseContent(bytes)
             sink.sendContent(bytes)
@@ -688,113 +689,6 @@ extension ExchangeDriver: ResponseReceiver {
         default: break
         }
     }
-
-    /// The longest time that filters may hold content back while no more arrives.
-    private static let pause = Duration.milliseconds(10)
-
-    private func watchPause() {
-        guard outward.path?.holdsBack == true else { return }
-        let timer = pauseTimer ?? LoopTimer(loop: loop, handler: self)
-        pauseTimer = timer
-        timer.set(after: ExchangeDriver.pause)
-    }
-
-    /// No content came for a while: releases the content that filters hold.
-    func contentPaused() {
-        guard phase == .streaming, let path = outward.path, !path.isPending else { return }
-        do {
-            sendFiltered(try path.flush())
-        } catch {
-            responseFilterFailed(error)
-        }
-    }
-
-    // MARK: Content through filters
-
-    /// Passes a piece of content on through the filters, at a limited pace, or both.
-    private func passOn(_ bytes: UnsafeRawBufferPointer) {
-        guard let path = outward.path else { return sendFiltered(Array(bytes)) }
-        do {
-            sendFiltered(try path.push(bytes))
-        } catch {
-            responseFilterFailed(error)
-        }
-    }
-
-    /// Sends what has left the filters, at once or at the pace that a ware set. Then the exchange ends, or more content is read or
-    /// filtered, when there is room for it.
-    func sendFiltered(_ bytes: [UInt8]) {
-        guard let sink else { return }
-        let isDone = outward.path?.isDone == true
-        do throws(FilterFault) {
-            try ExchangeDriver.count(bytes.count, of: &outward.lengthLeft)
-            if isDone, let left = outward.lengthLeft, left > 0 { throw .changedLength }
-        } catch {
-            return responseFilterFailed(error)
-        }
-        if exchange.intervention?.changesResponse == true {
-            outward.paced.add(bytes)
-            if isDone { outward.paced.isEnded = true }
-            sendPacedResponse()
-            guard phase == .streaming, !isDone else { return }
-            watchPause()
-            if outward.paced.isLeft || outward.path?.isPending == true { call.stream?.pause() }
-            return
-        }
-        if !bytes.isEmpty {
-            exchange.record.responseBytes += bytes.count
-            if let tap { bytes.withUnsafeBytes { tap.responseContent($0) } }
-            sink.sendContent(bytes)
-            guard phase == .streaming else { return }
-        }
-        if isDone { return end(.completed) }
-        if outward.path?.isPending == true {
-            call.stream?.pause()
-            return takeStepLater()
-        }
-        watchPause()
-        // Only the end follows, usually in the same event: then everything goes out together.
-        if call.stream != nil, response.content.length == exchange.record.unfilteredBytes { return }
-        transport.output.flush()
-        if sink.isBlocked, exchange.sharer?.outlivesClient != true { call.stream?.pause() }
-    }
-
-    /// The filters have more output: takes it in a later turn of the loop, unless the client takes no more at the moment.
-    private func takeStepLater() {
-        guard let path = outward.path, !path.isStepDue, !isResponseHeld else { return }
-        path.isStepDue = true
-        transport.patience.add { [weak self] in
-            guard let self, self.outward.path === path else { return }
-            path.isStepDue = false
-            self.transport.inEvent { self.takeStep() }
-        }
-    }
-
-    private func takeStep() {
-        guard phase == .streaming, let path = outward.path, path.isPending, !isResponseHeld else { return }
-        do {
-            sendFiltered(try path.step())
-        } catch {
-            return responseFilterFailed(error)
-        }
-        guard phase == .streaming else { return }
-        transport.output.flush()
-        if !path.isPending, !isResponseHeld { call.stream?.resume() }
-    }
-
-    /// Whether earlier content waits for the client or for its time.
-    private var isResponseHeld: Bool {
-        outward.paced.isLeft || outward.paced.isTimed
-            || sink?.isBlocked == true && exchange.sharer?.outlivesClient != true
-    }
-
-    /// There is room for more content: from the filters, or else from the origin server.
-    func askForMoreContent() {
-        if outward.path?.isPending == true { takeStepLater() } else { call.stream?.resume() }
-    }
-
-    /// A filter failed after the head was sent: the client must not take the content for complete.
-    private func responseFilterFailed(_ error: any Error) { fail(.ofResponseFilter(error)) }
 
     /// Removes digests that followed content which a filter changed: they describe other bytes. RFC 9530 §2.
     private func dropUntrueTrailers() {
@@ -820,21 +714,7 @@ extension ExchangeDriver: ResponseReceiver {
         tap?.responseEnded(outward.trailers)
         switch phase {
         case .streaming:
-            if let path = outward.path {
-                let isPending = path.isPending
-                path.end()
-                if isPending { return takeStepLater() }
-                do {
-                    return sendFiltered(try path.step())
-                } catch {
-                    return responseFilterFailed(error)
-                }
-            }
-            if outward.paced.isLeft || outward.paced.isTimed {
-                outward.paced.isEnded = true
-                return
-            }
-            end(.completed)
+            if let path = outward.path { feed(.down, path) { try $0.end() } } else { end(.completed) }
         case .responseWares where !outward.early.isEmpty:
             response.content.bytes = outward.early
             response.content.extent = .length(outward.early.count)
@@ -857,9 +737,6 @@ extension ExchangeDriver: ResponseReceiver {
 
     func downstreamDrained() {
         // While wares run, the content waits for them, not for the client.
-        if phase == .streaming, outward.paced.isLeft { return sendPacedResponse() }
-        if phase == .tunnel, outward.paced.isLeft { return sendPacedTunnel(isSent: false) }
-        if phase == .streaming { return askForMoreContent() }
-        if phase == .tunnel { call.stream?.resume() }
+        if phase == .streaming || phase == .tunnel { askForMore(.down) }
     }
 }

@@ -307,16 +307,13 @@ extension ExchangeDriver: ConnectionWaiter {
             outgoing?.request.fields.remove(.expect as FieldName)
             exchange.heldRequest.expectsContinue = false
         }
-        call.lengthLeft = nil
         options.framing = .ofRequest(
             sending: extent, method: exchange.heldRequest.method,
             statesLength: exchange.heldRequest.fields.statesLength,
             keepsLength: exchange.requestFilters.allSatisfy { $0.keepsLength })
-        if case .length(let length) = extent, case .length = options.framing, !exchange.requestFilters.isEmpty {
-            call.lengthLeft = length
-        }
+        var stated: Int?
+        if case .length(let length) = extent, case .length = options.framing { stated = length }
         tap?.requestSent(exchange, host: options.host, tls: connection.tls?.facts)
-        call.paced = PacedContent()
         connection.send(
             requestOf: exchange, options, receiver: self,
             responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
@@ -327,7 +324,9 @@ extension ExchangeDriver: ConnectionWaiter {
         call.isForwarding = true
         let isResent = call.sent.isKept && call.hasSentContent
         // The filters have seen the content that is sent again: they continue behind it.
-        if !isResent { call.path = exchange.requestFilters.isEmpty ? nil : FilterPath(exchange.requestFilters) }
+        if !isResent, call.path != nil || !exchange.requestFilters.isEmpty || exchange.intervention != nil {
+            makeRequestPath(stated: stated)
+        }
         if isResent {
             guard sendAgain(on: connection) == .goesOn, call.isForwarding else { return }
         } else if connection.mayRefuseUnseen {
@@ -338,7 +337,7 @@ extension ExchangeDriver: ConnectionWaiter {
             let waiting = isBegun ? inward.kept ?? inward.given ?? [] : inward.held
             inward.held = []
             if !waiting.isEmpty, waiting.withUnsafeBytes({ forward($0) }) == .over { return }
-            if inward.isWhole, call.isForwarding { _ = forwardEnd() } else { askForMoreOfRequest() }
+            if inward.isWhole, call.isForwarding { _ = forwardEnd() } else { askForMore(.up) }
         } else {
             // A ware has the whole content, or replaced it: the rest from the client does not go upstream.
             inward.held = []
@@ -353,18 +352,21 @@ extension ExchangeDriver: ConnectionWaiter {
 
     /// Sends once more what an earlier attempt sent of the content, behind the filters.
     private func sendAgain(on connection: any UpstreamStream) -> Aftermath {
-        let sent = call.sent
-        if let length = call.lengthLeft { call.lengthLeft = length - sent.bytes.count }
-        sent.bytes.withUnsafeBytes { sendUp($0, to: connection) }
-        guard aftermath == .goesOn else { return .over }
-        if sent.isEnded {
+        let (sent, isEnded) = call.sent.takeAgain()
+        if isEnded {
             call.isForwarding = false
             inward.held = []
             if !inward.isWhole { sink?.resumeRequest() }
-            return finishUp(connection)
         }
-        if connection.isBlocked || call.paced.isLeft { sink?.pauseRequest() }
-        return aftermath
+        if let path = call.path {
+            path.putBack(sent)
+            move(.up)
+            return aftermath
+        }
+        if !sent.isEmpty, sent.withUnsafeBytes({ forward($0) }) == .over { return .over }
+        guard isEnded else { return aftermath }
+        call.sent.end()
+        return endUp(connection)
     }
 
     /// Sets the parts of a request's head that depend on the gateway and the endpoint. In place: returned options would be copied.
@@ -398,120 +400,31 @@ extension ExchangeDriver: ConnectionWaiter {
         }
     }
 
-    /// Forwards a piece of the request's content through the filters.
+    /// Forwards a piece of the request's content.
     func forward(_ bytes: UnsafeRawBufferPointer) -> Aftermath {
         guard let upstream = call.stream else { return aftermath }
         call.hasSentContent = true
         if let path = call.path {
-            do {
-                return sendFilteredUp(try path.push(bytes))
-            } catch {
-                filterFailed(error)
-                return .over
-            }
-        }
-        call.sent.append(bytes)
-        sendUp(bytes, to: upstream)
-        if upstream.isBlocked || call.paced.isLeft { sink?.pauseRequest() }
-        return aftermath
-    }
-
-    /// Sends what has left the filters of the request. Then its end follows, or more content is filtered or read, when there is room
-    /// for it.
-    func sendFilteredUp(_ bytes: [UInt8]) -> Aftermath {
-        guard let upstream = call.stream, let path = call.path else { return aftermath }
-        let isDone = path.isDone
-        do throws(FilterFault) {
-            try ExchangeDriver.count(bytes.count, of: &call.lengthLeft)
-            if isDone, let left = call.lengthLeft, left > 0 { throw .changedLength }
-        } catch {
-            filterFailed(error)
-            return .over
-        }
-        if !bytes.isEmpty {
-            bytes.withUnsafeBytes {
-                call.sent.append($0)
-                sendUp($0, to: upstream)
-            }
-            guard aftermath == .goesOn else { return .over }
-        }
-        if isDone {
-            call.sent.end()
-            return finishUp(upstream)
-        }
-        if path.isPending {
-            sink?.pauseRequest()
-            takeStepOfRequestLater()
+            feed(.up, path) { try $0.take(bytes) }
             return aftermath
         }
-        watchPauseOfRequest()
-        if upstream.isBlocked || call.paced.isLeft { sink?.pauseRequest() }
+        call.sent.append(bytes)
+        if let tap, showsSentContent { tap.sentContent(bytes) }
+        upstream.sendContent(bytes)
+        if upstream.isBlocked { sink?.pauseRequest() }
         return aftermath
     }
 
-    /// The filters have more output: takes it in a later turn of the loop, unless the origin server takes no more at the moment.
-    private func takeStepOfRequestLater() {
-        guard let path = call.path, !path.isStepDue, !isRequestHeld else { return }
-        path.isStepDue = true
-        transport.patience.add { [weak self] in
-            guard let self, self.call.path === path else { return }
-            path.isStepDue = false
-            self.transport.inEvent { self.takeStepOfRequest() }
-        }
-    }
-
-    private func takeStepOfRequest() {
-        guard call.stream != nil, let path = call.path, path.isPending, !isRequestHeld else { return }
-        do {
-            guard sendFilteredUp(try path.step()) == .goesOn else { return }
-        } catch {
-            return filterFailed(error)
-        }
-        transport.output.flush()
-        if !path.isPending, !isRequestHeld { askForMoreOfRequest() }
-    }
-
-    /// Whether earlier content waits for the origin server or for its time.
-    private var isRequestHeld: Bool { call.paced.isLeft || call.stream?.isBlocked == true }
-
-    /// There is room for more of the request's content: from the filters, or else from the client.
-    func askForMoreOfRequest() {
-        if call.path?.isPending == true {
-            takeStepOfRequestLater()
-        } else if !inward.isWhole {
-            sink?.resumeRequest()
-        }
-    }
-
-    /// Ends the request's content, after the bytes that filters still hold.
+    /// Ends the request's content, after the bytes that its path holds.
     func forwardEnd() -> Aftermath {
         guard let upstream = call.stream else { return aftermath }
         call.isForwarding = false
         if let path = call.path {
             call.hasSentContent = true
-            let isPending = path.isPending
-            path.end()
-            if isPending {
-                takeStepOfRequestLater()
-                return aftermath
-            }
-            do {
-                return sendFilteredUp(try path.step())
-            } catch {
-                filterFailed(error)
-                return .over
-            }
-        }
-        call.sent.end()
-        return finishUp(upstream)
-    }
-
-    /// The end follows the content that goes upstream.
-    private func finishUp(_ upstream: any UpstreamStream) -> Aftermath {
-        if call.paced.isLeft {
-            call.paced.isEnded = true
+            feed(.up, path) { try $0.end() }
             return aftermath
         }
+        call.sent.end()
         return endUp(upstream)
     }
 
@@ -534,16 +447,8 @@ extension ExchangeDriver: ConnectionWaiter {
         fail(.ofRequestFilter(error))
     }
 
-    /// Counts a filter's output against the length that it promised to keep: framing must not depend on the filter's promise.
-    static func count(_ count: Int, of left: inout Int?) throws(FilterFault) {
-        guard let promised = left else { return }
-        guard count <= promised else { throw .changedLength }
-        left = promised - count
-    }
-
     func upstreamDrained() {
-        if call.paced.isLeft { return phase == .tunnel ? sendPacedTunnel(isSent: true) : sendPacedRequest() }
-        if phase == .tunnel { sink?.resumeRequest() } else { askForMoreOfRequest() }
+        askForMore(.up)
     }
 
     // MARK: Faults
@@ -670,38 +575,21 @@ extension ExchangeDriver: ConnectionWaiter {
 
     func tunnelReceived(_ bytes: UnsafeRawBufferPointer) {
         guard phase == .tunnel, let sink else { return }
-        let isPaced = pacesTunnel(isSent: false)
         exchange.record.responseBytes += bytes.count
         exchange.record.unfilteredBytes += bytes.count
-        if let filter = exchange.tokenSwaps?.receivedFilter {
-            guard let filtered = filteredTunnel(bytes, by: filter, isSent: false) else { return }
-            filtered.withUnsafeBytes {
-                tap?.tunnelled($0, isSent: false)
-                if isPaced { paceTunnel($0, isSent: false) } else { sink.sendTunnel($0) }
-            }
-        } else {
-            tap?.tunnelled(bytes, isSent: false)
-            if isPaced { paceTunnel(bytes, isSent: false) } else { sink.sendTunnel(bytes) }
-        }
-        if isPaced { return }
+        if let path = outward.path { return feed(.down, path) { try $0.take(bytes) } }
+        tap?.tunnelled(bytes, isSent: false)
+        sink.sendTunnel(bytes)
         transport.output.flush()
         if sink.isBlocked { call.stream?.pause() }
     }
 
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer) {
         guard phase == .tunnel, let upstream = call.stream else { return }
-        let isPaced = pacesTunnel(isSent: true)
         exchange.record.requestBytes += bytes.count
         tap?.tunnelled(bytes, isSent: true)
-        if let filter = exchange.tokenSwaps?.sentFilter {
-            guard let filtered = filteredTunnel(bytes, by: filter, isSent: true) else { return }
-            filtered.withUnsafeBytes { if isPaced { paceTunnel($0, isSent: true) } else { upstream.sendTunnel($0) } }
-        } else if isPaced {
-            paceTunnel(bytes, isSent: true)
-        } else {
-            upstream.sendTunnel(bytes)
-        }
-        if isPaced { return }
+        if let path = call.path { return feed(.up, path) { try $0.take(bytes) } }
+        upstream.sendTunnel(bytes)
         transport.output.flush()
         if upstream.isBlocked { sink?.pauseRequest() }
     }
@@ -710,14 +598,14 @@ extension ExchangeDriver: ConnectionWaiter {
         outward.upstreamEndedTunnel = true
         guard phase == .tunnel else { return }
         limitHalfTunnel()
-        endTunnel(isSent: false)
+        endTunnel(.down)
     }
 
     func tunnelEndedByClient() {
         outward.clientEndedTunnel = true
         guard phase == .tunnel else { return }
         limitHalfTunnel()
-        endTunnel(isSent: true)
+        endTunnel(.up)
     }
 
     /// One side has ended: the other side gets a shorter idle timeout than in a tunnel with both.

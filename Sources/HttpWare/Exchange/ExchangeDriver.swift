@@ -248,7 +248,10 @@ final class ExchangeDriver: LoopTimerHandler {
         call.ticket = nil
         call.stream?.cancel()
         call.stream = nil
-        if let own = call.connections.take() { own.close() }
+        if let own = call.connections {
+            call.connections = nil
+            own.close()
+        }
         if call.member != nil {
             leaveEndpoint()
             call.member = nil
@@ -288,8 +291,6 @@ final class ExchangeDriver: LoopTimerHandler {
         if request.content.bytes != nil { request.content = .none }
         if !outward.collected.isEmpty { outward.collected = [] }
         if !outward.early.isEmpty { outward.early = [] }
-        if outward.paced.isLeft { outward.paced = PacedContent() }
-        if call.paced.isLeft { call.paced = PacedContent() }
         if outward.path != nil { outward.path = nil }
         if outward.filtered != nil { outward.filtered = nil }
         if call.path != nil { call.path = nil }
@@ -363,7 +364,7 @@ final class ExchangeDriver: LoopTimerHandler {
     func timerFired(_ timer: LoopTimer) {
         transport.inEvent {
             if timer === hedgeTimer { return hedge() }
-            if timer === requestPauseTimer { return phase == .awaitingContent ? contentAwaited() : requestPaused() }
+            if timer === requestPauseTimer { return phase == .awaitingContent ? contentAwaited() : contentPaused(.up) }
             if timer !== pauseTimer { return totalTimeout() }
             if let hold = waiting.hold {
                 hold.timedOut()
@@ -371,7 +372,7 @@ final class ExchangeDriver: LoopTimerHandler {
             } else if outward.wantedIfWhole != nil, !outward.isWantedByEditor {
                 smallResponseEnded()
             } else {
-                contentPaused()
+                contentPaused(.down)
             }
         }
     }

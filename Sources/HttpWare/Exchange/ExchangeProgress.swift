@@ -25,19 +25,43 @@ struct RequestProgress {
     var wantedByEditor: Int?
     /// The editor for which content was last collected.
     var triedEditor = -1
-    /// Whole content that passes filters, while more than one turn of the loop is needed.
-    var filtered: FilteredWhole?
     /// The client got 100 (Continue).
     var hasSentContinue = false
-    var trailers: HttpFields?
     /// Content held for a ware that needs it whole, or until there is a connection.
     var held: [UInt8] = []
-    /// All content, if the client has it in memory, so that it can be sent again from its beginning.
-    var given: [UInt8]?
     /// Whether the client can supply the content again from its beginning.
     var mayStartOver = false
     /// All content so far, for sending it again; `nil` if it is not kept, or exceeded the limit.
     var kept: [UInt8]?
+
+    /// Most requests have none of these: a new exchange clears one reference for all of them.
+    private final class Rare {
+        var filtered: ContentPath?
+        var trailers: HttpFields?
+        var given: [UInt8]?
+    }
+    private var rare: Rare?
+    /// Whole content that passes filters, while more than one turn of the loop is needed.
+    var filtered: ContentPath? {
+        get { rare?.filtered }
+        set { if rare != nil || newValue != nil { hold().filtered = newValue } }
+    }
+    var trailers: HttpFields? {
+        get { rare?.trailers }
+        set { if rare != nil || newValue != nil { hold().trailers = newValue } }
+    }
+    /// All content, if the client has it in memory, so that it can be sent again from its beginning.
+    var given: [UInt8]? {
+        get { rare?.given }
+        set { if rare != nil || newValue != nil { hold().given = newValue } }
+    }
+
+    private mutating func hold() -> Rare {
+        if let rare { return rare }
+        let made = Rare()
+        rare = made
+        return made
+    }
 }
 
 /// 5. The call of the origin server: its destination and its progress.
@@ -64,22 +88,42 @@ struct UpstreamCall {
     var resends = ResendRule()
     /// The content that went upstream, while it may be needed again.
     var sent = SentContent()
-    /// The upstream connections that belong to this exchange alone; `nil` for almost all exchanges.
-    var connections: OwnedConnections?
     /// Some of the content has gone upstream through the filters.
     var hasSentContent = false
     /// The client's content, and its end, are forwarded upstream.
     var isForwarding = false
-    /// The rest of a length that filters promised to keep; `nil` without a promise.
-    var lengthLeft: Int?
-    /// The way of streamed content through the filters; `nil` without any, and before the content.
-    var path: FilterPath?
-    /// Content of the request that goes upstream at a limited pace.
-    var paced = PacedContent()
-    /// Further attempts that wait for a response, in addition to the stream or ticket above; the oldest first.
-    var hedges: [HedgeAttempt] = []
     /// The stream or ticket above was a further attempt, and has no response yet.
     var isHedge = false
+
+    /// Most calls have none of these: a new exchange clears one reference for all of them.
+    private final class Rare {
+        var connections: OwnedConnections?
+        var path: ContentPath?
+        var hedges: [HedgeAttempt] = []
+    }
+    private var rare: Rare?
+    /// The upstream connections that belong to this exchange alone; `nil` for almost all exchanges.
+    var connections: OwnedConnections? {
+        get { rare?.connections }
+        set { if rare != nil || newValue != nil { hold().connections = newValue } }
+    }
+    /// The path of the content; `nil` before it, and if nothing acts on it.
+    var path: ContentPath? {
+        get { rare?.path }
+        set { if rare != nil || newValue != nil { hold().path = newValue } }
+    }
+    /// Further attempts that wait for a response, in addition to the stream or ticket above; the oldest first.
+    var hedges: [HedgeAttempt] {
+        get { rare?.hedges ?? [] }
+        _modify { yield &hold().hedges }
+    }
+
+    private mutating func hold() -> Rare {
+        if let rare { return rare }
+        let made = Rare()
+        rare = made
+        return made
+    }
 }
 
 /// 6–8. The response on its way back: the current ware, and the state of its content.
@@ -90,7 +134,6 @@ struct ResponseProgress {
     var halfFloor = -1
     /// The next postware, counting up.
     var postIndex = 0
-    var trailers: HttpFields?
     /// Content collected for a ware that needs it whole.
     var collected: [UInt8] = []
     /// The limit in bytes up to which collected content is useful; `nil` if the ware needs it whole anyway.
@@ -103,14 +146,6 @@ struct ResponseProgress {
     var triedIfWhole = -1
     /// Content that arrived before the wares had answered: it is sent after the head.
     var early: [UInt8] = []
-    /// Content that goes to the client at a limited pace, or up to a cut.
-    var paced = PacedContent()
-    /// Whole content that passes the filters, while more than one turn of the loop is needed.
-    var filtered: FilteredWhole?
-    /// The way of streamed content through the filters; `nil` without any, and before the content.
-    var path: FilterPath?
-    /// The rest of a length that filters promised to keep; `nil` without a promise.
-    var lengthLeft: Int?
     /// The delay of the requested replay after the request is complete.
     var replayDelay = Duration.zero
     /// The replay waits only for its delay.
@@ -123,36 +158,34 @@ struct ResponseProgress {
     var isBeside = false
     /// The exchange had a client, which left.
     var hasClientLeft = false
-}
 
-/// Content that waits for its time. It holds one piece: no more is read until that has been sent.
-struct PacedContent {
-    private(set) var bytes: [UInt8] = []
-    private(set) var from = 0
-    /// The number of bytes that may be sent when the time has come.
-    var granted = 0
-    /// A timer is set.
-    var isTimed = false
-    /// The content ends after these bytes.
-    var isEnded = false
+    /// Most responses have none of these: a new exchange clears one reference for all of them.
+    private final class Rare {
+        var trailers: HttpFields?
+        var filtered: ContentPath?
+        var path: ContentPath?
+    }
+    private var rare: Rare?
+    var trailers: HttpFields? {
+        get { rare?.trailers }
+        set { if rare != nil || newValue != nil { hold().trailers = newValue } }
+    }
+    /// Whole content that passes the filters, while more than one turn of the loop is needed.
+    var filtered: ContentPath? {
+        get { rare?.filtered }
+        set { if rare != nil || newValue != nil { hold().filtered = newValue } }
+    }
+    /// The path of the content; `nil` before it, and if nothing acts on it.
+    var path: ContentPath? {
+        get { rare?.path }
+        set { if rare != nil || newValue != nil { hold().path = newValue } }
+    }
 
-    var isLeft: Bool { from < bytes.count }
-    var left: Int { bytes.count - from }
-
-    mutating func add(_ more: UnsafeRawBufferPointer) { bytes.append(contentsOf: more) }
-
-    mutating func add(_ more: [UInt8]) { if bytes.isEmpty { bytes = more } else { bytes += more } }
-
-    /// Removes and returns the next bytes.
-    mutating func take(_ count: Int) -> [UInt8] {
-        let end = min(bytes.count, from + count)
-        let piece = Array(bytes[from..<end])
-        from = end
-        if from == bytes.count {
-            bytes = []
-            from = 0
-        }
-        return piece
+    private mutating func hold() -> Rare {
+        if let rare { return rare }
+        let made = Rare()
+        rare = made
+        return made
     }
 }
 

@@ -23,6 +23,12 @@ struct SentContent {
     /// The last piece went upstream.
     mutating func end() { if isKept { isEnded = true } }
 
+    /// Removes and returns what was sent, because all of it is sent again.
+    mutating func takeAgain() -> (bytes: [UInt8], isEnded: Bool) {
+        defer { (bytes, isEnded) = ([], false) }
+        return (bytes, isEnded)
+    }
+
     /// The content is not needed any more, or too long.
     mutating func forget() { self = SentContent() }
 }

@@ -28,6 +28,19 @@ public struct HttpFields: Sendable {
         @inline(__always) var isRemoved: Bool { flags & Line.removed != 0 }
         /// The place after the CRLF, for an exact line.
         @inline(__always) var end: UInt32 { valueStart &+ valueCount &+ 2 }
+        /// A line as two words, to hold lines on the stack.
+        typealias Words = SIMD2<UInt64>
+
+        @inline(__always)
+        static func words(
+            start: UInt32, valueStart: UInt32, valueCount: UInt32, nameCount: UInt16, known: KnownField, flags: UInt8
+        ) -> Words {
+            unsafeBitCast(
+                Line(
+                    start: start, valueStart: valueStart, valueCount: valueCount, nameCount: nameCount, known: known,
+                    flags: flags), to: Words.self)
+        }
+
         @inline(__always) var name: Range<Int> { Int(start)..<Int(start) + Int(nameCount) }
         @inline(__always) var value: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueCount) }
     }
@@ -476,8 +489,10 @@ public struct HttpFields: Sendable {
 
     /// Adds lines whose bytes will be in the buffer, and whose names are already recorded in `present` and `others`.
     @inline(__always)
-    mutating func append(_ more: Span<Line>) {
-        more.withUnsafeBufferPointer { lines.append(contentsOf: $0) }
+    mutating func append(_ more: Span<Line.Words>) {
+        more.withUnsafeBufferPointer { words in
+            words.withMemoryRebound(to: Line.self) { lines.append(contentsOf: $0) }
+        }
     }
 
     /// Adds a line whose bytes are, or will be, in the buffer; with the trace of its name.

@@ -260,14 +260,14 @@ import Testing
     @Test func `long content that is held whole passes filters in pieces, in turns of the loop`() async throws {
         let stage = try filtering { [notes] in Counting(notes) }
         await stage.begin()
-        let text = String(repeating: "0123456789abcdef", count: (FilterPath.piece * 2 + 32) / 16)
+        let text = String(repeating: "0123456789abcdef", count: (ContentPath.piece * 2 + 32) / 16)
         await stage.step { stage in
             stage.stream.respond(text: text)
             #expect(stage.client.status == nil)
-            #expect(notes.all == ["\(FilterPath.piece)"])
+            #expect(notes.all == ["\(ContentPath.piece)"])
         }
         for _ in 0..<4 { await stage.step { _ in } }
-        #expect(notes.all == ["\(FilterPath.piece)", "\(FilterPath.piece)", "32", "end"])
+        #expect(notes.all == ["\(ContentPath.piece)", "\(ContentPath.piece)", "32", "end"])
         #expect(await stage.step { $0.client.text } == text + "!")
         #expect(await stage.step { $0.client.extent } == .length(text.utf8.count + 1))
     }
@@ -275,7 +275,7 @@ import Testing
     @Test func `a filter that fails at a later piece of whole content makes a 502`() async throws {
         let stage = try filtering { [notes] in Counting(notes, failsAt: 2) }
         await stage.begin()
-        await stage.step { $0.stream.respond(text: String(repeating: "a", count: FilterPath.piece + 1)) }
+        await stage.step { $0.stream.respond(text: String(repeating: "a", count: ContentPath.piece + 1)) }
         await stage.advance(by: .nanoseconds(1))
         #expect(await stage.step { $0.client.status } == 502)
         #expect(notes.all.count == 1)
@@ -285,7 +285,7 @@ import Testing
         let stage = try filtering { [notes] in Counting(notes) }
         await stage.begin()
         await stage.step { stage in
-            stage.stream.respond(text: String(repeating: "a", count: FilterPath.piece * 3))
+            stage.stream.respond(text: String(repeating: "a", count: ContentPath.piece * 3))
             stage.driver.clientLeft()
         }
         await stage.advance(by: .nanoseconds(1))
