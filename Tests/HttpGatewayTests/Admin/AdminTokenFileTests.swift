@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (["STATE_DIRECTORY": "P/service:P/other", "XDG_STATE_HOME": "P/state"], "service"),
+        (["STATE_DIRECTORY": "P/service:P/other", "XDG_STATE_HOME": "P/state", "HOME": "P/home"], "service"),
         (["XDG_STATE_HOME": "P/state", "HOME": "P/home"], "state/httpware"),
         (["XDG_STATE_HOME": "relative", "HOME": "P/home"], "home/.local/state/httpware"),
         (["HOME": "/proc/none", "XDG_RUNTIME_DIR": "P/run"], "run/httpware"),
