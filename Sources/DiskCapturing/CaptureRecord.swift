@@ -149,7 +149,7 @@ enum CaptureRecord {
             rest.data(piece.data)
             rest.number(piece.size)
         }
-        rest.optional(capture.report?.json)
+        rest.optional(capture.report?.jsonBytes) { $0.data($1) }
         rest.optional(capture.timings) { rest, timings in
             for time in [timings.blocked, timings.dns, timings.connect, timings.ssl] {
                 rest.optional(time) { $0.number($1) }
