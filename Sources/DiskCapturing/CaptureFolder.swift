@@ -16,7 +16,7 @@ public final class CaptureFolder: CaptureArchive {
         var segments: [Segment] = []
         var marks: CaptureMarks
         var lastId = 0
-        var pending: [CapturedExchange] = []
+        var pending: [KeptCapture] = []
         var pendingBytes = 0
         /// The size of the captures being written.
         var writingBytes = 0
@@ -51,6 +51,9 @@ public final class CaptureFolder: CaptureArchive {
     /// The most memory for captures that wait to be written.
     private static let mostPending = 16 << 20
     private static let retry = Duration.seconds(5)
+    /// Captures are gathered in steps of this many microseconds, and in at most this many steps.
+    private static let gathering: UInt32 = 2_000
+    private static let gatherings = 10
     /// The pause between attempts to take over a folder from another process, in microseconds.
     private static let takeOver: UInt32 = 200_000
     /// The numbers reserved for captures that the other process may still write.
@@ -168,7 +171,7 @@ public final class CaptureFolder: CaptureArchive {
 
     // MARK: Writing
 
-    public func put(_ capture: CapturedExchange) {
+    public func put(_ capture: KeptCapture) {
         let size = capture.memory
         let isFirst = state.withLock { state -> Bool in
             if state.isClosed { return false }
@@ -191,42 +194,58 @@ public final class CaptureFolder: CaptureArchive {
     }
 
     private func schedule() {
-        let isTaken = thread.submit({ self.writing.withLock { self.drain(&$0) } }, completion: { _ in })
+        let isTaken = thread.submit(
+            {
+                repeat { self.gather() } while self.writing.withLock { self.drainOnce(&$0) }
+            }, completion: { _ in })
         if !isTaken { state.withLock { $0.isScheduled = false } }
+    }
+
+    /// Waits until there are several captures to write: each write, and each change between threads, takes longer than a capture.
+    private func gather() {
+        for _ in 0..<CaptureFolder.gatherings {
+            if state.withLock({ $0.pendingBytes > CaptureFolder.mostPending / 4 || $0.isClosed }) { return }
+            usleep(CaptureFolder.gathering)
+        }
     }
 
     /// Writes all waiting captures.
     private func drain(_ writing: inout Writing) {
-        if !writing.isOpen, !state.withLock({ $0.isClosed }) { open(&writing) }
-        // Captures that wait for the folder stay in memory.
-        if !writing.isOpen, state.withLock({ $0.isForeign }) { return }
-        while true {
-            let batch = state.withLock { state -> [CapturedExchange] in
-                if state.pending.isEmpty { state.isScheduled = false }
-                // The batch counts until it is written.
-                state.writingBytes = state.pendingBytes
-                state.pendingBytes = 0
-                defer { state.pending = [] }
-                return state.pending
-            }
-            if batch.isEmpty { return }
-            guard writing.isOpen else {
-                return state.withLock {
-                    $0.isScheduled = false
-                    $0.writingBytes = 0
-                    $0.dropped += batch.count
-                }
-            }
-            write(batch, &writing)
-            state.withLock { $0.writingBytes = 0 }
-        }
+        while drainOnce(&writing) {}
     }
 
-    private func write(_ batch: [CapturedExchange], _ writing: inout Writing) {
+    /// Writes the captures that wait now. Returns false if there were none, or if they cannot be written.
+    private func drainOnce(_ writing: inout Writing) -> Bool {
+        if !writing.isOpen, !state.withLock({ $0.isClosed }) { open(&writing) }
+        // Captures that wait for the folder stay in memory.
+        if !writing.isOpen, state.withLock({ $0.isForeign }) { return false }
+        let batch = state.withLock { state -> [KeptCapture] in
+            if state.pending.isEmpty { state.isScheduled = false }
+            // The batch counts until it is written.
+            state.writingBytes = state.pendingBytes
+            state.pendingBytes = 0
+            defer { state.pending = [] }
+            return state.pending
+        }
+        if batch.isEmpty { return false }
+        guard writing.isOpen else {
+            state.withLock {
+                $0.isScheduled = false
+                $0.writingBytes = 0
+                $0.dropped += batch.count
+            }
+            return false
+        }
+        write(batch, &writing)
+        state.withLock { $0.writingBytes = 0 }
+        return true
+    }
+
+    private func write(_ batch: [KeptCapture], _ writing: inout Writing) {
         var lost = 0
         do throws(SystemError) {
             for capture in batch {
-                let (row, rest) = bytes(of: capture)
+                let (row, rest) = bytes(of: capture.exchange)
                 let needed = SegmentWriter.room(row: row.count, data: rest.count)
                 if let current = writing.current, current.bytes + needed > mostInSegment {
                     try finish(&writing)

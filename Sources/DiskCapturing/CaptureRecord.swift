@@ -12,7 +12,7 @@ enum CaptureRecord {
     // MARK: The row
 
     static func row(_ capture: CapturedExchange) -> [UInt8] {
-        var row = RecordWriter()
+        var row = RecordWriter(reserving: 512)
         row.number(capture.id)
         row.number(capture.duration)
         row.number(capture.contentSize)
@@ -128,7 +128,8 @@ enum CaptureRecord {
     // MARK: The rest
 
     static func rest(_ capture: CapturedExchange) -> [UInt8] {
-        var rest = RecordWriter()
+        var rest = RecordWriter(
+            reserving: 2048 + capture.request.content.kept.count + (capture.response?.content.kept.count ?? 0))
         message(capture.request, nil, &rest)
         rest.optional(capture.sentRequest) { message($1, capture.request, &$0) }
         rest.optional(capture.response) { message($1, nil, &$0) }
@@ -148,7 +149,7 @@ enum CaptureRecord {
             rest.data(piece.data)
             rest.number(piece.size)
         }
-        rest.optional(capture.report?.json)
+        rest.optional(capture.report?.jsonBytes) { $0.data($1) }
         rest.optional(capture.timings) { rest, timings in
             for time in [timings.blocked, timings.dns, timings.connect, timings.ssl] {
                 rest.optional(time) { $0.number($1) }
@@ -187,9 +188,10 @@ enum CaptureRecord {
         let isSame = fields == other
         rest.flag(isSame)
         guard !isSame else { return }
-        rest.list(fields) {
-            $0.text($1.name)
-            $0.data($1.bytes)
+        rest.number(fields.count)
+        fields.forEachLine { name, value in
+            rest.data(name)
+            rest.data(value)
         }
     }
 

@@ -5,6 +5,8 @@ struct DamagedRecord: Error {}
 struct RecordWriter {
     private(set) var bytes: [UInt8] = []
 
+    init(reserving count: Int = 0) { bytes.reserveCapacity(count) }
+
     /// Groups of seven bits, the lowest first. Small numbers of both signs are short.
     mutating func number(_ value: Int64) {
         var rest = UInt64(bitPattern: value << 1 ^ value >> 63)
@@ -18,6 +20,11 @@ struct RecordWriter {
     mutating func number(_ value: Int) { number(Int64(value)) }
 
     mutating func flag(_ value: Bool) { bytes.append(value ? 1 : 0) }
+
+    mutating func data(_ data: UnsafeRawBufferPointer) {
+        number(data.count)
+        bytes.append(contentsOf: data)
+    }
 
     mutating func data(_ data: [UInt8]) {
         number(data.count)

@@ -15,7 +15,7 @@ extension CapturedExchange {
     }
 }
 
-/// A kept capture, which is passed around without copying its parts.
+/// A capture, which is passed around without copying its parts.
 final class CapturedBox: Sendable {
     let exchange: CapturedExchange
 

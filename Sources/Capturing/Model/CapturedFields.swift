@@ -38,6 +38,20 @@ public struct CapturedFields: Sendable {
     /// The approximate memory in bytes.
     var memory: Int { lines.isEmpty ? 0 : 64 + text.capacity + 8 * lines.capacity }
 
+    /// Passes the name and the value of each line, as bytes that are valid during the call only.
+    public func forEachLine(_ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Void) {
+        text.withUnsafeBytes { text in
+            var start = 0
+            for line in lines {
+                let nameEnd = start + Int(line.nameCount)
+                body(
+                    UnsafeRawBufferPointer(rebasing: text[start..<nameEnd]),
+                    UnsafeRawBufferPointer(rebasing: text[nameEnd + 2..<Int(line.end)]))
+                start = Int(line.end) + 1
+            }
+        }
+    }
+
     // MARK: Parts
 
     private func start(_ place: Int) -> Int { place == 0 ? 0 : Int(lines[place - 1].end) + 1 }
@@ -104,12 +118,31 @@ public struct CapturedFields: Sendable {
 
     /// Whether the media type of `Content-Type` equals this one in lower case, or begins with it. RFC 9110 §8.3.1.
     func hasMediaType(_ type: StaticString, isPrefix: Bool = false) -> Bool {
-        withFirstValue(of: "content-type") { value in
-            let count = type.utf8CodeUnitCount
-            guard value.count >= count, CapturedFields.isSame(UnsafeRawBufferPointer(rebasing: value[..<count]), type)
-            else { return false }
-            return isPrefix || value.count == count || value[count] == 0x3b || value[count] <= 0x20
-        } ?? false
+        withFirstValue(of: "content-type") { CapturedFields.isMediaType($0, type, isPrefix: isPrefix) } ?? false
+    }
+
+    /// The same for the value of a field.
+    static func isMediaType(_ value: UnsafeRawBufferPointer, _ type: StaticString, isPrefix: Bool = false) -> Bool {
+        let count = type.utf8CodeUnitCount
+        guard value.count >= count, isSame(UnsafeRawBufferPointer(rebasing: value[..<count]), type) else {
+            return false
+        }
+        return isPrefix || value.count == count || value[count] == 0x3b || value[count] <= 0x20
+    }
+
+    /// Whether content with these fields is read in the same way as with the others: its media type and its codings are equal.
+    func isReadLike(_ other: CapturedFields) -> Bool {
+        for name in ["content-type", "content-encoding"] as [StaticString] {
+            var (next, otherNext) = (0, 0)
+            while true {
+                let (value, otherValue) = (
+                    nextValue(of: name, from: &next), other.nextValue(of: name, from: &otherNext)
+                )
+                guard value == otherValue else { return false }
+                if value == nil { break }
+            }
+        }
+        return true
     }
 
     /// Reads the first value of a field in place; the bytes are valid only during the call. The name is in lower case. `nil` if

@@ -4,7 +4,7 @@ public protocol CaptureArchive: Sendable {
     /// The highest number of a capture in the archive when it was opened.
     var lastId: Int { get }
     /// Queues an exchange that has ended, to be written later. If the queue is full, the exchange is dropped and counted.
-    func put(_ capture: CapturedExchange)
+    func put(_ capture: KeptCapture)
     /// The whole capture; `nil` if it is not kept, or damaged.
     func find(_ id: Int) -> CapturedExchange?
     /// The captures with lower numbers that match, newest first, except those in `except`. They are rows, without fields, content
@@ -21,6 +21,11 @@ public protocol CaptureArchive: Sendable {
     func clear(filter: CaptureFilter?) -> [Int]
     /// Writes the queue, and closes the files.
     func close()
+}
+
+extension CaptureArchive {
+    /// The same for a capture that is already made.
+    public func put(_ capture: CapturedExchange) { put(KeptCapture(capture)) }
 }
 
 /// A part of a list of captures, newest first.

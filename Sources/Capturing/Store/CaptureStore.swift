@@ -15,13 +15,13 @@ public final class CaptureStore: Sendable {
     private struct Kept {
         let id: Int
         /// `nil` after the capture was dropped.
-        var box: CapturedBox?
-        let memory: Int
+        var capture: KeptCapture?
+        var memory: Int
 
-        init(_ capture: consuming CapturedExchange) {
+        init(_ capture: KeptCapture) {
             id = capture.id
             memory = capture.memory
-            box = CapturedBox(capture)
+            self.capture = capture
         }
     }
 
@@ -52,17 +52,17 @@ public final class CaptureStore: Sendable {
             return low
         }
 
-        func find(_ id: Int) -> CapturedBox? {
+        func find(_ id: Int) -> KeptCapture? {
             let place = place(of: id)
-            return place < captures.count && captures[place].id == id ? captures[place].box : nil
+            return place < captures.count && captures[place].id == id ? captures[place].capture : nil
         }
 
         /// Removes a capture; its entry stays.
-        mutating func remove(at place: Int) -> CapturedBox? {
-            guard let box = captures[place].box.take() else { return nil }
+        mutating func remove(at place: Int) -> KeptCapture? {
+            guard let capture = captures[place].capture.take() else { return nil }
             bytes -= captures[place].memory
             count -= 1
-            return box
+            return capture
         }
 
         mutating func set(_ kept: Kept, at place: Int) {
@@ -80,6 +80,7 @@ public final class CaptureStore: Sendable {
     public static let importListener = "har"
 
     public let settings: CaptureSettings
+    let rules: CaptureRules
     private let state = Mutex(State())
     /// Numbers captures and records alike.
     private let numbers: ExchangeNumbers
@@ -91,6 +92,7 @@ public final class CaptureStore: Sendable {
         _ settings: CaptureSettings, archive: (any CaptureArchive)? = nil, numbers: ExchangeNumbers = ExchangeNumbers()
     ) {
         self.settings = settings
+        rules = CaptureRules(settings)
         self.archive = archive
         self.numbers = numbers
         let last = archive?.lastId ?? 0
@@ -113,7 +115,7 @@ public final class CaptureStore: Sendable {
     /// Reserves memory for content of a running exchange, dropping the oldest captures if needed. Returns false if there is not
     /// enough.
     func reserve(_ count: Int) -> Bool {
-        var gone: [CapturedBox] = []
+        var gone: [KeptCapture] = []
         return state.withLock { state in
             guard CaptureStore.makeRoom(for: count, in: &state, settings.memory.bytes, &gone) else { return false }
             state.reserved += count
@@ -125,28 +127,29 @@ public final class CaptureStore: Sendable {
     func giveBack(_ count: Int) { state.withLock { $0.reserved -= count } }
 
     /// Stores a capture in place of its earlier state. A user's pin and comment are kept.
-    func put(_ capture: consuming CapturedExchange) {
+    func put(_ capture: consuming CapturedExchange) { put(KeptCapture(capture)) }
+
+    /// The same for a capture that is made when it is read.
+    func put(_ capture: KeptCapture) {
         let id = capture.id
         let isOpen = capture.isOpen
-        let fresh = Kept(capture)
         // It goes to the archive before it can be dropped from memory.
-        var ended: CapturedBox?
-        defer { if let ended, let archive { archive.put(ended.exchange) } }
+        var ended: KeptCapture?
+        defer { if let ended, let archive { archive.put(ended) } }
         // Dropped captures are freed outside the lock.
-        var gone: [CapturedBox] = []
+        var gone: [KeptCapture] = []
         state.withLock { state in
-            var kept = fresh
+            var kept = Kept(capture)
             let place = state.place(of: id)
             if place < state.captures.count, state.captures[place].id == id, let former = state.remove(at: place) {
-                let user = former.exchange
-                if user.isPinned || !user.comment.isEmpty, var capture = fresh.box?.exchange {
-                    capture.isPinned = user.isPinned
-                    capture.comment = user.comment
-                    kept = Kept(capture)
+                // An earlier state is an open exchange, or one that was imported, so that nothing is made here.
+                let user = former.box.exchange
+                if user.isPinned || !user.comment.isEmpty {
+                    kept = Kept(capture.marked(isPinned: user.isPinned, comment: user.comment))
                 }
                 gone.append(former)
             }
-            if !isOpen, archive != nil { ended = kept.box }
+            if !isOpen, archive != nil { ended = kept.capture }
             guard CaptureStore.makeRoom(for: kept.memory, in: &state, settings.memory.bytes, sparing: id, &gone) else {
                 state.gone = max(state.gone, id)
                 if !isOpen, archive == nil { lose(in: &state) }
@@ -154,6 +157,21 @@ public final class CaptureStore: Sendable {
             }
             state.set(kept, at: state.place(of: id))
             for watcher in state.watchers { watcher.note(id, isEnd: !isOpen) }
+        }
+    }
+
+    /// Counts the memory of captures that were made of notes since they were put.
+    private func settle(_ captures: some Sequence<KeptCapture>) {
+        var gone: [KeptCapture] = []
+        for capture in captures {
+            guard let memory = capture.takeNewMemory() else { continue }
+            state.withLock { state in
+                let place = state.place(of: capture.id)
+                guard place < state.captures.count, state.captures[place].capture === capture else { return }
+                state.bytes += memory - state.captures[place].memory
+                state.captures[place].memory = memory
+                _ = CaptureStore.makeRoom(for: 0, in: &state, settings.memory.bytes, sparing: capture.id, &gone)
+            }
         }
     }
 
@@ -172,7 +190,7 @@ public final class CaptureStore: Sendable {
 
     /// Drops the oldest captures until `count` bytes fit. Returns false if that is impossible.
     private static func makeRoom(
-        for count: Int, in state: inout State, _ most: Int, sparing id: Int = 0, _ gone: inout [CapturedBox]
+        for count: Int, in state: inout State, _ most: Int, sparing id: Int = 0, _ gone: inout [KeptCapture]
     ) -> Bool {
         var pinned: [Kept] = []
         defer {
@@ -190,12 +208,12 @@ public final class CaptureStore: Sendable {
             guard state.first < state.captures.count else { return false }
             let oldest = state.captures[state.first]
             state.first += 1
-            guard let box = oldest.box else { continue }
-            if box.exchange.isPinned || oldest.id == id {
+            guard let capture = oldest.capture else { continue }
+            if capture.isPinned || oldest.id == id {
                 pinned.append(oldest)
                 continue
             }
-            if let box = state.remove(at: state.first - 1) { gone.append(box) }
+            if let capture = state.remove(at: state.first - 1) { gone.append(capture) }
             state.gone = max(state.gone, oldest.id)
         }
         return true
@@ -205,7 +223,10 @@ public final class CaptureStore: Sendable {
 
     /// The capture with that number; `nil` if it is not kept.
     public func find(_ id: Int) -> CapturedExchange? {
-        state.withLock { $0.find(id) }?.exchange ?? archive?.find(id)
+        guard let capture = state.withLock({ $0.find(id) }) else { return archive?.find(id) }
+        let box = capture.box
+        settle(CollectionOfOne(capture))
+        return box.exchange
     }
 
     /// The newest matching captures before a number, newest first, at most `limit`. If the search reaches the deadline, it ends
@@ -213,7 +234,11 @@ public final class CaptureStore: Sendable {
     public func list(
         before: Int? = nil, limit: Int, filter: CaptureFilter?, until deadline: ContinuousClock.Instant? = nil
     ) -> CapturePage {
-        let recent = boxes(before: before, limit: limit, until: deadline) { filter?.matches($0) ?? true }
+        let recent = boxes(before: before, limit: limit, until: deadline) { capture in
+            guard let filter else { return capture.row }
+            let box = capture.box
+            return filter.matches(box) ? box : nil
+        }
         let gone = state.withLock { $0.gone }
         guard let archive, gone > 0, recent.next ?? 0 <= gone else {
             return CapturePage(recent.boxes.map(\.exchange), next: recent.next)
@@ -235,7 +260,12 @@ public final class CaptureStore: Sendable {
 
     /// The numbers of matching captures that have ended, newest first.
     public func ids(filter: CaptureFilter?, limit: Int = .max) -> [Int] {
-        let recent = boxes(limit: limit) { !$0.exchange.isOpen && filter?.matches($0) ?? true }.boxes.map(\.exchange.id)
+        let recent = boxes(limit: limit) { capture in
+            guard !capture.isOpen else { return nil }
+            guard let filter else { return capture.row }
+            let box = capture.box
+            return filter.matches(box) ? box : nil
+        }.boxes.map(\.exchange.id)
         let gone = state.withLock { $0.gone }
         guard let archive, gone > 0 else { return recent }
         let older = archive.ids(before: gone + 1, filter: filter).filter { id in
@@ -259,7 +289,7 @@ public final class CaptureStore: Sendable {
 
     /// Stores exchanges that another program captured, masked like the gateway's own. Returns their new numbers.
     public func take(_ exchanges: [CapturedExchange]) -> [Int] {
-        let redaction = CaptureRedaction(settings)
+        let redaction = rules.redaction
         // Numbers ascend with the times of the starts. The sort is stable.
         let ordered = exchanges.enumerated().sorted {
             ($0.element.started, $0.offset) < ($1.element.started, $1.offset)
@@ -293,37 +323,41 @@ public final class CaptureStore: Sendable {
     func list(
         before: Int? = nil, limit: Int, where isWanted: (CapturedExchange) -> Bool = { _ in true }
     ) -> CapturePage {
-        let (boxes, next) = boxes(before: before, limit: limit) { isWanted($0.exchange) }
+        let (boxes, next) = boxes(before: before, limit: limit) { capture in
+            let box = capture.box
+            return isWanted(box.exchange) ? box : nil
+        }
         return CapturePage(boxes.map(\.exchange), next: next)
     }
 
     private func boxes(
         before: Int? = nil, limit: Int, until deadline: ContinuousClock.Instant? = nil,
-        where isWanted: (CapturedBox) -> Bool
+        where wanted: (KeptCapture) -> CapturedBox?
     ) -> (boxes: [CapturedBox], next: Int?) {
         var found: [CapturedBox] = []
         var before = before ?? .max
         while true {
             // A few at a time, so that loops never wait long.
-            let some = state.withLock { state -> [CapturedBox] in
-                var some: [CapturedBox] = []
+            let some = state.withLock { state -> [KeptCapture] in
+                var some: [KeptCapture] = []
                 some.reserveCapacity(256)
                 var place = before == .max ? state.captures.count : state.place(of: before)
                 while place > state.first, some.count < 256 {
                     place -= 1
-                    if let box = state.captures[place].box { some.append(box) }
+                    if let capture = state.captures[place].capture { some.append(capture) }
                 }
                 return some
             }
             guard let last = some.last else { return (found, nil) }
-            for (place, box) in some.enumerated() {
+            defer { settle(some) }
+            for (place, capture) in some.enumerated() {
                 // A search in content may take long, so the time is checked before each capture.
-                if let deadline, place > 0, .now >= deadline { return (found, box.exchange.id + 1) }
-                guard isWanted(box) else { continue }
+                if let deadline, place > 0, .now >= deadline { return (found, capture.id + 1) }
+                guard let box = wanted(capture) else { continue }
                 if found.count == limit { return (found, found.last?.exchange.id ?? before) }
                 found.append(box)
             }
-            before = last.exchange.id
+            before = last.id
         }
     }
 
@@ -342,15 +376,22 @@ public final class CaptureStore: Sendable {
     }
 
     private func change(_ id: Int, _ body: (inout CapturedExchange) -> Void) -> Bool {
-        state.withLock { state in
-            guard var capture = state.find(id)?.exchange else { return false }
+        while let kept = state.withLock({ $0.find(id) }) {
+            var capture = kept.box.exchange
             body(&capture)
-            let place = state.place(of: id)
-            _ = state.remove(at: place)
-            state.set(Kept(capture), at: place)
-            for watcher in state.watchers { watcher.note(id) }
-            return true
+            let changed = Kept(KeptCapture(capture))
+            let isChanged = state.withLock { state in
+                let place = state.place(of: id)
+                // Meanwhile the capture may have been replaced by a later state of its exchange, or dropped.
+                guard place < state.captures.count, state.captures[place].capture === kept else { return false }
+                _ = state.remove(at: place)
+                state.set(changed, at: place)
+                for watcher in state.watchers { watcher.note(id) }
+                return true
+            }
+            if isChanged { return true }
         }
+        return false
     }
 
     /// Erases captures, except pinned ones. Returns their number.
@@ -358,9 +399,10 @@ public final class CaptureStore: Sendable {
         let ids = state.withLock { state in state.captures[state.first...].map(\.id) }
         var cleared: Set<Int> = []
         for id in ids {
-            guard let box = state.withLock({ $0.find(id) }), !box.exchange.isPinned,
-                filter?.matches(box) ?? true
+            guard let capture = state.withLock({ $0.find(id) }), !capture.isPinned,
+                filter?.matches(capture.box) ?? true
             else { continue }
+            settle(CollectionOfOne(capture))
             state.withLock { state in
                 let place = state.place(of: id)
                 guard place < state.captures.count, state.captures[place].id == id, state.remove(at: place) != nil

@@ -35,10 +35,27 @@ public struct CaptureRedaction: Sendable {
     func fields(
         _ fields: HttpFields, host: String? = nil
     ) -> (shown: CapturedFields, secrets: [CapturedSecrets.Value]) {
-        var shown = CapturedFields(reserving: fields.count + 1, bytes: fields.wireCount + (host?.utf8.count ?? 0) + 4)
+        let shown = CapturedFields(reserving: fields.count + 1, bytes: fields.wireCount + (host?.utf8.count ?? 0) + 4)
+        return self.fields(shown, host: host, fields.forEachLine)
+    }
+
+    /// The same for lines that were written by `HttpFields.appendPacked`.
+    func fields(
+        packed: UnsafeRawBufferPointer, host: String? = nil
+    ) -> (shown: CapturedFields, secrets: [CapturedSecrets.Value]) {
+        let shown = CapturedFields(
+            reserving: Int(packed.first ?? 0) + 1, bytes: packed.count + (host?.utf8.count ?? 0) + 4)
+        return fields(shown, host: host) { HttpFields.forEachLine(packed: packed, $0) }
+    }
+
+    private func fields(
+        _ empty: consuming CapturedFields, host: String?,
+        _ forEachLine: ((UnsafeBufferPointer<UInt8>, UnsafeBufferPointer<UInt8>) -> Void) -> Void
+    ) -> (shown: CapturedFields, secrets: [CapturedSecrets.Value]) {
+        var shown = empty
         var secrets: [CapturedSecrets.Value] = []
         if let host { shown.append(name: "Host".utf8, value: host.utf8) }
-        fields.forEachLine { name, value in
+        forEachLine { name, value in
             if host != nil, CapturedFields.isSame(UnsafeRawBufferPointer(name), "host") { return }
             let isInjected = injected.contains(name)
             guard isInjected || redacted.contains(name) else { return shown.append(name: name, value: value) }

@@ -1,3 +1,4 @@
+import Glibc
 import HttpWare
 
 /// The parts of a form, and of other multipart content. RFC 7578, RFC 2046 §5.1.
@@ -30,21 +31,24 @@ extension ContentMask {
     /// The boundary of content that looks like parts: the text of the first line that begins with two hyphens and precedes a
     /// field line.
     static func boundary(in bytes: [UInt8]) -> [UInt8]? {
-        var line = 0
-        // A preamble is rare and short.
-        for _ in 0..<64 {
-            let end = bytes[line...].firstIndex(of: 0x0a) ?? bytes.count
-            guard end < bytes.count else { return nil }
-            if bytes[line..<end].starts(with: [0x2d, 0x2d]) {
-                var last = end
-                while last > line + 2, bytes[last - 1] <= 0x20 { last -= 1 }
-                let name = bytes[(end + 1)...].prefix(64).prefix { $0 != 0x3a && $0 > 0x20 }
-                let isField = name.endIndex < bytes.count && bytes[name.endIndex] == 0x3a && !name.isEmpty
-                if isField, last > line + 2, last - line < 256 { return Array(bytes[line + 2..<last]) }
+        bytes.withUnsafeBufferPointer { bytes in
+            guard let base = bytes.baseAddress else { return nil }
+            var line = 0
+            // A preamble is rare and short.
+            for _ in 0..<64 {
+                guard let feed = memchr(base + line, 0x0a, bytes.count - line) else { return nil }
+                let end = UnsafeRawPointer(feed) - UnsafeRawPointer(base)
+                if bytes[line] == 0x2d, bytes[line + 1] == 0x2d {
+                    var last = end
+                    while last > line + 2, bytes[last - 1] <= 0x20 { last -= 1 }
+                    let name = bytes[(end + 1)...].prefix(64).prefix { $0 != 0x3a && $0 > 0x20 }
+                    let isField = name.endIndex < bytes.count && bytes[name.endIndex] == 0x3a && !name.isEmpty
+                    if isField, last > line + 2, last - line < 256 { return Array(bytes[line + 2..<last]) }
+                }
+                line = end + 1
             }
-            line = end + 1
+            return nil
         }
-        return nil
     }
 
     /// A line that only begins like a delimiter is content.

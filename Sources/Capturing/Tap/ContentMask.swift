@@ -72,12 +72,14 @@ enum ContentMask {
 
     /// Whether the media type is that of scripts or style sheets.
     private static func isCode(_ message: CapturedMessage) -> Bool {
-        for type in ["text/javascript", "application/javascript", "application/x-javascript", "text/css"]
-            as [StaticString]
-        where message.fields.hasMediaType(type) {
-            return true
-        }
-        return false
+        message.fields.withFirstValue(of: "content-type") { value in
+            for type in ["text/javascript", "application/javascript", "application/x-javascript", "text/css"]
+                as [StaticString]
+            where CapturedFields.isMediaType(value, type) {
+                return true
+            }
+            return false
+        } ?? false
     }
 
     /// The message's content, of which `bytes` is the decoded form, with its values masked; `nil` if there is nothing to mask.

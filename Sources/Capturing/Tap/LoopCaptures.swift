@@ -5,33 +5,38 @@ public final class LoopCaptures: ExchangeTapSource {
     /// The store that keeps the captures.
     public let store: CaptureStore
     let loop: EventLoop
-    /// The masking rules of the settings.
-    let redaction: CaptureRedaction
     /// The most bytes that are kept of a content.
     let mostContent: Int
+    /// The filter of the settings.
+    let filter: CaptureFilter?
     /// The exchanges in progress.
-    private var open: [ObjectIdentifier: ExchangeCapture] = [:]
+    private var open: [ExchangeCapture] = []
     private var isLooking = false
     /// The memory that the store has reserved for this loop and no exchange uses.
     private var spare = 0
     /// The step in which memory is reserved from the store.
     private let step: Int
+    /// Memory in which exchanges note their heads.
+    private var spareBytes: [[UInt8]] = []
 
     /// Exchanges that take longer are shown while they run.
     private static let interval = Duration.milliseconds(50)
+    private static let mostSpares = 16
+    private static let mostSpareBytes = 16 << 10
 
     public init(_ store: CaptureStore, loop: EventLoop) {
         self.store = store
         self.loop = loop
-        redaction = CaptureRedaction(store.settings)
         mostContent = store.settings.content.bytes
+        filter = store.settings.filter
         step = max(4 << 10, min(256 << 10, store.settings.memory.bytes / 256))
     }
 
     public func makeTap(for exchange: Exchange) -> (any ExchangeTap)? {
         let capture = ExchangeCapture(self)
         guard capture.begin(exchange) else { return nil }
-        open[ObjectIdentifier(capture)] = capture
+        capture.place = open.count
+        open.append(capture)
         if !isLooking { look() }
         return capture
     }
@@ -57,14 +62,49 @@ public final class LoopCaptures: ExchangeTapSource {
         spare = step
     }
 
-    func ended(_ capture: ExchangeCapture) { open[ObjectIdentifier(capture)] = nil }
+    // MARK: Memory for heads
+
+    /// Empty memory, usually of an earlier exchange.
+    func takeBytes() -> [UInt8] {
+        spareBytes.popLast()
+            ?? {
+                var bytes: [UInt8] = []
+                bytes.reserveCapacity(2 << 10)
+                return bytes
+            }()
+    }
+
+    /// Takes memory back.
+    func giveBytes(_ bytes: inout [UInt8]) {
+        var taken: [UInt8] = []
+        swap(&taken, &bytes)
+        guard spareBytes.count < LoopCaptures.mostSpares, taken.capacity <= LoopCaptures.mostSpareBytes else { return }
+        taken.removeAll(keepingCapacity: true)
+        spareBytes.append(taken)
+    }
+
+    /// Moves bytes to memory of their size, and takes the former memory back.
+    func pack(_ bytes: inout [UInt8]) {
+        var packed = bytes.withUnsafeBufferPointer { Array($0) }
+        swap(&packed, &bytes)
+        giveBytes(&packed)
+    }
+
+    // MARK: Exchanges in progress
+
+    func ended(_ capture: ExchangeCapture) {
+        guard capture.place < open.count, open[capture.place] === capture, let last = open.popLast() else { return }
+        guard last !== capture else { return }
+        open[capture.place] = last
+        last.place = capture.place
+    }
 
     /// Shows the changes of the exchanges in progress, and schedules the next look while there are any.
     private func look() {
         isLooking = true
         loop.schedule(after: LoopCaptures.interval) { [weak self] in
             guard let self else { return }
-            for capture in open.values { capture.show() }
+            for capture in open { capture.show() }
             isLooking = false
             if !open.isEmpty { look() }
         }

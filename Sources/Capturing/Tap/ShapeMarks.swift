@@ -67,13 +67,11 @@ struct ShapeMarks {
 
     private static func isQuote(_ byte: UInt8) -> Bool { byte == 0x22 || byte == 0x27 }
 
+    /// Letters, digits, bytes beyond ASCII, and $ % * + - . @ [ ] _ ~
+    @inline(__always)
     private static func isOfName(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x80...0xff: true
-        // $ % * + - . @ [ ] _ ~
-        case 0x24, 0x25, 0x2a, 0x2b, 0x2d, 0x2e, 0x40, 0x5b, 0x5d, 0x5f, 0x7e: true
-        default: false
-        }
+        let bits: UInt64 = byte < 0x40 ? 0x03ff_6c30_0000_0000 : byte < 0x80 ? 0x47ff_fffe_afff_ffff : .max
+        return bits >> UInt64(byte & 63) & 1 != 0
     }
 
     /// The start of the name that ends at a place.
@@ -335,8 +333,9 @@ struct ShapeMarks {
 
     /// Whether the content begins as a form does: with a name, and `=` or `&`.
     private var isForm: Bool {
+        guard next(0x3d, from: 0) != nil else { return false }
         var at = 0
-        if bytes.starts(with: [0xef, 0xbb, 0xbf]) { at = 3 }
+        if bytes.count >= 3, bytes[0] == 0xef, bytes[1] == 0xbb, bytes[2] == 0xbf { at = 3 }
         while at < bytes.count, bytes[at] <= 0x20 || bytes[at] == 0x3f || bytes[at] == 0x26 { at += 1 }
         let start = at
         while at < bytes.count, at - start <= ShapeMarks.mostName, ShapeMarks.isOfName(bytes[at]) || bytes[at] == 0x26 {

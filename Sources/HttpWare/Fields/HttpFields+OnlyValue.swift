@@ -20,6 +20,12 @@ extension HttpFields {
         return try bytes.withUnsafeBytes { try .one(body(.init(rebasing: $0[lines[first].value]))) }
     }
 
+    /// Passes the value of the first line with that name, as bytes that are valid during the call only; `nil` without one.
+    public func withFirstValue<Result>(of name: FieldName, _ body: (UnsafeRawBufferPointer) -> Result) -> Result? {
+        guard let first = firstIndex(of: name) else { return nil }
+        return bytes.withUnsafeBytes { body(.init(rebasing: $0[lines[first].value])) }
+    }
+
     /// The time in the only line with that name; `nil` if there is none, several, or an invalid one. The usual format is parsed in place.
     /// RFC 9110 §5.6.7.
     public func time(of name: FieldName, now: WallTime) -> WallTime? {

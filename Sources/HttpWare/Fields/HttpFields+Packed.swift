@@ -30,6 +30,38 @@ extension HttpFields {
         return true
     }
 
+    /// The same for the lines as received, regardless of later changes.
+    public func appendPackedReceived(to packed: inout [UInt8]) -> Bool {
+        isAsReceived ? appendPacked(to: &packed) : received.appendPacked(to: &packed)
+    }
+
+    /// Passes the name and value of each line that `appendPacked` has written there, as bytes that are valid during the call only.
+    public static func forEachLine(
+        packed: UnsafeRawBufferPointer,
+        _ body: (_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) -> Void
+    ) {
+        let packed = packed.assumingMemoryBound(to: UInt8.self)
+        let count = Int(packed[0])
+        var entry = 1
+        var start = 1
+        for _ in 0..<count { start += packed[start] == KnownField.other.rawValue ? 5 : 3 }
+        for _ in 0..<count {
+            let known = packed[entry]
+            let valueCount = Int(packed[entry + 1]) | Int(packed[entry + 2]) << 8
+            entry += 3
+            var nameCount = Int(nameCounts[Int(known)])
+            if known == KnownField.other.rawValue {
+                nameCount = Int(packed[entry]) | Int(packed[entry + 1]) << 8
+                entry += 2
+            }
+            let value = start + nameCount + 2
+            body(
+                UnsafeBufferPointer(rebasing: packed[start..<start + nameCount]),
+                UnsafeBufferPointer(rebasing: packed[value..<value + valueCount]))
+            start = value + valueCount + 2
+        }
+    }
+
     /// Reads the result of `appendPacked` from there to the end. `spare` is the number of bytes and lines that the caller will
     /// append.
     public init(packed: [UInt8], from start: Int, sparing spare: (bytes: Int, lines: Int) = (0, 0)) {

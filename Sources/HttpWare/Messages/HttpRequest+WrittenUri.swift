@@ -6,31 +6,55 @@ extension HttpRequest {
 
     /// The same. If the request names no host, that of the tunnel or of the listener is taken.
     func writtenUri(otherwise authority: Authority? = nil, isSecure: Bool = false) -> String {
+        var uri: [UInt8] = []
+        appendWrittenUri(to: &uri, otherwise: authority, isSecure: isSecure)
+        return ReceivedText.target(uri)
+    }
+
+    /// Appends the same as bytes, of which `ReceivedText.target` makes the text.
+    func appendWrittenUri(to uri: inout [UInt8], otherwise authority: @autoclosure () -> Authority?, isSecure: Bool) {
         let host = target.host
         let isSecure = host.count > 0 ? target.isSecure : isSecure
-        let port = host.count > 0 ? target.port : authority?.port
-        var uri = Array((isSecure ? "https://" : "http://").utf8)
-        if host.count > 0 { uri += target.bytes[host.range] } else { uri += (authority?.host ?? "").utf8 }
+        uri += (isSecure ? "https://" : "http://").utf8
+        let port: UInt16?
+        if host.count > 0 {
+            port = target.port
+            target.append(host.range, to: &uri)
+        } else {
+            let authority = authority()
+            port = authority?.port
+            uri += (authority?.host ?? "").utf8
+        }
         if let port, port != (isSecure ? 443 : 80) { uri += ":\(port)".utf8 }
-        uri += target.isAsReceived ? target.writtenPathAndQuery : upstreamTargetBytes
-        return ReceivedText.target(uri)
+        if target.isAsReceived { target.appendWrittenPathAndQuery(to: &uri) } else { uri += upstreamTargetBytes }
     }
 }
 
 extension RequestTarget {
-    /// The path and query in the received target; empty for CONNECT and for `*`, which have neither. RFC 9112 §3.3.
-    fileprivate var writtenPathAndQuery: [UInt8] {
-        let text = bytes[received.range]
+    fileprivate func append(_ range: Range<Int>, to uri: inout [UInt8]) {
+        bytes.withUnsafeBufferPointer { uri.append(contentsOf: UnsafeBufferPointer(rebasing: $0[range])) }
+    }
+
+    /// Appends the path and query in the received target; nothing for CONNECT and for `*`, which have neither. RFC 9112 §3.3.
+    fileprivate func appendWrittenPathAndQuery(to uri: inout [UInt8]) {
+        let range = received.range
         switch form {
-        case .authority, .asterisk: return []
+        case .authority, .asterisk: break
         // A target that could not be read may begin with anything.
-        case .origin: return text.isEmpty || text.first == 0x2f ? Array(text) : [0x2f] + text
+        case .origin:
+            if !range.isEmpty, bytes[range.lowerBound] != 0x2f { uri.append(0x2f) }
+            append(range, to: &uri)
         case .absolute:
-            guard let scheme = text.firstIndex(of: 0x2f), scheme + 2 <= text.endIndex else { return Array(text) }
-            guard let start = text[(scheme + 2)...].firstIndex(where: { $0 == 0x2f || $0 == 0x3f }) else {
-                return path == upstreamPath && bytes[path.range].first == 0x2a ? [] : [0x2f]
+            let text = bytes[range]
+            guard let scheme = text.firstIndex(of: 0x2f), scheme + 2 <= text.endIndex else {
+                return append(range, to: &uri)
             }
-            return text[start] == 0x3f ? [0x2f] + text[start...] : Array(text[start...])
+            guard let start = text[(scheme + 2)...].firstIndex(where: { $0 == 0x2f || $0 == 0x3f }) else {
+                if path != upstreamPath || bytes[path.range].first != 0x2a { uri.append(0x2f) }
+                return
+            }
+            if text[start] == 0x3f { uri.append(0x2f) }
+            append(start..<text.endIndex, to: &uri)
         }
     }
 }

@@ -198,57 +198,87 @@ extension ExchangeReport {
     // MARK: JSON
 
     /// The report as one JSON object (RFC 8259) without line ends. Unknown values are left out.
-    public var json: String { value.text }
+    public var json: String { String(decoding: jsonBytes, as: UTF8.self) }
 
-    private var value: Json {
-        .object(given: [
-            ("id", .text(id)), ("exchange", exchange.map(Json.text)), ("time", .text(time)),
-            ("duration", .decimal(duration)), ("listener", .text(listener)), ("route", route.map(Json.text)),
-            ("service", service.map(Json.text)), ("endpoint", endpoint.map(Json.text)),
-            ("client", client.map(Json.text)), ("tunnel", tunnel?.value), ("unread", unread.map(Json.text)),
-            ("method", .text(method)), ("scheme", scheme.map(Json.text)),
-            ("target", .text(target)),
-            ("host", host.map(Json.text)), ("protocol", .text(`protocol`)), ("status", .number(status)),
-            ("end", .text(end)), ("responder", .text(responder)),
-            ("cache", cache.map(Json.text)), ("rules", rules.map { .list($0.map { .text($0.text) }) }),
-            ("fault", fault.map(Json.text)),
-            ("reason", reason.map(Json.text)), ("attempts", .number(attempts)), ("replays", .number(replays)),
-            ("reused", .bool(reused)), ("requestBytes", .number(requestBytes)),
-            ("responseBytes", .number(responseBytes)), ("unfilteredBytes", unfilteredBytes.map(Json.number)),
-            ("phases", .list(phases.map(\.value))),
-            ("wares", .list(wares.map(\.value))), ("cut", .bool(cut)),
-        ])
+    /// The same in UTF-8.
+    public var jsonBytes: [UInt8] {
+        var writer = JsonWriter(reserving: 1536)
+        writer.object { write(to: &$0) }
+        return writer.bytes
+    }
+
+    private func write(to object: inout JsonWriter) {
+        object.text("id", id)
+        object.text("exchange", exchange)
+        object.text("time", time)
+        object.decimal("duration", duration)
+        object.text("listener", listener)
+        object.text("route", route)
+        object.text("service", service)
+        object.text("endpoint", endpoint)
+        object.text("client", client)
+        if let tunnel { object.object("tunnel") { tunnel.write(to: &$0) } }
+        object.text("unread", unread)
+        object.text("method", method)
+        object.text("scheme", scheme)
+        object.text("target", target)
+        object.text("host", host)
+        object.text("protocol", `protocol`)
+        object.number("status", status)
+        object.text("end", end)
+        object.text("responder", responder)
+        object.text("cache", cache)
+        object.texts("rules", rules?.map(\.text))
+        object.text("fault", fault)
+        object.text("reason", reason)
+        object.number("attempts", attempts)
+        object.number("replays", replays)
+        object.flag("reused", reused)
+        object.number("requestBytes", requestBytes)
+        object.number("responseBytes", responseBytes)
+        object.number("unfilteredBytes", unfilteredBytes)
+        object.list("phases") { list in for phase in phases { list.object { phase.write(to: &$0) } } }
+        object.list("wares") { list in for ware in wares { list.object { ware.write(to: &$0) } } }
+        object.flag("cut", cut)
     }
 }
 
 extension ExchangeReport.Tunnel {
-    fileprivate var value: Json {
-        .object(given: [
-            ("host", .text(host)), ("port", .number(Int(port))), ("address", address.map(Json.text)),
-            ("principal", principal.map(Json.text)),
-        ])
+    fileprivate func write(to object: inout JsonWriter) {
+        object.text("host", host)
+        object.number("port", Int(port))
+        object.text("address", address)
+        object.text("principal", principal)
     }
 }
 
 extension ExchangeReport.Phase {
-    fileprivate var value: Json {
-        .object(given: [
-            ("phase", .text(phase)), ("attempt", .number(attempt)), ("endpoint", endpoint.map(Json.text)),
-            ("start", .decimal(start)), ("duration", .decimal(duration)), ("fault", fault.map(Json.text)),
-        ])
+    fileprivate func write(to object: inout JsonWriter) {
+        object.text("phase", phase)
+        object.number("attempt", attempt)
+        object.text("endpoint", endpoint)
+        object.decimal("start", start)
+        object.decimal("duration", duration)
+        object.text("fault", fault)
     }
 }
 
 extension ExchangeReport.Ware {
-    fileprivate var value: Json {
-        func names(_ names: [String]?) -> Json? { names.map { .list($0.map(Json.text)) } }
-        return .object(given: [
-            ("ware", .text(ware)), ("side", .text(side)), ("attempt", .number(attempt)),
-            ("decision", .text(decision)), ("text", .text(text)), ("start", .decimal(start)),
-            ("duration", .decimal(duration)), ("added", names(added)), ("removed", names(removed)),
-            ("rewritten", names(rewritten)), ("replacedFields", replacedFields.map(Json.bool)),
-            ("method", method.map(Json.text)), ("target", target.map(Json.text)), ("status", status.map(Json.number)),
-        ])
+    fileprivate func write(to object: inout JsonWriter) {
+        object.text("ware", ware)
+        object.text("side", side)
+        object.number("attempt", attempt)
+        object.text("decision", decision)
+        object.text("text", text)
+        object.decimal("start", start)
+        object.decimal("duration", duration)
+        object.texts("added", added)
+        object.texts("removed", removed)
+        object.texts("rewritten", rewritten)
+        object.flag("replacedFields", replacedFields)
+        object.text("method", method)
+        object.text("target", target)
+        object.number("status", status)
     }
 }
 

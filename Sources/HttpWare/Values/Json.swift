@@ -36,8 +36,8 @@ public indirect enum Json: Sendable {
         switch self {
         case .null: output += "null".utf8
         case .bool(let value): output += (value ? "true" : "false").utf8
-        case .number(let value): output += String(value).utf8
-        case .decimal(let value): output += Json.decimal(value).utf8
+        case .number(let value): Json.write(value, to: &output)
+        case .decimal(let value): Json.write(decimal: value, to: &output)
         case .digits(let value), .raw(let value): output += value.utf8
         case .text(let value): value.writeJson(to: &output)
         case .list(let values):
@@ -59,11 +59,25 @@ public indirect enum Json: Sendable {
         }
     }
 
-    private static func decimal(_ value: Double) -> String {
-        guard value.isFinite else { return "null" }
+    /// Appends an integer.
+    static func write(_ value: Int, to output: inout [UInt8], digits least: Int = 1) {
+        if value < 0 { output.append(0x2d) }
+        var rest = value.magnitude
+        let start = output.count
+        repeat {
+            output.append(0x30 + UInt8(truncatingIfNeeded: rest % 10))
+            rest /= 10
+        } while rest > 0 || output.count - start < least
+        output[start...].reverse()
+    }
+
+    /// Appends a non-negative number with three decimals; null if it is not finite.
+    static func write(decimal value: Double, to output: inout [UInt8]) {
+        guard value.isFinite else { return output += "null".utf8 }
         let thousandths = Int((min(max(value, 0), 1e12) * 1000).rounded())
-        let rest = String(thousandths % 1000)
-        return "\(thousandths / 1000)." + String(repeating: "0", count: 3 - rest.utf8.count) + rest
+        write(thousandths / 1000, to: &output)
+        output.append(0x2e)
+        write(thousandths % 1000, to: &output, digits: 3)
     }
 }
 
@@ -109,7 +123,7 @@ extension String {
     }
 
     /// Appends the JSON string in UTF-8.
-    fileprivate func writeJson(to output: inout [UInt8]) {
+    func writeJson(to output: inout [UInt8]) {
         var text = self
         text.withUTF8 { bytes in
             output.append(0x22)

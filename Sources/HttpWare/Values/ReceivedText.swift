@@ -10,7 +10,7 @@ public enum ReceivedText {
 
     /// The bytes of a target URI as text. Bytes that are not UTF-8, spaces and control characters are percent-encoded. RFC 3986
     /// §2.1.
-    static func target(_ bytes: [UInt8]) -> String {
+    public static func target(_ bytes: [UInt8]) -> String {
         let isPlain = bytes.allSatisfy { $0 > 0x20 && $0 != 0x7f }
         let isUtf8 = String(validating: bytes, as: UTF8.self) != nil
         if isPlain, isUtf8 { return String(decoding: bytes, as: UTF8.self) }

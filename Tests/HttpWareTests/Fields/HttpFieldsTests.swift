@@ -20,6 +20,26 @@ import Testing
         #expect(fields.contains("X-B") && !fields.contains("X-C"))
     }
 
+    @Test func `packed lines are passed one by one as they were`() throws {
+        var fields = received("X-A: 1\r\nx-empty:\r\nAccept:  a \r\nx-long: \(String(repeating: "v", count: 300))\r\n")
+        try fields.set("X-A", to: "changed")
+        for wanted in [fields, fields.received, HttpFields()] {
+            var packed: [UInt8] = [1, 2, 3]
+            #expect(wanted.appendPacked(to: &packed))
+            var found: [String] = []
+            packed.withUnsafeBytes { bytes in
+                HttpFields.forEachLine(packed: UnsafeRawBufferPointer(rebasing: bytes.dropFirst(3))) { name, value in
+                    found.append(String(decoding: name, as: UTF8.self) + ": " + String(decoding: value, as: UTF8.self))
+                }
+            }
+            #expect(found == lines(wanted))
+            #expect(wanted.withFirstValue(of: .accept) { $0.count } == wanted[.accept]?.utf8.count)
+        }
+        var (packed, again): ([UInt8], [UInt8]) = ([], [])
+        #expect(fields.appendPackedReceived(to: &packed) && fields.received.appendPacked(to: &again))
+        #expect(packed == again)
+    }
+
     @Test func `setting replaces all lines by one at the end`() throws {
         var fields = received("Accept: a\r\nX: y\r\naccept: b\r\n")
         try fields.set(.accept, to: "c")
