@@ -10,7 +10,7 @@ public import HttpWare
 /// | `uri` | the target URI, with additions from the configuration | all |
 /// | `identity` | the digest of the sender | of a private cache; of requests that wait for each other |
 /// | `share` | the service that the request was given to | on routes with `split` |
-/// | `variant` | the method, and values of request fields | of requests that wait for each other |
+/// | `variant` | the method, values of request fields, or the URL that the client claims | of requests that wait for each other; of requests with such claims |
 public struct CacheKey: Sendable, Hashable {
     /// The target URI.
     public let uri: [UInt8]

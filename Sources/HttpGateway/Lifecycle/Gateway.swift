@@ -499,6 +499,7 @@ public final class Gateway: @unchecked Sendable {
         sockets = bound
         sockets.markTaken()
         running = next
+        GatewayStores.refreshNames(of: next.configuration)
         let addresses = bound.bound.map {
             GatewayStatus.Address(
                 name: $0.listener.name, mode: $0.listener.mode, isSecure: $0.listener.tls != nil, address: $0.address)

@@ -1,4 +1,5 @@
 import DiskCaching
+import GatewayConfig
 public import HttpCaching
 import HttpWareRedis
 
@@ -6,4 +7,11 @@ import HttpWareRedis
 public enum GatewayStores {
     /// All kinds except `memory`, in the order of the help.
     public static let all: [any StoreKind.Type] = [VerifiedDiskKind.self, RedisKind.self]
+
+    /// Makes the stores that use threads of their own look names up again, as the loops do on a reload.
+    static func refreshNames(of configuration: GatewayConfiguration) {
+        for definition in configuration.stores {
+            (definition.store as? RedisStore)?.client.refreshNames(longestUse: configuration.resolver.maxTtl)
+        }
+    }
 }

@@ -32,8 +32,9 @@ extension HttpResponse {
 
     /// Adds the id of the exchange: to the problem details, or in a page if the client prefers HTML. RFC 9110 §12.5.1.
     mutating func presentProblem(to request: borrowing HttpRequest, id: String) {
-        guard let problem, let bytes = content.bytes else { return }
-        self.problem = nil
+        guard let problem, !problem.isPresented, let bytes = content.bytes else { return }
+        let isForGrpc = GrpcRefusal.isFromGrpcClient(request)
+        self.problem = isForGrpc ? ProblemText(problem.detail, fault: problem.fault, isPresented: true) : nil
         fields.addVary(.accept)
         if let accepted = AcceptedMedia(request), accepted.quality(of: "text/html") > accepted.problemQuality {
             fields.set(HttpResponse.pageType)

@@ -129,7 +129,7 @@ struct ChunkedDecoder {
                 return false
             }
         } catch {
-            throw .trailers
+            throw .trailers(error)
         }
         position &+= scanner.position &- kept
         trailers.removeForbiddenTrailers(nominated)
@@ -140,14 +140,29 @@ struct ChunkedDecoder {
 
 /// A fault in chunked content.
 enum ChunkedFault: Error, Equatable {
-    case size, `extension`, lineEnd, trailers
+    case size, `extension`, lineEnd
+    case trailers(HeadFault)
 
-    var reason: String {
+    private var reason: String {
         switch self {
         case .size: "a chunk size is not 1 to 16 hexadecimal digits"
         case .extension: "a chunk extension is malformed or too long"
         case .lineEnd: "a chunk does not end with CRLF"
-        case .trailers: "the trailer section is malformed or too long"
+        case .trailers: "the trailer section is malformed"
+        }
+    }
+
+    /// The error for a request with this fault. If the trailer section exceeds a limit, it names the limit, its value and its key.
+    func inRequest(_ limits: HeadLimits) -> GatewayError {
+        if case .trailers(let fault) = self { fault.inRequest(limits, section: .trailers) } else { .malformed(reason) }
+    }
+
+    /// The error for a response with this fault.
+    func inResponse(_ limits: HeadLimits) -> GatewayError {
+        if case .trailers(let fault) = self {
+            fault.inResponse(limits, section: .trailers)
+        } else {
+            .badResponse(reason)
         }
     }
 }

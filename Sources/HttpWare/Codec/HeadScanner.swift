@@ -181,8 +181,15 @@ enum HeadFault: Error, Equatable {
     case bareLineFeed, bareCarriageReturn, controlCharacter, leadingSpace, obsoleteFolding, noColon, badName, tooLarge
     case tooManyLines
 
-    private func reason(_ limits: HeadLimits, _ key: StaticString) -> String {
-        switch self {
+    /// The part of a message that the lines are in.
+    enum Section: String {
+        case head
+        case trailers = "trailer section"
+    }
+
+    private func reason(_ limits: HeadLimits, _ key: StaticString, _ section: Section) -> String {
+        let name = section.rawValue
+        return switch self {
         case .bareLineFeed: "a line ends with LF alone"
         case .bareCarriageReturn: "a CR stands without LF"
         case .controlCharacter: "a line holds a control character"
@@ -190,22 +197,23 @@ enum HeadFault: Error, Equatable {
         case .obsoleteFolding: "a field line is folded"
         case .noColon: "a field line has no colon"
         case .badName: "a field name is not a token"
-        case .tooLarge: "the head is larger than \(ByteCount(bytes: limits.head)), the limit in \(key).head"
-        case .tooManyLines: "the head has more than \(limits.fieldLines) field lines, the limit in \(key).fieldLines"
+        case .tooLarge: "the \(name) is larger than \(ByteCount(bytes: limits.head)), the limit in \(key).head"
+        case .tooManyLines:
+            "the \(name) has more than \(limits.fieldLines) field lines, the limit in \(key).fieldLines"
         }
     }
 
     private var isLimit: Bool { self == .tooLarge || self == .tooManyLines }
 
     /// The error for a request with this fault; a refusal names the limit, its value, and the key of the listener that sets it.
-    func inRequest(_ limits: HeadLimits) -> GatewayError {
-        let reason = reason(limits, "limits")
+    func inRequest(_ limits: HeadLimits, section: Section = .head) -> GatewayError {
+        let reason = reason(limits, "limits", section)
         return isLimit ? GatewayError(.downstream, .requestHeadTooLarge, reason) : .malformed(reason)
     }
 
     /// The error for a response with this fault. The key is one of the service.
-    func inResponse(_ limits: HeadLimits) -> GatewayError {
-        let reason = reason(limits, "limits.response")
+    func inResponse(_ limits: HeadLimits, section: Section = .head) -> GatewayError {
+        let reason = reason(limits, "limits.response", section)
         return isLimit ? GatewayError(.upstream, .responseHeadTooLarge, reason) : .badResponse(reason)
     }
 }

@@ -447,19 +447,19 @@ enum Http2Fault: Error {
     case refused(GatewayError)
 
     /// The error for a request with this fault.
-    func inRequest(_ limits: HeadLimits) -> GatewayError {
+    func inRequest(_ limits: HeadLimits, section: HeadFault.Section = .head) -> GatewayError {
         switch self {
         case .malformed(let reason): .malformed("\(reason)")
-        case .refusedHead(let fault): fault.inRequest(limits)
+        case .refusedHead(let fault): fault.inRequest(limits, section: section)
         case .refused(let error): error
         }
     }
 
     /// The error for a response with this fault.
-    func inResponse(_ limits: HeadLimits) -> GatewayError {
+    func inResponse(_ limits: HeadLimits, section: HeadFault.Section = .head) -> GatewayError {
         switch self {
         case .malformed(let reason): .badResponse("\(reason)")
-        case .refusedHead(let fault): fault.inResponse(limits)
+        case .refusedHead(let fault): fault.inResponse(limits, section: section)
         case .refused(let error): error
         }
     }

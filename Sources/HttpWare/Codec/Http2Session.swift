@@ -514,7 +514,10 @@ final class Http2Session {
             }
         }
         reset(stream, NGHTTP2_PROTOCOL_ERROR)
-        stream.broke(fault.inResponse(rules.limits))
+        let section: HeadFault.Section = decoder.section == .trailers ? .trailers : .head
+        stream.broke(
+            role == .server
+                ? fault.inRequest(rules.limits, section: section) : fault.inResponse(rules.limits, section: section))
     }
 
     /// RFC 9113 §8.1.1: "MUST be treated as a stream error of type PROTOCOL_ERROR".

@@ -499,6 +499,7 @@ extension ExchangeDriver: ResponseReceiver {
         }
         if exchange.intervention?.isBrokenOff == true { return end(.cutOff) }
         exchange.finalStatus = response.status
+        if response.status.code >= 300, takeGrpcForm() == .over { return }
         phase = .streaming
         if response.status == .switchingProtocols || isTunnelOpening { return deliverTunnel(sink) }
         if exchange.responder == .interception, let interception { return openTunnel(interception.rules, sink) }
@@ -522,6 +523,19 @@ extension ExchangeDriver: ResponseReceiver {
         }
         if !outward.early.isEmpty, sendEarly() == .over { return }
         if outward.path?.isHolding != true { call.stream?.resume() }
+    }
+
+    /// Gives a refusal its form for a client of gRPC. The status of the record stays.
+    private func takeGrpcForm() -> Aftermath {
+        guard !exchange.goesByTarget,
+            GrpcRefusal.concerns(exchange.response, by: exchange.responder, to: exchange.heldRequest)
+        else { return .goesOn }
+        guard discardUpstream() == .goesOn else { return .over }
+        exchange.responseFilters.removeAll()
+        outward.early = []
+        outward.trailers = nil
+        response = GrpcRefusal.form(of: exchange.response)
+        return .goesOn
     }
 
     /// Sends the head of the response.
@@ -586,6 +600,7 @@ extension ExchangeDriver: ResponseReceiver {
             response = GatewayResponse.make(for: fault)
             present(behind: -1)
             exchange.finalStatus = response.status
+            guard takeGrpcForm() == .goesOn else { return }
             phase = .streaming
             let bytes = response.content.bytes ?? []
             return sendWhole(bytes, unfiltered: bytes.count, to: sink)

@@ -508,7 +508,7 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             }
         } catch {
             position = input.count
-            refuse(.malformed(error.reason))
+            refuse(error.inRequest(source.limits))
         }
     }
 

@@ -356,7 +356,7 @@ final class Http1UpstreamConnection: SocketConnection, UpstreamStream {
             }
             return true
         } catch {
-            fail(.badResponse(error.reason))
+            fail(error.inResponse(limits))
             return false
         }
     }

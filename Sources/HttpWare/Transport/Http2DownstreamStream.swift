@@ -127,7 +127,8 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         options.framing = .ofResponse(sending: extent, status: status, to: method, version: .http2)
         let hasContent = extent != .none && options.framing.hasContent
         let isLong = if case .length(let length) = extent { length > 256 * 1024 } else { hasContent }
-        takesRest = status.code / 100 == 2
+        // A refusal for a client of gRPC goes out with 200.
+        takesRest = (exchange.finalStatus ?? status).code / 100 == 2
         if takesRest, hasContent, mayLeaveMuchUnread { options.framing = .chunked }
         options.date = transport.date
         session.submit(&exchange.response, options, hasContent: hasContent, isLong: isLong, on: self)

@@ -16,6 +16,8 @@ public final class RedisClient: Sendable {
         /// The loops that may have connections.
         var loops: [WeakLoop] = []
         var home: RedisHome?
+        /// The options of the resolver of `home`.
+        var names = Resolver.Options()
         var isClosed = false
     }
 
@@ -28,8 +30,11 @@ public final class RedisClient: Sendable {
     private static let lastNumber = Atomic(0)
 
     /// Makes a client. It connects at its first use.
-    public init(_ definition: RedisDefinition) {
+    public convenience init(_ definition: RedisDefinition) { self.init(definition, names: Resolver.Options()) }
+
+    init(_ definition: RedisDefinition, names: Resolver.Options) {
         self.definition = definition
+        state.withLock { $0.names = names }
         health = RedisHealth(definition)
         if case .one(let url) = definition.servers {
             directory = RedisDirectory(RedisMap(url.place))
@@ -211,9 +216,19 @@ public final class RedisClient: Sendable {
 
     private func home() -> RedisHome? {
         state.withLock { state in
-            if state.home == nil, !state.isClosed { state.home = try? RedisHome() }
+            if state.home == nil, !state.isClosed { state.home = try? RedisHome(names: state.names) }
             return state.home
         }
+    }
+
+    /// The client's own thread looks names up again when they are next needed, and uses an answer for at most `longestUse`.
+    /// Safe from any thread; loops of the gateway look after their own resolvers.
+    public func refreshNames(longestUse: Duration) {
+        let home = state.withLock { state in
+            state.names.longestUse = longestUse
+            return state.home
+        }
+        home?.refreshNames(longestUse: longestUse)
     }
 
     /// Ends all connections; commands fail from now on. Safe from any thread.

@@ -9,7 +9,8 @@ import Synchronization
 /// key is a hash of its responses (field: the values by which they vary; value: `RedisRecord`), and a content is a hash of
 /// pieces. Each has an expiry, so that unused data disappears.
 public final class RedisStore: CacheStore {
-    let client: RedisClient
+    /// The client that the store uses.
+    public let client: RedisClient
     private let near: NearCache
     private let sender = RedisChange.makeSender()
     private let hasBegun = Atomic(false)

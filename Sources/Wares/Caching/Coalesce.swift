@@ -40,7 +40,8 @@ public struct Coalesce: Middleware, Postware {
         var key = CacheIdentity.key(target, for: request, in: exchange)
         let names = varying.names(of: target)
         let method = request.method
-        if !names.isEmpty || method != .get {
+        let claims = UrlClaims.bytes(of: request, in: exchange)
+        if !names.isEmpty || method != .get || claims != nil {
             var variant = ByteWriter()
             variant.add(Array(method.name.utf8))
             for name in names {
@@ -48,6 +49,11 @@ public struct Coalesce: Middleware, Postware {
                 variant.add(Array(name.lowercased.utf8))
                 variant.add(UInt32(clamping: values.count))
                 for value in values { variant.add(value) }
+            }
+            // No name is empty.
+            if let claims {
+                variant.add([])
+                variant.add(claims)
             }
             key = key.of(variant: variant.bytes)
         }

@@ -100,10 +100,13 @@ public struct HttpCache: Middleware, Postware {
     }
 
     /// The key of the request. In a private cache it includes the sender, and on a route with `split` the share.
+    /// The URL that an untrusted client claims is in it, too.
     private func key(for request: borrowing HttpRequest, in exchange: Exchange) -> CacheKey? {
-        keyRule.key(
+        let key = keyRule.key(
             for: request, of: policy.mode == .shared ? nil : CacheIdentity.digest(request, in: exchange),
             share: CacheIdentity.share(in: exchange))
+        guard let claims = UrlClaims.bytes(of: request, in: exchange) else { return key }
+        return key?.of(variant: claims)
     }
 
     /// Finds a stored response. The request is `inout` to pass its address: a closure that captures the request would copy it.

@@ -61,7 +61,10 @@ import Testing
     ])
     func `a malformed trailer section is refused as soon as that shows`(text: String) {
         // RFC 9112 §7.1.2.
-        #expect(Feeding.chunks(Wire(text)) == .refused(.trailers))
+        guard case .refused(.trailers) = Feeding.chunks(Wire(text)) else {
+            Issue.record("it is not refused")
+            return
+        }
     }
 
     @Test(arguments: [
@@ -123,8 +126,39 @@ import Testing
             var limits = HeadLimits()
             limits.head = head
             let outcome = Feeding.chunks(Wire("0\r\n" + section + "GET"), limits: limits)
-            #expect(outcome == (isRead ? .end([], trailers: "X: yyyy", rest: 3) : .refused(.trailers)), "\(head)")
+            #expect(
+                outcome == (isRead ? .end([], trailers: "X: yyyy", rest: 3) : .refused(.trailers(.tooLarge))), "\(head)"
+            )
         }
+    }
+
+    @Test func `trailers over a limit are refused with the limit, its value and its key`() {
+        var limits = HeadLimits()
+        limits.head = 1024
+        limits.fieldLines = 5
+        for (section, size) in [
+            ("X: \(String(repeating: "y", count: 2000))\r\n\r\n", "is larger than 1KiB, the limit in KEY.head"),
+            (
+                String(repeating: "X: y\r\n", count: 6) + "\r\n",
+                "has more than 5 field lines, the limit in KEY.fieldLines"
+            ),
+        ] {
+            guard case .refused(let fault) = Feeding.chunks(Wire("0\r\n" + section), limits: limits) else {
+                Issue.record("it is not refused")
+                continue
+            }
+            for (error, kind, key) in [
+                (fault.inRequest(limits), GatewayError.Fault.requestHeadTooLarge, "limits"),
+                (fault.inResponse(limits), .responseHeadTooLarge, "limits.response"),
+            ] {
+                #expect(error.fault == kind)
+                #expect(error.reason == "the trailer section " + size.replacing("KEY", with: key))
+            }
+        }
+    }
+
+    @Test func `a malformed line of trailers is named`() {
+        #expect(ChunkedFault.trailers(.noColon).inRequest(HeadLimits()) == .malformed("a field line has no colon"))
     }
 
     @Test func `the end is said again when asked again`() throws {

@@ -74,6 +74,23 @@ def _(t: Trial) -> None:
     expect_same("others", (request.get("x_user"), request.body), ("a", b"hello"))
 
 
+@http2("gRPC: a refusal of the gateway is one head with 200, grpc-status and grpc-message, and ends the stream")
+def _(t: Trial) -> None:
+    wire = speak(t)
+    for stream, (path, code, text) in enumerate((("/dead/a", "14", "the server behind this host cannot be reached"), ("/barred/a", "7", ""), ("/dead/b", "14", ""))):
+        fields = h.head("POST", path, ("content-type", "application/grpc+proto"), ("te", "trailers"))
+        answer = wire.ask(2 * stream + 1, fields, b"\0\0\0\0\0")
+        check(len(answer.finals) == 1 and answer.ended and not answer.body, answer)
+        expect_same("head", (answer.status, answer.get("content-type"), answer.get("grpc-status")), (200, "application/grpc", code))
+        check(text in (answer.get("grpc-message") or ""), answer)
+    # A client that still sends: the response ends its stream, and the connection goes on.
+    wire.send(h.headers(7, h.head("POST", "/barred/b", ("content-type", "application/grpc"), ("te", "trailers")), end=False))
+    expect_same("open stream", wire.read(7).get("grpc-status"), "7")
+    check(wire.alive(), "the connection ended")
+    web = wire.ask(9, h.head("POST", "/barred/c", ("content-type", "application/grpc-web")), b"\0\0\0\0\0")
+    expect_same("gRPC-Web", (web.status, web.get("grpc-status")), (403, None))
+
+
 # --- Connection errors: name, frames behind the preface, error codes
 
 def faults():

@@ -1,0 +1,53 @@
+import HttpCaching
+import HttpWare
+
+/// The fields in which a client names the URL that it asked for. An origin server may believe them, and make its response from them:
+/// links, redirects, or the page of another path. So responses are shared only between requests with the same claims.
+enum UrlClaims {
+    /// The claims of a request that an untrusted peer sent and that no ware has removed, as bytes; `nil` without any.
+    ///
+    /// A host that is the request's own, and the addresses in `Forwarded`, do not count.
+    static func bytes(of request: borrowing HttpRequest, in exchange: Exchange) -> [UInt8]? {
+        guard mayBeIn(request.fields), !exchange.isPeerTrusted else { return nil }
+        var claims: [UInt8] = []
+        for name in names {
+            for value in request.fields.standingValues(of: name) {
+                if name == .xForwardedHost, isOwnHost(value, of: request) { continue }
+                let claim = name == .forwarded ? withoutAddresses(value) : value
+                // A value contains no line feed, and a name no colon.
+                if !claim.isEmpty { claims += Array(name.text.utf8) + [0x3a] + claim + [0x0a] }
+            }
+        }
+        return claims.isEmpty ? nil : claims
+    }
+
+    /// Whether there may be a claim; false is certain. Almost every request ends here.
+    private static func mayBeIn(_ fields: borrowing HttpFields) -> Bool {
+        if fields.mayContain(known) || fields.mayHaveTwins { return true }
+        for name in others where fields.contains(name) { return true }
+        return false
+    }
+
+    private static func isOwnHost(_ value: [UInt8], of request: borrowing HttpRequest) -> Bool {
+        request.authority.map { $0.description.lowercased() == String(decoding: value, as: UTF8.self).lowercased() }
+            ?? false
+    }
+
+    /// A `Forwarded` without the parts that name addresses. A reader of the field ends a part at these separators if they are not
+    /// quoted. A quoted separator only makes more text count. RFC 7239 §4.
+    private static func withoutAddresses(_ value: [UInt8]) -> [UInt8] {
+        let parts = value.split { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: ",") }
+        let counted = parts.filter { part in
+            let text = String(decoding: part, as: UTF8.self).lowercased().drop { $0 == " " || $0 == "\t" }
+            return !text.isEmpty && !text.hasPrefix("for=") && !text.hasPrefix("by=")
+        }
+        return Array(counted.joined(separator: [UInt8(ascii: ";")]))
+    }
+
+    private static let known = KnownFields(.xForwardedHost, .xForwardedProto, .forwarded)
+    private static let others: [FieldName] = [
+        "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl",
+        "X-Forwarded-Uri", "X-Host", "X-Original-Host", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Host-Override",
+    ]
+    private static let names: [FieldName] = [.xForwardedHost, .xForwardedProto, .forwarded] + others
+}
