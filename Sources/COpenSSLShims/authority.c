@@ -150,14 +150,16 @@ static ASN1_OCTET_STRING *key_identifier(const X509 *certificate) {
     return identifier;
 }
 
-static int add_identifiers(X509 *certificate, const X509 *issuer) {
+/// The issuer's identifier is the one that its certificate states, which another program may have made in another way. RFC 5280 §4.2.1.1.
+static int add_identifiers(X509 *certificate, X509 *issuer) {
     ASN1_OCTET_STRING *own = key_identifier(certificate);
     int done = add(certificate, NID_subject_key_identifier, own, 0);
     ASN1_OCTET_STRING_free(own);
     if (!done || issuer == NULL) return done;
     AUTHORITY_KEYID *authority = AUTHORITY_KEYID_new();
     if (authority == NULL) return 0;
-    authority->keyid = key_identifier(issuer);
+    const ASN1_OCTET_STRING *stated = X509_get0_subject_key_id(issuer);
+    authority->keyid = stated != NULL ? ASN1_OCTET_STRING_dup(stated) : key_identifier(issuer);
     done = authority->keyid != NULL && add(certificate, NID_authority_key_identifier, authority, 0);
     AUTHORITY_KEYID_free(authority);
     return done;

@@ -259,7 +259,12 @@ enum CaptureRecord {
             return other
         }
         var fields = CapturedFields()
-        for _ in 0..<(try rest.count()) { fields.append(name: try rest.piece(), value: try rest.piece()) }
+        for _ in 0..<(try rest.count()) {
+            let name = try rest.piece()
+            // Names are texts. Other bytes would be written otherwise.
+            guard String(validating: name, as: UTF8.self) != nil else { throw DamagedRecord() }
+            fields.append(name: name, value: try rest.piece())
+        }
         return fields
     }
 

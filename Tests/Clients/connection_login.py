@@ -7,25 +7,15 @@ from __future__ import annotations
 
 import base64
 import socket
-import ssl
 import struct
-import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+from Clients.stages import Origin, Stage
 from Clients.trials import Skipped, client, expect
 from Rig.certificates import certificates
-from Rig.processes import free_port
 
 CONFIG = """
-version: 1
-listeners:
-  web: {{ bind: "127.0.0.1:{web}" }}
-  proxy:
-    bind: "127.0.0.1:{proxy}"
-    mode: forward
-    forward: {{ connectPorts: [{secure}], denyPrivate: false }}
-    intercept: {{ hosts: ["*"], ca: {folder} }}
 services:
   origin: {{ baseUrl: "http://127.0.0.1:{origin}" }}
   passthrough: {{ tls: {{ ca: {folder}/ca.pem }} }}
@@ -39,101 +29,76 @@ routes:
 CHALLENGE = b"NTLMSSP\0" + struct.pack("<IHHII8s8sHHI", 2, 0, 0, 48, 0x00008201, b"01234567", b"", 0, 0, 48)
 
 
-class ConnectionOrigin:
+class ConnectionOrigin(Origin):
     """Answers who the user of the connection is, and the connection's number."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None):
-        self.tls, self.count, self.lock = tls, 0, threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+    count, lock = 0, threading.Lock()
 
-    def accept(self) -> None:
+    def talk(self, connection: socket.socket) -> None:
+        with self.lock:
+            self.count += 1
+            number = self.count
+        user, challenged, buffer = "", False, b""
         while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
-
-    def serve(self, connection: socket.socket) -> None:
-        try:
-            if self.tls:
-                connection = self.tls.wrap_socket(connection, server_side=True)
-            with self.lock:
-                self.count += 1
-                number = self.count
-            user, challenged, buffer = "", False, b""
-            while True:
-                while b"\r\n\r\n" not in buffer:
-                    data = connection.recv(65536)
-                    if not data:
-                        return
-                    buffer += data
-                head, _, buffer = buffer.partition(b"\r\n\r\n")
-                lines = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
-                fields = {name.lower(): value for name, value in lines.items()}
-                length = int(fields.get(b"content-length", 0))
-                while len(buffer) < length:
-                    buffer += connection.recv(65536)
-                buffer = buffer[length:]
-                given = fields.get(b"authorization", b"")
-                path = head.split(b" ")[1]
-                if given.lower().startswith(b"ntlm "):
-                    message = base64.b64decode(given[5:])
-                    if message[8] == 1:
-                        challenged = True
-                        connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM " + base64.b64encode(CHALLENGE)
-                                           + b"\r\nContent-Length: 0\r\n\r\n")
-                        continue
-                    count, _, offset = struct.unpack_from("<HHI", message, 36)
-                    user = message[offset:offset + count].decode("utf-16-le" if message[60] & 1 else "latin-1") if challenged else ""
-                if not user and not path.endswith(b"open"):
-                    body, start = b"nobody", b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\", NTLM\r\n"
-                else:
-                    body = f"{user or 'nobody'} on {number}".encode()
-                    start = b"HTTP/1.1 200 OK\r\nCache-Control: public, max-age=60\r\n"
-                connection.sendall(start + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        except (OSError, ValueError, ssl.SSLError):
-            pass
-        finally:
-            connection.close()
+            while b"\r\n\r\n" not in buffer:
+                data = connection.recv(65536)
+                if not data:
+                    return
+                buffer += data
+            head, _, buffer = buffer.partition(b"\r\n\r\n")
+            lines = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
+            fields = {name.lower(): value for name, value in lines.items()}
+            length = int(fields.get(b"content-length", 0))
+            while len(buffer) < length:
+                buffer += connection.recv(65536)
+            buffer = buffer[length:]
+            given = fields.get(b"authorization", b"")
+            path = head.split(b" ")[1]
+            if given.lower().startswith(b"ntlm "):
+                message = base64.b64decode(given[5:])
+                if message[8] == 1:
+                    challenged = True
+                    connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: NTLM " + base64.b64encode(CHALLENGE)
+                                       + b"\r\nContent-Length: 0\r\n\r\n")
+                    continue
+                count, _, offset = struct.unpack_from("<HHI", message, 36)
+                user = message[offset:offset + count].decode("utf-16-le" if message[60] & 1 else "latin-1") if challenged else ""
+            if not user and not path.endswith(b"open"):
+                body, start = b"nobody", b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\", NTLM\r\n"
+            else:
+                body = f"{user or 'nobody'} on {number}".encode()
+                start = b"HTTP/1.1 200 OK\r\nCache-Control: public, max-age=60\r\n"
+            connection.sendall(start + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
 
-class Stage:
+class LoginStage(Stage):
     def __init__(self, t):
-        folder = certificates().folder
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(folder / "a.pem", folder / "a.key")
-        self.t, self.plain, self.secure = t, ConnectionOrigin(), ConnectionOrigin(context)
-        self.web, self.proxy, self.folder = free_port(), free_port(), folder
-        text = CONFIG.format(web=self.web, proxy=self.proxy, origin=self.plain.port, secure=self.secure.port, folder=folder)
-        self.process = t.place.gateway(t.options.binary, text, [self.web, self.proxy], workers=1)
+        self.plain, self.secure = ConnectionOrigin(), ConnectionOrigin(certificates().server())
+        super().__init__(t, CONFIG, [self.secure.port], origin=self.plain.port)
 
     def ways(self) -> dict[str, list[str]]:
         """How curl reaches the origin server: the arguments, with the URL's start last."""
-        proxy = ["-x", f"http://127.0.0.1:{self.proxy}"]
+        proxy = self.through_proxy()
         return {
             "reverse": [f"http://127.0.0.1:{self.web}"],
             "forward": [*proxy, f"http://127.0.0.1:{self.plain.port}"],
-            "intercepted": [*proxy, "--http1.1", "--cacert", str(self.folder / "ca.pem"), f"https://localhost:{self.secure.port}"],
+            "intercepted": [*proxy, "--http1.1", f"https://localhost:{self.secure.port}"],
         }
 
     def ask(self, way: list[str], path: str, *arguments: str) -> str:
-        result = subprocess.run(["curl", "-sS", "--max-time", "20", *arguments, *way[:-1], way[-1] + path], capture_output=True, text=True)
-        return result.stdout or f"exit {result.returncode}: {result.stderr}"
+        return super().ask(*arguments, *way[:-1], way[-1] + path)
 
 
-def stage(t) -> Stage:
+def stage(t) -> LoginStage:
     if "NTLM" not in t.run("curl", "--version"):
         raise Skipped("this curl does not know NTLM")
     if not hasattr(t, "connection_login"):
-        t.connection_login = Stage(t)
+        t.connection_login = LoginStage(t)
     expect(t.connection_login.process.is_running, "it died:", t.connection_login.process.log[-500:])
     return t.connection_login
 
 
-for way in ("reverse", "forward"):
+for way in ("reverse", "forward", "intercepted"):
 
     @client(f"curl --ntlm, {way}: a stranger is never served as the user", smoke=True)
     def _(t, way: str = way) -> None:

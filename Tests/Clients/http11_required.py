@@ -5,22 +5,12 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
-import subprocess
-import threading
 
+from Clients.stages import Origin, Stage
 from Clients.trials import client, expect
 from Rig.certificates import certificates
-from Rig.processes import free_port
 
 CONFIG = """
-version: 1
-listeners:
-  web: {{ bind: "127.0.0.1:{web}" }}
-  proxy:
-    bind: "127.0.0.1:{proxy}"
-    mode: forward
-    forward: {{ connectPorts: [{reset}, {goaway}], denyPrivate: false }}
-    intercept: {{ hosts: ["*"], ca: {folder} }}
 services:
   reset: {{ baseUrl: "https://localhost:{reset}", tls: {{ ca: {folder}/ca.pem }} }}
   goaway: {{ baseUrl: "https://localhost:{goaway}", tls: {{ ca: {folder}/ca.pem }} }}
@@ -32,32 +22,17 @@ routes:
 """
 
 
-class Http11Origin:
+class Http11Origin(Origin):
     """Resets each stream, or ends each connection of HTTP/2, with HTTP_1_1_REQUIRED. By HTTP/1.1 it says how much content came."""
 
     def __init__(self, way: str):
         self.way, self.streams, self.requests = way, 0, 0
-        folder = certificates().folder
-        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.tls.load_cert_chain(folder / "a.pem", folder / "a.key")
-        self.tls.set_alpn_protocols(["h2", "http/1.1"])
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        tls = certificates().server()
+        tls.set_alpn_protocols(["h2", "http/1.1"])
+        super().__init__(tls)
 
-    def accept(self) -> None:
-        while True:
-            connection, _ = self.listener.accept()
-            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
-
-    def serve(self, connection: socket.socket) -> None:
-        try:
-            connection = self.tls.wrap_socket(connection, server_side=True)
-            self.serve_h2(connection) if connection.selected_alpn_protocol() == "h2" else self.serve_h1(connection)
-        except (OSError, EOFError):
-            pass
-        finally:
-            connection.close()
+    def talk(self, connection: ssl.SSLSocket) -> None:
+        self.serve_h2(connection) if connection.selected_alpn_protocol() == "h2" else self.serve_h1(connection)
 
     def serve_h2(self, connection: ssl.SSLSocket) -> None:
         stream = connection.makefile("rb")
@@ -95,32 +70,21 @@ class Http11Origin:
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 
-class Stage:
+class RequiredStage(Stage):
     def __init__(self, t):
-        self.folder = certificates().folder
-        self.start(t)
-
-    def start(self, t) -> None:
         self.origins = {way: Http11Origin(way) for way in ("reset", "goaway")}
-        self.web, self.proxy = free_port(), free_port()
         ports = {way: origin.port for way, origin in self.origins.items()}
-        text = CONFIG.format(web=self.web, proxy=self.proxy, folder=self.folder, **ports)
-        self.process = t.place.gateway(t.options.binary, text, [self.web, self.proxy], workers=1)
-
-    def ask(self, url: str, *arguments: str) -> str:
-        command = ["curl", "-sS", "--max-time", "20", "--cacert", str(self.folder / "ca.pem"), *arguments, url]
-        result = subprocess.run(command, capture_output=True, text=True)
-        return result.stdout or f"exit {result.returncode}: {result.stderr}"
+        super().__init__(t, CONFIG, list(ports.values()), **ports)
 
 
 for way in ("reset", "goaway"):
-    for place in ("reverse",):
+    for place in ("reverse", "intercepted"):
 
         @client(f"HTTP_1_1_REQUIRED by {way}, {place}: the request goes on by HTTP/1.1, and so do later ones", smoke=True)
         def _(t, way: str = way, place: str = place) -> None:
-            s = Stage(t)
+            s = RequiredStage(t)
             origin = s.origins[way]
-            more = () if place == "reverse" else ("-x", f"http://127.0.0.1:{s.proxy}")
+            more = () if place == "reverse" else s.through_proxy()
             url = f"http://127.0.0.1:{s.web}/{way}/x" if place == "reverse" else f"https://localhost:{origin.port}/x"
             # The method does not matter, and the content goes out again.
             expect((answer := s.ask(url, *more, "-d", "x" * 3000)) == "3000 bytes by HTTP/1.1", answer)

@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
-"""Requests with content, while an nginx that speaks HTTP/2 ends its connections: one JSON line per result. Python 3.11, standard library only.
+"""Requests with content, while an nginx that speaks HTTP/2 ends its connections: one JSON line per result. Python 3.11.
 
     Tests/Load/h2_origins.py --binary .build/release/httpware [--only NAME] [--requests 24000]
 
 nginx ends a connection of HTTP/2 with GOAWAY after `keepalive_requests` requests, and does not process what was sent beyond it. Such requests
-go out again, so no client sees any of this. Needs nginx.
+go out again, so no client sees any of this. Needs nginx; gRPC's own client and server (grpcio) are installed by pip, outside of the repository.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import socket
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
 from Rig.certificates import certificates  # noqa: E402
+from Rig.packages import provide  # noqa: E402
 from Rig.processes import Workplace, free_port  # noqa: E402
 from Rig.results import line, tell  # noqa: E402
 from Rig.trials import Trials  # noqa: E402
@@ -32,7 +35,7 @@ http {{
   server {{
     listen 127.0.0.1:{port} {tls} http2;
     ssl_certificate {folder}/a.pem; ssl_certificate_key {folder}/a.key;
-    location / {{ return 200 "ok"; }}
+    location / {{ {location} }}
   }}
 }}
 """
@@ -89,17 +92,57 @@ def post(size: int, more: bytes = b"") -> bytes:
     return b"POST /x HTTP/1.1\r\nHost: a.test\r\n" + more + b"Content-Length: %d\r\n\r\n" % size + b"x" * size
 
 
-def run(options: argparse.Namespace, name: str, most: int, request: bytes, *, requests: int, clients: int, tls: bool = True, more: str = "",
+def call(port: int, clients: int, count: int, counted: Count) -> None:
+    """Calls on one connection of gRPC's own client, so many at once."""
+    grpc = importlib.import_module("grpc")
+    with grpc.insecure_channel(f"127.0.0.1:{port}", options=(("grpc.enable_http_proxy", 0), ("grpc.enable_retries", 0))) as channel:
+        method = channel.unary_unary("/test.Echo/Say")
+
+        def one(number: int) -> str:
+            try:
+                return "" if method(b"%d" % number * 60, timeout=30) == b"%d" % number * 60 else "another answer"
+            except grpc.RpcError as error:
+                return f"{error.code()} {error.details()}"
+
+        with ThreadPoolExecutor(clients) as pool:
+            counted.add(count, [failure for failure in pool.map(one, range(count)) if failure])
+
+
+def echo_server(port: int):
+    """A server of gRPC that answers with the message of the call."""
+    grpc = importlib.import_module("grpc")
+
+    class Echo(grpc.GenericRpcHandler):
+        def service(self, details):
+            return grpc.unary_unary_rpc_method_handler(lambda request, context: request)
+
+    server = grpc.server(ThreadPoolExecutor(8))
+    server.add_generic_rpc_handlers((Echo(),))
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    server.start()
+    return server
+
+
+def run(options: argparse.Namespace, name: str, most: int, request: bytes | None, *, requests: int, clients: int, tls: bool = True, more: str = "",
         workers: int = 1) -> dict:
+    """Without a request, gRPC's own client calls its server behind nginx."""
     folder = certificates().folder
+    server, location = None, 'return 200 "ok";'
+    if request is None:
+        provide("grpcio==1.85.3")
+        behind = free_port()
+        server, location = echo_server(behind), f"grpc_pass grpc://127.0.0.1:{behind};"
     web, port = free_port(), free_port()
     place = Workplace("h2-origins")
     try:
-        place.nginx(NGINX.format(most=most, more=more, port=port, tls="ssl" if tls else "", folder=folder), [port])
+        place.nginx(NGINX.format(most=most, more=more, port=port, tls="ssl" if tls else "", folder=folder, location=location), [port])
         service = f'baseUrl: "https://127.0.0.1:{port}", tls: {{ ca: {folder}/ca.pem }}' if tls else f'baseUrl: "http://127.0.0.1:{port}", protocol: h2'
         gateway = place.gateway(options.binary, CONFIG.format(web=web, service=service), [web], workers=workers)
         counted = Count()
-        threads = [threading.Thread(target=talk, args=(web, request, requests // clients, counted)) for _ in range(clients)]
+        if request is None:
+            threads = [threading.Thread(target=call, args=(web, clients, requests // clients * clients, counted))]
+        else:
+            threads = [threading.Thread(target=talk, args=(web, request, requests // clients, counted)) for _ in range(clients)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -108,20 +151,22 @@ def run(options: argparse.Namespace, name: str, most: int, request: bytes, *, re
         return line(name, "0 fail", measured, counted.failed == 0 and counted.sent == requests // clients * clients and gateway.is_running)
     finally:
         place.close()
+        if server:
+            server.stop(0)
 
 
-for most, share in ((1000, 1), (5, 4), (1, 10)):
+for most in (1000, 5, 1):
 
     @RESULTS.add(f"posts, keepalive_requests {most}")
-    def _(options: argparse.Namespace, most: int = most, share: int = share) -> list[dict]:
+    def _(options: argparse.Namespace, most: int = most) -> list[dict]:
         name = f"POST of 300 bytes, TLS, keepalive_requests {most}"
-        return [run(options, f"{name}, {clients} clients", most, post(300), requests=options.requests // share, clients=clients)
-                for clients in (4, 24)]
+        return [run(options, f"{name}, {clients} clients", most, post(300), requests=options.requests, clients=clients) for clients in (4, 24)]
 
     @RESULTS.add(f"gRPC, keepalive_requests {most}")
-    def _(options: argparse.Namespace, most: int = most, share: int = share) -> list[dict]:
+    def _(options: argparse.Namespace, most: int = most) -> list[dict]:
         request = post(300, b"Content-Type: application/grpc\r\nTE: trailers\r\n")
-        return [run(options, f"gRPC, TLS, keepalive_requests {most}, 16 clients", most, request, requests=options.requests // share, clients=16)]
+        return [run(options, f"gRPC as HTTP/1.1, TLS, keepalive_requests {most}, 16 clients", most, request, requests=options.requests // 4, clients=16),
+                run(options, f"gRPC's own client, TLS, keepalive_requests {most}, 16 calls at once", most, None, requests=options.requests // 4, clients=16)]
 
 
 @RESULTS.add("posts, clear text")

@@ -51,14 +51,17 @@ class Names:
         self.table, self.asked = table, 0
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.sock.bind((address, 53))
-        threading.Thread(target=self.serve, daemon=True).start()
+        self.sock.settimeout(0.05)
+        self.is_open = True
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
 
     def serve(self) -> None:
-        while True:
+        while self.is_open:
             try:
                 query, client = self.sock.recvfrom(512)
-            except OSError:
-                return
+            except TimeoutError:
+                continue
             self.asked += 1
             end, labels = 12, []
             while query[end]:
@@ -71,6 +74,9 @@ class Names:
             self.sock.sendto(answer, client)
 
     def close(self) -> None:
+        """The address is free afterwards: a thread that still receives would keep the socket."""
+        self.is_open = False
+        self.thread.join()
         self.sock.close()
 
 

@@ -13,7 +13,7 @@ from suite import Trial, connect, eventually
 class OwnGateway:
     """Runs a configuration in which `{web}` and `{admin}` are the ports of its listeners."""
 
-    def __init__(self, t: Trial, folder: str, config: str, *, workers: int = 1, patience: float = 2.0, **ports: int):
+    def __init__(self, t: Trial, folder: str, config: str, *, workers: int = 1, patience: float = 20.0, **ports: int):
         place = t.setup.place
         self.t, self.patience, self.web, self.admin = t, patience, free_port(), free_port()
         self.file = file = place.subfolder(folder) / "httpware.yaml"

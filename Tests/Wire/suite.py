@@ -114,7 +114,7 @@ def expect_open(client: Wire) -> None:
     check(client.is_silent(0.1), f"the connection was closed, or more came: {bytes(client.buffer[:200])!r}")
 
 
-def eventually(condition: Callable[[], object], within: float = 2.0) -> bool:
+def eventually(condition: Callable[[], object], within: float = 20.0) -> bool:
     deadline = time.monotonic() + within
     while not condition():
         if time.monotonic() > deadline:

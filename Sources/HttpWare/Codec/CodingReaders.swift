@@ -105,11 +105,19 @@ final class BrotliReader: CodingReader {
     }
 }
 
-/// Zstandard (RFC 8878) with all of its frames. It accepts windows of up to 8 MiB, as RFC 9659 §3 says.
+/// Zstandard (RFC 8878) with all of its frames. It accepts windows of up to 8 MiB, as RFC 9659 §3 says. The library also reads formats
+/// from before the RFC; they are refused, because it does not read them alike in pieces and whole.
 final class ZstdReader: CodingReader {
     private let context: OpaquePointer
     /// The number of bytes that zstd still needs for the frame.
     private var wanted = 0
+    /// The number of bytes of the frame's mark that have come, and whether it is the mark of a skippable frame.
+    private var markCount = 0
+    private var isSkippable = false
+
+    /// The first four bytes of a frame. In a skippable one, the first byte has any four low bits. RFC 8878 §3.1.
+    private static let mark: [UInt8] = [0x28, 0xb5, 0x2f, 0xfd]
+    private static let skippableMark: [UInt8] = [0x50, 0x2a, 0x4d, 0x18]
 
     init?() {
         guard let context = ZSTD_createDCtx() else { return nil }
@@ -124,7 +132,11 @@ final class ZstdReader: CodingReader {
     func read(_ input: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) throws -> (
         consumed: Int, produced: Int
     ) {
-        if input.count == 0, wanted == 0 { return (0, 0) }
+        if wanted == 0 {
+            if input.count == 0 { return (0, 0) }
+            markCount = 0
+        }
+        try checkMark(input)
         var source = ZSTD_inBuffer(src: input.baseAddress, size: input.count, pos: 0)
         var target = ZSTD_outBuffer(dst: room.baseAddress, size: room.count, pos: 0)
         let result = ZSTD_decompressStream(context, &target, &source)
@@ -132,6 +144,18 @@ final class ZstdReader: CodingReader {
             throw ContentDecoder.Fault(description: "the content is not what its coding says")
         }
         wanted = result
+        markCount = min(4, markCount + source.pos)
         return (source.pos, target.pos)
+    }
+
+    /// Checks the part of the frame's mark that is in the input.
+    private func checkMark(_ input: UnsafeRawBufferPointer) throws {
+        for (place, byte) in zip(markCount..<4, input) {
+            if place == 0 { isSkippable = byte & 0xf0 == ZstdReader.skippableMark[0] }
+            let expected = isSkippable ? ZstdReader.skippableMark[place] : ZstdReader.mark[place]
+            guard byte == expected || place == 0 && isSkippable else {
+                throw ContentDecoder.Fault(description: "the content is not what its coding says")
+            }
+        }
     }
 }

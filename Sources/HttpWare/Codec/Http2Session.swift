@@ -66,8 +66,10 @@ final class Http2Session {
     private var lastStream: Int32 = 0
     private var abandoned: [Int32] = []
     private static let mostAbandoned = 128
+    /// The last stream that the peer processes, as its GOAWAY says.
+    private(set) var lastProcessed = Int32.max
     /// Whether the peer's GOAWAY says that it wants HTTP/1.1.
-    private var requiresHttp1 = false
+    private(set) var requiresHttp1 = false
     /// Whether the connection is being ended, after a fault or a flood.
     private(set) var isTerminating = false
 
@@ -232,6 +234,9 @@ final class Http2Session {
     var peersMostStreams: Int {
         Int(nghttp2_session_get_remote_settings(session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS))
     }
+
+    /// The number of the last stream that we began; 0 before the first one.
+    var lastBegun: Int32 { session == nil ? 0 : Int32(clamping: nghttp2_session_get_next_stream_id(session)) - 2 }
 
     /// Whether the peer, a server, accepts WebSockets. RFC 8441 §3.
     var takesWebSockets: Bool {
@@ -468,6 +473,7 @@ final class Http2Session {
         case 6: if frame.hd.flags & 0x1 != 0 { pingAcknowledged(frame) }
         case 7:
             if frame.goaway.error_code == Http2Session.http11Required { requiresHttp1 = true }
+            lastProcessed = frame.goaway.last_stream_id
             handler.goAwayReceived()
         default: break
         }

@@ -35,6 +35,8 @@ final class ConnectionTicket: PoolTicket {
 final class ConnectionPool {
     let transport: LoopTransport
     let endpoint: Endpoint
+    /// The number of requests that connections of HTTP/2 carry.
+    var allowance = RequestAllowance()
     private var state: ConnectionPoolState<Http1UpstreamConnection, Http2UpstreamConnection, ConnectionTicket>
     /// Whether an event is being handled. Effects of events inside it are handled after it, so that a series of failing connections
     /// needs no deep stack.
@@ -211,6 +213,12 @@ final class ConnectionPool {
 
     // MARK: In use
 
+    /// The maximum number of requests that wait for one connection being made.
+    var mostJoining: Int {
+        get { state.mostJoining }
+        set { state.mostJoining = newValue }
+    }
+
     /// A shared connection has room for more requests.
     func hasRoom(_ connection: Http2UpstreamConnection) {
         while connection.room > 0, let ticket = state.takeForStream() { hand(connection.takeStream(), to: ticket, nil) }
@@ -219,7 +227,7 @@ final class ConnectionPool {
     /// The settings of a shared connection have arrived: it takes the requests that waited for them, as many as it has room for.
     func settled(_ connection: Http2UpstreamConnection) {
         let hasJoiners = state.settled(connection)
-        state.mostJoining = connection.mostJoining
+        mostJoining = connection.mostJoining
         if connection.room > 0 { hasRoom(connection) }
         if hasJoiners, state.needsAnother { makeAgain() }
     }

@@ -37,11 +37,16 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
     var room: Int {
         guard !isRetired, !isClosed, !hasFailedOutput, session.mayOpen else { return 0 }
         let most = hasSettings ? session.peersMostStreams : Http2UpstreamConnection.assumedMost
-        return most - session.streams.count
+        return min(most - session.streams.count, pool.allowance.most(at: now) - begun)
     }
 
+    /// The number of requests that it has carried, with those of the present. Clients' streams have odd numbers. RFC 9113 §5.1.1.
+    private var begun: Int { (Int(session.lastBegun) + 1) / 2 }
+
     /// The maximum of requests that should wait for another such connection.
-    var mostJoining: Int { max(1, min(Http2UpstreamConnection.mostWaiting, session.peersMostStreams)) }
+    var mostJoining: Int {
+        max(1, min(Http2UpstreamConnection.mostWaiting, session.peersMostStreams, pool.allowance.most(at: now)))
+    }
     private static let mostWaiting = 100
 
     /// A stream on which a request can be sent at once.
@@ -103,6 +108,7 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
 
     func streamClosed(_ stream: consuming Http2Stream) {
         hasServed = true
+        noteOutlived()
         if let stream = stream as? Http2UpstreamStream, stream.isFree { giveBack(stream) }
         if session.streams.isEmpty { becameIdle() }
         if room > 0 { pool.hasRoom(self) }
@@ -125,7 +131,22 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
         if room > 0 { pool.hasRoom(self) }
     }
 
-    func goAwayReceived() { retire() }
+    func goAwayReceived() {
+        if !session.requiresHttp1 {
+            let refused = session.streams.count { $0.id > session.lastProcessed }
+            pool.allowance.ended(after: (Int(session.lastProcessed) + 1) / 2, refusing: refused, at: now)
+            pool.mostJoining = mostJoining
+        }
+        retire()
+    }
+
+    /// If the last request that it may carry has ended, and the origin server has not ended the connection, it carries more.
+    private func noteOutlived() {
+        guard !isRetired, !isClosed, begun >= pool.allowance.most(at: now),
+            !session.streams.contains(where: { $0.id == session.lastBegun })
+        else { return }
+        pool.allowance.outlived(at: now)
+    }
 
     /// Stops taking requests.
     func retire() {

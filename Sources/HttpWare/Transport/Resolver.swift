@@ -26,7 +26,7 @@ public final class Resolver {
         public var maxLookups = 1024
         /// The maximum number of callers that wait for lookups in total.
         public var maxWaiters = 16384
-        /// The system's files. Changes of them are noticed when a name is looked up.
+        /// The system's files. Changes of them are noticed when a name is looked up, and while a lookup lasts.
         var serversFile = "/etc/resolv.conf"
         /// The port of the name servers in that file.
         var serversPort: UInt16 = 53
@@ -212,7 +212,7 @@ public final class Resolver {
         noticeChanges()
     }
 
-    /// Uses the system's files as they are now, if they have changed. They are looked at once a second at most, and only when a name is
+    /// Uses the system's files as they are now, if they have changed. They are looked at once a second at most, and only while names are
     /// looked up.
     private func noticeChanges() {
         guard loop.now >= filesDue else { return }
@@ -288,8 +288,9 @@ public final class Resolver {
         guard let channel else { return }
         let left = ares_timeout_microseconds(channel)
         guard left >= 0 else { return timer.clear() }
-        // At least a millisecond: c-ares uses its own clock and may find that its time has not quite come.
-        timer.set(after: .microseconds(max(1000, left)))
+        // At least a millisecond: c-ares uses its own clock and may find that its time has not quite come. A lookup may wait for a name
+        // server that the system's files no longer have.
+        timer.set(after: max(.milliseconds(1), min(.microseconds(left), filesDue - loop.now)))
     }
 
     /// c-ares has ended a lookup: the answer is kept until c-ares has returned.
@@ -402,8 +403,11 @@ public final class Resolver {
 }
 
 extension Resolver: LoopTimerHandler {
-    /// A timeout of c-ares has passed: it asks again, or gives up.
-    public func timerFired(_ timer: LoopTimer) { process(reading: ARES_SOCKET_BAD, writing: ARES_SOCKET_BAD) }
+    /// The files are due, or a timeout of c-ares has passed: it asks again, or gives up.
+    public func timerFired(_ timer: LoopTimer) {
+        noticeChanges()
+        process(reading: ARES_SOCKET_BAD, writing: ARES_SOCKET_BAD)
+    }
 }
 
 /// A lookup of one name, and its waiting callers.

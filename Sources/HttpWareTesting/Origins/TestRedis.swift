@@ -59,14 +59,14 @@ public final class TestRedis: Sendable {
         try TestRedis(.node(bus: freePort()), port: freePort(), password: nil)
     }
 
-    /// A sentinel that decides alone, after half a second.
-    public static func sentinel(of master: TestRedis, named name: String) throws -> TestRedis {
+    /// A sentinel that decides alone that the master is lost, when it has not answered for `patience` milliseconds.
+    public static func sentinel(of master: TestRedis, named name: String, patience: Int) throws -> TestRedis {
         let password = master.password.map { "sentinel auth-pass \(name) \($0)\n" } ?? ""
         return try TestRedis(
             .sentinel, port: freePort(), password: nil,
             file: """
                 sentinel monitor \(name) 127.0.0.1 \(master.port) 1
-                sentinel down-after-milliseconds \(name) 500
+                sentinel down-after-milliseconds \(name) \(patience)
                 sentinel failover-timeout \(name) 2000
                 \(password)
                 """)

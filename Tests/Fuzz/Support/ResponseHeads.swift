@@ -19,7 +19,7 @@ extension Fuzzing {
         let second = read(head, [head.count], method, roomy)
         guard let again = second.response else { fatalError("\(text(head)) is refused: \(second.text)") }
         require(again.status == response.status && again.content.extent == response.content.extent, text(head))
-        require((again.reason ?? "") == (response.reason ?? "") && again.upgrade == response.upgrade, text(head))
+        require(again.reason ?? [] == response.reason ?? [] && again.upgrade == response.upgrade, text(head))
         require(!again.asksToAuthenticateConnection || response.asksToAuthenticateConnection, text(head))
         require(encode(again, method) == head, "\(text(head)) becomes \(text(encode(again, method)))")
     }
@@ -43,12 +43,12 @@ extension Fuzzing {
                 let length = try decoder.decode(
                     wire.span.bytes.extracting(first: end), into: &response, method: method, limits: limits)
                 if let length {
-                    let text = """
-                        \(length) \(response.status) \(response.reason ?? "-") \(response.version) \(response.content.extent)
+                    let shown = """
+                        \(length) \(response.status) \(text(response.reason ?? [])) \(response.version) \(response.content.extent)
                         \(response.isPersistent) \(decoder.framing) \(response.upgrade ?? "-") \(response.fields)
                         \(response.fields.received)
                         """
-                    return (text, response)
+                    return (shown, response)
                 }
             } catch {
                 return ("\(error) \(response.fields)", nil)

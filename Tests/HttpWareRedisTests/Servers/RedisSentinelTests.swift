@@ -14,10 +14,12 @@ import Testing
         Issue.record("never so")
     }
 
-    private func definition(_ ports: [UInt16], password: String? = nil) throws -> RedisDefinition {
+    private func definition(
+        _ ports: [UInt16], password: String? = nil, timeout: Duration = .seconds(1)
+    ) throws -> RedisDefinition {
         let addresses = try ports.map { try RedisAddress(optionText: "127.0.0.1:\($0)") }
         return RedisDefinition(
-            .sentinels(addresses, master: "main"), password: password.map { Secret($0) }, timeout: .seconds(1))
+            .sentinels(addresses, master: "main"), password: password.map { Secret($0) }, timeout: timeout)
     }
 
     private func answer(_ client: RedisClient, _ command: [RedisArgument]) async -> RedisReply? {
@@ -38,12 +40,12 @@ import Testing
         let master = try TestRedis(replicaOf: nil, password: "pass")
         let replica = try TestRedis(replicaOf: master, password: "pass")
         try await until { (try? await hasReplica(master)) == true }
-        let sentinel = try TestRedis.sentinel(of: master, named: "main")
+        // On a busy machine a master may not answer for a while: the sentinel must not take it for lost before the test ends it.
+        let sentinel = try TestRedis.sentinel(of: master, named: "main", patience: 600_000)
         // The sentinel learns of the replica from the master.
         let asker = RedisClient(try sentinel.definition)
         try await until { (await answer(asker, ["SENTINEL", "replicas", "main"]))?.array?.count == 1 }
-        asker.close()
-        let client = RedisClient(try definition([sentinel.port], password: "pass"))
+        let client = RedisClient(try definition([sentinel.port], password: "pass", timeout: .seconds(20)))
         let events = ThreadLock<[String]>([])
         client.subscribe(to: "news") { event in
             switch event {
@@ -59,6 +61,8 @@ import Testing
         #expect(client.status.master == "127.0.0.1:\(master.port)")
         try await until { events.withLock { $0 } == ["began"] }
         master.kill()
+        _ = try await asker.command(["SENTINEL", "SET", "main", "down-after-milliseconds", 500])
+        asker.close()
         try await until { await answer(client, ["GET", "a"]) == .bytes(Array("kept".utf8)) }
         try await until { await answer(client, ["SET", "b", 1]) != nil }
         #expect(client.status.master == "127.0.0.1:\(replica.port)")

@@ -67,6 +67,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [1, 2, 3, 4, 5, .max], 0x22...0x27 as ClosedRange<UInt8>)
+    func `a format of zstd from before its RFC is refused, in pieces and whole`(piece: Int, version: UInt8) throws {
+        let frame = [version, 0xb5, 0x2f, 0xfd, 0x58, 0xff, 0xfb, 0xff, 0x04, 0, 0, 0, 0]
+        #expect(throws: ContentDecoder.Fault.self) { try decode(frame, ["zstd"], by: piece) }
+        #expect(throws: ContentDecoder.Fault.self) { try decode(Bomb.encode([1], "zstd") + frame, ["zstd"], by: piece) }
+    }
+
+    @Test(arguments: [1, 2, 3, 4, 5, .max], 0x50...0x5f as ClosedRange<UInt8>)
+    func `skippable frames of zstd are skipped, wherever they stand`(piece: Int, mark: UInt8) throws {
+        let skipped: [UInt8] = [mark, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]
+        let frame = try Bomb.encode([7, 8], "zstd")
+        let content = skipped + frame + skipped + skipped + frame + frame + skipped
+        #expect(try decode(content, ["zstd"], by: piece).output == [7, 8, 7, 8, 7, 8])
+        #expect(throws: ContentDecoder.Fault.self) {
+            try decode(frame + [mark, 0x2a, 0x4d, 0x19], ["zstd"], by: piece)
+        }
+    }
+
     @Test func `empty members are work as well, so that a call does not read them without end`() throws {
         let member = try Bomb.encode([], "gzip")
         let coded = Array(repeatElement(member, count: 1 << 20 / 20).joined())

@@ -48,6 +48,20 @@ import Testing
         }
     }
 
+    @Test func `an authority that another program has made is believed`() throws {
+        try FileManager.default.createDirectory(
+            atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        for name in ["ca.pem", "ca.key"] {
+            let path = "\(folder)/\(name)"
+            try Data(TestCertificates.shared.file(name).bytes).write(to: URL(filePath: path))
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        }
+        let authority = try CertificateAuthority(folder: folder)
+        let leaf = try #require(authority.certificate(for: "example.com"))
+        defer { X509_free(leaf) }
+        #expect(verified(leaf, by: authority) == X509_V_OK)
+    }
+
     @Test func `a root with domains signs for them, and nobody believes it about others`() throws {
         let authority = try made(only: ["example.com"])
         for (host, result) in [

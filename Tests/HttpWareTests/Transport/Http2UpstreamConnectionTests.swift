@@ -195,6 +195,58 @@ import Testing
         #expect(stage.transport.poolNumbers.first?.open == 1)
     }
 
+    /// Sends so many requests at once, and ends their connection: the origin server has seen `served` of them.
+    private func learn(_ count: Int, served: UInt8, code: UInt8 = 0) throws {
+        _ = try ask()
+        let far = try accept()
+        far.talk()
+        for _ in 1..<count { _ = try ask() }
+        far.send(frame: 7, stream: 0, [0, 0, 0, served * 2 - 1, 0, 0, 0, code])
+    }
+
+    @Test func `after a GOAWAY that refused requests, a connection carries no more than the last one did`() throws {
+        try learn(8, served: 2)
+        for connections in 2...4 {
+            _ = try ask()
+            #expect(stage.transport.connects == connections)
+            try accept().talk()
+            _ = try ask()
+            #expect(stage.transport.connects == connections)
+        }
+    }
+
+    @Test func `requests that wait for a connection are no more than it will carry`() throws {
+        try learn(8, served: 2)
+        let waiters = (0..<6).map { _ in want() }
+        #expect(stage.transport.connects == 4)
+        for _ in 0..<3 { try accept().talk() }
+        #expect(waiters.count { $0.stream != nil } >= 3)
+    }
+
+    @Test func `a connection that outlives the number of its requests carries more`() throws {
+        try learn(8, served: 1)
+        _ = try ask()
+        let far = try accept()
+        far.talk()
+        far.end.streams[0].answer(HttpResponse(.ok), content: "")
+        far.talk()
+        for _ in 0..<1 { _ = try ask() }
+        #expect(stage.transport.connects == 2)
+        _ = try ask()
+        #expect(stage.transport.connects == 3)
+    }
+
+    @Test(arguments: [(8, 8, 0), (8, 1, 13)] as [(Int, UInt8, UInt8)])
+    func `a GOAWAY that refuses nothing, or requires HTTP/1.1, tells no number`(
+        count: Int, served: UInt8, code: UInt8
+    ) throws {
+        try learn(count, served: served, code: code)
+        _ = try ask()
+        try accept().talk()
+        for _ in 0..<20 { _ = try ask() }
+        #expect(stage.transport.connects == 2)
+    }
+
     @Test func `a connection without a request is closed after idleTimeout, with GOAWAY`() throws {
         _ = try ask()
         let far = try accept()

@@ -386,6 +386,21 @@ import Testing
         }
     }
 
+    @Test func `a lookup that waits for a former name server notices the new one by itself`() async throws {
+        try await withFile { resolver, file, former, next, clock in
+            former.replies = ["A a.test": .silence, "AAAA a.test": .silence]
+            var answer: Result<[SocketAddress], ResolveError>?
+            clock.advance(by: .milliseconds(500))
+            resolver.resolve("a.test", port: 80) { answer = $0 }
+            while former.questions.isEmpty { await Task.yield() }
+            try file.write(next)
+            clock.advance(by: .milliseconds(500))
+            resolver.loop.tick()
+            while answer == nil { await Task.yield() }
+            #expect(answer == .success(addresses("192.0.2.2:80")))
+        }
+    }
+
     @Test func `after a lookup that took too long the file is looked at again at once`() async throws {
         try await withFile { resolver, file, former, next, clock in
             former.replies = ["A a.test": .silence, "AAAA a.test": .silence]
