@@ -1,3 +1,5 @@
+// One file: the layout of stored responses in Redis, and each command that reads or changes it.
+
 public import HttpCaching
 public import HttpWare
 import Synchronization

@@ -36,7 +36,9 @@ import Testing
         client.refreshNames(longestUse: .seconds(7))
         var reply: RedisReply?
         // After a failure, commands fail at once for a moment.
-        for _ in 0..<10_000 where reply == nil {
+        let clock = ContinuousClock()
+        let end = clock.now + .seconds(30)
+        while reply == nil, clock.now < end {
             reply = try? await client.command(["PING"])
             if reply == nil { await Task.yield() }
         }
@@ -44,8 +46,7 @@ import Testing
         client.close()
     }
 
-    @Test(arguments: [true, false])
-    func `the longest use of an answer is that of the configuration`(hasBegun: Bool) async throws {
+    @Test func `the longest use of an answer is that of the configuration`() async throws {
         let home = try RedisHome()
         home.refreshNames(longestUse: .seconds(7))
         let found = ThreadLock<Duration?>(nil)

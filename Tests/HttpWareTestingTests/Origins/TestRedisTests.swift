@@ -11,6 +11,6 @@ import Testing
         let redis = try TestRedis()
         close(ends[1])
         var reader = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
-        #expect(poll(&reader, 1, 100) == 1, "the pipe is at its end while \(redis.path) listens")
+        #expect(poll(&reader, 1, 10_000) == 1, "the pipe is at its end while \(redis.path) listens")
     }
 }

@@ -117,11 +117,9 @@ import Testing
         }
     }
 
-    @Test func `an answer of the origin server is left alone`() async throws {
-        let exchange = try TestExchange([])
-        exchange.upstream.respond(with: HttpResponse(.serviceUnavailable, content: .text("busy")))
-        let response = try await exchange.send(try call())
-        #expect(response.status == .serviceUnavailable && response.content.text == "busy")
+    @Test(arguments: [(Responder.upstream, false), (.cache, false), (.ware("x"), true), (.gateway, true)])
+    func `an answer of the origin server is left alone`(responder: Responder, isChanged: Bool) throws {
+        #expect(try GrpcRefusal.concerns(HttpResponse(.serviceUnavailable), by: responder, to: call()) == isChanged)
     }
 
     @Test func `a ware that removes Content-Type changes nothing, because the type as received counts`() async throws {

@@ -196,35 +196,42 @@ import Testing
     }
 
     /// Sends so many requests at once, and ends their connection: the origin server has seen `served` of them.
-    private func learn(_ count: Int, served: UInt8, code: UInt8 = 0) throws {
+    private func learn(_ count: Int, served: UInt8, code: UInt8 = 0) throws -> FarHttp2 {
         _ = try ask()
         let far = try accept()
         far.talk()
         for _ in 1..<count { _ = try ask() }
         far.send(frame: 7, stream: 0, [0, 0, 0, served * 2 - 1, 0, 0, 0, code])
+        return far
     }
 
     @Test func `after a GOAWAY that refused requests, a connection carries no more than the last one did`() throws {
-        try learn(8, served: 2)
+        let former = try learn(8, served: 2)
+        defer { withExtendedLifetime(former) {} }
         for connections in 2...4 {
             _ = try ask()
             #expect(stage.transport.connects == connections)
-            try accept().talk()
+            let far = try accept()
+            far.talk()
             _ = try ask()
             #expect(stage.transport.connects == connections)
+            withExtendedLifetime(far) {}
         }
     }
 
     @Test func `requests that wait for a connection are no more than it will carry`() throws {
-        try learn(8, served: 2)
+        let former = try learn(8, served: 2)
+        defer { withExtendedLifetime(former) {} }
         let waiters = (0..<6).map { _ in want() }
         #expect(stage.transport.connects == 4)
-        for _ in 0..<3 { try accept().talk() }
+        let fars = try (0..<3).map { _ in try accept() }
+        for far in fars { far.talk() }
         #expect(waiters.count { $0.stream != nil } >= 3)
     }
 
     @Test func `a connection that outlives the number of its requests carries more`() throws {
-        try learn(8, served: 1)
+        let former = try learn(8, served: 1)
+        defer { withExtendedLifetime(former) {} }
         _ = try ask()
         let far = try accept()
         far.talk()
@@ -240,9 +247,11 @@ import Testing
     func `a GOAWAY that refuses nothing, or requires HTTP/1.1, tells no number`(
         count: Int, served: UInt8, code: UInt8
     ) throws {
-        try learn(count, served: served, code: code)
+        let former = try learn(count, served: served, code: code)
+        defer { withExtendedLifetime(former) {} }
         _ = try ask()
-        try accept().talk()
+        let far = try accept()
+        far.talk()
         for _ in 0..<20 { _ = try ask() }
         #expect(stage.transport.connects == 2)
     }
