@@ -1,4 +1,3 @@
-import Credentials
 import HttpWare
 
 /// A token in the compact serialization, parsed: RFC 7515 §3.1, §5.2. Its content is not verified yet.

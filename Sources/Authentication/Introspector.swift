@@ -1,4 +1,3 @@
-public import Credentials
 public import HttpWare
 import Synchronization
 

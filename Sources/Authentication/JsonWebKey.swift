@@ -1,4 +1,3 @@
-import Credentials
 public import HttpWare
 
 /// A key of a key set, for checking signatures. RFC 7517 §4, RFC 7518 §6, RFC 8037 §2.

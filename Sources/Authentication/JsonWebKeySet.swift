@@ -1,4 +1,3 @@
-public import Credentials
 public import HttpWare
 
 /// The keys that verify tokens: a JWK Set (RFC 7517 §5), or a single key.
@@ -20,15 +19,15 @@ public struct JsonWebKeySet: Sendable {
     /// algorithm chooses between them; all that fit are tried, because all are trusted.
     ///
     /// `hasSecrets` accepts symmetric keys as well: for a file, never for the network.
-    public init(json: some Collection<UInt8>, hasSecrets: Bool) throws(JsonValue.Mistake) {
+    public init(json: some Collection<UInt8>, hasSecrets: Bool) throws(JsonFault) {
         guard json.count <= Self.largest.bytes else {
-            throw JsonValue.Mistake(description: "the key set is larger than \(Self.largest)")
+            throw JsonFault("the key set is larger than \(Self.largest)")
         }
         guard let members = try JsonValue(json)["keys"]?.elements else {
-            throw JsonValue.Mistake(description: "the key set has no list \"keys\"")
+            throw JsonFault("the key set has no list \"keys\"")
         }
         guard members.count <= Self.most else {
-            throw JsonValue.Mistake(description: "the key set has more than \(Self.most) keys")
+            throw JsonFault("the key set has more than \(Self.most) keys")
         }
         var seen: [[JsonValue?]] = []
         keys = members.compactMap { member in
@@ -40,7 +39,7 @@ public struct JsonWebKeySet: Sendable {
             return key
         }
         guard !keys.isEmpty else {
-            throw JsonValue.Mistake(description: "the key set has no usable key")
+            throw JsonFault("the key set has no usable key")
         }
     }
 

@@ -1,4 +1,3 @@
-public import Credentials
 import Glibc
 public import HttpWare
 
@@ -140,8 +139,8 @@ public struct JwtVerifier: Sendable {
         let held: Set<String>
         switch claim {
         case .string(let text): held = Set([text] + text.split(separator: " ").map(String.init))
-        case .array(let elements): held = Set(elements.compactMap(\.text))
-        default: held = Set([claim.text].compactMap(\.self))
+        case .array(let elements): held = Set(elements.compactMap(\.fieldText))
+        default: held = Set([claim.fieldText].compactMap(\.self))
         }
         return texts.allSatisfy(held.contains)
     }

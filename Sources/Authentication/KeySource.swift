@@ -1,4 +1,3 @@
-import Credentials
 public import HttpWare
 import Synchronization
 

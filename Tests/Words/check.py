@@ -42,6 +42,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Codec",
     "HttpWare/Exchange",
     "HttpWare/Fields",
+    "HttpWare/Formats",
     "HttpWare/Loop",
     "HttpWare/Matching",
     "HttpWare/Messages",

@@ -1,4 +1,3 @@
-import Credentials
 import HttpWare
 
 /// A place that keeps bytes under names: a folder, or a store that gateways share.

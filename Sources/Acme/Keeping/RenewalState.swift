@@ -1,4 +1,3 @@
-import Credentials
 import HttpWare
 
 /// The failures and the renewal time of one name, kept across restarts. It reads no clock: the caller passes the time.

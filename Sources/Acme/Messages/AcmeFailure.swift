@@ -1,4 +1,3 @@
-import Credentials
 import HttpWare
 
 /// Why a certificate authority issued no certificate.

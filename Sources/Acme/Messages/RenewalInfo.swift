@@ -1,4 +1,3 @@
-import Credentials
 public import HttpWare
 
 /// The time window in which a certificate authority suggests to renew a certificate. RFC 9773 §4.2.

@@ -2,13 +2,13 @@ import HttpWare
 
 /// Converts an entry of an archive to an exchange.
 struct HarImport {
-    private let entry: JsonTree
+    private let entry: JsonValue
     private let id: Int
     /// Whether HttpWare wrote the archive, so that it follows the format.
     private let isOwn: Bool
     private(set) var warnings: [String] = []
 
-    init(_ entry: JsonTree, id: Int, isOwn: Bool) {
+    init(_ entry: JsonValue, id: Int, isOwn: Bool) {
         self.entry = entry
         self.id = id
         self.isOwn = isOwn
@@ -16,7 +16,7 @@ struct HarImport {
 
     /// The exchange; `nil` if the entry has no readable request.
     mutating func exchange() -> CapturedExchange? {
-        guard let request = entry["request"], let url = request["url"]?.text, !url.isEmpty else {
+        guard let request = entry["request"], let url = request["url"]?.string, !url.isEmpty else {
             warnings.append("it has no request with a URL, and is left out")
             return nil
         }
@@ -24,30 +24,31 @@ struct HarImport {
             warnings.append("its URL is longer than \(HarImport.mostBytes) bytes, and it is left out")
             return nil
         }
-        if request["method"]?.text == nil { warnings.append("the method is missing; GET is assumed") }
+        if request["method"]?.string == nil { warnings.append("the method is missing; GET is assumed") }
         var exchange = CapturedExchange(
-            id: id, started: started(), method: method(request["method"]?.text ?? "GET"),
-            url: HarImport.httpUrl(isOwn ? entry["_httpware"]?["maskedUrl"]?.text ?? url : url),
-            version: HarImport.version(request["httpVersion"]?.text),
+            id: id, started: started(), method: method(request["method"]?.string ?? "GET"),
+            url: HarImport.httpUrl(isOwn ? entry["_httpware"]?["maskedUrl"]?.string ?? url : url),
+            version: HarImport.version(request["httpVersion"]?.string),
             listener: CaptureStore.importListener,
             request: CapturedMessage(fields: fields(request["headers"])))
         exchange.isOpen = false
         exchange.request.trailers = fields(request["_trailers"])
         exchange.request.content = requestContent(request, exchange.request)
-        HarImport.addType(request["postData"]?["mimeType"]?.text, to: &exchange.request)
+        HarImport.addType(request["postData"]?["mimeType"]?.string, to: &exchange.request)
         readResponse(&exchange)
         readTimes(&exchange)
-        if let address = entry["serverIPAddress"]?.text, !address.isEmpty {
+        if let address = entry["serverIPAddress"]?.string, !address.isEmpty {
             let host = address.contains(":") && !address.hasPrefix("[") ? "[\(address)]" : address
-            exchange.server = entry["connection"]?.text.flatMap { UInt16($0) }.map { "\(host):\($0)" } ?? host
+            exchange.server = entry["connection"]?.string.flatMap { UInt16($0) }.map { "\(host):\($0)" } ?? host
         }
-        exchange.comment = entry["comment"]?.text ?? ""
-        exchange.route = entry["_httpware"]?["route"]?.text
-        exchange.service = entry["_httpware"]?["service"]?.text
-        exchange.operations = (entry["_httpware"]?["operations"]?.list ?? []).prefix(100).compactMap(\.text)
-        let progress = entry["_httpware"]?["progress"]?.list ?? []
+        exchange.comment = entry["comment"]?.string ?? ""
+        exchange.route = entry["_httpware"]?["route"]?.string
+        exchange.service = entry["_httpware"]?["service"]?.string
+        exchange.operations = (entry["_httpware"]?["operations"]?.elements ?? []).prefix(100).compactMap(\.string)
+        let progress = entry["_httpware"]?["progress"]?.elements ?? []
         exchange.progress = progress.prefix(HarImport.mostMessages).compactMap { pair in
-            guard let pair = pair.list, pair.count == 2, let time = pair[0].whole, let size = pair[1].whole, time >= 0,
+            guard let pair = pair.elements, pair.count == 2, let time = pair[0].whole, let size = pair[1].whole,
+                time >= 0,
                 size >= 0
             else { return nil }
             return ContentProgress(time: time, size: size)
@@ -59,7 +60,7 @@ struct HarImport {
     // MARK: Times
 
     private mutating func started() -> WallTime {
-        if let text = entry["startedDateTime"]?.text, let time = WallTime(iso8601: text) { return time }
+        if let text = entry["startedDateTime"]?.string, let time = WallTime(iso8601: text) { return time }
         warnings.append("startedDateTime is missing or malformed; 1970 is assumed")
         return WallTime(seconds: 0)
     }
@@ -67,7 +68,7 @@ struct HarImport {
     /// A phase with a negative time or without a number did not happen.
     private mutating func readTimes(_ exchange: inout CapturedExchange) {
         func microseconds(_ name: String) -> Int? {
-            guard let value = entry["timings"]?[name]?.number, value >= 0 else { return nil }
+            guard let value = entry["timings"]?[name]?.looseDouble, value >= 0 else { return nil }
             return CapturedTimings.microseconds(value)
         }
         var timings = CapturedTimings()
@@ -80,7 +81,7 @@ struct HarImport {
         timings.send = microseconds("send") ?? 0
         timings.wait = microseconds("wait") ?? 0
         timings.receive = microseconds("receive") ?? 0
-        if let time = entry["time"]?.number, time >= 0, timings.total == 0 {
+        if let time = entry["time"]?.looseDouble, time >= 0, timings.total == 0 {
             timings.wait = CapturedTimings.microseconds(time)
         }
         if entry["timings"]?.members == nil { warnings.append("the timings are missing") }
@@ -140,11 +141,11 @@ struct HarImport {
 
     /// Reads a list of objects, a list of pairs, or one object with all fields. Leaves out the pseudo-fields of HTTP/2, and lines
     /// beyond those of the largest head.
-    private mutating func fields(_ value: JsonTree?) -> CapturedFields {
-        func text(_ value: JsonTree?) -> String? {
+    private mutating func fields(_ value: JsonValue?) -> CapturedFields {
+        func text(_ value: JsonValue?) -> String? {
             switch value {
-            case .text(let text), .number(let text): text
-            case .bool(let isTrue): "\(isTrue)"
+            case .string(let text), .number(let text): text
+            case .boolean(let isTrue): "\(isTrue)"
             default: nil
             }
         }
@@ -172,13 +173,13 @@ struct HarImport {
                 rest = rest[rest.index(after: line.endIndex)...]
             }
         }
-        for line in value?.list ?? [] where !isCut {
-            if let pair = line.list {
+        for line in value?.elements ?? [] where !isCut {
+            if let pair = line.elements {
                 add(text(pair.first), text(pair.dropFirst().first))
             } else {
                 add(
                     text(line["name"]), text(line["value"]) ?? "",
-                    isLatin1: isOwn && line["_charset"]?.text == HarEntry.latin1)
+                    isLatin1: isOwn && line["_charset"]?.string == HarEntry.latin1)
             }
         }
         for member in value?.members ?? [] where !isCut { add(member.name, text(member.value)) }
@@ -190,14 +191,14 @@ struct HarImport {
         return fields
     }
 
-    private mutating func requestContent(_ request: JsonTree, _ message: CapturedMessage) -> CapturedContent {
+    private mutating func requestContent(_ request: JsonValue, _ message: CapturedMessage) -> CapturedContent {
         guard let data = request["postData"], data != .null else {
             var content = CapturedContent()
             content.size = max(0, request["bodySize"]?.whole ?? 0)
             return content
         }
-        let mediaType = data["mimeType"]?.text ?? message.values(of: "content-type").first
-        if let text = data["text"]?.text, !text.isEmpty || data["params"]?.list?.isEmpty ?? true {
+        let mediaType = data["mimeType"]?.string ?? message.values(of: "content-type").first
+        if let text = data["text"]?.string, !text.isEmpty || data["params"]?.elements?.isEmpty ?? true {
             // Firefox writes each byte as one character if the content is not UTF-8.
             if !isOwn, HarImport.encoding(data) == nil, let size = request["bodySize"]?.whole, size != text.utf8.count,
                 size == text.unicodeScalars.count, text.unicodeScalars.allSatisfy({ $0.value < 0x100 })
@@ -209,8 +210,8 @@ struct HarImport {
             }
             return content(text, data, mediaType, size: isOwn ? request["bodySize"]?.whole : nil, message)
         }
-        let pairs = (data["params"]?.list ?? []).map { parameter in
-            let parts = [parameter["name"]?.text ?? "", parameter["value"]?.text ?? ""]
+        let pairs = (data["params"]?.elements ?? []).map { parameter in
+            let parts = [parameter["name"]?.string ?? "", parameter["value"]?.string ?? ""]
             return parts.map(HarImport.formEncoded).joined(separator: "=")
         }
         if let mediaType, mediaType.lowercased().hasPrefix("multipart/") {
@@ -233,10 +234,12 @@ struct HarImport {
     }
 
     /// The encoding of a text in JSON. For requests, archives of others have `encoding`, which HAR 1.2 has for responses only.
-    private static func encoding(_ entry: JsonTree) -> String? { entry["encoding"]?.text ?? entry["_encoding"]?.text }
+    private static func encoding(_ entry: JsonValue) -> String? {
+        entry["encoding"]?.string ?? entry["_encoding"]?.string
+    }
 
     private mutating func content(
-        _ text: String, _ entry: JsonTree, _ mediaType: String?, size: Int?, _ message: CapturedMessage?
+        _ text: String, _ entry: JsonValue, _ mediaType: String?, size: Int?, _ message: CapturedMessage?
     ) -> CapturedContent {
         var content = CapturedContent()
         let encoding = HarImport.encoding(entry)
@@ -259,7 +262,7 @@ struct HarImport {
         if message == nil || !codings.isEmpty {
             content.isDecoded = true
             if isOwn {
-                content.isDecoded = entry["_coded"]?.flag != true
+                content.isDecoded = entry["_coded"]?.boolean != true
             } else if message != nil {
                 content.isDecoded = !HarImport.isCoded(content, codings, isBase64: isBase64)
             }
@@ -300,14 +303,14 @@ struct HarImport {
             response["_error"], response["_errorMessage"], response["_failureText"], entry["_error"],
             entry["_failureText"],
         ]
-        exchange.fault = faults.lazy.compactMap { $0?.text }.first { !$0.isEmpty }
+        exchange.fault = faults.lazy.compactMap { $0?.string }.first { !$0.isEmpty }
         guard let status = response["status"]?.whole, (100...999).contains(status) else {
             // Browsers write 0 or -1 if there was no response.
             if exchange.fault == nil { exchange.fault = "no response" }
             return
         }
         exchange.status = status
-        if let reason = response["statusText"]?.text, !reason.isEmpty, reason.utf8.count <= 1024,
+        if let reason = response["statusText"]?.string, !reason.isEmpty, reason.utf8.count <= 1024,
             reason != HttpStatus(status)?.reasonPhrase
         {
             exchange.reason = reason
@@ -315,22 +318,22 @@ struct HarImport {
         // An attempt that failed may have a status, but no content.
         exchange.isCutOff =
             isOwn
-            ? entry["_httpware"]?["cutOff"]?.flag ?? false
-            : exchange.fault != nil && response["content"]?["text"]?.text == nil
+            ? entry["_httpware"]?["cutOff"]?.boolean ?? false
+            : exchange.fault != nil && response["content"]?["text"]?.string == nil
         var message = CapturedMessage(fields: fields(response["headers"]))
         message.trailers = fields(response["_trailers"])
-        if let body = response["content"], let text = body["text"]?.text {
-            let mediaType = body["mimeType"]?.text ?? message.values(of: "content-type").first
+        if let body = response["content"], let text = body["text"]?.string {
+            let mediaType = body["mimeType"]?.string ?? message.values(of: "content-type").first
             message.content = content(text, body, mediaType, size: isOwn ? body["size"]?.whole : nil, message)
         } else {
             // Firefox includes the header section in `bodySize`.
             let sizes = [response["content"]?["size"]?.whole, response["bodySize"]?.whole].compactMap(\.self)
             message.content.size = max(0, sizes.first { $0 >= 0 } ?? 0)
-            if message.content.size > 0, entry["_eventSourceMessages"]?.list == nil {
+            if message.content.size > 0, entry["_eventSourceMessages"]?.elements == nil {
                 warnings.append("the content of the response is missing")
             }
         }
-        HarImport.addType(response["content"]?["mimeType"]?.text, to: &message)
+        HarImport.addType(response["content"]?["mimeType"]?.string, to: &message)
         exchange.response = message
     }
 
@@ -340,31 +343,32 @@ struct HarImport {
         let type = exchange.response?.values(of: "content-type").first?.lowercased() ?? ""
         if type.hasPrefix("text/event-stream") { exchange.kind = .sse }
         if type.hasPrefix("application/grpc") { exchange.kind = .grpc }
-        let events = entry["_eventSourceMessages"]?.list ?? []
-        let messages = entry["_webSocketMessages"]?.list
+        let events = entry["_eventSourceMessages"]?.elements ?? []
+        let messages = entry["_webSocketMessages"]?.elements
         if max(events.count, messages?.count ?? 0) > HarImport.mostMessages {
             warnings.append("it has more than \(HarImport.mostMessages) messages; the rest is left out")
         }
         for message in events.prefix(HarImport.mostMessages) {
-            guard exchange.kind == .sse, let data = message["data"]?.text.map({ Array($0.utf8) }) else { continue }
-            let (type, id) = (message["eventName"]?.text, message["eventId"]?.text)
+            guard exchange.kind == .sse, let data = message["data"]?.string.map({ Array($0.utf8) }) else { continue }
+            let (type, id) = (message["eventName"]?.string, message["eventId"]?.string)
             exchange.messages.append(
                 CapturedPiece(
                     .receive, .event(type: type == "message" ? nil : type, id: id?.isEmpty ?? true ? nil : id),
-                    time: HarTime.epoch(message["time"]?.number) ?? exchange.started, data: data, size: data.count))
+                    time: HarTime.epoch(message["time"]?.looseDouble) ?? exchange.started, data: data, size: data.count)
+            )
         }
         let isUpgraded = exchange.status == 101 && exchange.request.values(of: "sec-websocket-key").first != nil
-        guard messages != nil || isUpgraded || entry["_resourceType"]?.text == "websocket" else { return }
+        guard messages != nil || isUpgraded || entry["_resourceType"]?.string == "websocket" else { return }
         exchange.kind = .websocket
         for message in (messages ?? []).prefix(HarImport.mostMessages) {
-            guard let data = message["data"]?.text else { continue }
+            guard let data = message["data"]?.string else { continue }
             // An opcode has four bits. RFC 6455 §5.2.
             let opcode = message["opcode"]?.whole.flatMap { (0...15).contains($0) ? UInt8($0) : nil } ?? 1
             let bytes = (opcode == 2 ? HarText.base64(data) : nil) ?? Array(data.utf8)
             var piece = CapturedPiece(
-                message["type"]?.text == "send" ? .send : .receive, .webSocket(opcode: opcode),
-                time: HarTime.epoch(message["time"]?.number) ?? exchange.started, data: bytes, size: bytes.count)
-            piece.isMasked = message["_masked"]?.flag ?? false
+                message["type"]?.string == "send" ? .send : .receive, .webSocket(opcode: opcode),
+                time: HarTime.epoch(message["time"]?.looseDouble) ?? exchange.started, data: bytes, size: bytes.count)
+            piece.isMasked = message["_masked"]?.boolean ?? false
             exchange.messages.append(piece)
         }
     }

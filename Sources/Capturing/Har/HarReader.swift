@@ -1,4 +1,4 @@
-import HttpWare
+public import HttpWare
 
 /// Reads archives of HAR 1.2, and tolerates common errors of browsers and proxies.
 ///
@@ -13,7 +13,7 @@ public struct HarReader: Sendable {
         /// The most field lines, messages and other elements of all entries together.
         public var elements = 1_000_000
         /// The most values in one entry, and their deepest nesting.
-        public var json = JsonScanner.Limits()
+        public var json = JsonScanner.Rules.lenient
 
         public init() {}
     }
@@ -42,9 +42,9 @@ public struct HarReader: Sendable {
         guard bytes.count <= limits.size else {
             throw Refusal(description: "the archive has \(bytes.count) bytes; at most \(limits.size) are read")
         }
-        var scanner = JsonScanner(bytes, limits: limits.json)
-        do throws(JsonScanner.Fault) {
-            guard try scanner.enterObject() else { throw scanner.refusal("the archive is not a JSON object") }
+        var scanner = JsonScanner(bytes, rules: limits.json)
+        do throws(JsonFault) {
+            guard try scanner.enterObject() else { throw JsonFault("the archive is not a JSON object") }
             var hasEntries = false
             while let name = try scanner.nextMember() {
                 guard name == "log", try scanner.enterObject() else {
@@ -53,8 +53,8 @@ public struct HarReader: Sendable {
                 }
                 if try readLog(&scanner, firstId, limits) { hasEntries = true }
             }
-            guard hasEntries else { throw scanner.refusal("the archive has no log.entries") }
-            guard scanner.isAtEnd else { throw scanner.refusal("there is text after the archive") }
+            guard hasEntries else { throw JsonFault("the archive has no log.entries") }
+            guard scanner.isAtEnd else { throw JsonFault("there is text after the archive") }
         } catch {
             throw Refusal(description: error.description)
         }
@@ -63,7 +63,7 @@ public struct HarReader: Sendable {
 
     /// The facts that an archive of ours states about itself, without its entries. All are 0 if it states none.
     public static func facts(_ bytes: [UInt8]) -> (missingSecrets: Int, leftOut: Int) {
-        var scanner = JsonScanner(bytes)
+        var scanner = JsonScanner(bytes, rules: .lenient)
         guard (try? scanner.enterObject()) == true, (try? scanner.nextMember()) == "log",
             (try? scanner.enterObject()) == true
         else { return (0, 0) }
@@ -80,23 +80,23 @@ public struct HarReader: Sendable {
     /// Reads the log. Returns whether it has a list of entries.
     private mutating func readLog(
         _ scanner: inout JsonScanner, _ firstId: Int, _ limits: Limits
-    ) throws(JsonScanner.Fault) -> Bool {
+    ) throws(JsonFault) -> Bool {
         var hasEntries = false
         var isOwn = false
         while let name = try scanner.nextMember() {
             switch name {
-            case "creator": isOwn = try scanner.value()["name"]?.text == "httpware"
+            case "creator": isOwn = try scanner.value()["name"]?.string == "httpware"
             case "_httpware":
                 let facts = try scanner.value()
                 missingSecrets = max(0, facts["missingSecrets"]?.whole ?? 0)
                 leftOut = max(0, facts["leftOut"]?.whole ?? 0)
             case "entries":
-                guard try scanner.enterList() else { throw scanner.refusal("log.entries is not a list") }
+                guard try scanner.enterList() else { throw JsonFault("log.entries is not a list") }
                 hasEntries = true
                 var place = 0
                 while try scanner.hasNextElement() {
                     guard place < limits.entries else {
-                        throw scanner.refusal("the archive has more than \(limits.entries) entries")
+                        throw JsonFault("the archive has more than \(limits.entries) entries")
                     }
                     let value = try scanner.value()
                     let (id, overflows) = firstId.addingReportingOverflow(exchanges.count)
@@ -106,7 +106,7 @@ public struct HarReader: Sendable {
                     if let exchange {
                         elements += exchange.elements
                         guard elements <= limits.elements else {
-                            throw scanner.refusal(
+                            throw JsonFault(
                                 "the archive has more than \(limits.elements) field lines and messages")
                         }
                         exchanges.append(exchange)
@@ -130,8 +130,4 @@ extension CapturedExchange {
         request.fields.count + request.trailers.count + (response?.fields.count ?? 0) + (response?.trailers.count ?? 0)
             + messages.count + progress.count + operations.count
     }
-}
-
-extension JsonScanner {
-    fileprivate func refusal(_ sentence: String) -> Fault { Fault(offset: 0, description: sentence) }
 }

@@ -42,7 +42,7 @@ public enum GraphQLOperations {
     // MARK: JSON
 
     private static func json(_ bytes: [UInt8], _ isGraphQLPath: Bool, _ names: inout [String]) {
-        var scanner = JsonScanner(bytes)
+        var scanner = JsonScanner(bytes, rules: .lenient)
         if (try? scanner.enterList()) == true {
             while names.count < mostNames, (try? scanner.hasNextElement()) == true {
                 let (members, isWhole) = members(&scanner)
@@ -58,11 +58,11 @@ public enum GraphQLOperations {
     /// as a member.
     private static func members(_ scanner: inout JsonScanner) -> ([String: String], isWhole: Bool) {
         var members: [String: String] = [:]
-        do throws(JsonScanner.Fault) {
+        do throws(JsonFault) {
             guard try scanner.enterObject() else { return ([:], false) }
             while let name = try scanner.nextMember() {
                 switch name {
-                case "query", "operationName": if let text = try scanner.value().text { members[name] = text }
+                case "query", "operationName": if let text = try scanner.value().string { members[name] = text }
                 case "extensions": if try scanner.value()["persistedQuery"] != nil { members["persisted"] = "" }
                 default: try scanner.skip()
                 }
@@ -99,7 +99,8 @@ public enum GraphQLOperations {
             switch String(decoding: QueryParameters.decoded(name), as: UTF8.self) {
             case "query": members["query"] = String(decoding: value, as: UTF8.self)
             case "operationName": members["operationName"] = String(decoding: value, as: UTF8.self)
-            case "extensions": if (try? JsonScanner.read(value))?["persistedQuery"] != nil { members["persisted"] = "" }
+            case "extensions":
+                if (try? JsonValue(value, rules: .lenient))?["persistedQuery"] != nil { members["persisted"] = "" }
             default: break
             }
         }

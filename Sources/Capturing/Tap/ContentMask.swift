@@ -230,7 +230,7 @@ struct JsonMarks {
             return Redaction.isSecret(parameter: String(decoding: name, as: UTF8.self))
         }
         // `pass\u0077ord` is a password too.
-        let text = (try? JsonScanner.read(Array(bytes[quoted])))?.text
+        let text = (try? JsonValue(bytes[quoted], rules: .lenient))?.string
         return text.map { Redaction.isSecret(parameter: $0) } ?? true
     }
 

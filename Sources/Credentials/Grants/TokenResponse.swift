@@ -100,9 +100,9 @@ package struct TokenResponse: Equatable {
         let expiresIn: Double?
         let error: String?
 
-        init(_ content: [UInt8]) throws(JsonValue.Mistake) {
+        init(_ content: [UInt8]) throws(JsonFault) {
             let json = try JsonValue(content)
-            guard json.members != nil else { throw JsonValue.Mistake(description: "the JSON text is not an object") }
+            guard json.members != nil else { throw JsonFault("the JSON text is not an object") }
             accessToken = try json.text(of: "access_token")
             tokenType = try json.text(of: "token_type")
             refreshToken = try json.text(of: "refresh_token")
@@ -111,7 +111,7 @@ package struct TokenResponse: Equatable {
             // Many servers write the number as a string.
             if let text = json["expires_in"]?.string {
                 guard (1...12).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-                    throw JsonValue.Mistake(description: "expires_in is not a number of seconds")
+                    throw JsonFault("expires_in is not a number of seconds")
                 }
                 expiresIn = Double(text)
             } else {

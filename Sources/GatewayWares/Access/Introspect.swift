@@ -77,7 +77,7 @@ public struct Introspect: Middleware {
         case .active(let members, let expiry):
             // The server must not report an expired token as active (§2.2). If it does, the token is still refused.
             if let expiry, now.seconds >= expiry { return decide(&request, .inactive, exchange) }
-            let claims = members.compactMap { member in member.value.text.map { (member.name, $0) } }
+            let claims = members.compactMap { member in member.value.fieldText.map { (member.name, $0) } }
             let subject = members.first { $0.name == "sub" } ?? members.first { $0.name == "username" }
             let principal = Principal(
                 method: "introspect", name: TokenIdentity.name(subject?.value, else: key), claims: claims,

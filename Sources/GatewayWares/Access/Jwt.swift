@@ -183,7 +183,7 @@ public struct Jwt: Middleware {
         let admission = Admission(
             Principal(
                 method: "jwt", name: TokenIdentity.name(accepted["sub"], else: token.digest),
-                claims: accepted.claims.compactMap { claim in claim.value.text.map { (claim.name, $0) } },
+                claims: accepted.claims.compactMap { claim in claim.value.fieldText.map { (claim.name, $0) } },
                 identity: TokenIdentity.digest(of: accepted.claims, by: identity, else: token.digest, method: "jwt")),
             fields: try fields(of: accepted), lacking: accepted.lacking, issuer.keys, generation: generation)
         memory.remember(
@@ -195,7 +195,7 @@ public struct Jwt: Middleware {
     private func fields(of accepted: JwtVerifier.Accepted) throws(JwtFault) -> FieldBlock? {
         var lines: [FieldLine] = []
         for (claim, field) in claimsToHeaders {
-            guard let text = accepted[claim]?.text, !text.isEmpty else { continue }
+            guard let text = accepted[claim]?.fieldText, !text.isEmpty else { continue }
             do {
                 lines.append(try FieldLine(field, text))
             } catch {

@@ -1,5 +1,4 @@
 import Authentication
-import Credentials
 import HttpWare
 
 /// The result of a login, kept sealed in the client's cookies or in a store.

@@ -121,7 +121,7 @@ final class OidcSessions: Sendable {
         guard let token = IdTokenClaims(session.idToken) else { throw .invalid("the ID token is malformed") }
         var lines: [FieldLine] = []
         for (claim, field) in claims {
-            guard let text = token[claim]?.text, !text.isEmpty else { continue }
+            guard let text = token[claim]?.fieldText, !text.isEmpty else { continue }
             guard let line = try? FieldLine(field, text) else {
                 throw .invalid("the claim \(claim) is invalid in a field")
             }
@@ -136,7 +136,7 @@ final class OidcSessions: Sendable {
         let digest = Self.key(of: session.id)
         let principal = Principal(
             method: "oidcLogin", name: TokenIdentity.name(token["sub"], else: digest),
-            claims: token.members.compactMap { claim in claim.value.text.map { (claim.name, $0) } },
+            claims: token.members.compactMap { claim in claim.value.fieldText.map { (claim.name, $0) } },
             identity: TokenIdentity.digest(
                 of: token.members, by: TokenIdentity.usual, else: digest, method: "oidcLogin"))
         return OidcAdmission(session, principal, lines.isEmpty ? nil : FieldBlock(lines))

@@ -1,4 +1,3 @@
-import Credentials
 import HttpWare
 
 /// The user of a token: the claims that identify a user, if the token has all of them, or else the token itself.
@@ -35,7 +34,7 @@ enum TokenIdentity {
 
     /// A name of the user for people: the subject, or the beginning of the token's digest.
     static func name(_ subject: JsonValue?, else token: Digest256) -> String {
-        if let text = subject?.text, !text.isEmpty { return text }
+        if let text = subject?.fieldText, !text.isEmpty { return text }
         return "token \(token.hex.prefix(12))"
     }
 }

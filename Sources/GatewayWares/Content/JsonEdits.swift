@@ -16,7 +16,7 @@ struct JsonEdits: Sendable {
 
     /// The edited text, of at most `size` bytes; `nil` if nothing changes.
     func apply(to bytes: [UInt8], upTo size: Int) throws -> [UInt8]? {
-        let range = try JsonText.check(bytes)
+        let range = try JsonScanner.check(bytes)
         var source = JsonSource(bytes)
         var root = JsonNode(range)
         try apply(to: &root, &source)
@@ -28,18 +28,18 @@ struct JsonEdits: Sendable {
         return output == bytes ? nil : output
     }
 
-    private func apply(to root: inout JsonNode, _ source: inout JsonSource) throws(JsonText.Fault) {
+    private func apply(to root: inout JsonNode, _ source: inout JsonSource) throws(JsonFault) {
         if !keep.isEmpty { _ = try root.keep(keep.map { $0.steps[...] }, &source) }
         for pointer in remove {
             let steps = pointer.steps
             guard let last = steps.last else { continue }
-            _ = try root.edit(steps.dropLast(), &source) { (parent, source) throws(JsonText.Fault) in
+            _ = try root.edit(steps.dropLast(), &source) { (parent, source) throws(JsonFault) in
                 try parent.take(last, &source) != nil
             }
         }
         for (pointer, name) in rename {
             guard let last = pointer.names.last else { continue }
-            _ = try root.edit(pointer.steps.dropLast(), &source) { (parent, source) throws(JsonText.Fault) in
+            _ = try root.edit(pointer.steps.dropLast(), &source) { (parent, source) throws(JsonFault) in
                 try parent.rename(last, to: name, &source)
             }
         }
@@ -51,7 +51,7 @@ struct JsonEdits: Sendable {
                 root = node
                 continue
             }
-            _ = try root.edit(steps.dropLast(), &source, creating: true) { (parent, source) throws(JsonText.Fault) in
+            _ = try root.edit(steps.dropLast(), &source, creating: true) { (parent, source) throws(JsonFault) in
                 try parent.put(node, at: last, .set, &source)
             }
         }
@@ -61,20 +61,20 @@ struct JsonEdits: Sendable {
     /// Moves a value within each object or array that both pointers lead to. If the target does not exist, the value stays.
     private func move(
         _ from: JsonPointer, _ to: JsonPointer, _ root: inout JsonNode, _ source: inout JsonSource
-    ) throws(JsonText.Fault) {
+    ) throws(JsonFault) {
         let (origin, goal) = (from.steps, to.steps)
         let common = JsonEdits.common(from, to)
         guard let lastOrigin = origin.last, let lastGoal = goal.last else { return }
-        _ = try root.edit(origin[..<common], &source) { (place, source) throws(JsonText.Fault) in
+        _ = try root.edit(origin[..<common], &source) { (place, source) throws(JsonFault) in
             let former = place
             var taken: JsonNode?
-            _ = try place.edit(origin[common...].dropLast(), &source) { (parent, source) throws(JsonText.Fault) in
+            _ = try place.edit(origin[common...].dropLast(), &source) { (parent, source) throws(JsonFault) in
                 taken = try parent.take(lastOrigin, &source)
                 return taken != nil
             }
             guard let taken else { return false }
             let isPut = try place.edit(goal[common...].dropLast(), &source, creating: true) {
-                (parent, source) throws(JsonText.Fault) in
+                (parent, source) throws(JsonFault) in
                 try parent.put(taken, at: lastGoal, .set, &source)
             }
             if !isPut { place = former }

@@ -1,9 +1,11 @@
+import HttpWare
+
 /// The bytes that the nodes of a JSON text refer to: the original text, followed by the values that edits add.
 struct JsonSource {
     private(set) var bytes: [UInt8]
     private var nodesLeft = 1_000_000
 
-    /// Takes a text that `JsonText.check` has accepted.
+    /// Takes a text that `JsonScanner.check` has accepted.
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     /// Adds a value for an edit. The value was checked when the configuration was loaded.
@@ -14,9 +16,9 @@ struct JsonSource {
     }
 
     /// Counts new nodes, so that a text of many small values cannot take unlimited memory.
-    mutating func take(_ count: Int) throws(JsonText.Fault) {
+    mutating func take(_ count: Int) throws(JsonFault) {
         nodesLeft -= count
-        guard nodesLeft >= 0 else { throw JsonText.Fault("the JSON text has too many members") }
+        guard nodesLeft >= 0 else { throw JsonFault("the JSON text has too many members") }
     }
 }
 
@@ -54,27 +56,27 @@ struct JsonNode {
 
     /// Reads the members or elements, if the value is an object or an array. Throws if two members have the same name, because
     /// readers would disagree about its value.
-    mutating func open(_ source: inout JsonSource) throws(JsonText.Fault) {
+    mutating func open(_ source: inout JsonSource) throws(JsonFault) {
         guard parts == nil, let first = source.bytes[range].first, first == 0x7b || first == 0x5b else { return }
         let bytes = source.bytes
-        if first == 0x5b {
+        var scanner = JsonScanner(bytes, checked: range)
+        if try scanner.enterList() {
             var list: [JsonNode] = []
-            try JsonText.forEachPart(of: range, in: bytes) { (_, value) throws(JsonText.Fault) in
+            while try scanner.hasNextElement() {
                 try source.take(1)
-                list.append(JsonNode(value))
+                list.append(JsonNode(try scanner.skip()))
             }
             parts = .list(list)
-        } else {
+        } else if try scanner.enterObject() {
             var members: [Member] = []
             var names: Set<[UInt8]> = []
-            try JsonText.forEachPart(of: range, in: bytes) { (name, value) throws(JsonText.Fault) in
+            while let name = try scanner.nextName() {
                 try source.take(1)
-                guard let name else { return }
-                let text = JsonText.text(of: name, in: bytes)
+                let text = JsonString.text(of: name.lowerBound + 1..<name.upperBound - 1, in: bytes)
                 guard names.insert(text).inserted else {
-                    throw JsonText.Fault("an object in the JSON text has two members of the same name")
+                    throw JsonFault("an object in the JSON text has two members of the same name")
                 }
-                members.append(Member(name: name, text: text, value: JsonNode(value)))
+                members.append(Member(name: name, text: text, value: JsonNode(try scanner.skip())))
             }
             parts = .object(members)
         }
@@ -94,8 +96,8 @@ struct JsonNode {
     /// created.
     mutating func edit(
         _ steps: ArraySlice<JsonPointer.Step>, _ source: inout JsonSource, creating: Bool = false,
-        _ body: (inout JsonNode, inout JsonSource) throws(JsonText.Fault) -> Bool
-    ) throws(JsonText.Fault) -> Bool {
+        _ body: (inout JsonNode, inout JsonSource) throws(JsonFault) -> Bool
+    ) throws(JsonFault) -> Bool {
         guard let step = steps.first else {
             let hasChanged = try body(&self, &source)
             if hasChanged { isChanged = true }
@@ -140,22 +142,8 @@ struct JsonNode {
     }
 
     private static func member(_ name: [UInt8], _ value: JsonNode, _ source: inout JsonSource) -> Member {
-        let written = source.add(JsonNode.quoted(name))
+        let written = source.add(JsonString.quoted(name))
         return Member(name: written.range, text: name, value: value)
-    }
-
-    /// A name as a JSON string. The name comes from the configuration, so it is valid UTF-8.
-    static func quoted(_ text: [UInt8]) -> [UInt8] {
-        var output: [UInt8] = [0x22]
-        let digits = Array("0123456789abcdef".utf8)
-        for byte in text {
-            switch byte {
-            case 0x22, 0x5c: output += [0x5c, byte]
-            case ..<0x20: output += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            default: output.append(byte)
-            }
-        }
-        return output + [0x22]
     }
 
     /// The way in which a value is put into an object or array.
@@ -171,7 +159,7 @@ struct JsonNode {
     /// Puts a value into this object or array. Returns false if it is neither, or the name is not a valid place in it.
     mutating func put(
         _ value: JsonNode, at step: JsonPointer.Step, _ putting: Putting, _ source: inout JsonSource
-    ) throws(JsonText.Fault) -> Bool {
+    ) throws(JsonFault) -> Bool {
         try open(&source)
         try source.take(1)
         switch parts {
@@ -213,7 +201,7 @@ struct JsonNode {
     }
 
     /// Removes the values that the step leads to from this object or array. Returns the last of them; `nil` if there is none.
-    mutating func take(_ step: JsonPointer.Step, _ source: inout JsonSource) throws(JsonText.Fault) -> JsonNode? {
+    mutating func take(_ step: JsonPointer.Step, _ source: inout JsonSource) throws(JsonFault) -> JsonNode? {
         try open(&source)
         var taken: JsonNode?
         switch parts {
@@ -244,7 +232,7 @@ struct JsonNode {
     }
 
     /// The value at the end of steps without a star; `nil` if it does not exist.
-    mutating func value(_ steps: ArraySlice<JsonPointer.Step>, _ source: inout JsonSource) throws(JsonText.Fault)
+    mutating func value(_ steps: ArraySlice<JsonPointer.Step>, _ source: inout JsonSource) throws(JsonFault)
         -> JsonNode?
     {
         guard let step = steps.first else { return self }
@@ -263,8 +251,7 @@ struct JsonNode {
     }
 
     /// Renames a member, and removes another member that has the new name. Returns false if the member does not exist.
-    mutating func rename(_ name: [UInt8], to other: [UInt8], _ source: inout JsonSource) throws(JsonText.Fault) -> Bool
-    {
+    mutating func rename(_ name: [UInt8], to other: [UInt8], _ source: inout JsonSource) throws(JsonFault) -> Bool {
         try open(&source)
         guard case .object(var members) = parts, name != other,
             let index = members.firstIndex(where: { $0.text == name })
@@ -283,7 +270,7 @@ struct JsonNode {
     /// is removed as well.
     mutating func keep(
         _ paths: [ArraySlice<JsonPointer.Step>], _ source: inout JsonSource
-    ) throws(JsonText.Fault) -> Bool {
+    ) throws(JsonFault) -> Bool {
         if paths.contains(where: \.isEmpty) { return false }
         try open(&source)
         var hasChanged = false
@@ -327,7 +314,7 @@ struct JsonNode {
     /// Whether a path ends at this value, or can lead into it.
     private mutating func isReached(
         by paths: [ArraySlice<JsonPointer.Step>], _ source: inout JsonSource
-    ) throws(JsonText.Fault) -> Bool {
+    ) throws(JsonFault) -> Bool {
         if paths.contains(where: \.isEmpty) { return true }
         try open(&source)
         return parts != nil

@@ -14,13 +14,13 @@ struct JsonPatch: Sendable {
     var operations: [Operation] = []
 
     /// The reason why a patch cannot be applied.
-    private static func fault(_ pointer: JsonPointer, _ problem: String) -> JsonText.Fault {
-        JsonText.Fault(
+    private static func fault(_ pointer: JsonPointer, _ problem: String) -> JsonFault {
+        JsonFault(
             "the patch cannot be applied: \(pointer.text.isEmpty ? "the whole text" : pointer.text) \(problem)")
     }
 
     /// Applies the operations. If it throws, the text must be discarded.
-    func apply(to root: inout JsonNode, _ source: inout JsonSource) throws(JsonText.Fault) {
+    func apply(to root: inout JsonNode, _ source: inout JsonSource) throws(JsonFault) {
         for operation in operations {
             switch operation {
             case .add(let pointer, let value):
@@ -51,13 +51,13 @@ struct JsonPatch: Sendable {
     private static func put(
         _ value: JsonNode, at pointer: JsonPointer, _ putting: JsonNode.Putting, _ root: inout JsonNode,
         _ source: inout JsonSource
-    ) throws(JsonText.Fault) {
+    ) throws(JsonFault) {
         let steps = pointer.literalSteps
         guard let last = steps.last else {
             root = value
             return
         }
-        let isPut = try root.edit(steps.dropLast(), &source) { (parent, source) throws(JsonText.Fault) in
+        let isPut = try root.edit(steps.dropLast(), &source) { (parent, source) throws(JsonFault) in
             try parent.put(value, at: last, putting, &source)
         }
         guard isPut else { throw fault(pointer, putting == .replace ? "is missing" : "has no place in the text") }
@@ -65,11 +65,11 @@ struct JsonPatch: Sendable {
 
     private static func take(
         _ pointer: JsonPointer, _ root: inout JsonNode, _ source: inout JsonSource
-    ) throws(JsonText.Fault) -> JsonNode {
+    ) throws(JsonFault) -> JsonNode {
         let steps = pointer.literalSteps
         guard let last = steps.last else { throw fault(pointer, "cannot be removed") }
         var taken: JsonNode?
-        _ = try root.edit(steps.dropLast(), &source) { (parent, source) throws(JsonText.Fault) in
+        _ = try root.edit(steps.dropLast(), &source) { (parent, source) throws(JsonFault) in
             taken = try parent.take(last, &source)
             return taken != nil
         }
@@ -80,8 +80,7 @@ struct JsonPatch: Sendable {
     // MARK: Equality
 
     /// Whether two values are equal: numbers by value, strings by characters, objects regardless of order. RFC 6902 §4.6.
-    static func areEqual(_ one: JsonNode, _ other: JsonNode, _ source: inout JsonSource) throws(JsonText.Fault) -> Bool
-    {
+    static func areEqual(_ one: JsonNode, _ other: JsonNode, _ source: inout JsonSource) throws(JsonFault) -> Bool {
         var (one, other) = (one, other)
         try one.open(&source)
         try other.open(&source)
@@ -103,7 +102,10 @@ struct JsonPatch: Sendable {
             let bytes = source.bytes
             guard let first = bytes[one].first, let second = bytes[other].first else { return false }
             if first == 0x22 || second == 0x22 {
-                return first == second && JsonText.text(of: one, in: bytes) == JsonText.text(of: other, in: bytes)
+                func text(_ string: Range<Int>) -> [UInt8] {
+                    JsonString.text(of: string.lowerBound + 1..<string.upperBound - 1, in: bytes)
+                }
+                return first == second && text(one) == text(other)
             }
             if bytes[one].elementsEqual(bytes[other]) { return true }
             guard let one = JsonNumber(bytes[one]), let other = JsonNumber(bytes[other]) else { return false }

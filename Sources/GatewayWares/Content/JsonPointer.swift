@@ -35,7 +35,7 @@ public struct JsonPointer: Sendable, Hashable {
             }
             names.append(name)
         }
-        guard names.count <= JsonText.deepest else { return nil }
+        guard names.count <= JsonScanner.Rules.exact.depth else { return nil }
         self.text = text
         self.names = names
     }

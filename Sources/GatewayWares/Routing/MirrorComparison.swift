@@ -148,8 +148,8 @@ final class MirrorComparison: @unchecked Sendable {
 /// Where two JSON texts differ.
 enum JsonDifference {
     /// The pointers to values that differ or are missing on one side. Throws if a text is not JSON.
-    static func places(_ one: [UInt8], _ other: [UInt8], most: Int) throws(JsonText.Fault) -> [String] {
-        let (first, second) = (try JsonText.check(one), try JsonText.check(other))
+    static func places(_ one: [UInt8], _ other: [UInt8], most: Int) throws(JsonFault) -> [String] {
+        let (first, second) = (try JsonScanner.check(one), try JsonScanner.check(other))
         var source = JsonSource(one)
         let start = source.add(other).range.lowerBound
         var found: [String] = []
@@ -161,7 +161,7 @@ enum JsonDifference {
     private static func compare(
         _ one: JsonNode, _ other: JsonNode, _ place: String, _ source: inout JsonSource, _ most: Int,
         _ found: inout [String]
-    ) throws(JsonText.Fault) {
+    ) throws(JsonFault) {
         guard found.count < most else { return }
         var (one, other) = (one, other)
         try one.open(&source)

@@ -1,5 +1,4 @@
 import Capturing
-import Credentials
 import HttpWare
 import GatewayWares
 

@@ -1,4 +1,3 @@
-import Credentials
 import GatewayConfig
 import HttpWare
 

@@ -67,7 +67,7 @@ extension AdminEndpoint {
     private static func readEdits(_ content: [UInt8]) throws(RequestRepetition.Refusal) -> RequestRepetition.Edits {
         var edits = RequestRepetition.Edits()
         if content.isEmpty { return edits }
-        guard let json = try? JsonScanner.read(content), let members = json.members else {
+        guard let json = try? JsonValue(content, rules: .lenient), let members = json.members else {
             throw .invalid("write a JSON object with any of the members method, url, headers, body")
         }
         let known = ["method", "url", "headers", "body", "encoding"]
@@ -76,7 +76,7 @@ extension AdminEndpoint {
         }
         func text(_ name: String) throws(RequestRepetition.Refusal) -> String? {
             guard let value = json[name], value != .null else { return nil }
-            guard let text = value.text else { throw .invalid("\(name) is not a text") }
+            guard let text = value.string else { throw .invalid("\(name) is not a text") }
             return text
         }
         edits.method = try text("method")
@@ -95,21 +95,21 @@ extension AdminEndpoint {
     }
 
     /// Reads `[{"name", "value"}]`, or an object whose values are strings or lists of strings.
-    private static func readFields(_ json: JsonTree) throws(RequestRepetition.Refusal) -> [CapturedMessage.Field] {
+    private static func readFields(_ json: JsonValue) throws(RequestRepetition.Refusal) -> [CapturedMessage.Field] {
         var fields: [CapturedMessage.Field] = []
-        for line in json.list ?? [] {
-            guard let name = line["name"]?.text, let value = line["value"]?.text else {
+        for line in json.elements ?? [] {
+            guard let name = line["name"]?.string, let value = line["value"]?.string else {
                 throw .invalid("headers is not a list of objects with name and value")
             }
             fields.append(CapturedMessage.Field(name, value))
         }
         for member in json.members ?? [] {
-            for value in member.value.list ?? [member.value] {
-                guard let value = value.text else { throw .invalid("the value of \(member.name) is not a text") }
+            for value in member.value.elements ?? [member.value] {
+                guard let value = value.string else { throw .invalid("the value of \(member.name) is not a text") }
                 fields.append(CapturedMessage.Field(member.name, value))
             }
         }
-        guard json.list != nil || json.members != nil else { throw .invalid("headers is not a list") }
+        guard json.elements != nil || json.members != nil else { throw .invalid("headers is not a list") }
         return fields
     }
 }

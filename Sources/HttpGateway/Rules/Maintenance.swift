@@ -1,4 +1,3 @@
-import Credentials
 import HttpWare
 
 /// A time in which the gateway, or some of its routes, answers 503 to requests.

@@ -1,5 +1,4 @@
 import Capturing
-import Credentials
 import GatewayConfig
 import Glibc
 import HttpWare

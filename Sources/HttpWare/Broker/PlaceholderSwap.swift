@@ -37,13 +37,7 @@ public struct PlaceholderSwap: Sendable {
         let token = Array(token.revealed.utf8)
         self.token = token
         inForm = PercentText.encoded(token)
-        inJson = token.flatMap { byte -> [UInt8] in
-            switch byte {
-            case 0x22, 0x5c: [0x5c, byte]
-            case 0..<0x20: Array("\\u00".utf8) + [PercentText.digit(byte >> 4), PercentText.digit(byte & 15)]
-            default: [byte]
-            }
-        }
+        inJson = Array(JsonString.quoted(token).dropFirst().dropLast())
     }
 }
 

@@ -3,11 +3,11 @@ import HttpWare
 
 /// The differences between two captures.
 struct CaptureComparison {
-    private let (first, second): (JsonTree, JsonTree)
+    private let (first, second): (JsonValue, JsonValue)
     /// The contents of both, by message.
     private let contents: [String: [[UInt8]?]]
 
-    init(_ first: JsonTree, _ second: JsonTree, contents: [String: [[UInt8]?]]) {
+    init(_ first: JsonValue, _ second: JsonValue, contents: [String: [[UInt8]?]]) {
         self.first = first
         self.second = second
         self.contents = contents
@@ -27,10 +27,10 @@ struct CaptureComparison {
 
     /// The fields whose values differ. The order of repeated lines counts.
     private func headers(_ part: String) -> [Json] {
-        func values(_ capture: JsonTree) -> [(name: String, values: [String])] {
+        func values(_ capture: JsonValue) -> [(name: String, values: [String])] {
             var all: [(name: String, values: [String])] = []
-            for field in capture[part]?["client"]?["headers"]?.list ?? [] {
-                guard let name = field["name"]?.text, let value = field["value"]?.text else { continue }
+            for field in capture[part]?["client"]?["headers"]?.elements ?? [] {
+                guard let name = field["name"]?.string, let value = field["value"]?.string else { continue }
                 if let index = all.firstIndex(where: { $0.name.lowercased() == name.lowercased() }) {
                     all[index].values.append(value)
                 } else {

@@ -17,10 +17,10 @@ struct McpServer {
             return McpServer.error(.null, -32700, "the message is longer than \(McpLines.longest) bytes")
         }
         if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 < 0x0e }) { return nil }
-        guard let message = try? JsonScanner.read(line) else {
+        guard let message = try? JsonValue(line, rules: .lenient) else {
             return McpServer.error(.null, -32700, "the message is not JSON")
         }
-        guard message.members != nil, let method = message["method"]?.text else {
+        guard message.members != nil, let method = message["method"]?.string else {
             // A response. This server sends no requests, so it is ignored.
             if message["result"] != nil || message["error"] != nil { return nil }
             return McpServer.error(.null, -32600, "the message is not a request")
@@ -35,7 +35,7 @@ struct McpServer {
         case "ping": return McpServer.result(id, .object([]))
         case "tools/list": return McpServer.result(id, .object([("tools", .list(tools.all.map(\.json)))]))
         case "tools/call":
-            guard let name = parameters?["name"]?.text else {
+            guard let name = parameters?["name"]?.string else {
                 return McpServer.error(id, -32602, "the tool has no name")
             }
             guard let tool = tools.all.first(where: { $0.name == name }) else {
@@ -46,8 +46,8 @@ struct McpServer {
         }
     }
 
-    private func initialized(_ parameters: JsonTree?) -> Json {
-        let wanted = parameters?["protocolVersion"]?.text ?? ""
+    private func initialized(_ parameters: JsonValue?) -> Json {
+        let wanted = parameters?["protocolVersion"]?.string ?? ""
         return .object([
             ("protocolVersion", .text(McpServer.versions.contains(wanted) ? wanted : McpServer.versions[0])),
             ("capabilities", .object([("tools", .object([("listChanged", .bool(false))]))])),
@@ -67,9 +67,9 @@ struct McpServer {
     // MARK: Messages
 
     /// The id as received: a text or a number.
-    private static func id(_ value: JsonTree) -> Json? {
+    private static func id(_ value: JsonValue) -> Json? {
         switch value {
-        case .text(let text): .text(text)
+        case .string(let text): .text(text)
         case .number(let digits): .digits(digits)
         default: nil
         }

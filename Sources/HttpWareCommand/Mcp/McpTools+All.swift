@@ -26,7 +26,8 @@ extension McpTools {
             let limit = arguments["limit"]?.whole ?? 50
             guard (1...1000).contains(limit) else { throw Failure(text: "limit is 1 to 1000") }
             let query = AdminQuery([
-                ("filter", arguments["filter"]?.text), ("limit", String(limit)), ("before", arguments["before"]?.text),
+                ("filter", arguments["filter"]?.string), ("limit", String(limit)),
+                ("before", arguments["before"]?.string),
             ])
             return try tools.text(.get, "/v1/captures" + query.text)
         },
@@ -50,8 +51,8 @@ extension McpTools {
                 Argument("limit", "integer", "At most so many bytes, 1 to 1048576; 65536 by default."),
             ]
         ) { tools, arguments in
-            let of = arguments["of"]?.text ?? "response"
-            let side = arguments["side"]?.text ?? "client"
+            let of = arguments["of"]?.string ?? "response"
+            let side = arguments["side"]?.string ?? "client"
             let (offset, limit) = (arguments["offset"]?.whole ?? 0, arguments["limit"]?.whole ?? 65_536)
             guard of == "request" || of == "response" else { throw Failure(text: "of is request or response") }
             guard side == "client" || side == "origin" else { throw Failure(text: "side is client or origin") }
@@ -80,7 +81,8 @@ extension McpTools {
             ]
         ) { tools, arguments in
             let ids = [try id(arguments, "a"), try id(arguments, "b")]
-            let captures = try ids.map { id in try JsonScanner.read(try tools.ask(.get, "/v1/captures/\(id)")) }
+            let captures = try ids.map { id in try JsonValue(try tools.ask(.get, "/v1/captures/\(id)"), rules: .lenient)
+            }
             var contents: [String: [[UInt8]?]] = [:]
             for part in ["request", "response"] {
                 contents[part] = ids.map { try? tools.ask(.get, "/v1/captures/\($0)/\(part)/content") }
@@ -91,7 +93,7 @@ extension McpTools {
             name: "export_har", about: "Captured requests as a HAR 1.2 archive. Credentials are masked.",
             arguments: [Argument("filter", filterAbout)]
         ) { tools, arguments in
-            let text = try tools.text(.get, "/v1/har" + AdminQuery([("filter", arguments["filter"]?.text)]).text)
+            let text = try tools.text(.get, "/v1/har" + AdminQuery([("filter", arguments["filter"]?.string)]).text)
             guard text.utf8.count <= longest else {
                 throw Failure(
                     text: "the archive has \(text.utf8.count) bytes, more than \(longest); use a narrower filter")
@@ -112,7 +114,7 @@ extension McpTools {
             about: "Checks the text of a gateway configuration in YAML: every error and warning, with line and column.",
             arguments: [Argument("text", isRequired: true, "The configuration.")]
         ) { _, arguments in
-            let text = arguments["text"]?.text ?? ""
+            let text = arguments["text"]?.string ?? ""
             return checked(text)
         },
         Tool(

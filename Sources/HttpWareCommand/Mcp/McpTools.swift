@@ -12,7 +12,7 @@ struct McpTools {
         var arguments: [Argument] = []
         /// Whether the tool sends requests or changes the gateway.
         var changes = false
-        let call: @Sendable (McpTools, JsonTree) throws -> String
+        let call: @Sendable (McpTools, JsonValue) throws -> String
 
         var json: Json {
             .object([
@@ -61,11 +61,12 @@ struct McpTools {
             return .object([("type", types), ("description", .text(about))])
         }
 
-        func fits(_ value: JsonTree) -> Bool {
+        func fits(_ value: JsonValue) -> Bool {
             switch (type, value) {
-            case ("string", .text), ("object", .object), ("array", .list), ("boolean", .bool), ("id", .text): true
+            case ("string", .string), ("object", .object), ("array", .array), ("boolean", .boolean), ("id", .string):
+                true
             case ("integer", .number), ("id", .number):
-                value.number.map { $0 == $0.rounded() } == true && value.whole != nil
+                value.double.map { $0 == $0.rounded() } == true && value.whole != nil
             default: false
             }
         }
@@ -90,7 +91,7 @@ struct McpTools {
     }
 
     /// Calls a tool. A failure is returned as a result too.
-    func call(_ tool: Tool, _ arguments: JsonTree) -> Outcome {
+    func call(_ tool: Tool, _ arguments: JsonValue) -> Outcome {
         do {
             for member in arguments.members ?? [] {
                 guard let argument = tool.arguments.first(where: { $0.name == member.name }) else {
@@ -127,8 +128,8 @@ struct McpTools {
     }
 
     /// The id of a capture or a rule, as a segment of a path.
-    static func id(_ arguments: JsonTree, _ name: String = "id") throws(Failure) -> String {
-        var id = arguments[name]?.text ?? ""
+    static func id(_ arguments: JsonValue, _ name: String = "id") throws(Failure) -> String {
+        var id = arguments[name]?.string ?? ""
         if case .number? = arguments[name], let whole = arguments[name]?.whole { id = String(whole) }
         guard !id.isEmpty, id.utf8.count <= 64,
             id.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x7a).contains($0 | 0x20) || $0 == 0x2d })
@@ -138,18 +139,4 @@ struct McpTools {
 
     /// The longest text of an answer in bytes. An assistant cannot use more.
     static let longest = 1 << 20
-}
-
-extension Json {
-    /// The value of a tree.
-    init(_ tree: JsonTree) {
-        switch tree {
-        case .null: self = .null
-        case .bool(let value): self = .bool(value)
-        case .number(let digits): self = .digits(digits)
-        case .text(let text): self = .text(text)
-        case .list(let values): self = .list(values.map { Json($0) })
-        case .object(let members): self = .object(members.map { ($0.name, Json($0.value)) })
-        }
-    }
 }

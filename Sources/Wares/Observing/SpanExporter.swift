@@ -1,4 +1,3 @@
-import Credentials
 import HttpWare
 import Synchronization
 

@@ -242,17 +242,18 @@ extension HarReaderTests {
                 "\"status\":200,\"headers\":[[\"Set-Cookie\",\"\(cookies)\"]]",
                 request:
                     "\"method\":\"GET\",\"url\":\"http://a.test/?\(query)\",\"headers\":[[\"Cookie\",\"\(cookies)\"]]"))
-        let har = try JsonScanner.read(HarTests.archive([read]))
-        let request = try #require(har["log"]?["entries"]?.list?.first?["request"])
-        #expect(request["cookies"]?.list?.count ?? 0 <= 1000 && request["queryString"]?.list?.count ?? 0 <= 1000)
+        let har = try JsonValue(HarTests.archive([read]))
+        let request = try #require(har["log"]?["entries"]?.elements?.first?["request"])
+        #expect(
+            request["cookies"]?.elements?.count ?? 0 <= 1000 && request["queryString"]?.elements?.count ?? 0 <= 1000)
     }
 
     @Test func `numbers keep their digits`() throws {
         #expect(
-            try JsonScanner.read(Array("[9007199254740993,1.0,-0,1e2]".utf8))
-                == .list(["9007199254740993", "1.0", "-0", "1e2"].map { .number($0) }))
-        #expect(try JsonScanner.read(Array("9007199254740993".utf8)).whole == 9_007_199_254_740_993)
+            try JsonValue(Array("[9007199254740993,1.0,-0,1e2]".utf8))
+                == .array(["9007199254740993", "1.0", "-0", "1e2"].map { .number($0) }))
+        #expect(try JsonValue(Array("9007199254740993".utf8)).whole == 9_007_199_254_740_993)
         #expect(
-            try JsonScanner.read(Array("1e2".utf8)).whole == 100 && JsonScanner.read(Array("1e400".utf8)).whole == nil)
+            try JsonValue(Array("1e2".utf8)).whole == 100 && JsonValue(Array("1e400".utf8)).whole == nil)
     }
 }

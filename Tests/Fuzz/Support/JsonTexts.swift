@@ -6,7 +6,12 @@
 extension Fuzzing {
     public static func jsonEdits(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, wire) = input(start, count) else { return }
-        guard let range = try? JsonText.check(wire) else {
+        let loose = try? JsonValue(wire, rules: .lenient)
+        if let strict = try? JsonValue(wire) {
+            require(loose == nil || loose == strict, "\(text(wire)) has two readings")
+            require((try? JsonValue(strict.json.utf8)) == strict, "\(text(wire)) was written as \(strict.json)")
+        }
+        guard let range = try? JsonScanner.check(wire) else {
             require((try? JsonValue(wire)) == nil, "valid JSON is refused: \(text(wire))")
             for edits in jsonEdits { require((try? edits.apply(to: wire, upTo: 4096)) == nil, "edited: \(text(wire))") }
             return
@@ -16,7 +21,7 @@ extension Fuzzing {
         if (try? open(&root, &source)) != nil {
             var output: [UInt8] = []
             guard (try? root.write(source, to: &output, upTo: 1 << 20)) != nil else { fatalError("not written") }
-            guard let written = try? JsonText.check(output) else { fatalError("written as \(text(output))") }
+            guard let written = try? JsonScanner.check(output) else { fatalError("written as \(text(output))") }
             let again = source.add(output)
             let node = JsonNode(
                 again.range.lowerBound + written.lowerBound..<again.range.lowerBound + written.upperBound)
@@ -28,7 +33,7 @@ extension Fuzzing {
         }
         for edits in [jsonEdits[choice % jsonEdits.count]] {
             guard let edited = try? edits.apply(to: wire, upTo: 4096) else { continue }
-            require((try? JsonText.check(edited)) != nil, "\(text(wire)) became \(text(edited))")
+            require((try? JsonScanner.check(edited)) != nil, "\(text(wire)) became \(text(edited))")
             require(edited.count <= 4096, "\(edited.count) bytes")
         }
     }

@@ -103,12 +103,12 @@ import Testing
         String(repeating: "[", count: 65) + String(repeating: "]", count: 65), String(repeating: "[", count: 100_000),
     ])
     func `what is not JSON is refused`(text: String) {
-        #expect(throws: JsonText.Fault.self) { try edit(text, ["remove": ["/a"]]) }
+        #expect(throws: JsonFault.self) { try edit(text, ["remove": ["/a"]]) }
     }
 
     @Test func `two members of one name are refused where an edit looks, and nowhere else`() throws {
         for text in [#"{"a":1,"a":2}"#, #"{"a":1,"\u0061":2}"#] {
-            #expect(throws: JsonText.Fault.self) { try edit(text, ["remove": ["/a"]]) }
+            #expect(throws: JsonFault.self) { try edit(text, ["remove": ["/a"]]) }
         }
         #expect(try edit(#"{"x":{"a":1,"a":2},"y":1}"#, ["remove": ["/y"]]) == #"{"x":{"a":1,"a":2}}"#)
     }
@@ -123,7 +123,7 @@ import Testing
             ["op": "remove", "path": "/b/-"], ["op": "replace", "path": "/b/2", "value": 1],
         ] as [ConfigNode])
     func `a patch that does not fit changes nothing`(operation: ConfigNode) {
-        #expect(throws: JsonText.Fault.self) {
+        #expect(throws: JsonFault.self) {
             try edit(#"{"a":1,"b":[1,2]}"#, ["patch": [["op": "add", "path": "/n", "value": 1], operation]])
         }
     }
@@ -147,14 +147,14 @@ import Testing
     func `strings that are not valid UTF-8 are refused, in names and in values`(bytes: [UInt8]) throws {
         for (before, after) in [("{\"a", "\":1}"), ("{\"a\":\"", "\"}"), ("[1,\"x", "y\"]"), ("\"", "\"")] {
             let text = Array(before.utf8) + bytes + Array(after.utf8)
-            let fault = #expect(throws: JsonText.Fault.self) { try JsonText.check(text) }
+            let fault = #expect(throws: JsonFault.self) { try JsonScanner.check(text) }
             #expect(fault?.description.hasPrefix("a string is not valid UTF-8 at byte ") == true)
         }
     }
 
     @Test func `all that is valid UTF-8 is accepted`() throws {
         for text in ["\"ä\u{7ff}\u{800}\u{ffff}\u{10ffff}\u{7f}\u{2028}\"", "\u{feff}{\"ключ\":\"😀\"}", "\"\\ud800\""] {
-            #expect(throws: Never.self) { try JsonText.check(Array(text.utf8)) }
+            #expect(throws: Never.self) { try JsonScanner.check(Array(text.utf8)) }
         }
     }
 
@@ -205,7 +205,7 @@ import Testing
                 continue
             }
             edited += 1
-            #expect((try? JsonText.check(result)) != nil, "\(String(decoding: text, as: UTF8.self))")
+            #expect((try? JsonScanner.check(result)) != nil, "\(String(decoding: text, as: UTF8.self))")
         }
         #expect(edited > 1000)
     }

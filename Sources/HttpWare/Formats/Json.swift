@@ -114,8 +114,7 @@ extension Json: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Express
 }
 
 extension String {
-    /// This text as a JSON string (RFC 8259 §7), with quotes. Control characters are escaped, including some that JSON allows
-    /// but terminals interpret: DEL and U+0080 … U+009F.
+    /// This text as a JSON string, with quotes.
     var jsonString: String {
         var output: [UInt8] = []
         writeJson(to: &output)
@@ -125,35 +124,6 @@ extension String {
     /// Appends the JSON string in UTF-8.
     func writeJson(to output: inout [UInt8]) {
         var text = self
-        text.withUTF8 { bytes in
-            output.append(0x22)
-            var copied = 0
-            var at = 0
-            while at < bytes.count {
-                let byte = bytes[at]
-                // U+0080 … U+009F are two bytes; this is the first.
-                let isLong = byte == 0xc2 && at + 1 < bytes.count && bytes[at + 1] < 0xa0
-                guard byte < 0x20 || byte == 0x22 || byte == 0x5c || byte == 0x7f || isLong else {
-                    at += 1
-                    continue
-                }
-                output.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[copied..<at]))
-                switch byte {
-                case 0x22, 0x5c: output += [0x5c, byte]
-                case 0x0a: output += "\\n".utf8
-                case 0x0d: output += "\\r".utf8
-                case 0x09: output += "\\t".utf8
-                default:
-                    let digits = Array("0123456789abcdef".utf8)
-                    let value = Int(isLong ? bytes[at + 1] : byte)
-                    output += "\\u00".utf8
-                    output += [digits[value >> 4], digits[value & 15]]
-                }
-                at += isLong ? 2 : 1
-                copied = at
-            }
-            output.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[copied...]))
-            output.append(0x22)
-        }
+        text.withUTF8 { JsonString.write($0, to: &output) }
     }
 }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Credentials
+@testable import HttpWare
 
 @Suite struct JsonValueTests {
     @Test(arguments: [
@@ -21,17 +21,17 @@ import Testing
         "/* */ 1", "1 // x",
     ])
     func `RFC 8259 and RFC 7493, what is not is refused`(text: String) {
-        #expect(throws: JsonValue.Mistake.self) { try JsonValue(text.utf8) }
+        #expect(throws: JsonFault.self) { try JsonValue(text.utf8) }
     }
 
     @Test func `text that is not UTF-8 is refused`() {
-        #expect(throws: JsonValue.Mistake.self) { try JsonValue([0x22, 0xc3, 0x28, 0x22]) }
+        #expect(throws: JsonFault.self) { try JsonValue([0x22, 0xc3, 0x28, 0x22]) }
     }
 
     @Test func `nesting is bounded`() throws {
         let deep = { String(repeating: "[", count: $0) + String(repeating: "]", count: $0) }
-        #expect(throws: Never.self) { try JsonValue(deep(JsonValue.deepest + 1).utf8) }
-        #expect(throws: JsonValue.Mistake.self) { try JsonValue(deep(JsonValue.deepest + 2).utf8) }
+        #expect(throws: Never.self) { try JsonValue(deep(JsonScanner.Rules.strict.depth).utf8) }
+        #expect(throws: JsonFault.self) { try JsonValue(deep(JsonScanner.Rules.strict.depth + 1).utf8) }
     }
 
     @Test(arguments: [
@@ -39,6 +39,6 @@ import Testing
         ("{\"a\":1}", "{\"a\":1}"), ("null", nil),
     ])
     func `a value stands as text in fields`(json: String, text: String?) throws {
-        #expect(try JsonValue(json.utf8).text == text)
+        #expect(try JsonValue(json.utf8).fieldText == text)
     }
 }

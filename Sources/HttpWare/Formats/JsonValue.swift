@@ -1,8 +1,4 @@
-import HttpWare
-
-/// A JSON text that was read strictly: names are unique, strings are UTF-8, no text follows. RFC 8259, RFC 7493.
-///
-/// With two members of the same name, two readers could see different values: RFC 7519 §4, RFC 7515 §4.
+/// A JSON value that was read. Numbers keep their digits, and objects the order of their members.
 public enum JsonValue: Sendable, Equatable {
     case null
     case boolean(Bool)
@@ -18,23 +14,12 @@ public enum JsonValue: Sendable, Equatable {
         public let value: JsonValue
     }
 
-    /// Why a text was not accepted.
-    public struct Mistake: Error, Equatable, CustomStringConvertible {
-        public let description: String
-
-        package init(description: String) { self.description = description }
-    }
-
-    /// The maximum nesting.
-    public static let deepest = 32
-
     /// Reads a whole text. Throws the first error in it.
-    public init(_ text: some Collection<UInt8>) throws(Mistake) {
-        var reader = JsonReader(Array(text))
-        self = try reader.whole()
+    public init(_ text: some Collection<UInt8>, rules: JsonScanner.Rules = .strict) throws(JsonFault) {
+        self = try JsonScanner.read(Array(text), rules: rules)
     }
 
-    /// The value of an object's member; `nil` if the member is missing or the value is not an object.
+    /// The value of the first member of this name; `nil` if the member is missing or the value is not an object.
     public subscript(name: String) -> JsonValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
@@ -43,6 +28,11 @@ public enum JsonValue: Sendable, Equatable {
     /// The text of a string; `nil` for anything else.
     public var string: String? {
         if case .string(let text) = self { text } else { nil }
+    }
+
+    /// The value of a boolean; `nil` for anything else.
+    public var boolean: Bool? {
+        if case .boolean(let value) = self { value } else { nil }
     }
 
     /// The members of an object; `nil` for anything else.
@@ -61,22 +51,38 @@ public enum JsonValue: Sendable, Equatable {
         return value
     }
 
+    /// The finite value of a number, also if it is written as a string; `nil` for anything else.
+    public var looseDouble: Double? {
+        switch self {
+        case .number(let text), .string(let text): Double(text).flatMap { $0.isFinite ? $0 : nil }
+        default: nil
+        }
+    }
+
+    /// A number rounded to an integer, also if it is written as a string. An integer of 64 bits keeps all its digits.
+    public var whole: Int? {
+        switch self {
+        case .number(let text), .string(let text): Int(text) ?? looseDouble.flatMap { Int(exactly: $0.rounded()) }
+        default: nil
+        }
+    }
+
     /// The text of an object's member; `nil` if the member is missing or null. Throws if it has another type.
-    func text(of name: String) throws(Mistake) -> String? {
+    package func text(of name: String) throws(JsonFault) -> String? {
         switch self[name] {
         case nil, .null: return nil
         case .string(let text): return text
-        default: throw Mistake(description: "a member of the JSON text is not a string")
+        default: throw JsonFault("a member of the JSON text is not a string")
         }
     }
 
     /// The value of an object's member; `nil` if the member is missing or null. Throws if it is not a finite number.
-    func number(of name: String) throws(Mistake) -> Double? {
+    package func number(of name: String) throws(JsonFault) -> Double? {
         switch self[name] {
         case nil, .null: return nil
         case .some(let value):
             guard let number = value.double else {
-                throw Mistake(description: "a member of the JSON text is not a number")
+                throw JsonFault("a member of the JSON text is not a number")
             }
             return number
         }
@@ -84,7 +90,7 @@ public enum JsonValue: Sendable, Equatable {
 
     /// The value as text for a field or a template: a string unchanged, an array of strings joined by spaces, anything else as
     /// JSON; `nil` for null.
-    public var text: String? {
+    public var fieldText: String? {
         switch self {
         case .null: return nil
         case .string(let text), .number(let text): return text
@@ -97,16 +103,20 @@ public enum JsonValue: Sendable, Equatable {
     }
 
     /// The value as JSON, without white space.
-    public var json: String { written.text }
+    public var json: String { Json(self).text }
+}
 
-    private var written: Json {
-        switch self {
-        case .null: .null
-        case .boolean(let value): .bool(value)
-        case .number(let text): .digits(text)
-        case .string(let text): .text(text)
-        case .array(let elements): .list(elements.map(\.written))
-        case .object(let members): .object(members.map { ($0.name, $0.value.written) })
-        }
+extension Json {
+    /// A value that was read, with its numbers as they were written.
+    public init(_ value: JsonValue) {
+        self =
+            switch value {
+            case .null: .null
+            case .boolean(let value): .bool(value)
+            case .number(let text): .digits(text)
+            case .string(let text): .text(text)
+            case .array(let elements): .list(elements.map { Json($0) })
+            case .object(let members): .object(members.map { ($0.name, Json($0.value)) })
+            }
     }
 }
