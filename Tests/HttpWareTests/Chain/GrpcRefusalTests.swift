@@ -119,7 +119,9 @@ import Testing
 
     @Test(arguments: [(Responder.upstream, false), (.cache, false), (.ware("x"), true), (.gateway, true)])
     func `an answer of the origin server is left alone`(responder: Responder, isChanged: Bool) throws {
-        #expect(try GrpcRefusal.concerns(HttpResponse(.serviceUnavailable), by: responder, to: call()) == isChanged)
+        var request = try call()
+        request.fields.receivedCount = request.fields.lines.count
+        #expect(GrpcRefusal.concerns(HttpResponse(.serviceUnavailable), by: responder, to: request) == isChanged)
     }
 
     @Test func `a ware that removes Content-Type changes nothing, because the type as received counts`() async throws {
