@@ -79,7 +79,7 @@ function difference(a, b) {
 
 function shortest(a, b) {
   const most = Math.min(a.length + b.length, 500), trace = [];
-  let ends = new Map([[1, 0]]);
+  const ends = new Map([[1, 0]]);
   for (let edits = 0; edits <= most; edits += 1) {
     trace.push(new Map(ends));
     for (let k = -edits; k <= edits; k += 2) {

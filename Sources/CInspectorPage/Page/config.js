@@ -1,5 +1,5 @@
 // Routes, with a question which one takes a URL, and the configuration as it is in force.
-import { make, button, table, facts, toast, field, empty, fullTime } from "./dom.js";
+import { make, button, table, facts, empty, fullTime } from "./dom.js";
 import { get, post } from "./api.js";
 import { link } from "./state.js";
 
@@ -55,7 +55,7 @@ export function configuration(main, start) {
 
   async function load() {
     try {
-      const { values, lastReload, files } = await get("/v1/config");
+      const { values, lastReload } = await get("/v1/config");
       let texts = [];
       try { texts = (await get("/v1/config/text")).files; } catch { /* only values */ }
       const parts = [make("p.quiet", `${lastReload.success ? "loaded" : "refused"} ${fullTime(lastReload.time)}`, lastReload.reloads ? `, read again ${lastReload.reloads} times` : "")];

@@ -1,5 +1,5 @@
 // One request: its fields on both sides of the chain, content, messages, times, and what can be done with it.
-import { make, button, bytes, duration, clock, fullTime, statusClass, facts, table, toast, copy, save, dialog, field, empty } from "./dom.js";
+import { make, button, bytes, duration, clock, fullTime, statusClass, facts, table, toast, copy, dialog, field, empty } from "./dom.js";
 import { get, post, ask } from "./api.js";
 import { link, choices } from "./state.js";
 import { waterfall } from "./waterfall.js";
@@ -159,7 +159,7 @@ export class Detail {
         const data = new Uint8Array(await answer.arrayBuffer());
         if (own !== this.turn) return;
         const choice = hasBoth ? make("label", "side ", make("select", { onchange: event => { side = event.target.value; draw(isRaw); } }, [["client", half === "request" ? "as the client sent it" : "as the client got it"], ["origin", half === "request" ? "as the origin server got it" : "as the origin server sent it"]].map(([value, text]) => make("option", { value, selected: value === side }, text)))) : null;
-        showContent(box, { data, fields: message.headers, content: message.content, isOpen: capture.state === "open", isRaw, url: capture.url, name: "content-" + capture.id + "-" + half, choice, operation: capture.operation, raw: draw });
+        showContent(box, { data, fields: message.headers, content: message.content, isOpen: capture.state === "open", isRaw, name: "content-" + capture.id + "-" + half, choice, raw: draw });
       } catch (error) { if (error.name !== "AbortError") box.replaceChildren(empty("The content cannot be shown", error.message)); }
     };
     await draw(false);
@@ -173,7 +173,6 @@ export class Detail {
       const shown = messages.slice(-2000);
       const isAtEnd = this.body.scrollHeight - this.body.scrollTop - this.body.clientHeight < 40;
       const heads = ["time", "", "#size", "message"];
-      const opened = this.openMessage;
       this.body.replaceChildren(
         messages.length > shown.length ? make("p.note", `The last ${shown.length} of ${messages.length} are shown.`) : "",
         messages.length ? table(heads, shown.map((message, place) => messageRow(message, place))) : empty("No messages yet"));

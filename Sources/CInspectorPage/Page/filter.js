@@ -1,5 +1,5 @@
 // The filter box: completion of operators, and the place of a mistake. The server reads the filter, never the page.
-import { make, button } from "./dom.js";
+import { make } from "./dom.js";
 
 const operators = [
   ["~a", "assets: images, scripts, styles"], ["~all", "every request"], ["~b", "text in the content"], ["~bq", "text in the request's content"],

@@ -162,6 +162,7 @@ export function protobuf(data, readText, budget = { left: mostFields }, depth = 
       continue;
     }
     const text = readText(part);
+    // deno-lint-ignore no-control-regex
     if (text !== null && !/[\u0000-\u0008\u000e-\u001f]/.test(text)) { found.push([number, "text", text]); continue; }
     let inner = null;
     if (depth < mostDepth && length) try { inner = protobuf(part, readText, budget, depth + 1); } catch { /* bytes */ }

@@ -1,6 +1,6 @@
 // The live list of requests, and the one that is chosen beside it.
 import { make, button, bytes, duration, clock, statusClass, toast, zone, empty, save } from "./dom.js";
-import { ask, get, post, remove, follow, ApiError } from "./api.js";
+import { ask, get, post, remove, follow } from "./api.js";
 import { go, choices } from "./state.js";
 import { RowList } from "./list.js";
 import { FilterBox } from "./filter.js";
