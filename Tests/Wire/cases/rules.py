@@ -22,8 +22,9 @@ from .refused_requests import head
 from .upgrade import SWITCH, WEBSOCKET
 
 if not MISSING:
-    from .http2 import h
     from Rig.http2 import Http2Wire
+
+    from .http2 import h
 
 TOKEN = "0123456789abcdef-token"
 SECRET = "s3cret-t0ken-value"
