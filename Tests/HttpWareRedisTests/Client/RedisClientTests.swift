@@ -6,14 +6,6 @@ import Testing
 
 /// Against a real server, and against what is none. Deadlines are those of a clock that stands still.
 @Suite(.timeLimit(.minutes(10))) struct RedisClientTests {
-    private func until(_ isSo: () async -> Bool) async throws {
-        for _ in 0..<2000 {
-            if await isSo() { return }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        Issue.record("never so")
-    }
-
     private func ask(
         _ client: RedisClient, _ seat: TestLoop, _ command: [RedisArgument]
     ) async -> Result<RedisReply, RedisFailure> {
@@ -83,7 +75,7 @@ import Testing
         // Later than what came last, so that the server is seen to be silent.
         clock.advance(by: .milliseconds(1))
         let waiting = seat.beginTask { await client.commands([["GET", "a"], ["GET", "b"]]) }
-        try await until { client.status.commands == 3 }
+        try await eventually { client.status.commands == 3 }
         clock.advance(by: timeout - .milliseconds(1))
         await seat.settle()
         #expect(client.status.failures == 0)
@@ -106,7 +98,7 @@ import Testing
         // One tries when the pause is over; the others do not wait for it.
         clock.advance(by: .milliseconds(100))
         let trial = seat.beginTask { await client.commands([["GET", "a"]]) }
-        try await until { client.status.commands == 4 }
+        try await eventually { client.status.commands == 4 }
         guard case .failure = await ask(client, seat, ["GET", "a"]) else {
             Issue.record("answered")
             return
@@ -114,7 +106,7 @@ import Testing
         clock.advance(by: timeout)
         _ = await trial.value
         redis.resume()
-        try await until {
+        try await eventually {
             clock.advance(by: .seconds(5))
             return await ask(client, seat, ["GET", "a"]) == .success(.null)
         }
@@ -132,7 +124,7 @@ import Testing
         redis.pause()
         clock.advance(by: .milliseconds(1))
         let waiting = seat.beginTask { await clients[0].commands([["GET", "a"]]) }
-        try await until { clients[0].status.commands == 2 }
+        try await eventually { clients[0].status.commands == 2 }
         clock.advance(by: RedisDefinition.usualTimeout)
         guard case .failure = await waiting.value[0] else {
             Issue.record("answered")
@@ -172,9 +164,9 @@ import Testing
                 clients[0].send(["GET", key]) { answer in answers.withLock { $0.append(answer) } }
             }
         }
-        try await until { answers.withLock { $0 } == [.success(text("known"))] }
+        try await eventually { answers.withLock { $0 } == [.success(text("known"))] }
         clock.advance(by: RedisDefinition.usualTimeout)
-        try await until { answers.withLock { $0.count } == 2 }
+        try await eventually { answers.withLock { $0.count } == 2 }
         guard case .failure(let failure) = answers.withLock({ $0[1] }) else {
             Issue.record("answered")
             return
@@ -208,7 +200,7 @@ import Testing
         let client = RedisClient(try redis.definition)
         #expect(await ask(client, seat, ["SET", "a", 1]) == .success(text("OK")))
         redis.kill()
-        try await until { client.status.connections == 0 }
+        try await eventually { client.status.connections == 0 }
         for _ in 0..<3 {
             guard case .failure(let failure) = await ask(client, seat, ["GET", "a"]) else {
                 Issue.record("answered")
@@ -301,16 +293,16 @@ import Testing
             guard let word else { return }
             events.withLock { $0.append(word) }
         }
-        try await until { events.withLock { $0 } == ["began"] }
+        try await eventually { events.withLock { $0 } == ["began"] }
         #expect(client.status.isSubscribed)
         #expect(await ask(client, seat, ["PUBLISH", "news", "one"]) == .success(.integer(1)))
-        try await until { events.withLock { $0 } == ["began", "one"] }
+        try await eventually { events.withLock { $0 } == ["began", "one"] }
         redis.kill()
-        try await until { events.withLock { $0 } == ["began", "one", "ended"] }
+        try await eventually { events.withLock { $0 } == ["began", "one", "ended"] }
         try redis.start()
-        try await until { events.withLock { $0 } == ["began", "one", "ended", "began"] }
+        try await eventually { events.withLock { $0 } == ["began", "one", "ended", "began"] }
         client.close()
-        try await until { events.withLock { $0.last } == "ended" }
+        try await eventually { events.withLock { $0.last } == "ended" }
     }
 
     @Test func `a subscription that is not answered any more is over after two intervals`() async throws {
@@ -335,11 +327,11 @@ import Testing
                     }
                 })
         }
-        try await until { events.withLock { $0 } == ["began"] }
+        try await eventually { events.withLock { $0 } == ["began"] }
         // It lives on while it is answered, however long that is.
         for number in 1...5 {
             clock.advance(by: RedisSubscription.interval)
-            try await until { signs.withLock { $0 } == number }
+            try await eventually { signs.withLock { $0 } == number }
             #expect(await seat.loop.submit { box.value.isAnswered })
         }
         redis.pause()
