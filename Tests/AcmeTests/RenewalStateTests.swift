@@ -105,7 +105,7 @@ import Testing
         "{}", "[]", #"{"failures":-1,"notBefore":1e300}"#, #"{"failures":1e99,"start":5,"end":4}"#,
         #"{"failures":"x"}"#,
     ])
-    func `what makes no sense in a file is left out`(text: String) throws {
+    func `invalid lines in a file are left out`(text: String) throws {
         #expect(RenewalState(try JsonValue(Array(text.utf8))) == RenewalState())
     }
 }

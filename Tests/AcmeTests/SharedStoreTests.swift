@@ -300,7 +300,7 @@ import Testing
         #expect(setting.server.maps.withLock { $0.values.allSatisfy { $0.isEmpty } })
     }
 
-    @Test func `what stands on the board and is none of ours is passed over`() async throws {
+    @Test func `foreign records on the board are passed over`() async throws {
         let setting = try Setting()
         let keeper = try setting.keeper()
         _ = await setting.step(keeper)

@@ -112,7 +112,7 @@ import Testing
         state.publish(Secret("token"), expires: nil, lifetime: nil, refreshToken: nil, at: wall)
     }
 
-    @Test func `a token that is rejected before its refresh is over is followed by the next refresh`() throws {
+    @Test func `a token that is rejected before its refresh ends is followed by the next refresh`() throws {
         var state = CredentialState(CredentialDefinition(name: "orders", grant: .clientCredentials))
         _ = enter(&state)
         _ = publish(&state)
@@ -136,7 +136,7 @@ import Testing
         #expect(state.report(at: wall, now).history.map(\.held) == [1, 1])
     }
 
-    @Test func `a token that is rejected before its refresh is over is sent on if there were too many refreshes`() {
+    @Test func `a token that is rejected before its refresh ends is sent on if there were too many refreshes`() {
         var definition = CredentialDefinition(name: "orders", grant: .clientCredentials)
         definition.window = .init(max: 1, per: .seconds(30))
         var state = CredentialState(definition)

@@ -81,7 +81,7 @@ import Testing
         #expect(stage.client.requests.count == 1)
     }
 
-    @Test func `those who wait go on in the order in which they came, some in each turn of the loop`() async throws {
+    @Test func `waiting requests go on in the order in which they came, some in each turn of the loop`() async throws {
         let stage = try Stage()
         defer { stage.end() }
         let credential = stage.make()
@@ -199,7 +199,7 @@ import Testing
             stage.client.requests.map { $0.content.text?.contains("refresh_token=refresh-1") } == [false, true])
     }
 
-    @Test func `another refresh token, or other scopes, begin anew`() async throws {
+    @Test func `another refresh token, or other scopes, start again from the beginning`() async throws {
         var stage = try Stage { $0.file = nil }
         defer { stage.end() }
         let former = stage.make()
@@ -243,7 +243,7 @@ import Testing
         #expect(credential.freshNumber(at: began) == nil)
     }
 
-    @Test func `a refresh token that was written anew comes before what the file has`() async throws {
+    @Test func `a refresh token that was written again comes before the one in the file`() async throws {
         var stage = try Stage()
         defer { stage.end() }
         stage.client.answerCall(json: token(1))
@@ -329,7 +329,7 @@ import Testing
         #expect(stage.file.isEmpty)
     }
 
-    @Test func `the lifetime is counted from when the request was sent, but for at most half of it`() async throws {
+    @Test func `the lifetime is counted from when the request was sent, except for at most half of it`() async throws {
         let stage = try Stage { $0.file = nil }
         defer { stage.end() }
         for (wait, left) in [(30, 70), (90, 50)] {

@@ -63,7 +63,7 @@ import Testing
         #expect(!head.fields.contains("X-Other") && !head.fields.contains(.age))
     }
 
-    @Test func `a record that is cut, longer or changed in any bit is none`() throws {
+    @Test func `a record that is cut, longer or changed in any bit is invalid`() throws {
         for record in try all().dropLast() {
             let bytes = try #require(record.bytes)
             for count in 0..<bytes.count { #expect(StoredRecord(Array(bytes[..<count])) == nil) }

@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: [RedisDefinition.usualTimeout, .milliseconds(200)])
-    func `a server that stops costs each command its timeout once, and then nothing until the pause is over`(
+    func `a server that stops costs each command its timeout once, and then nothing until the pause ends`(
         timeout: Duration
     ) async throws {
         let redis = try TestRedis()
@@ -144,7 +144,7 @@ import Testing
         for client in clients { #expect(await ask(client, seat, ["GET", "a"]) == .success(.null)) }
     }
 
-    @Test func `a server that owes one client an answer, but says something, is no silent one to the others`()
+    @Test func `a server that owes one client an answer, but sends something, does not count as silent for the others`()
         async throws
     {
         let server = try FalseRedis { asked in
@@ -218,7 +218,7 @@ import Testing
         "HTTP/1.1 200 OK\r\n\r\n", "*2147483647\r\n", "$99999999999999\r\n", "+OK\r\n+OK\r\n+OK\r\n", "\u{0}",
         "*3\r\n:1\r\n:2\r\n:3\r\n*1\r\n+a\r\n*0\r\n", String(repeating: "*1\r\n", count: 100), "",
     ])
-    func `what answers nonsense is a server that is away`(nonsense: String) async throws {
+    func `a server that answers nonsense counts as away`(nonsense: String) async throws {
         let server = try FalseRedis { asked in
             if asked.count < 40 { return Array("+PONG\r\n".utf8) }
             return nonsense.isEmpty ? nil : Array(nonsense.utf8)
@@ -247,7 +247,7 @@ import Testing
         client.close()
     }
 
-    @Test func `what waits is bounded in number and bytes`() async throws {
+    @Test func `the commands that wait are bounded in number and bytes`() async throws {
         let server = try FalseRedis { asked in asked.count < 40 ? Array("+PONG\r\n".utf8) : [] }
         let clock = ManualClock()
         let seat = try TestLoop(clock: clock)

@@ -130,7 +130,7 @@ import Testing
             [0x17, 3, 3, 0, 1, 0],
             Array(repeating: 0, count: 70_000), Array(repeating: 0x16, count: 70_000),
         ] as [[UInt8]])
-    func `bytes that are no handshake end the connection, and nothing else`(bytes: [UInt8]) async throws {
+    func `bytes that are not a handshake end the connection, and nothing else`(bytes: [UInt8]) async throws {
         let identity = try Self.identity("redis.test")
         let isFirst = ThreadLock(true)
         let false_ = try FalseRedis(hasPort: true) { _ in

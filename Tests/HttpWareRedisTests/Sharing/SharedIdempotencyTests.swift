@@ -85,7 +85,7 @@ import Testing
         #expect(text(await client.claim(claim(), for: .seconds(60))) == "nothing")
     }
 
-    @Test func `what is no value of a key is none`() {
+    @Test func `bytes that are not a value of a key are ignored`() {
         let digest = Digest256(of: ["a"])
         let running = [IdempotencyValue.running] + digest.bytes + [UInt8](repeating: 1, count: 8)
         #expect(text(IdempotencyValue.read(running, for: .seconds(1))).hasPrefix("held"))

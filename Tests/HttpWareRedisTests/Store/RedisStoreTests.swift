@@ -92,7 +92,7 @@ import Testing
         await response.read(part, on: seat.loop)
     }
 
-    @Test func `what one gateway stores the other one has, and then at hand`() async throws {
+    @Test func `a response that one gateway stores is read by the other one, and then at hand`() async throws {
         try await begin()
         #expect(await load(key(1), from: b).isEmpty)
         let content = RedisStoreTests.content(1000)
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func `what one gateway invalidates is gone from the other one's memory`() async throws {
+    @Test func `a response that one gateway invalidates is gone from the other one's memory`() async throws {
         try await begin()
         await put([1], try head(), under: key(1), in: a)
         try await hold(key(1), in: b)
@@ -211,7 +211,7 @@ import Testing
         try await eventually { await find(key(1), in: b) != .atHand }
     }
 
-    @Test func `what is purged by tag or prefix goes everywhere, and the rest is listed`() async throws {
+    @Test func `responses purged by tag or prefix go everywhere, and the rest is listed`() async throws {
         try await begin()
         for number in 0..<300 {
             await put([1], try head(tags: number % 3 == 0 ? ["third"] : []), under: key(number), in: a)
@@ -252,7 +252,7 @@ import Testing
         #expect(purge.count < 300)
     }
 
-    @Test func `what is stored goes by itself`() async throws {
+    @Test func `a stored response expires by itself`() async throws {
         try await begin()
         await put(RedisStoreTests.content(600_000), try head(), under: key(1), in: a)
         let keys = try #require(
@@ -350,7 +350,7 @@ import Testing
         }
     }
 
-    @Test func `what had to go while Redis was stopped is not used afterwards`() async throws {
+    @Test func `responses that were invalidated while Redis was stopped are not used afterwards`() async throws {
         try await begin()
         await put([1], try head(), under: key(1), in: a)
         await put([2], try head(), under: key(2), in: a)

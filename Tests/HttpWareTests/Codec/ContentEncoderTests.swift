@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: [ContentCoding.gzip, .zstd])
-    func `what is flushed can be read at once`(coding: ContentCoding) throws {
+    func `flushed content can be read at once`(coding: ContentCoding) throws {
         let encoder = try #require(coding.makeEncoder(level: 4))
         var output: [UInt8] = []
         var expected: [UInt8] = []

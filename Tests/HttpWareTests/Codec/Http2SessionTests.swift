@@ -76,7 +76,7 @@ import Testing
         #expect(asked.response?.status == .ok)
     }
 
-    @Test func `a stream that one side gives up is over on both`() throws {
+    @Test func `a stream that one side gives up has ended on both`() throws {
         let pair = SessionPair()
         let asked = pair.client.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "example.test")
         pair.talk()
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func `the acknowledgements that we asked for are no flood`() throws {
+    @Test func `acknowledgements that we asked for do not count as a flood`() throws {
         let pair = SessionPair()
         for _ in 0..<300 {
             let asked = pair.client.ask(
@@ -357,7 +357,7 @@ import Testing
         #expect(pair.server.streams.last?.request?.path == "/")
     }
 
-    @Test func `what is not HTTP/2 is not taken`() {
+    @Test func `bytes that are not HTTP/2 are not taken`() {
         let server = SessionEnd(.server)
         let bytes = Array("GET / HTTP/1.1\r\nHost: example.test\r\n\r\n".utf8)
         let isTaken = bytes.withUnsafeBytes { server.session.receive($0) }

@@ -120,7 +120,7 @@ import Testing
                 .request.isPersistent == stays)
     }
 
-    @Test func `fields for one hop and those that Connection names are taken off`() {
+    @Test func `fields for one hop and fields that Connection names are taken off`() {
         // RFC 9110 §7.6.1.
         let request = request(
             "Connection: keep-alive, X-A, x-b ,cookie\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\nTE: gzip\r\nX-A: 1\r\nX-B: 2\r\nX-C: 3\r\n"

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `an exchange that completes tells those who asked, once, before the last byte leaves`() async throws {
+    @Test func `an exchange that completes notifies its observers, once, before the last byte leaves`() async throws {
         let stage = try DriverStage([Observing(notes: notes), onEnd()])
         await stage.begin(path: "/x")
         await stage.step { stage in
@@ -170,7 +170,7 @@ import Testing
         #expect(await stage.step { $0.origin.streams.map { $0.request?.path } } == ["/second"])
     }
 
-    @Test func `a connection that ends inside a head is no exchange`() async throws {
+    @Test func `a connection that ends inside a head does not count as an exchange`() async throws {
         let stage = try DriverStage([Observing(notes: notes)])
         await stage.begin()
         await stage.step { $0.stream.respond() }
@@ -182,7 +182,7 @@ import Testing
         #expect(notes.all.isEmpty)
     }
 
-    @Test func `what is registered for the end may hold its exchange: it is let go with it`() async throws {
+    @Test func `a closure that is registered for the end may hold its exchange: it is released with it`() async throws {
         let stage = try DriverStage([
             OnRequest { _, exchange in
                 exchange.onEnd { [notes] _ in notes.add(exchange.id) }

@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `a loop that is never quiet judges its timers all the same`() async throws {
+    @Test func `a loop that is never quiet still judges its timers`() async throws {
         try await withLoop { loop in
             let fired = Atomic(false)
             await loop.submit { [loop] in
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func `the time is read once in a callback and anew in the next`() async throws {
+    @Test func `the time is read once in a callback and again in the next`() async throws {
         let clock = ManualClock()
         try await withLoop(clock: clock) { loop in
             let (before, cached, ticked) = await loop.submit { [loop] in

@@ -88,7 +88,7 @@ import Testing
         Socket.close(second)
     }
 
-    @Test func `an address where somebody listens is not free, although the port could be shared`() throws {
+    @Test func `an address where another process listens is not free, although the port could be shared`() throws {
         let listener = try Socket.listen(on: .loopback)
         let address = try #require(Socket.localAddress(listener))
         #expect(throws: SystemError("bind", code: EADDRINUSE)) { try Socket.requireFree(address) }
@@ -130,7 +130,7 @@ import Testing
         #expect(stands)
     }
 
-    @Test func `a connection that nobody has room for is in progress`() throws {
+    @Test func `a connection that the server has no room for is in progress`() throws {
         let listener = try Socket.listen(on: .loopback)
         defer { Socket.close(listener) }
         #expect(listen(listener, 0) == 0)
@@ -189,7 +189,7 @@ import Testing
         unlink(path)
     }
 
-    @Test func `a file that is no socket is left alone`() throws {
+    @Test func `a file that is not a socket is left alone`() throws {
         let path = path()
         Socket.close(open(path, O_CREAT | O_WRONLY, 0o600))
         #expect(throws: SystemError("bind", code: EADDRINUSE)) { try Socket.listen(on: .unix(path: path)) }

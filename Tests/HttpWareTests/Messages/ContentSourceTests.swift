@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test(arguments: [204, 304])
-    func `a status without content has none, whoever set it`(code: Int) async throws {
+    func `a status without content has none, even if a ware sets it`(code: Int) async throws {
         let source = ScriptedSource()
         let changes = OnResponse { response, _ in
             response.status = try #require(HttpStatus(code))

@@ -62,7 +62,7 @@ import Testing
         #expect(verified(leaf, by: authority) == X509_V_OK)
     }
 
-    @Test func `a root with domains signs for them, and nobody believes it about others`() throws {
+    @Test func `a root with domains signs for them, and clients do not trust it for others`() throws {
         let authority = try made(only: ["example.com"])
         for (host, result) in [
             ("example.com", X509_V_OK), ("a.b.example.com", X509_V_OK),

@@ -98,7 +98,7 @@ import Testing
         try await origin.verify()
     }
 
-    @Test func `what a client sends when its tunnel broke is not read as a request`() async throws {
+    @Test func `bytes that a client sends when its tunnel broke are not read as a request`() async throws {
         let origin = try ScriptedOrigin([
             .expectHead(startingWith: "GET /tunnel"),
             .send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: chat\r\n\r\nhello"), .reset,
@@ -222,7 +222,7 @@ import Testing
         #expect(notes.all == ["/x client left -"])
     }
 
-    @Test func `RFC 9110 §9.3.6, bytes behind a refused CONNECT are no request`() async throws {
+    @Test func `RFC 9110 §9.3.6, bytes behind a refused CONNECT are not a request`() async throws {
         var settings = ServerSettings()
         settings.isForward = true
         let requests = OnRequest { [notes] request, _ in

@@ -72,7 +72,7 @@ import Testing
 
     /// Pieces of 700 bytes are gathered, those of 3000 are not; a batch holds some hundred.
     @Test(arguments: [700, 2048, 3000], [false, true])
-    func `what does not fit goes out in its order`(size: Int, asArrays: Bool) {
+    func `bytes that do not fit go out in their order`(size: Int, asArrays: Bool) {
         // No stretch of it is like another one at a piece's distance.
         var content = [UInt8](repeating: 0, count: 4 << 20)
         content.withUnsafeMutableBytes { bytes in

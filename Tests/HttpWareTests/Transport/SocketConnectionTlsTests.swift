@@ -177,7 +177,7 @@ import Testing
         near.close()
     }
 
-    @Test func `bytes that are no record break the connection`() throws {
+    @Test func `bytes that are not a record break the connection`() throws {
         let (near, far) = try connect(asServer: true)
         far.write("whole")
         far.socket.send("HTTP/1.1 200 OK\r\n\r\n")

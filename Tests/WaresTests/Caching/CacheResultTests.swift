@@ -125,7 +125,7 @@ import Wares
         #expect(notes.first == "miss: the stored responses are for other request fields")
     }
 
-    @Test func `those who waited for another one's response are collapsed`() async throws {
+    @Test func `requests that waited for another one's response are collapsed`() async throws {
         let stage = try stage()
         stage.exchange.upstream.respond(
             with: HttpResponse(.ok, fields: ["Cache-Control": "max-age=60"], content: .text("one")),

@@ -33,7 +33,7 @@ import Wares
     }
 
     @Test(arguments: ["items=0-1", "bytes=x", "bytes=3-1"])
-    func `a range that is none is answered whole, RFC 9110 §14.2`(range: String) async throws {
+    func `an invalid range is answered whole, RFC 9110 §14.2`(range: String) async throws {
         let stage = try CacheStage()
         try stage.respond([fresh], "0123456789")
         _ = try await stage.send()

@@ -119,7 +119,7 @@ import Testing
         #expect(exporter.numbers.map(\.value) == [2, 5, 0, 0])
     }
 
-    @Test func `what waits at the end is sent then, and the end waits for it`() async throws {
+    @Test func `spans that wait at the end are sent then, and the end waits for it`() async throws {
         calls.script(Self.url, .respond(HttpResponse(.serviceUnavailable)), ScriptedCalls.json("{}".utf8))
         let (exporter, loop) = try started()
         defer { loop.stop() }
@@ -145,7 +145,7 @@ import Testing
         #expect(exporter.numbers.map(\.value) == [1, 0, 0, 0])
     }
 
-    @Test func `what the collector refuses is not sent again`() async throws {
+    @Test func `spans that the collector refuses are not sent again`() async throws {
         calls.script(Self.url, .respond(HttpResponse(.badRequest)))
         let (exporter, loop) = try started()
         defer { loop.stop() }

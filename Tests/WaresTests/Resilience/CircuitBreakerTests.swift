@@ -44,7 +44,7 @@ import Testing
         #expect(mixed.upstream.requests.count == 60)
     }
 
-    @Test func `what is behind the window does not count`() async throws {
+    @Test func `failures before the window do not count`() async throws {
         let exchange = try TestExchange([breaker])
         try await send(3, .internalServerError, exchange)
         await exchange.advance(by: .seconds(5))
@@ -152,7 +152,7 @@ import Testing
             ["failureRatio": "2"], ["minRequests": 0], ["window": "500ms"], ["window": "6m"], ["openFor": "0s"],
             ["halfOpen": 0], ["failures": "slow"], ["failures": []], ["status": 200],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of circuitBreaker are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(CircuitBreaker.self, options) }
     }
 }

@@ -38,7 +38,7 @@ import Testing
         #expect(text(circuits.admit(names, probes: 1, at: now + .seconds(3))) == "refused for 7s")
     }
 
-    @Test func `when openFor is over one request probes the endpoint, the others avoid it`() {
+    @Test func `when openFor ends, one request probes the endpoint, the others avoid it`() {
         let circuits = EndpointCircuits()
         open("a:80", circuits, at: now)
         let later = now + .seconds(10)

@@ -277,7 +277,8 @@ import Testing
     }
 
     @Test(arguments: ["", "content"])
-    func `what one gateway signs another accepts, and the key is the principal`(content: String) async throws {
+    func `a signature of one gateway is accepted by another, and the key is the principal`(content: String) async throws
+    {
         let request = try HttpRequest(
             .post, "/a%20b?x=1&y", fields: ["Host": "api.example.com"],
             content: content.isEmpty ? .none : .text(content))

@@ -159,7 +159,7 @@ import Testing
         #expect(wares.contains { $0.note?.contains("behind refresh 2") == true })
     }
 
-    @Test func `a request that the client gave its own token is none of its business`() async throws {
+    @Test func `a request that the client gave its own token is left alone`() async throws {
         let stage = try TokenStage()
         try await stage.begin()
         stage.exchange.upstream.respond(with: .refused(nil))
@@ -444,7 +444,7 @@ import Testing
         #expect(seen.contains("500"))
     }
 
-    @Test func `who waited is let go in the order of coming`() async throws {
+    @Test func `requests that waited are let go in the order of coming`() async throws {
         let stage = try TokenStage()
         var pending: [TestExchange.Pending] = []
         for index in 0..<10 { pending.append(await stage.exchange.start(.get("/\(index)"))) }
