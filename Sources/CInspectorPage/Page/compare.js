@@ -34,7 +34,7 @@ export function compare(main, start) {
         make("p.legend", make("span.removed", "− only in " + ids[0]), "  ", make("span.added", "+ only in " + ids[1]), `  ${duration(a.capture.duration)} and ${duration(b.capture.duration)}, ${bytes(a.capture.responseSize)} and ${bytes(b.capture.responseSize)}`),
         part("Request line", line(a), line(b)), part("Request headers", fields(a, "request"), fields(b, "request")), part("Request content", a.request.split("\n"), b.request.split("\n")),
         part("Status", status(a), status(b)), part("Response headers", fields(a, "response"), fields(b, "response")), part("Response content", a.response.split("\n"), b.response.split("\n")),
-        part("What each ware did", steps(a), steps(b)));
+        part("The wares", steps(a), steps(b)));
     } catch (error) {
       if (own === turn) main.replaceChildren(empty("They cannot be compared", error.status === 404 ? "One of the two is not kept any more." : error.message));
     }

@@ -30,7 +30,7 @@ function explained(value) {
   const answer = value.answer && `${value.answer.status} by ${value.answer.by}` + (value.answer.because ? ": " + value.answer.because : "");
   return make("section.card", facts([["listener", value.listener.name], ["route", value.route ? [value.route.name, " ", place(value.route.at)] : "none"], ["service", value.service?.name], ["sent to", value.upstream?.to], ["answer", answer], ["tunnel", value.interception]]),
     value.passed.length ? make("details", make("summary", `${value.passed.length} routes before it do not match`), table(["route", "because", "written at"], value.passed.map(item => [item.name, item.reason, place(item.at)]))) : null,
-    steps.length ? table(["ware", "decision", "what it does", "if", "written at"], steps) : null,
+    steps.length ? table(["ware", "decision", "effect", "if", "written at"], steps) : null,
     value.postwares.length ? table(["postware", "decision", "if", "written at"], value.postwares.map(step => [step.label, step.decision, step.if ?? "", place(step.at)])) : null);
 }
 

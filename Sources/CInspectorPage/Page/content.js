@@ -6,7 +6,7 @@ const mostText = 400000, mostHex = 65536, mostChildren = 200, mostValue = 20000;
 
 const valueOf = (fields, name) => (fields ?? []).filter(line => line.name.toLowerCase() === name).map(line => line.value).join(", ");
 
-/** Fills `box`. `raw(isRaw)` draws it anew as it went over the wire. */
+/** Fills `box`. `raw(isRaw)` draws it again as it went over the wire. */
 export function showContent(box, { data, fields, content, isOpen, isRaw, name, choice, raw }) {
   const type = valueOf(fields, "content-type"), media = type.split(";")[0].trim().toLowerCase();
   const coding = valueOf(fields, "content-encoding");

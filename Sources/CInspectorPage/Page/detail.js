@@ -60,7 +60,7 @@ export class Detail {
     if (isNew) { this.capture = null; this.load(); } else this.draw();
   }
 
-  /** What is shown has changed, if it is still under way: at most four times a second. */
+  /** Shows the capture again when it changes, if it is still under way: at most four times a second. */
   refresh() {
     if (!this.id || this.timer) return;
     this.timer = setTimeout(() => { this.timer = 0; this.load(); }, 250);
@@ -74,7 +74,7 @@ export class Detail {
       if (own !== this.turn) return;
       const before = this.capture;
       this.capture = capture;
-      // A content that is looked at is not drawn anew for nothing.
+      // Content on the screen is drawn again only if it has changed.
       if (before && before.state === "ended" && (this.tab === "request" || this.tab === "response")) return this.drawHead();
       this.draw();
     } catch (error) {
@@ -182,7 +182,7 @@ export class Detail {
 
   timing(capture) {
     const record = capture.record;
-    this.body.replaceChildren(record ? waterfall(record) : empty(capture.state === "open" ? "Under way" : "No record", capture.state === "open" ? "What each ware did is shown when the request has ended." : "An imported request has no record of wares."));
+    this.body.replaceChildren(record ? waterfall(record) : empty(capture.state === "open" ? "Under way" : "No record", capture.state === "open" ? "The steps of the wares are shown when the request has ended." : "An imported request has no record of wares."));
   }
 
   connection(capture) {
@@ -210,7 +210,7 @@ export class Detail {
     } }, field("Comment", text, "It is kept with the request, and ~comment finds it."), make("button.primary", { type: "submit" }, "Keep")));
   }
 
-  // What can be done
+  // Actions
 
   async pin() {
     try {

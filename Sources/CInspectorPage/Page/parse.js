@@ -131,7 +131,7 @@ function write(value, line, pieces) {
   return pieces.push(line + close);
 }
 
-// Protocol buffers without their description: numbers of fields, and what the wire says of their values.
+// Protocol buffers without their description: numbers of fields, and the values as the wire shows them.
 
 /** The fields of a message as `[number, kind, value]`; a message inside it is a list of fields. `budget.left` counts down; at 0 the rest is left out. */
 export function protobuf(data, readText, budget = { left: mostFields }, depth = 0) {
