@@ -8,7 +8,7 @@ import Testing
     private static let now = WallTime(seconds: 1_800_000_000)
     private static let day = Duration.seconds(86_400)
 
-    /// A certificate of so many days that began at `now`.
+    /// A certificate that began at `now`, with this lifetime in days.
     private static func certificate(days: Int) throws -> CertificateFacts {
         CertificateFacts(
             start: now, end: now + day * days, names: ["a.test"], issuer: "CN=ca", renewalId: "AAA.BBB", chainCount: 1)

@@ -123,7 +123,7 @@ import Testing
         setting.server.whenSet.withLock { $0 = { await setting.look(other) } }
         _ = await setting.step(one)
         #expect(try Self.facts(one).issuer == "CN=test-ca")
-        // What was announced was looked at.
+        // The other gateway has looked at the announcement.
         #expect(try Self.facts(other) == Self.facts(one))
         _ = await setting.step(other)
         #expect(setting.authority.count("POST /orders") == 1 && setting.authority.count("POST /account") == 1)

@@ -571,7 +571,7 @@ final class StoreFolder {
         #expect(await content(under: key(1), appStore(folder)) == [1, 2, 3])
     }
 
-    /// What an app does: asks for a response, stores it, and closes nothing.
+    /// Does as an app does: asks for a response, stores it, and closes nothing.
     private static func storeOne(_ path: String) async throws -> DiskStore {
         let tests = try DiskStoreTests()
         let store = DiskStore(path: path, limit: .mebibytes(64))

@@ -123,7 +123,7 @@ import Testing
         let credential = stage.make()
         async let result = stage.enter(credential)
         while stage.client.waitingCount == 0 { await Task.yield() }
-        // Somebody else rotates meanwhile.
+        // Another program rotates meanwhile.
         let mark = StoredTokens.mark(Secret("refresh-0"))
         try stage.write(#"{"refresh_token":"refresh-7","origin":"\#(mark)"}"#)
         stage.client.answerCall(.badRequest, json: #"{"error":"invalid_grant"}"#)
@@ -144,7 +144,7 @@ import Testing
         #expect(await stage.enter(credential) == nil)
         #expect(stage.client.requests.count == 1)
         #expect(credential.report().history.first?.outcome == .refused)
-        // What stood between is gone.
+        // The tokens between have gone.
         stage.clock.advance(by: .seconds(5))
         stage.client.answerCall(json: token(1))
         #expect(await stage.enter(credential) == "token-1")
@@ -190,7 +190,7 @@ import Testing
         }
         #expect(await second == "token-1")
         #expect(stage.client.requests.count == 1)
-        // The refresh tokens go on from there, whoever redeems them.
+        // The refresh tokens go on from there, with any redeemer.
         stage.clock.advance(by: .seconds(100))
         stage.client.answerCall(json: token(2))
         #expect(await stage.enter(former) == "token-2")

@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    /// What patterns are made of, and the requests that tell them apart: each with one that no pattern names.
+    /// The parts of patterns, and the requests that distinguish them: each with one that no pattern names.
     private struct World {
         var methods: [String] = []
         var hosts: [String] = []

@@ -124,7 +124,7 @@ import Testing
             ("max-age=60, x=@1.5", "max-age=5", 5), ("max-age=60, x=%\"%C3%A9\"", "max-age=5", 5),
             ("max-age=60, x=%\"%c3\"", "max-age=5", 5), ("max-age=60, x=%\"", "max-age=5", 5),
             ("max-age=60, x=1234567890123456", "max-age=5", 5),
-            // Valid without a lifetime: Cache-Control and Expires are ignored all the same.
+            // Valid without a lifetime: Cache-Control and Expires are still ignored.
             ("no-transform", "max-age=5", 0), ("x", "max-age=5", 0),
         ] as [(String, String, Int64)])
     func `a targeted field that is valid replaces Cache-Control, RFC 9213 §2.1`(

@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    /// The checksum tells damage only: what somebody else wrote has a right one.
+    /// The checksum finds damage only: a record that another program wrote has a right one.
     @Test func `a record that was forged is read whole, or not at all`() throws {
         for record in try all().dropLast() {
             let bytes = try #require(record.bytes)

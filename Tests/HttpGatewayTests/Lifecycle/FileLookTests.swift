@@ -86,7 +86,7 @@ import Testing
         let now = FileLook(paths: paths)
         #expect(now.asRead(after: before) != now)
         #expect(now.asRead(after: now) == now)
-        // A file that was not known before, and changed since: nobody knows which of its contents was read.
+        // A file that was not known before, and changed since: it is unknown which of its contents was read.
         let late = FileLook()
         try folder.write("a", "third")
         let then = FileLook(paths: paths)

@@ -2,7 +2,7 @@ import HttpWareClient
 import HttpWareTesting
 import Testing
 
-/// What a program, or a server, may do wrong: refused with a clear error, never sent, never endless.
+/// Mistakes of a program, or of a server: refused with a clear error, never sent, never endless.
 @Suite struct BadInputTests {
     @Test(arguments: [
         "/a b", "/a\nb", "/a#b", "http://", "http://user@example.com/", "https://exa mple.com/", "/\u{7f}",

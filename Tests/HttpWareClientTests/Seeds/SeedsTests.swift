@@ -156,7 +156,7 @@ import Testing
         Row(
             "defaults in extensions of protocols",
             "makeRequest can be overridden, and starts from the default", "try defaultRequest(in: service)"),
-        // What none of the five has.
+        // Missing in all of the five.
         Row(
             "the same chain, told by a file", "a chain of a configuration file is a client's chain", "HttpManager("),
         Row(

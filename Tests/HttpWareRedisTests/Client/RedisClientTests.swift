@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 @testable import HttpWareRedis
 
-/// Against a real server, and against what is none. Deadlines are those of a clock that stands still.
+/// Against a real server, and against false ones. Deadlines are those of a clock that stands still.
 @Suite(.timeLimit(.minutes(10))) struct RedisClientTests {
     private func ask(
         _ client: RedisClient, _ seat: TestLoop, _ command: [RedisArgument]
@@ -95,7 +95,7 @@ import Testing
         }
         #expect(failure.kind == .unavailable)
         #expect(client.status.commands == 3, "it was not sent")
-        // One tries when the pause is over; the others do not wait for it.
+        // One tries when the pause ends; the others do not wait for it.
         clock.advance(by: .milliseconds(100))
         let trial = seat.beginTask { await client.commands([["GET", "a"]]) }
         try await eventually { client.status.commands == 4 }

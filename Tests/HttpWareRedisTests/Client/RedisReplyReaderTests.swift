@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWareRedis
 
 @Suite struct RedisReplyReaderTests {
-    /// What is read, whole and a byte at a time; `nil` where that is refused.
+    /// The replies that are read, whole and a byte at a time; `nil` for refused bytes.
     private func read(_ wire: [UInt8], by step: Int) throws -> [RedisReply]? {
         let reader = try #require(RedisReplyReader())
         var replies: [RedisReply] = []

@@ -3,7 +3,7 @@ import Testing
 @testable import HttpWare
 @testable import HttpWareRedis
 
-/// What sentinels and nodes may say about where the servers are.
+/// Answers of sentinels and nodes about the places of servers.
 @Suite struct RedisMapTests {
     private static func text(_ text: String) -> RedisReply { .bytes(Array(text.utf8)) }
 

@@ -32,9 +32,9 @@ import Testing
         let master = try TestRedis(replicaOf: nil, password: "pass")
         let replica = try TestRedis(replicaOf: master, password: "pass")
         try await eventually { (try? await hasReplica(master)) == true }
-        // On a busy machine a master may not answer for a while: the sentinel must not take it for lost before the test ends it.
+        // On a busy machine a master might be silent for a while: the sentinel must not take it for lost before the test ends it.
         let sentinel = try TestRedis.sentinel(of: master, named: "main", patience: 600_000)
-        // The sentinel learns of the replica from the master.
+        // The master tells the sentinel about the replica.
         let asker = RedisClient(try sentinel.definition)
         try await eventually { (await answer(asker, ["SENTINEL", "replicas", "main"]))?.array?.count == 1 }
         let client = RedisClient(try definition([sentinel.port], password: "pass", timeout: .seconds(20)))
@@ -139,7 +139,7 @@ import Testing
         }
         let client = RedisClient(try definition([sentinel.port]))
         try await eventually { await answer(client, ["SET", "a", 1]) != nil }
-        // Nobody ends the connection.
+        // The connection stays open.
         let direct = RedisClient(try master.definition)
         #expect(await answer(direct, ["REPLICAOF", "127.0.0.1", RedisArgument(Int(other.port))])?.isText("OK") == true)
         direct.close()

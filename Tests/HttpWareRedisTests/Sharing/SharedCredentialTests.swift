@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    /// Until nobody holds the lock.
+    /// Until the lock is free.
     private func untilFree(_ credential: Credential) async throws {
         let client = RedisClient(try redis.definition)
         let name = RedisArgument("httpware:l:" + credential.definition.sharedName)

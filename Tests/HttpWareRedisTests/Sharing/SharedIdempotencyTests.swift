@@ -34,7 +34,7 @@ import Testing
         let name = first.content.hex.prefix(4)
         #expect(text(await one.claim(first, for: .seconds(60))) == "taken")
         #expect(text(await other.claim(second, for: .seconds(60))) == "held \(name) true")
-        // Whoever does not have it changes nothing.
+        // A request without the claim changes nothing.
         #expect(await !other.renew(second, for: .seconds(60)))
         #expect(await !other.finish(second, with: [9], for: .seconds(60)))
         await other.free(second)

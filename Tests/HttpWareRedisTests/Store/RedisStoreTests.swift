@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct RedisStoreTests {
     private let redis: TestRedis
     private let seat: TestLoop
-    /// Stands still: a machine that is busy is no server that is slow.
+    /// Stands still: a busy machine is not a slow server.
     private let clock = ManualClock()
     private let a: RedisStore
     private let b: RedisStore
@@ -263,7 +263,7 @@ import Testing
                 try await a.client.command(["PTTL", RedisArgument(key)], within: .seconds(10)).integer)
             #expect((86_000_000...86_460_000).contains(left), "a minute and a day")
         }
-        // A content that nobody has any more does not stay for long, and one that was never finished goes.
+        // Content without readers does not stay for long, and content that was never finished goes.
         await seat.loop.submit {
             a.invalidate(key(1))
             let writer = a.write(under: key(2), length: nil)
@@ -342,7 +342,7 @@ import Testing
         #expect(await put([1], try head(), under: key(1), in: a) == false)
         try redis.start()
         try await eventually { a.isTold && b.isTold }
-        // Each connection finds out by itself that the server is back, when its pause is over.
+        // Each connection finds out by itself that the server is back, when its pause ends.
         try await eventually {
             clock.advance(by: .milliseconds(100))
             await put([2], try head(), under: key(1), in: a)
