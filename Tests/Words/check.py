@@ -4,7 +4,7 @@
     Tests/Words/check.py [FILE …] [--binary .build/release/httpware]
 
 Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc, which contain the texts that wares declare; the comments of the
-Swift files in `ROOMS` and `TEST_ROOMS`; the texts in all Swift files of Sources, errors and problems among them; the names of all Swift tests;
+Swift files in `ROOMS` and of all Swift tests; the texts in all Swift files of Sources, errors and problems among them; the names of all Swift tests;
 the texts and comments of the inspector page. With a binary, also the help of every command and the descriptions in the schema. Code is not read.
 A FILE may be a Swift file, a file of the page, or a folder of them. Each shape is first tried on its own good and bad sentences.
 Python 3.11, standard library only. Last: `N passed, N failed`.
@@ -65,21 +65,6 @@ ROOMS: tuple[str, ...] = (
     "httpware-bench",
 )
 
-# The folders beneath Tests whose comments are read. Sorted.
-TEST_ROOMS: tuple[str, ...] = (
-    "AcmeTests",
-    "CapturingTests",
-    "CredentialsTests",
-    "DiskCachingTests",
-    "DiskCapturingTests",
-    "GatewayConfigTests",
-    "HttpCachingTests",
-    "HttpGatewayTests",
-    "HttpWareClientTests",
-    "HttpWareCommandTests",
-    "HttpWareRedisTests",
-    "HttpWareTestingTests",
-)
 PAGE = "Sources/CInspectorPage/Page"
 
 
@@ -288,7 +273,7 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--binary")
     options = parser.parse_args()
-    comment_rooms = [*(ROOT / "Sources" / room for room in ROOMS), *(ROOT / "Tests" / room for room in TEST_ROOMS)]
+    comment_rooms = [*(ROOT / "Sources" / room for room in ROOMS), ROOT / "Tests"]
     files = options.files or [ROOT / "README.md", ROOT / "Tests/README.md", *sorted(ROOT.glob("Sources/*/*.docc/*.md")), *comment_rooms]
     results = list(trials())
 

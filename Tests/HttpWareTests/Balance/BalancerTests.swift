@@ -33,7 +33,7 @@ import Testing
         #expect(!stage.reachability.isDown)
         stage.check(2, passes: false)
         stage.check(4, passes: false)
-        // One that answers is better than none.
+        // An endpoint that answers is better than none.
         #expect(isTaken() == [true, false, true, false])
         #expect(stage.reachability.isDown)
         stage.check(4, passes: true)

@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 
 @Suite(.timeLimit(.minutes(10))) struct EndpointMonitorTests {
-    /// What stays on the loop: made, used and let go there.
+    /// The parts that stay on the loop: made, used and let go there.
     private final class OnLoop: @unchecked Sendable {
         // Unchecked: touched on the loop only.
         var monitor: EndpointMonitor?

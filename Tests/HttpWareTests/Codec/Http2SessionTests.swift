@@ -142,7 +142,7 @@ import Testing
             pair.talk()
             #expect(asked.hasEnded && served.hasEnded && asked.code == 0 && asked.outputCount == 0)
             #expect(!pair.server.seen.contains(.reset))
-            // One behind the response, and one that tells the client to look: the stream is over.
+            // One behind the response, and one that tells the client to look: the stream has ended.
             #expect(pair.server.pings == 2)
         }
     }
@@ -194,7 +194,7 @@ import Testing
     }
 
     @Test(arguments: [
-        // Unknown; empty DATA of a stream that is over, with its end and without; RST_STREAM of one.
+        // Unknown; empty DATA of a stream that has ended, with its end and without; RST_STREAM of one.
         (0xfa, 0, 0, 0), (0xfa, 0, 1, 5), (0, 0, 1, 0), (0, 1, 1, 0), (3, 0, 1, 4), (0x10, 0, 0, 8),
     ])
     func `frames that are ignored are counted`(type: Int, flags: Int, stream: Int, length: Int) throws {

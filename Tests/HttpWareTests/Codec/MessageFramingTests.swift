@@ -269,7 +269,7 @@ import Testing
         (299, .connect, "Transfer-Encoding: chunked", .none, true),
         (407, .connect, "Content-Length: 5", .length(5), true), (205, .get, "Content-Length: 0", .none, true),
         (500, .get, "", .untilClose, false),
-        // What never has content but says it has may be followed by bytes that nobody asked for: the connection is not used again.
+        // A response that never has content but says it has may be followed by unexpected bytes: the connection is not used again.
         (204, .get, "Content-Length: 5", .none, false), (204, .get, "Transfer-Encoding: chunked", .none, false),
     ])
     func `a response's content is framed by method, status and fields`(

@@ -26,7 +26,7 @@ import Testing
         }
         let whole = run(most: .max / 2)
         let piecemeal = run(most: 1)
-        // One that is refused is refused as soon as that is sure.
+        // An invalid header is refused as soon as that is sure.
         if case (.refused, .refused) = (whole.0, piecemeal.0) { return whole }
         #expect(piecemeal == whole)
         return whole

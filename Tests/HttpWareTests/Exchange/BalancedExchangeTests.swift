@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-/// How exchanges use a service's endpoints, and what they tell of them.
+/// How exchanges use a service's endpoints, and what they report about them.
 @Suite struct BalancedExchangeTests {
     private func stage(
         endpoints: Int = 2, wares: [any Ware] = [], _ change: (inout Balancing) -> Void = { _ in }

@@ -349,7 +349,7 @@ import Testing
         #expect(same.1 == .length(6))
     }
 
-    /// Holds content back until somebody asks for it.
+    /// Holds content back until the test asks for it.
     private final class Holding: ContentFilter {
         private var held: [UInt8] = []
         var holdsBack: Bool { !held.isEmpty }

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    /// What a client has of its response when what the exchange held is free.
+    /// The part of its response that a client has when the values of the exchange are free.
     private func whatIsThere(
         _ respond: @escaping @Sendable (DriverStage) -> Void, method: HttpMethod = .get
     ) async throws -> [String] {
@@ -193,7 +193,7 @@ import Testing
         await stage.step { $0.stream.respond() }
         let first = await stage.step { ObjectIdentifier($0.driver.exchange) }
         await stage.begin()
-        // Only one that nobody holds is used again.
+        // Only an exchange without holders is used again.
         #expect(await stage.step { ObjectIdentifier($0.driver.exchange) } == first)
         #expect(notes.all.count == 1)
     }
@@ -206,7 +206,7 @@ import Testing
         await stage.begin(path: "/one")
         await stage.step { $0.stream.respond() }
         notes.clear()
-        // What the first request passed does not count for the second.
+        // Wares that the first request passed do not count for the second.
         await stage.begin(.post, extent: .unknown, path: "/two")
         await stage.step { $0.driver.requestFailed(.malformed("not a chunk")) }
         #expect(notes.all == ["a request", "a response 400"])

@@ -165,7 +165,7 @@ import Testing
             #expect(stage.client.status == 401)
             #expect(stage.client.text == "who?")
             #expect(stage.client.ends == 1)
-            // What came after the refusal did not go there: nor may anything behind it.
+            // Content after the refusal did not go there: nor may anything behind it.
             #expect(stage.stream.text == "abc")
         }
     }

@@ -98,7 +98,7 @@ import Testing
         try fields.set("User_Agent", to: "a")
         try fields.set("X_User", to: "b")
         #expect(lines(fields) == ["Host: a", "User_Agent: a", "X_User: b"])
-        // What wares add stands, whatever it looks like.
+        // Fields that wares add stay, whatever they look like.
         try fields.set("X-User", to: "c")
         #expect(fields["X_User"] == "b" && fields["X-User"] == "c")
     }

@@ -280,7 +280,7 @@ private final class Watcher: SocketEventHandler, LoopTimerHandler, @unchecked Se
 
     func write() { _ = Glibc.write(far, "x", 1) }
 
-    /// What came is left there: it comes again.
+    /// Bytes that came are left there: they come again.
     func socketReadable() { timer.clear() }
     func socketWritable() {}
 

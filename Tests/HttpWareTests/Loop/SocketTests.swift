@@ -94,7 +94,7 @@ import Testing
         #expect(throws: SystemError("bind", code: EADDRINUSE)) { try Socket.requireFree(address) }
         let any = SocketAddress.ip(IPAddress(ipv4: 0), port: try #require(address.port))
         #expect(throws: SystemError("bind", code: EADDRINUSE)) { try Socket.requireFree(any) }
-        // Connections that the listener accepted are nobody's listener: not while they stand, and not in TIME_WAIT.
+        // Connections that the listener accepted do not count as a listener: not while they stand, and not in TIME_WAIT.
         let near = try connected(address)
         let (far, _) = try accepted(listener)
         Socket.close(listener)
@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test func `a refused connection says so`() throws {
-        // A port that is bound and not listened to: nobody else can get it meanwhile.
+        // A port that is bound and not listened to: no other socket can get it meanwhile.
         let bound = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #expect(SocketAddress.loopback.withSystemAddress { bind(bound, $0, $1) } == 0)
         switch Socket.connect(to: try #require(Socket.localAddress(bound))) {

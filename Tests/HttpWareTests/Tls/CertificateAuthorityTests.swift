@@ -12,7 +12,7 @@ import Testing
         return try CertificateAuthority(folder: folder)
     }
 
-    /// What `openssl verify` says of a certificate, beside the root.
+    /// The verdict of `openssl verify` about a certificate, beside the root.
     private func verified(_ leaf: OpaquePointer, by authority: CertificateAuthority) -> Int32 {
         var root: OpaquePointer?
         authority.pem.withUnsafeBytes { bytes in

@@ -12,7 +12,7 @@ import Testing
         return try TlsContext(server: server)
     }
 
-    /// A client that asks for a name with these ALPN names, and believes whoever answers.
+    /// A client that asks for a name with these ALPN names, and trusts every server.
     private static func pair(_ context: TlsContext, name: String, offering: [String]) throws -> TlsPair {
         var client = TlsContext.Client()
         client.skipsVerification = true

@@ -17,7 +17,7 @@ import Testing
             handled.add(1, ordering: .relaxed)
             return .abort(with: HttpResponse(.ok, content: .bytes(count: 4096)))
         }
-        // Its clock stands still: a machine that is busy is no client that idles.
+        // Its clock stands still: a busy machine is not an idle client.
         let stage = try SocketStage(.of([answers]), stops: true)
         let client = try stage.connect()
         let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -158,7 +158,7 @@ import Testing
 
     // MARK: Clients that end their side
 
-    /// Answers with the path after so many milliseconds of the stage's clock.
+    /// Answers with the path after this number of milliseconds of the stage's clock.
     private func slow(_ milliseconds: Int) -> OnRequest {
         OnRequest { _, _ in
             .wait { request, exchange in

@@ -8,7 +8,7 @@ import Testing
 @testable import GatewayWares
 @testable import Wares
 
-/// What becomes of a session after the login: its cookies, its renewal, its store.
+/// A session after the login: its cookies, its renewal, its store.
 @Suite(.timeLimit(.minutes(5))) struct OidcSessionTests {
     private static let name = "__Host-session"
 
@@ -172,7 +172,7 @@ import Testing
         }
         let stand = try OidcStand { $0.behind = [inner.ware] }
         try await stand.logIn()
-        // The session of the first ware is none of the second one's, the second time too.
+        // The session of the first ware is not a session of the second one, the second time too.
         for _ in 0..<2 { #expect(try await stand.send("/", OidcStand.script).status == .unauthorized) }
         #expect(stand.exchange.upstream.requests.isEmpty)
         let sent = try OidcStand.parameters(await stand.send("/orders"))

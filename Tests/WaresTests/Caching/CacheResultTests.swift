@@ -6,7 +6,7 @@ import Wares
 
 @testable import HttpWare
 
-/// What a cache did with each request, as it is counted, and why, as the record tells it.
+/// The result of a cache for each request, as it is counted, and its reason, as the record has it.
 @Suite struct CacheResultTests {
     private let ring = RecordRing(mostRecords: 64, mostBytes: .mebibytes(1))
 

@@ -19,7 +19,7 @@ import Wares
             after: .seconds(1))
     }
 
-    /// So many requests at once; the answers come when the first is upstream and a second has passed.
+    /// This number of requests at once; the answers come when the first is upstream and a second has passed.
     private func crowd(
         _ exchange: TestExchange, _ requests: [HttpRequest], upstream: Int = 1
     ) async throws -> [HttpResponse] {

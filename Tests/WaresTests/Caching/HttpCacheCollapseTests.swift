@@ -8,7 +8,7 @@ import Testing
 @Suite struct HttpCacheCollapseTests {
     private let fresh = "Cache-Control: max-age=60"
 
-    /// So many requests at once, the first of which is upstream.
+    /// This number of requests at once, the first of which is upstream.
     private func crowd(_ stage: CacheStage, _ count: Int, _ lines: [String] = []) async throws -> [TestExchange.Pending]
     {
         var pending: [TestExchange.Pending] = []

@@ -67,7 +67,7 @@ import Wares
         for _ in 0..<2 { _ = try await stage.send(.get, "/", ["Authorization: \(credentials)"]) }
         #expect(stage.asked == 2 && stage.store.census.responses == 0)
         #expect(try await !stage.send().isHit)
-        // What others stored does not answer it either: the origin server decides what this user sees.
+        // Responses that other clients stored do not answer it either: the origin server decides what this user sees.
         #expect(try await !stage.send(.get, "/", ["Authorization: \(credentials)"]).isHit)
     }
 
@@ -99,7 +99,7 @@ import Wares
         var texts: [String?] = []
         for client in clients { texts.append(try await client.send(.get("/")).content.text) }
         #expect(texts == ["CN=anna", "CN=bert", "CN=anna"])
-        // Whoever has the same certificate has the same private cache; a shared one stores nothing.
+        // Clients with the same certificate have the same private cache; a shared one stores nothing.
         #expect(clients.map(\.upstream.requests.count) == [1, 1, mode == .private ? 0 : 1])
     }
 
@@ -206,7 +206,7 @@ import Wares
 
     // MARK: Cookies
 
-    /// What `setCookie` says, the mode, whether the client says who it is; then whether it is stored, and with its cookie.
+    /// The option `setCookie`, the mode, whether the client says who it is; then whether it is stored, and with its cookie.
     @Test(
         arguments: [
             (SetCookieRule.strip, CacheMode.shared, [], true, false), (.pass, .shared, [], false, false),

@@ -5,7 +5,7 @@ import Testing
 @testable import GatewayWares
 
 @Suite struct FileTableTests {
-    /// An entry for a file of so many bytes.
+    /// An entry for a file of this number of bytes.
     private func entry(_ size: Int) throws -> FileEntry {
         let folder = FileManager.default.temporaryDirectory.appending(path: "httpware-table-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -108,7 +108,7 @@ import Testing
             }
             await loop.submit {}
         }
-        // The slow loop hears of the opening when the other has done all that it can.
+        // The slow loop learns about the opening when the other has done all that it can.
         let gate = DispatchSemaphore(value: 0)
         slow.execute { gate.wait() }
         queue.setClosed(false)

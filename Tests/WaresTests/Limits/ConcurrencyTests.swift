@@ -59,7 +59,7 @@ import Testing
         #expect(await busy.submit { slots.makeLook() == nil }, "its own loop has nothing to look for")
         let gate = DispatchSemaphore(value: 0)
         busy.execute { gate.wait() }
-        // What the loop is told of next.
+        // The next notice to the loop.
         busy.execute { slots.leave(slot) }
         let look = try #require(await other.submit { slots.makeLook() })
         let second = Task(executorPreference: other) {

@@ -20,7 +20,7 @@ import Testing
         (try exporter(), try EventLoop.start(name: "spans", clock: clock))
     }
 
-    /// Adds so many spans on a loop, and lets so much time pass by tenths of a second.
+    /// Adds this number of spans on a loop, and lets the time pass by tenths of a second.
     private func add(_ count: Int, to exporter: SpanExporter, on loop: EventLoop) async {
         await loop.submit { for index in 0..<count { exporter.add("{\"s\":\(index)}") } }
         await settle(loop)

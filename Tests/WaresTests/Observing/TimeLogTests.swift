@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    /// Sends `GET /p?secret=1` through a mock that takes so long.
+    /// Sends `GET /p?secret=1` through a mock that takes this time.
     private func run(_ lines: Lines, slow: Duration, takes time: Duration, serverTiming: Bool = false) async throws
         -> HttpResponse
     {

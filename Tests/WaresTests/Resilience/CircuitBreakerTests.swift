@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct CircuitBreakerTests {
     private let breaker = CircuitBreaker(minRequests: 4, window: .seconds(5), openFor: .seconds(10), halfOpen: 2)
 
-    /// Sends so many requests that are answered so.
+    /// Sends this number of requests, with this status in each answer.
     @discardableResult
     private func send(_ count: Int, _ status: HttpStatus, _ exchange: TestExchange) async throws -> HttpResponse {
         var last = HttpResponse(.ok)
@@ -62,7 +62,7 @@ import Testing
         #expect(exchange.notes == ["probes whether upstream has recovered"])
         #expect(try await send(1, .ok, exchange).status == .ok)
         #expect(exchange.notes == ["probes whether upstream has recovered", "closed: 2 of 2 probes passed"])
-        // What was before it opened is forgotten.
+        // Failures before it opened are forgotten.
         try await send(3, .internalServerError, exchange)
         #expect(try await send(1, .ok, exchange).status == .ok)
     }

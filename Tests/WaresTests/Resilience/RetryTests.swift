@@ -241,7 +241,7 @@ import Testing
         for _ in 0..<101 { _ = try await exchange.send(.get("/")) }
         #expect(exchange.upstream.requests.count == 121)
         #expect(exchange.notes == ["not retried: the retry budget of upstream is spent"])
-        // What was is forgotten after ten seconds.
+        // The past is forgotten after ten seconds.
         await exchange.advance(by: .seconds(11))
         for _ in 0..<11 { _ = try await exchange.send(.get("/")) }
         #expect(exchange.upstream.requests.count == 121 + 11 + 10)

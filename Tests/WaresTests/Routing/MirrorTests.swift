@@ -34,7 +34,7 @@ import Testing
 
         func until(_ condition: () -> Bool) async { while !condition() { await Task.yield() } }
 
-        /// What the mirror noted in the record of the last exchange.
+        /// The note of the mirror in the record of the last exchange.
         var note: String? { records.recent(1).first?.record.wares.compactMap(\.note).joined(separator: "; ") }
     }
 
