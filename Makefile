@@ -15,7 +15,7 @@ export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --ex
 # For builds only: SwiftPM writes the flags of the traits in the order of a hashed set, and another order compiles everything again.
 STEADY := env SWIFT_DETERMINISTIC_HASHING=1
 
-.PHONY: run test bench format lint setup build wire clients acme load faults races leaks stores images reference docs page pictures dist install
+.PHONY: run test bench format lint lint-tools count setup build wire clients acme load faults races leaks stores images reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -104,11 +104,20 @@ install: build
 	@.ci/setup lowdown
 	python3 docker/dist.py --binary $(BINARY) --install "$(PREFIX)"
 
+# Swift and C.
 format:
-	swift format format --in-place --parallel --recursive Sources Tests Package.swift
+	@.ci/lint --format
 
+# Swift, Python, C and JavaScript. Tools that are missing are skipped with a sentence; `make lint-tools` installs them into .build-lint.
 lint:
-	swift format lint --strict --parallel --recursive Sources Tests Package.swift
+	@.ci/lint
+
+# The size of the middle room: lines, functions, values, files that no test names. COMMITS= compares commits.
+count:
+	@python3 -B Tests/Rooms/count.py $(COMMITS)
+
+lint-tools:
+	@.ci/lint --setup
 
 setup:
 	@.ci/setup

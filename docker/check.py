@@ -283,9 +283,10 @@ def checked(options: argparse.Namespace, name: str, text: str) -> dict:
 
 def compose(options: argparse.Namespace) -> list[dict]:
     provide("check-jsonschema==0.39.0", "PyYAML==6.0.3")
+    from importlib.resources import files
+
     import jsonschema
     import yaml
-    from importlib.resources import files
 
     schema = json.loads(files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text())
     document = yaml.safe_load((HERE / "compose.yaml").read_text())

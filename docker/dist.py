@@ -247,7 +247,8 @@ def bill(release: Release, debian: list[tuple[str, str]]) -> str:
             row["externalRefs"] = [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl}]
         return row
 
-    own = entry("httpware", version, "Apache-2.0", "NOASSERTION") | {"checksums": [{"algorithm": "SHA256", "checksumValue": sum}]}
+    own = entry("httpware", version, "Apache-2.0", "NOASSERTION") | {
+        "licenseConcluded": "Apache-2.0", "copyrightText": "Copyright 2026 The httpware authors", "checksums": [{"algorithm": "SHA256", "checksumValue": sum}]}
     swift = re.search(r"Swift version ([\d.]+)", run("swift", "--version"))
     inside = [entry(name, swift[1] if swift else "NOASSERTION", license, address) for name, license, address in toolchain_licenses()]
     inside += [entry(one["name"], one["version"], one["license"], f"git+{one['address']}@{one['revision']}",

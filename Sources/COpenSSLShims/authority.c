@@ -45,11 +45,11 @@ struct authority_key *authority_hold(EVP_PKEY *key) {
     BIGNUM *number = NULL;
     size_t count = 0;
     if (held == NULL) return NULL;
-    int done = EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_PRIV_KEY, &number) == 1
-               && BN_bn2nativepad(number, held->number, sizeof held->number) == sizeof held->number
-               && EVP_PKEY_get_octet_string_param(
-                      key, OSSL_PKEY_PARAM_PUB_KEY, held->point, sizeof held->point, &count) == 1
-               && count == sizeof held->point;
+    int done =
+        EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_PRIV_KEY, &number) == 1
+        && BN_bn2nativepad(number, held->number, sizeof held->number) == sizeof held->number
+        && EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, held->point, sizeof held->point, &count) == 1
+        && count == sizeof held->point;
     BN_clear_free(number);
     EVP_PKEY *tried = done ? authority_unlock(held) : NULL;
     done = tried != NULL && EVP_PKEY_eq(tried, key) == 1;
@@ -108,7 +108,8 @@ static int set_serial(X509 *certificate) {
 
 static int set_name(X509 *certificate, const char *name) {
     X509_NAME *subject = X509_get_subject_name(certificate);
-    if (X509_NAME_add_entry_by_NID(subject, NID_organizationName, MBSTRING_UTF8, (const uint8_t *)"httpware", -1, -1, 0) != 1)
+    if (X509_NAME_add_entry_by_NID(subject, NID_organizationName, MBSTRING_UTF8, (const uint8_t *)"httpware", -1, -1, 0)
+        != 1)
         return 0;
     // A common name has at most 64 characters. RFC 5280 appendix A.1.
     if (name == NULL || strlen(name) > 64) return 1;
@@ -121,8 +122,8 @@ static int add(X509 *certificate, int nid, void *value, int is_critical) {
 
 static int add_usage(X509 *certificate, int first, int second) {
     ASN1_BIT_STRING *bits = ASN1_BIT_STRING_new();
-    int done = bits != NULL && ASN1_BIT_STRING_set_bit(bits, first, 1) && (second < 0 || ASN1_BIT_STRING_set_bit(bits, second, 1))
-               && add(certificate, NID_key_usage, bits, 1);
+    int done = bits != NULL && ASN1_BIT_STRING_set_bit(bits, first, 1)
+               && (second < 0 || ASN1_BIT_STRING_set_bit(bits, second, 1)) && add(certificate, NID_key_usage, bits, 1);
     ASN1_BIT_STRING_free(bits);
     return done;
 }
@@ -248,8 +249,8 @@ X509 *authority_make_root(EVP_PKEY *key, const char *name, int days, const char 
     return finish(root, key, done);
 }
 
-X509 *authority_make_leaf(
-    X509 *root, EVP_PKEY *rootKey, EVP_PKEY *leafKey, const char *host, const uint8_t *address, size_t addressCount, int days) {
+X509 *authority_make_leaf(X509 *root, EVP_PKEY *rootKey, EVP_PKEY *leafKey, const char *host, const uint8_t *address,
+    size_t addressCount, int days) {
     X509 *leaf = begin(leafKey, host, days);
     if (leaf == NULL) return NULL;
     if (ASN1_TIME_compare(X509_get0_notAfter(leaf), X509_get0_notAfter(root)) > 0)
@@ -372,8 +373,8 @@ void authority_pem(X509 *certificate, void (*body)(void *, const uint8_t *, long
     ERR_clear_error();
 }
 
-int authority_pkcs12(
-    X509 *certificate, const char *name, const char *password, void (*body)(void *, const uint8_t *, long), void *argument) {
+int authority_pkcs12(X509 *certificate, const char *name, const char *password,
+    void (*body)(void *, const uint8_t *, long), void *argument) {
     // Java trusts a certificate without a key only if it has this attribute.
     static const char trusted[] = "2.16.840.1.113894.746875.1.1";
     int nid = OBJ_txt2nid(trusted);
@@ -414,7 +415,8 @@ int authority_validity(const X509 *certificate, int64_t *start, int64_t *end) {
     return *start != 0 && *end != 0;
 }
 
-static void note_leaf(int is_sent, int version, int type, const void *bytes, size_t count, SSL *session, void *argument) {
+static void note_leaf(
+    int is_sent, int version, int type, const void *bytes, size_t count, SSL *session, void *argument) {
     (void)version;
     (void)argument;
     if (is_sent && type == SSL3_RT_HANDSHAKE && count > 0 && *(const uint8_t *)bytes == SSL3_MT_CERTIFICATE)

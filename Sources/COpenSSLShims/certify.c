@@ -137,23 +137,23 @@ static int set_serial(X509 *certificate) {
     return done;
 }
 
-int certify_self(
-    EVP_PKEY *key, const char *text, int days, const uint8_t *digest, certify_body body, void *argument) {
+int certify_self(EVP_PKEY *key, const char *text, int days, const uint8_t *digest, certify_body body, void *argument) {
     X509 *certificate = X509_new();
     GENERAL_NAMES *names = GENERAL_NAMES_new();
     BIO *memory = BIO_new(BIO_s_mem());
     X509_NAME *subject = certificate == NULL ? NULL : X509_get_subject_name(certificate);
     // The name states its purpose, so that clients and people do not mistake the certificate for a valid one.
     const char *title = digest == NULL ? "httpware: no certificate yet" : "ACME challenge";
-    int done = subject != NULL && names != NULL && memory != NULL && X509_set_version(certificate, X509_VERSION_3) == 1
-               && set_serial(certificate) && X509_gmtime_adj(X509_getm_notBefore(certificate), -3600) != NULL
-               && X509_time_adj_ex(X509_getm_notAfter(certificate), days, 0, NULL) != NULL
-               && X509_set_pubkey(certificate, key) == 1
-               && X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8, (const uint8_t *)title, -1, -1, 0) == 1
-               && X509_set_issuer_name(certificate, subject) == 1 && push_name(names, text)
-               && X509_add1_ext_i2d(certificate, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) == 1
-               && (digest == NULL || add_challenge(certificate, digest)) && X509_sign(certificate, key, EVP_sha256()) > 0
-               && PEM_write_bio_X509(memory, certificate) == 1;
+    int done =
+        subject != NULL && names != NULL && memory != NULL && X509_set_version(certificate, X509_VERSION_3) == 1
+        && set_serial(certificate) && X509_gmtime_adj(X509_getm_notBefore(certificate), -3600) != NULL
+        && X509_time_adj_ex(X509_getm_notAfter(certificate), days, 0, NULL) != NULL
+        && X509_set_pubkey(certificate, key) == 1
+        && X509_NAME_add_entry_by_NID(subject, NID_commonName, MBSTRING_UTF8, (const uint8_t *)title, -1, -1, 0) == 1
+        && X509_set_issuer_name(certificate, subject) == 1 && push_name(names, text)
+        && X509_add1_ext_i2d(certificate, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) == 1
+        && (digest == NULL || add_challenge(certificate, digest)) && X509_sign(certificate, key, EVP_sha256()) > 0
+        && PEM_write_bio_X509(memory, certificate) == 1;
     if (done) {
         char *pem = NULL;
         long count = BIO_get_mem_data(memory, &pem);

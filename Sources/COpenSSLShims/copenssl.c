@@ -136,17 +136,30 @@ int64_t copenssl_staple_end(const uint8_t *bytes, long count) {
     return end;
 }
 
-void copenssl_each_name(const X509 *certificate, int (*body)(void *, const char *, const uint8_t *, long), void *argument) {
+void copenssl_each_name(
+    const X509 *certificate, int (*body)(void *, const char *, const uint8_t *, long), void *argument) {
     GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
     for (int index = 0; index < sk_GENERAL_NAME_num(names); index++) {
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, index);
         const ASN1_STRING *text = NULL;
         const char *type = "";
         switch (name->type) {
-        case GEN_DNS: type = "DNS"; text = name->d.dNSName; break;
-        case GEN_IPADD: type = "IP"; text = name->d.iPAddress; break;
-        case GEN_URI: type = "URI"; text = name->d.uniformResourceIdentifier; break;
-        case GEN_EMAIL: type = "email"; text = name->d.rfc822Name; break;
+        case GEN_DNS:
+            type = "DNS";
+            text = name->d.dNSName;
+            break;
+        case GEN_IPADD:
+            type = "IP";
+            text = name->d.iPAddress;
+            break;
+        case GEN_URI:
+            type = "URI";
+            text = name->d.uniformResourceIdentifier;
+            break;
+        case GEN_EMAIL:
+            type = "email";
+            text = name->d.rfc822Name;
+            break;
         default: continue;
         }
         if (!body(argument, type, ASN1_STRING_get0_data(text), ASN1_STRING_length(text))) break;

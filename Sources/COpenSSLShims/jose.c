@@ -32,10 +32,8 @@ struct jose_hmac *jose_hmac_make(const uint8_t *key, size_t count) {
     uint8_t block[64] = {0}, padded[64];
     struct jose_hmac *made = OPENSSL_malloc(sizeof *made);
     if (made == NULL) return NULL;
-    if (count > sizeof block)
-        jose_sha256(NULL, 0, key, count, block);
-    else
-        memcpy(block, key, count);
+    if (count > sizeof block) jose_sha256(NULL, 0, key, count, block);
+    else memcpy(block, key, count);
     for (size_t at = 0; at < sizeof block; at++) padded[at] = block[at] ^ 0x36;
     SHA256_Init(&made->inner);
     SHA256_Update(&made->inner, padded, sizeof padded);
@@ -75,8 +73,7 @@ struct jose_hmac_long *jose_hmac_long_make(const uint8_t *key, size_t count, siz
         start_long(&made->inner, size);
         SHA512_Update(&made->inner, key, count);
         SHA512_Final(block, &made->inner);
-    } else
-        memcpy(block, key, count);
+    } else memcpy(block, key, count);
     for (size_t at = 0; at < sizeof block; at++) padded[at] = block[at] ^ 0x36;
     start_long(&made->inner, size);
     SHA512_Update(&made->inner, padded, sizeof padded);
@@ -99,7 +96,9 @@ void jose_hmac_long(const struct jose_hmac_long *key, const uint8_t *bytes, size
     SHA512_Final(mac, &state);
 }
 
-int jose_equal(const uint8_t *left, const uint8_t *right, size_t count) { return CRYPTO_memcmp(left, right, count) == 0; }
+int jose_equal(const uint8_t *left, const uint8_t *right, size_t count) {
+    return CRYPTO_memcmp(left, right, count) == 0;
+}
 
 static EVP_PKEY *key_of(const char *type, OSSL_PARAM_BLD *builder) {
     EVP_PKEY *key = NULL;
@@ -169,10 +168,10 @@ int jose_key_kind(const EVP_PKEY *key) {
             ERR_clear_error();
             return 0;
         }
-        return strcmp(curve, "prime256v1") == 0 || strcmp(curve, "P-256") == 0   ? 2
+        return strcmp(curve, "prime256v1") == 0 || strcmp(curve, "P-256") == 0  ? 2
                : strcmp(curve, "secp384r1") == 0 || strcmp(curve, "P-384") == 0 ? 3
                : strcmp(curve, "secp521r1") == 0 || strcmp(curve, "P-521") == 0 ? 6
-                                                                                 : 0;
+                                                                                : 0;
     default: return 0;
     }
 }
@@ -213,10 +212,8 @@ static int der_of(const uint8_t *signature, size_t half, uint8_t *der, size_t ro
     if (parts != NULL && r != NULL && s != NULL && ECDSA_SIG_set0(parts, r, s) == 1) {
         r = s = NULL;  // they are the signature's own now
         count = i2d_ECDSA_SIG(parts, NULL);
-        if (count > 0 && (size_t)count <= room)
-            count = i2d_ECDSA_SIG(parts, &der);
-        else
-            count = 0;
+        if (count > 0 && (size_t)count <= room) count = i2d_ECDSA_SIG(parts, &der);
+        else count = 0;
     }
     BN_free(r);
     BN_free(s);
@@ -276,8 +273,7 @@ EVP_PKEY_CTX *jose_checker(EVP_PKEY *key, int algorithm) {
     return context;
 }
 
-int jose_check(
-    EVP_PKEY_CTX *context, int algorithm, const uint8_t *bytes, size_t count, const uint8_t *signature,
+int jose_check(EVP_PKEY_CTX *context, int algorithm, const uint8_t *bytes, size_t count, const uint8_t *signature,
     size_t signatureCount) {
     uint8_t der[160], digest[64];
     size_t half = half_of(algorithm);
@@ -318,8 +314,7 @@ static int halves_of(const uint8_t *der, size_t count, uint8_t *signature, size_
     return isWhole;
 }
 
-size_t jose_sign(
-    EVP_PKEY *key, int algorithm, const uint8_t *bytes, size_t count, uint8_t *signature, size_t room) {
+size_t jose_sign(EVP_PKEY *key, int algorithm, const uint8_t *bytes, size_t count, uint8_t *signature, size_t room) {
     uint8_t der[160];
     size_t made = 0, half = half_of(algorithm);
     EVP_PKEY_CTX *settings = NULL;

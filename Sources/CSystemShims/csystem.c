@@ -22,7 +22,9 @@ int csystem_accept(int listener, void *address, unsigned int *length) {
     return accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
-int csystem_spawn_close_from(void *actions, int first) { return posix_spawn_file_actions_addclosefrom_np(actions, first); }
+int csystem_spawn_close_from(void *actions, int first) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
+}
 
 int csystem_eventfd(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
 
@@ -78,7 +80,8 @@ struct open_how_of_linux {
 enum { OPENAT2 = 437, CACHESTAT = 451, NO_MAGICLINKS = 0x02, BENEATH = 0x08, CACHED = 0x20 };
 
 int csystem_open_beneath(int folder, const char *path, int flags, int cached) {
-    struct open_how_of_linux how = {.flags = (uint64_t)flags, .resolve = BENEATH | NO_MAGICLINKS | (cached ? CACHED : 0)};
+    struct open_how_of_linux how = {
+        .flags = (uint64_t)flags, .resolve = BENEATH | NO_MAGICLINKS | (cached ? CACHED : 0)};
     return (int)syscall(OPENAT2, folder, path, &how, sizeof how);
 }
 

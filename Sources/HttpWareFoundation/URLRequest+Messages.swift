@@ -14,7 +14,7 @@ extension HttpRequest {
     /// `InvalidFieldValue` if a value is invalid in a field line.
     public init(_ request: URLRequest) throws {
         guard let url = request.url, let method = HttpMethod(request.httpMethod ?? "GET") else {
-            throw GatewayError(.gateway, .requestMalformed, "the request has no URL, or a method that is none")
+            throw GatewayError(.gateway, .requestMalformed, "the request has no URL, or an invalid method")
         }
         guard request.httpBodyStream == nil || request.httpBody != nil else {
             throw GatewayError(.gateway, .requestMalformed, "the content is a stream, which cannot be copied")

@@ -36,8 +36,8 @@ struct TodoApp {
             await model.finish(model.todos[0])
         }
         await show("the list has changed", model, records) { await model.load() }
-        await show("what others have to do: one of theirs cannot be read", model, records) { await model.importMore() }
-        await show("pictures: a file is sent, and those that there are come back", model, records) {
+        await show("the todos of others: one of theirs cannot be read", model, records) { await model.importMore() }
+        await show("pictures: a file is sent, and the stored ones come back", model, records) {
             do {
                 try await pictures.attach(picture, to: model.todos[0])
                 print("  bytes of each:", try await pictures.pictures(of: model.todos).map(\.count))

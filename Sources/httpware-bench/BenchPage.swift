@@ -41,7 +41,7 @@
 
         static let path: RoutePath = "/note"
         static let content: [UInt8] = {
-            let text = String(repeating: "what there is to do, ", count: 45)
+            let text = String(repeating: "the work of the day, ", count: 45)
             let note = BenchNote(id: 7, title: "a note of some length", isDone: false, text: text)
             return (try? JsonCoder().encode(note)) ?? []
         }()

@@ -157,7 +157,8 @@ import Testing
         #expect(other.count("POST /account") == 0)
     }
 
-    @Test func `a profile goes into the order, and an unknown one is told with those that there are`() async throws {
+    @Test func `a profile goes into the order, and the error for an unknown one lists the known profiles`() async throws
+    {
         let challenges = PendingChallenges()
         let authority = TestAuthority(challenges)
         authority.behave { $0.profiles = ["classic", "shortlived"] }
@@ -237,7 +238,7 @@ import Testing
         #expect(authority.calls.count == 60)
     }
 
-    @Test func `a nonce that is longer than 256 bytes is none`() async throws {
+    @Test func `a nonce that is longer than 256 bytes is ignored`() async throws {
         let (failure, authority, _) = await Self.failure { $0.nonce = String(repeating: "a", count: 257) }
         #expect(failure?.reason.contains("a nonce is missing") == true)
         #expect(authority.calls.count == 2)

@@ -135,7 +135,7 @@ import Testing
         #expect(try Self.facts(keeper).issuer == "CN=httpware: no certificate yet")
     }
 
-    @Test func `a certificate that somebody asks for is used, even if it ends earlier`() async throws {
+    @Test func `a certificate that a client asks for is used, even if it ends earlier`() async throws {
         let setting = try Setting()
         let keeper = try setting.keeper()
         _ = await setting.step(keeper)

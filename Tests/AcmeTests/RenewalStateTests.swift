@@ -8,7 +8,7 @@ import Testing
     private static let now = WallTime(seconds: 1_800_000_000)
     private static let day = Duration.seconds(86_400)
 
-    /// A certificate of so many days that began at `now`.
+    /// A certificate that began at `now`, with this lifetime in days.
     private static func certificate(days: Int) throws -> CertificateFacts {
         CertificateFacts(
             start: now, end: now + day * days, names: ["a.test"], issuer: "CN=ca", renewalId: "AAA.BBB", chainCount: 1)
@@ -105,7 +105,7 @@ import Testing
         "{}", "[]", #"{"failures":-1,"notBefore":1e300}"#, #"{"failures":1e99,"start":5,"end":4}"#,
         #"{"failures":"x"}"#,
     ])
-    func `what makes no sense in a file is left out`(text: String) throws {
+    func `invalid lines in a file are left out`(text: String) throws {
         #expect(RenewalState(try JsonValue(Array(text.utf8))) == RenewalState())
     }
 }

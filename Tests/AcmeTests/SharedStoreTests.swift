@@ -123,7 +123,7 @@ import Testing
         setting.server.whenSet.withLock { $0 = { await setting.look(other) } }
         _ = await setting.step(one)
         #expect(try Self.facts(one).issuer == "CN=test-ca")
-        // What was announced was looked at.
+        // The other gateway has looked at the announcement.
         #expect(try Self.facts(other) == Self.facts(one))
         _ = await setting.step(other)
         #expect(setting.authority.count("POST /orders") == 1 && setting.authority.count("POST /account") == 1)
@@ -300,7 +300,7 @@ import Testing
         #expect(setting.server.maps.withLock { $0.values.allSatisfy { $0.isEmpty } })
     }
 
-    @Test func `what stands on the board and is none of ours is passed over`() async throws {
+    @Test func `foreign records on the board are passed over`() async throws {
         let setting = try Setting()
         let keeper = try setting.keeper()
         _ = await setting.step(keeper)

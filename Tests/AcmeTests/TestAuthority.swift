@@ -9,9 +9,9 @@ import Synchronization
 ///
 /// Guarded by a mutex; used from any thread.
 final class TestAuthority: HttpClient {
-    /// What it does wrong, or what it asks for.
+    /// The faults and the demands of the authority.
     struct Manner: Sendable {
-        /// So many nonces are refused, one after the other.
+        /// The number of nonces that are refused, one after the other.
         var refusedNonces = 0
         /// An order never becomes ready.
         var isEndless = false
@@ -39,7 +39,7 @@ final class TestAuthority: HttpClient {
         var raw: [String: HttpResponse] = [:]
         /// The nonce of every answer.
         var nonce: String?
-        /// The names of the certificate, in place of those that were ordered.
+        /// The names of the certificate, in place of the ordered ones.
         var certified: [String]?
         /// How often the root is sent with the certificate.
         var roots = 1
@@ -90,7 +90,7 @@ final class TestAuthority: HttpClient {
     var lastOrder: JsonValue? { state.withLock { $0.lastOrder } }
     /// The names of the certificates that it issued, in order.
     var issued: [String] { state.withLock { $0.issued } }
-    /// What a client did that RFC 8555 forbids.
+    /// The acts of a client that RFC 8555 forbids.
     var complaints: [String] { state.withLock { $0.complaints } }
 
     func start(
@@ -357,7 +357,7 @@ final class TestFolder: Sendable {
         fclose(file)
     }
 
-    /// What a command writes that runs in the folder.
+    /// The output of a command that runs in the folder.
     func run(_ command: String) -> String {
         guard let pipe = popen("cd '\(path)' && { \(command)\n}", "r") else { return "" }
         defer { pclose(pipe) }

@@ -145,7 +145,7 @@ class Captures:
     def memory(self) -> None:
         folder = self.place.subfolder("disk") / "captures"
         process, web, _ = self.gateway(f'{{ memory: 64MiB, disk: {{ path: "{folder}", maxSize: 256MiB }} }}')
-        print(f"\nresident memory in MiB, and MiB of the disk, behind requests")
+        print("\nresident memory in MiB, and MiB of the disk, behind requests")
         for part in range(1, 11):
             self.fill(web, self.options.captures)
             disk = sum(file.stat().st_size for file in folder.iterdir())

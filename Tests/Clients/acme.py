@@ -5,7 +5,8 @@
 
 Both challenges, with nonces that are refused now and then, and with an external account; a placeholder until the certificate is there; the
 same certificate after a restart; a listener that asks its clients for certificates; trials at a second pebble as the staging directory; gateways that share a store in Redis, of which one
-orders and another one is asked by the authority; authorities that hang, drip, redirect, send too much, or refuse all nonces, of which the calls are counted. Exits 1 when something is not as it should be, 0 with a word when there is no pebble.
+orders and another one is asked by the authority; authorities that hang, drip, redirect, send too much, or refuse all nonces, of which the calls are counted.
+Exits 1 when something is not as it should be, 0 with a word when there is no pebble.
 """
 from __future__ import annotations
 
@@ -189,7 +190,7 @@ def issues(place: Workplace, binary: str, challenge: str, *, needs_account: bool
         more += f", externalAccount: {{ keyId: {EAB[0]}, macKey: {EAB[1]} }}"
     if challenge == "http-01":
         more += ", listener: clear"
-    text = config(pebble.url, store, pebble.tls, pebble.http, challenge=challenge, more=more, listener=listener, names="a.test, b.test", admin=(admin := free_port()))
+    text = config(pebble.url, store, pebble.tls, pebble.http, challenge=challenge, more=more, listener=listener, names="a.test, b.test", admin=free_port())
     title = f"{challenge}{', external account' if needs_account else ''}{', clientCa' if listener else ''}"
     gateway = place.gateway(binary, text, [pebble.tls, pebble.http], workers=2)
     first = shown(pebble.tls)

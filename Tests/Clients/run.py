@@ -26,14 +26,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
+import Clients.connection_login  # noqa: E402, F401
+import Clients.http11_required  # noqa: E402, F401
+import Clients.local_proxy  # noqa: E402, F401
+import Clients.tls  # noqa: E402, F401
+from Clients.trials import TRIALS, Failed, Skipped, client, expect  # noqa: E402
 from Rig.certificates import certificates  # noqa: E402
 from Rig.processes import Workplace, free_port  # noqa: E402
 from Rig.site import Site  # noqa: E402
-from Clients.trials import TRIALS, Failed, Skipped, client, expect  # noqa: E402
-import Clients.tls  # noqa: E402, F401
-import Clients.local_proxy  # noqa: E402, F401
-import Clients.connection_login  # noqa: E402, F401
-import Clients.http11_required  # noqa: E402, F401
 
 CONFIG = """
 version: 1

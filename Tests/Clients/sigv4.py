@@ -234,9 +234,8 @@ def main() -> None:
     text += f'services: {{ aws: {{ baseUrl: "http://127.0.0.1:{service.server_port}/base%20path" }} }}\nchains:\n'
     text += "".join(f"  {name}: {{ middlewares: [{{ awsSigV4: {{ {ware} }} }}] }}\n" for name, ware in wares.items())
     text += "routes:\n" + "".join(f"  - {{ listener: {name}, service: aws, chain: {name} }}\n" for name in wares)
-    gateway = None
     try:
-        gateway = place.gateway(os.path.abspath(options.binary), text, list(ports.values()), environment={
+        place.gateway(os.path.abspath(options.binary), text, list(ports.values()), environment={
             "AWS_ACCESS_KEY_ID": "AKIDENVIRONMENT", "AWS_SECRET_ACCESS_KEY": KEYS["AKIDENVIRONMENT"],
             "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://127.0.0.1:{container.server_port}/keys",
             "AWS_CONTAINER_AUTHORIZATION_TOKEN": "container-token"})

@@ -286,7 +286,7 @@ def _(t) -> None:
     try:
         result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=420, env={**environment, "TERM": "dumb"})
     except subprocess.TimeoutExpired:
-        raise Failed("it takes longer than 7 minutes")
+        raise Failed("it takes longer than 7 minutes") from None
     expect(report.exists(), f"no report, exit {result.returncode}:", result.stdout[-600:])
     findings = json.loads(report.read_text())
     expect(len(findings) > 80, f"only {len(findings)} findings: it gave up", result.stdout[-600:])

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Authentication
 
-/// What Fixtures/make.py made with libraries of others, and the time at which it holds.
+/// The output of Fixtures/make.py, made with libraries of others, and the time at which it holds.
 enum Fixture {
     /// 2026-01-01T00:00:00Z.
     static let now = WallTime(seconds: 1_767_225_600)

@@ -281,7 +281,7 @@ final class StoreFolder {
         #expect(!isKnown(key(1), store))
     }
 
-    @Test func `what was invalidated or purged is not there after a restart either, RFC 9111 §4.4`() async throws {
+    @Test func `invalidated or purged responses stay away after a restart, RFC 9111 §4.4`() async throws {
         do {
             let store = try await open()
             try fill(store)
@@ -414,7 +414,7 @@ final class StoreFolder {
         #expect(await load(key(1), store).count == 1)
     }
 
-    @Test func `a file that is no database is moved aside`() async throws {
+    @Test func `a file that is not a database is moved aside`() async throws {
         try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: true)
         try Data(repeating: 0x41, count: 100_000).write(to: URL(filePath: folder.data))
         #expect(!DiskFolder.isIntact(folder.path))
@@ -446,7 +446,7 @@ final class StoreFolder {
         #expect(store.census.responses == 0)
     }
 
-    @Test func `damage that nobody looked for is a miss, or cuts the response off`() async throws {
+    @Test func `damage that no check looked for is a miss, or cuts the response off`() async throws {
         let long = String(repeating: "long-content!", count: 20_000)
         do {
             let store = try await open()
@@ -537,7 +537,8 @@ final class StoreFolder {
         #expect(self.store([3], try head(), under: key(1), in: second))
     }
 
-    @Test func `what is invalidated before the file is open is not found in it, RFC 9111 §4.4`() async throws {
+    @Test func `a response that is invalidated before the file is open is not found in it, RFC 9111 §4.4`() async throws
+    {
         do {
             let first = appStore(folder)
             _ = await load(key(1), first)
@@ -560,7 +561,7 @@ final class StoreFolder {
         #expect(await content(under: key(1), appStore(folder)) == [1, 2, 3])
     }
 
-    @Test func `what a killed program stored is found by the next one`() async throws {
+    @Test func `responses that a killed program stored are found by the next one`() async throws {
         let path = folder.path
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let store = try await DiskStoreTests.storeOne(path)
@@ -570,7 +571,7 @@ final class StoreFolder {
         #expect(await content(under: key(1), appStore(folder)) == [1, 2, 3])
     }
 
-    /// What an app does: asks for a response, stores it, and closes nothing.
+    /// Does as an app does: asks for a response, stores it, and closes nothing.
     private static func storeOne(_ path: String) async throws -> DiskStore {
         let tests = try DiskStoreTests()
         let store = DiskStore(path: path, limit: .mebibytes(64))

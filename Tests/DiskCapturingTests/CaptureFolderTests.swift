@@ -103,7 +103,7 @@ import Testing
         #expect(try ids(self.folder()).count == 1)
     }
 
-    @Test func `what was captured is there whole after a restart, and ids go on`() throws {
+    @Test func `captures are there whole after a restart, and ids go on`() throws {
         var first: CaptureFolder? = folder()
         for id in 1...300 { first?.put(CaptureFolderTests.capture(id)) }
         first?.close()

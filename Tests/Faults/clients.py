@@ -79,7 +79,7 @@ def readers(options) -> list[dict]:
             def harm(stand: FaultStand) -> None:
                 moved: dict[int, int] = {}
                 socks = []
-                for index in range(500):
+                for _ in range(500):
                     sock = socket.socket()
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                     sock.settimeout(20)

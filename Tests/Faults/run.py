@@ -22,9 +22,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
 
-from Faults import clients, machine, names, origins, soak, upgrade  # noqa: E402
 from Rig.results import tell  # noqa: E402
 from Rig.trials import Trials  # noqa: E402
+
+from Faults import clients, machine, names, origins, soak, upgrade  # noqa: E402
 
 TRIALS = Trials()
 # These are also tried with ejection and health checks.

@@ -6,7 +6,7 @@ import Testing
 /// A text file: configuration files, a line of dashes, and what reading them comes to.
 ///
 /// The first file is `httpware.yaml`; a line `=== NAME` begins another, `=== env` the environment (`NAME=value` lines).
-/// What is expected: every error and warning, in order; and any lines of the result's summary.
+/// A case with its expectation: every error and warning, in order; and any lines of the result's summary.
 struct ConfigurationCase: CustomTestStringConvertible {
     let name: String
     var files: [String: [UInt8]] = ["httpware.yaml": []]
@@ -152,7 +152,7 @@ extension GatewayConfiguration {
         return lines
     }
 
-    /// What a service says of balancing beyond its rule.
+    /// The options of a service's balancing beyond its rule.
     private static func balancing(_ service: ServiceDefinition) -> [String] {
         var lines: [String] = []
         if !service.fallbacks.isEmpty { lines.append("fallbacks \(service.fallbacks.joined(separator: " "))") }

@@ -130,7 +130,7 @@ import Testing
         #expect(found.count == 1 && found[0].message == "files include each other deeper than 32")
     }
 
-    /// A small fuzzer: pieces of all cases, cut and joined anew. What matters is that it returns.
+    /// A small fuzzer: pieces of all cases, cut and joined again. The test is that it returns.
     @Test func `nothing that is cut and joined crashes`() {
         var random = SystemRandomNumberGenerator()
         let corpus = ConfigurationCase.all.compactMap { $0.files["httpware.yaml"] }

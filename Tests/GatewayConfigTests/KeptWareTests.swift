@@ -56,7 +56,7 @@ import Testing
         #expect(try kept { $0.replacing("third", with: "fourth") } == [true, true, false, true, true, false])
     }
 
-    @Test func `an entry whose relative paths become others is made anew`() throws {
+    @Test func `an entry whose relative paths change is made again`() throws {
         func output(_ text: String, keeping former: GatewayConfiguration? = nil) throws -> (
             GatewayConfiguration, String
         ) {
@@ -105,7 +105,7 @@ import Testing
         routes: [{ service: api, chain: c }]
         """
 
-    @Test func `a credential whose definition is unchanged goes on with its state`() throws {
+    @Test func `a credential whose definition is unchanged keeps its state`() throws {
         let former = try read(tokens)
         let next = try read("# moved\n" + tokens, keeping: former)
         #expect(former.credentials[0].credential === next.credentials[0].credential)
@@ -147,7 +147,7 @@ import Testing
         #expect(stores(configuration)[1]?.store.census.limit == 2 << 20)
     }
 
-    @Test func `a store whose definition is unchanged goes on with what it holds`() throws {
+    @Test func `a store whose definition is unchanged keeps its content`() throws {
         let former = try read(stores)
         let next = try read("# moved\n" + stores, keeping: former)
         #expect(zip(stores(former), stores(next)).allSatisfy { $0 === $1 })
@@ -165,7 +165,7 @@ import Testing
         #expect(difference.losses.map(\.what) == ["stores.pages: its stored responses"])
     }
 
-    @Test func `what is secret of a credential is shown nowhere`() throws {
+    @Test func `secrets of a credential are shown nowhere`() throws {
         let configuration = try read(tokens.replacing("clientSecret: b", with: "clientSecret: s3cret"))
         #expect(configuration.secretTexts.contains("s3cret"))
         #expect(!configuration.values.contains { $0.text?.contains("s3cret") == true })
@@ -176,7 +176,7 @@ import Testing
         #expect(difference.losses.contains { $0.what.hasPrefix("credentials.o") })
     }
 
-    @Test func `what is secret of certificates is shown nowhere`() throws {
+    @Test func `secrets of certificates are shown nowhere`() throws {
         let text = """
             version: 1
             listeners:

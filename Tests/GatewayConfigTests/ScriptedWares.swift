@@ -163,7 +163,7 @@ enum ScriptedWares {
         func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer { .pass }
     }
 
-    /// A middleware that has a name, for rules about the order of wares that are not built yet.
+    /// A middleware with a name only, for rules about the order of wares.
     protocol NamedMiddleware: Middleware, ConfigurableWare, CustomStringConvertible {
         init()
     }

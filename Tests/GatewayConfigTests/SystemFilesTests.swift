@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `what cannot be read is an error that names it`() throws {
+    @Test func `a file that cannot be read is an error that names it`() throws {
         try withDirectory(["a/main.yaml": "version: 1\ninclude: [b.yaml, ../a]\n"]) { directory in
             #expect(
                 reader.read(path: directory + "/none.yaml").errors.map(\.description)

@@ -5,7 +5,7 @@ import HttpWare
 import Testing
 import GatewayWares
 
-/// What the repository shows to people is what the program takes.
+/// The examples of the repository are accepted by the program.
 @Suite struct ExamplesTests {
     @Test(arguments: Repository.configurations.filter { !["conf/tls.yaml", "conf/agent.yaml"].contains($0) })
     func `an example under conf is read without errors or warnings`(path: String) throws {
@@ -15,14 +15,14 @@ import GatewayWares
         #expect(result.configuration != nil)
     }
 
-    /// Its certificate is made by whoever tries it: the protocol suite does that, and runs it.
+    /// Its certificate is made by the reader: the protocol suite does that, and runs it.
     @Test func `the example of TLS lacks its certificate and nothing else`() {
         let errors = ConfigurationReader(wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:])
             .read(path: Repository.root.appendingPathComponent("conf/tls.yaml").path).errors
         #expect(errors.allSatisfy { $0.description.contains("no such file") || $0.description.contains("localhost.") })
     }
 
-    /// Its authority is made by whoever tries it: the protocol suite does that, and runs it.
+    /// Its authority is made by the reader: the protocol suite does that, and runs it.
     @Test func `the example of a sandbox lacks its authority and nothing else`() {
         let errors = ConfigurationReader(wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:])
             .read(path: Repository.root.appendingPathComponent("conf/agent.yaml").path).errors

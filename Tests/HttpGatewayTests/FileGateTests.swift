@@ -6,7 +6,7 @@ import Testing
 
 @testable import HttpGateway
 
-/// A configuration whose options may not look at this machine.
+/// A configuration whose options must not look at this machine.
 @Suite struct FileGateTests {
     private func errors(_ text: String) -> [String] {
         let files = ConfigurationFiles(

@@ -33,7 +33,7 @@ import GatewayWares
         #expect(error.contains("column \(column): "), "\(error)")
     }
 
-    @Test func `a record is filtered at its end, but for what wares decided`() {
+    @Test func `a record is filtered at its end, except by the decisions of wares`() {
         let record = "record: { file: /tmp/a.har }"
         #expect(mistakes("[{ \(record), filter: \"~c 500 & ~dur >1s & ~bs x & ~e\" }]") == [])
         #expect(mistakes("[{ \(record), filter: \"~e & ~did held\" }]").first?.contains("column 6: ") == true)

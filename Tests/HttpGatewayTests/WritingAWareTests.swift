@@ -27,7 +27,7 @@ import Testing
         #expect(try await exchange.send(.get("/")).fields[.cacheControl] == "no-store")
     }
 
-    @Test func `what a two-sided ware remembers is there on the way back`() async throws {
+    @Test func `values that a two-sided ware remembers are there on the way back`() async throws {
         let exchange = try TestExchange([Elapsed()])
         exchange.upstream.respond(with: HttpResponse(.ok), after: .seconds(2))
         let pending = await exchange.start(.get("/"))

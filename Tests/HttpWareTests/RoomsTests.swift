@@ -64,7 +64,7 @@ import Testing
         ],
     ]
 
-    /// The one place that wraps each C library; `CSystemShims` is no library but a shim.
+    /// The one place that wraps each C library; `CSystemShims` is a shim.
     private static let wrappers: [String: Set<String>] = [
         "CLibevent": ["HttpWare/Loop"],
         "CSystemShims": ["HttpWare/Loop", "HttpWareTesting/Origins", "HttpWareCommand/Commands"],
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    /// What a program on the client library links.
+    /// The modules that a program on the client library links.
     @Test func `the client library needs neither LMDB, hiredis, YAML nor what only gateways do`() {
         var needed: Set = ["HttpWareClient", "HttpWareCombine", "HttpWareTesting"]
         var former: Set<String> = []

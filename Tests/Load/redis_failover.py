@@ -199,7 +199,7 @@ class Servers:
             command(port, "CLUSTER", "ADDSLOTSRANGE", str(index * 5461), str(16383 if index == 2 else index * 5461 + 5460))
         for port, bus in nodes[1:]:
             command(nodes[0][0], "CLUSTER", "MEET", "127.0.0.1", str(port), str(bus))
-        until(lambda: all(f"cluster_known_nodes:6" in command(port, "CLUSTER", "INFO") for port, _ in nodes))
+        until(lambda: all("cluster_known_nodes:6" in command(port, "CLUSTER", "INFO") for port, _ in nodes))
         for index, (port, _) in enumerate(nodes[3:]):
             master = command(nodes[index][0], "CLUSTER", "MYID")
             until(lambda: command(port, "CLUSTER", "REPLICATE", master) == "OK")

@@ -52,7 +52,7 @@ class Server:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-                length = int(next((l.split(":")[1] for l in head.split("\r\n") if l.lower().startswith("content-length:")), 0))
+                length = int(next((line.split(":")[1] for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0))
                 form = urllib.parse.parse_qs((await reader.readexactly(length)).decode())
                 self.calls += 1
                 self.times.append(time.time())

@@ -175,7 +175,8 @@ class Page:
         return self.driver.find_element(By.CSS_SELECTOR, css)
 
     def button(self, name: str, within: str = "document"):
-        found = self.until(f"[...{within}.querySelectorAll('button, a.button, summary')].find(e => (e.getAttribute('aria-label') ?? e.innerText.trim()) === arguments[0] && e.offsetParent !== null)".replace("arguments[0]", json.dumps(name)), "no button", name)
+        is_named = f"(e.getAttribute('aria-label') ?? e.innerText.trim()) === {json.dumps(name)}"
+        found = self.until(f"[...{within}.querySelectorAll('button, a.button, summary')].find(e => {is_named} && e.offsetParent !== null)", "no button", name)
         return found
 
     def keys(self, text: str) -> None:

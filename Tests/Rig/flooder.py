@@ -8,7 +8,6 @@ from __future__ import annotations
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 

@@ -14,8 +14,19 @@ provide("h2==4.4.1", "hpack==4.2.0", "hyperframe==6.1.0")
 
 import hpack  # noqa: E402
 from hyperframe.frame import (  # noqa: E402
-    ContinuationFrame, DataFrame, ExtensionFrame, Frame, GoAwayFrame, HeadersFrame, PingFrame, PriorityFrame, PushPromiseFrame,
-    RstStreamFrame, SettingsFrame, WindowUpdateFrame)
+    ContinuationFrame,
+    DataFrame,
+    ExtensionFrame,
+    Frame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    PriorityFrame,
+    PushPromiseFrame,
+    RstStreamFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 NO_ERROR, PROTOCOL, INTERNAL, FLOW_CONTROL, SETTINGS_TIMEOUT, STREAM_CLOSED, FRAME_SIZE, REFUSED, CANCEL, COMPRESSION, CONNECT, CALM = range(12)

@@ -59,7 +59,7 @@ class Process:
                 except OSError:
                     if time.monotonic() > deadline:
                         self.stop()
-                        raise DidNotStart(f"does not listen on {port} after {patience} s: {self.log[-1500:]}")
+                        raise DidNotStart(f"does not listen on {port} after {patience} s: {self.log[-1500:]}") from None
                     time.sleep(0.01)
 
     @property

@@ -84,7 +84,7 @@ class Traffic:
                     client = self.stand.client()
                 content = b"hello" if method == "POST" else b""
                 length = b"Content-Length: 5\r\n" if content else b""
-                sent = client.send(f"{method} {self.path} HTTP/1.1\r\nHost: a.test\r\nX-Id: {identifier}\r\n".encode() + length + b"\r\n" + content)
+                client.send(f"{method} {self.path} HTTP/1.1\r\nHost: a.test\r\nX-Id: {identifier}\r\n".encode() + length + b"\r\n" + content)
                 response = client.read_response(method)
                 problem = None
                 if response.status != 200:

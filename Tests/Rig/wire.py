@@ -90,7 +90,7 @@ class Wire:
             self.sock.sendall(data)
             return True
         except TimeoutError:
-            raise WireTimeout(f"could not send {len(data)} bytes in {self.timeout} s")
+            raise WireTimeout(f"could not send {len(data)} bytes in {self.timeout} s") from None
         except OSError:  # the peer closed or reset, or the case ended and closed this side
             return False
 
@@ -138,7 +138,7 @@ class Wire:
         try:
             data = self.sock.recv(262144)
         except TimeoutError:
-            raise WireTimeout(f"nothing came for {self.sock.gettimeout()} s; unread: {bytes(self.buffer[:200])!r}")
+            raise WireTimeout(f"nothing came for {self.sock.gettimeout()} s; unread: {bytes(self.buffer[:200])!r}") from None
         except ConnectionResetError:
             self.was_reset, data = True, b""
         except OSError:

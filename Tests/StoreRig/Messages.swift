@@ -27,5 +27,5 @@ private func trimmed(_ value: Substring) -> String {
 /// 2026-11-21T12:00:00Z, the time at which the tests' responses are received.
 public let noon = WallTime(seconds: 1_795_262_400)
 
-/// So many seconds after noon.
+/// This number of seconds after noon.
 public func after(_ seconds: Int64) -> WallTime { WallTime(seconds: noon.seconds + seconds) }

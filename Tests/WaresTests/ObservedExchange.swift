@@ -16,7 +16,7 @@ extension TestExchange {
         try self.init(wares, setting: setting)
     }
 
-    /// What the wares said in the exchange that ended last.
+    /// The notes of the wares in the exchange that ended last.
     var notes: [String] { outcomes.last?.record.wares.compactMap(\.note) ?? [] }
 
     /// Moves the clock by steps until the origin server was asked so often.

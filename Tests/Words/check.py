@@ -3,9 +3,10 @@
 
     Tests/Words/check.py [FILE …] [--binary .build/release/httpware]
 
-Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc, which contain the texts that wares declare, and the comments of
-the Swift files in `ROOMS`. With a binary, also the help of every command and the descriptions in the schema. Code is not read. A FILE may be a
-Swift file or a folder of them. Each shape is first tried on its own good and bad sentences.
+Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc, which contain the texts that wares declare; the comments of the
+Swift files in `ROOMS` and of all Swift tests; the texts in all Swift files of Sources, errors and problems among them; the names of all Swift tests;
+the texts and comments of the inspector page. With a binary, also the help of every command and the descriptions in the schema. Code is not read.
+A FILE may be a Swift file, a file of the page, or a folder of them. Each shape is first tried on its own good and bad sentences.
 Python 3.11, standard library only. Last: `N passed, N failed`.
 """
 
@@ -16,7 +17,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,8 @@ ROOMS: tuple[str, ...] = (
     "Wares",
     "httpware-bench",
 )
+
+PAGE = "Sources/CInspectorPage/Page"
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,11 @@ COMMENT_SHAPES = (
     Shape(r"(?i)\bso (?:much|long|few|little)\b(?! as\b)", "name the quantity: for the time in X, at most X bytes",
           ("It waits so long.", "reads so much at once"), ("It waits for five seconds.", "so long as it is held")),
 )
+# Shapes of texts in code only, which may begin in lower case.
+TEXT_SHAPES = (
+    Shape(r"^(?:who|whoever|what|those (?:that|who)|one (?:that|who))\b(?![^.|\n]*\?)", "begin with a noun: the client, the value",
+          ("what is done", "those that wait"), ("the operation", "what is done?", "whatever is done")),
+)
 
 
 def readable(text: str) -> str:
@@ -170,9 +178,50 @@ def swift_faults(name: str, code: str) -> list[str]:
     return [fault for line, text in comments(code) for fault in faults(name, text, SHAPES + COMMENT_SHAPES, line)]
 
 
+def is_sentence(text: str) -> bool:
+    return len(re.findall(r"[A-Za-z]{2,}", text)) >= 3
+
+
+def texts(code: str) -> Iterator[tuple[int, str]]:
+    """The literals of a Swift file that have three words or more, each with its line; a value in one is an X."""
+    for number, line in enumerate(code.splitlines(), 1):
+        for match in re.finditer(r'"((?:[^"\\\n]|\\.)*)"', re.sub(r"^\s*//.*", "", line)):
+            if is_sentence(match[1]):
+                yield number, re.sub(r"\\\((?:[^()]|\([^()]*\))*\)", "X", match[1])
+
+
+def text_faults(name: str, code: str) -> list[str]:
+    return [fault for line, text in texts(code) for fault in faults(name, text, SHAPES + COMMENT_SHAPES + TEXT_SHAPES, line)]
+
+
+def names(code: str) -> Iterator[tuple[int, str]]:
+    """The names of tests that are sentences, each with its line, as sentences with a capital letter."""
+    for number, line in enumerate(code.splitlines(), 1):
+        for match in re.finditer(r"\bfunc `([^`]+)`", line):
+            yield number, match[1][0].upper() + match[1][1:]
+
+
+def name_faults(name: str, code: str) -> list[str]:
+    return [fault for line, text in names(code) for fault in faults(name, text, SHAPES + COMMENT_SHAPES, line)]
+
+
+def page_texts(code: str) -> Iterator[tuple[int, str]]:
+    """Literals, comments and texts between tags in a file of the page, each with its line."""
+    found = r'"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`|(?:^|\s)//+ ?(.*)|/\*\*? ?(.*?)\*/|>([^<>]+)<'
+    for number, line in enumerate(code.splitlines(), 1):
+        for match in re.finditer(found, line):
+            text = next((group for group in match.groups() if group), "")
+            if is_sentence(text):
+                yield number, re.sub(r"\$\{[^}]*\}", "X", text)
+
+
+def page_faults(name: str, code: str) -> list[str]:
+    return [fault for line, text in page_texts(code) for fault in faults(name, text, SHAPES + COMMENT_SHAPES + TEXT_SHAPES, line)]
+
+
 def trials() -> Iterator[tuple[str, list[str]]]:
     """Each shape on its own sentences: the bad ones are found, the good ones are not."""
-    for shape in SHAPES + ARTICLE_SHAPES + COMMENT_SHAPES:
+    for shape in SHAPES + ARTICLE_SHAPES + COMMENT_SHAPES + TEXT_SHAPES:
         wrong = [f"{sentence!r} is not found" for sentence in shape.bad if not any(shape.found(readable(sentence)))]
         wrong += [f"{sentence!r} is found" for sentence in shape.good if any(shape.found(readable(sentence)))]
         yield f"the shape {shape.pattern}", wrong
@@ -182,6 +231,15 @@ def trials() -> Iterator[tuple[str, list[str]]]:
     code = '/// Read\n/// anew.\nlet who = "// anew"  // What is read.\n    // One `is none`\n    // that\n    //\n    // One that\n'
     expected = ["code:2: 'anew.': again", "code:3: 'What is read.': begin with a noun: the client, the value", "code:7: 'One that': begin with a noun: a request, a connection"]
     yield "a sample of code", [] if swift_faults("code", code) == expected else [f"{swift_faults('code', code)}, not {expected}"]
+    code = '@Test func `what is none`() { fail("what \\(name) is") } // "what is not read"\n'
+    expected = ["code:1: 'What is none': begin with a noun: the client, the value", "code:1: 'is none': say what is missing, or that it is invalid"]
+    yield "a sample of names", [] if name_faults("code", code) == expected else [f"{name_faults('code', code)}, not {expected}"]
+    code = 'throw Mistake("what \\(name) is none, \\(at(1))")\n'
+    expected = ["code:1: 'what X is none, X': begin with a noun: the client, the value", "code:1: 'is none, X': say what is missing, or that it is invalid"]
+    yield "a sample of texts", [] if text_faults("code", code) == expected else [f"{text_faults('code', code)}, not {expected}"]
+    code = '// Read it anew.\nmake("p", `${one} that nobody has`); make("a", "none"); /** One. */ "https://a.b"\n'
+    expected = ["code:1: 'anew.': again", "code:2: 'nobody has': name the subject: the client, a request, the operator"]
+    yield "a sample of the page", [] if page_faults("code", code) == expected else [f"{page_faults('code', code)}, not {expected}"]
 
 
 def described(node: object) -> Iterator[str]:
@@ -215,12 +273,23 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--binary")
     options = parser.parse_args()
-    files = options.files or [ROOT / "README.md", ROOT / "Tests/README.md", *sorted(ROOT.glob("Sources/*/*.docc/*.md")), *(ROOT / "Sources" / room for room in ROOMS)]
+    comment_rooms = [*(ROOT / "Sources" / room for room in ROOMS), ROOT / "Tests"]
+    files = options.files or [ROOT / "README.md", ROOT / "Tests/README.md", *sorted(ROOT.glob("Sources/*/*.docc/*.md")), *comment_rooms]
     results = list(trials())
-    for file in files:
-        for path in sorted(file.rglob("*.swift")) if file.is_dir() else [file]:
+
+    def read(folder: Path, suffixes: tuple[str, ...], check: Callable[[str, str], list[str]]) -> None:
+        paths = sorted(path for path in folder.rglob("*") if path.suffix in suffixes) if folder.is_dir() else [folder]
+        for path in paths:
             name = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
-            results.append((name, (swift_faults if path.suffix == ".swift" else faults)(name, path.read_text())))
+            results.append((name, check(name, path.read_text())))
+
+    for file in files:
+        check = swift_faults if file.is_dir() or file.suffix == ".swift" else page_faults if file.suffix in (".js", ".html") else faults
+        read(file, (".swift",), check)
+    if not options.files:
+        read(ROOT / "Sources", (".swift",), text_faults)
+        read(ROOT / "Tests", (".swift",), name_faults)
+        read(ROOT / PAGE, (".js", ".html"), page_faults)
     if options.binary:
         results += [(name, faults(name, text)) for name, text in declared(options.binary)]
     for name, wrong in results:

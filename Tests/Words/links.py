@@ -216,7 +216,7 @@ def packed() -> list[str]:
         documents, linked = Documents(root, None), set()
         faults = []
         for file in documents.files:
-            for offset, target in documents.links(file.read_text()):
+            for _, target in documents.links(file.read_text()):
                 linked.add(target.partition("#")[0])
                 if fault := documents.link(file, target):
                     faults.append(f"{file.name} of a package: {fault}")

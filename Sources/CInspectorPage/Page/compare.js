@@ -34,7 +34,7 @@ export function compare(main, start) {
         make("p.legend", make("span.removed", "− only in " + ids[0]), "  ", make("span.added", "+ only in " + ids[1]), `  ${duration(a.capture.duration)} and ${duration(b.capture.duration)}, ${bytes(a.capture.responseSize)} and ${bytes(b.capture.responseSize)}`),
         part("Request line", line(a), line(b)), part("Request headers", fields(a, "request"), fields(b, "request")), part("Request content", a.request.split("\n"), b.request.split("\n")),
         part("Status", status(a), status(b)), part("Response headers", fields(a, "response"), fields(b, "response")), part("Response content", a.response.split("\n"), b.response.split("\n")),
-        part("What each ware did", steps(a), steps(b)));
+        part("The wares", steps(a), steps(b)));
     } catch (error) {
       if (own === turn) main.replaceChildren(empty("They cannot be compared", error.status === 404 ? "One of the two is not kept any more." : error.message));
     }
@@ -79,7 +79,7 @@ function difference(a, b) {
 
 function shortest(a, b) {
   const most = Math.min(a.length + b.length, 500), trace = [];
-  let ends = new Map([[1, 0]]);
+  const ends = new Map([[1, 0]]);
   for (let edits = 0; edits <= most; edits += 1) {
     trace.push(new Map(ends));
     for (let k = -edits; k <= edits; k += 2) {

@@ -1,5 +1,5 @@
 // Routes, with a question which one takes a URL, and the configuration as it is in force.
-import { make, button, table, facts, toast, field, empty, fullTime } from "./dom.js";
+import { make, button, table, facts, empty, fullTime } from "./dom.js";
 import { get, post } from "./api.js";
 import { link } from "./state.js";
 
@@ -30,7 +30,7 @@ function explained(value) {
   const answer = value.answer && `${value.answer.status} by ${value.answer.by}` + (value.answer.because ? ": " + value.answer.because : "");
   return make("section.card", facts([["listener", value.listener.name], ["route", value.route ? [value.route.name, " ", place(value.route.at)] : "none"], ["service", value.service?.name], ["sent to", value.upstream?.to], ["answer", answer], ["tunnel", value.interception]]),
     value.passed.length ? make("details", make("summary", `${value.passed.length} routes before it do not match`), table(["route", "because", "written at"], value.passed.map(item => [item.name, item.reason, place(item.at)]))) : null,
-    steps.length ? table(["ware", "decision", "what it does", "if", "written at"], steps) : null,
+    steps.length ? table(["ware", "decision", "effect", "if", "written at"], steps) : null,
     value.postwares.length ? table(["postware", "decision", "if", "written at"], value.postwares.map(step => [step.label, step.decision, step.if ?? "", place(step.at)])) : null);
 }
 
@@ -55,7 +55,7 @@ export function configuration(main, start) {
 
   async function load() {
     try {
-      const { values, lastReload, files } = await get("/v1/config");
+      const { values, lastReload } = await get("/v1/config");
       let texts = [];
       try { texts = (await get("/v1/config/text")).files; } catch { /* only values */ }
       const parts = [make("p.quiet", `${lastReload.success ? "loaded" : "refused"} ${fullTime(lastReload.time)}`, lastReload.reloads ? `, read again ${lastReload.reloads} times` : "")];

@@ -6,12 +6,12 @@ const mostText = 400000, mostHex = 65536, mostChildren = 200, mostValue = 20000;
 
 const valueOf = (fields, name) => (fields ?? []).filter(line => line.name.toLowerCase() === name).map(line => line.value).join(", ");
 
-/** Fills `box`. `raw(isRaw)` draws it anew as it went over the wire. */
-export function showContent(box, { data, fields, content, isOpen, isRaw, url, name, choice, operation, raw }) {
+/** Fills `box`. `raw(isRaw)` draws it again as it went over the wire. */
+export function showContent(box, { data, fields, content, isOpen, isRaw, name, choice, raw }) {
   const type = valueOf(fields, "content-type"), media = type.split(";")[0].trim().toLowerCase();
   const coding = valueOf(fields, "content-encoding");
   const text = readText(data, type);
-  const ways = isRaw ? [] : waysOf(media, type, data, text, url);
+  const ways = isRaw ? [] : waysOf(media, type, data, text);
   ways.push(...(text !== null && !ways.some(way => way.name === "Text") ? [{ name: "Text", draw: () => textView(text) }] : []), { name: "Bytes", draw: () => hexView(data) });
   const view = make("div.content");
   const shown = new Map();
@@ -45,7 +45,7 @@ function readText(data, type) {
   }
 }
 
-function waysOf(media, type, data, text, url) {
+function waysOf(media, type, data, text) {
   const ways = [];
   if (text !== null && (/json$/.test(media) || /^\s*[[{]/.test(text))) {
     try {

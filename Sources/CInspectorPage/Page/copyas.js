@@ -1,4 +1,4 @@
-// A request as text for other programs. What is masked becomes a variable of the environment.
+// A request as text for other programs. Masked values become variables of the environment.
 
 export const isMasked = value => value.includes("…");
 
@@ -20,7 +20,7 @@ const isMaskedField = value => /^([A-Za-z]+ )?…$/.test(value);
 
 const single = text => "'" + text.replaceAll("'", "'\\''") + "'";
 
-/** A word of a shell. Single quotes keep all characters, also those that recall earlier commands. */
+/** A word of a shell. Single quotes keep all characters, also the ones that recall earlier commands. */
 const shell = text => (/^[\w@%+:,./-][\w@%+=:,./-]*$/.test(text) ? text : single(text));
 
 /** A word of a shell whose marks are a variable. */
@@ -43,7 +43,7 @@ function fieldsOf(capture) {
 /** The variables that a copied command reads, in place of masked values. */
 export const variables = text => [...new Set([...text.matchAll(/\$\{(HTTPWARE_\w+)\}/g)].map(found => found[1]))];
 
-/** The body as text; `null` if it is empty, `undefined` if it is none that a shell can hold. */
+/** The body as text; `null` if it is empty, `undefined` if a shell cannot hold it. */
 function textOf(body) {
   if (!body.length) return null;
   if (body.includes(0)) return undefined;

@@ -1,5 +1,5 @@
 // One request: its fields on both sides of the chain, content, messages, times, and what can be done with it.
-import { make, button, bytes, duration, clock, fullTime, statusClass, facts, table, toast, copy, save, dialog, field, empty } from "./dom.js";
+import { make, button, bytes, duration, clock, fullTime, statusClass, facts, table, toast, copy, dialog, field, empty } from "./dom.js";
 import { get, post, ask } from "./api.js";
 import { link, choices } from "./state.js";
 import { waterfall } from "./waterfall.js";
@@ -60,7 +60,7 @@ export class Detail {
     if (isNew) { this.capture = null; this.load(); } else this.draw();
   }
 
-  /** What is shown has changed, if it is still under way: at most four times a second. */
+  /** Shows the capture again when it changes, if it is still under way: at most four times a second. */
   refresh() {
     if (!this.id || this.timer) return;
     this.timer = setTimeout(() => { this.timer = 0; this.load(); }, 250);
@@ -74,7 +74,7 @@ export class Detail {
       if (own !== this.turn) return;
       const before = this.capture;
       this.capture = capture;
-      // A content that is looked at is not drawn anew for nothing.
+      // Content on the screen is drawn again only if it has changed.
       if (before && before.state === "ended" && (this.tab === "request" || this.tab === "response")) return this.drawHead();
       this.draw();
     } catch (error) {
@@ -159,7 +159,7 @@ export class Detail {
         const data = new Uint8Array(await answer.arrayBuffer());
         if (own !== this.turn) return;
         const choice = hasBoth ? make("label", "side ", make("select", { onchange: event => { side = event.target.value; draw(isRaw); } }, [["client", half === "request" ? "as the client sent it" : "as the client got it"], ["origin", half === "request" ? "as the origin server got it" : "as the origin server sent it"]].map(([value, text]) => make("option", { value, selected: value === side }, text)))) : null;
-        showContent(box, { data, fields: message.headers, content: message.content, isOpen: capture.state === "open", isRaw, url: capture.url, name: "content-" + capture.id + "-" + half, choice, operation: capture.operation, raw: draw });
+        showContent(box, { data, fields: message.headers, content: message.content, isOpen: capture.state === "open", isRaw, name: "content-" + capture.id + "-" + half, choice, raw: draw });
       } catch (error) { if (error.name !== "AbortError") box.replaceChildren(empty("The content cannot be shown", error.message)); }
     };
     await draw(false);
@@ -173,7 +173,6 @@ export class Detail {
       const shown = messages.slice(-2000);
       const isAtEnd = this.body.scrollHeight - this.body.scrollTop - this.body.clientHeight < 40;
       const heads = ["time", "", "#size", "message"];
-      const opened = this.openMessage;
       this.body.replaceChildren(
         messages.length > shown.length ? make("p.note", `The last ${shown.length} of ${messages.length} are shown.`) : "",
         messages.length ? table(heads, shown.map((message, place) => messageRow(message, place))) : empty("No messages yet"));
@@ -183,7 +182,7 @@ export class Detail {
 
   timing(capture) {
     const record = capture.record;
-    this.body.replaceChildren(record ? waterfall(record) : empty(capture.state === "open" ? "Under way" : "No record", capture.state === "open" ? "What each ware did is shown when the request has ended." : "An imported request has no record of wares."));
+    this.body.replaceChildren(record ? waterfall(record) : empty(capture.state === "open" ? "Under way" : "No record", capture.state === "open" ? "The steps of the wares are shown when the request has ended." : "An imported request has no record of wares."));
   }
 
   connection(capture) {
@@ -211,7 +210,7 @@ export class Detail {
     } }, field("Comment", text, "It is kept with the request, and ~comment finds it."), make("button.primary", { type: "submit" }, "Keep")));
   }
 
-  // What can be done
+  // Actions
 
   async pin() {
     try {

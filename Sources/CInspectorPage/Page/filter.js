@@ -1,10 +1,10 @@
 // The filter box: completion of operators, and the place of a mistake. The server reads the filter, never the page.
-import { make, button } from "./dom.js";
+import { make } from "./dom.js";
 
 const operators = [
   ["~a", "assets: images, scripts, styles"], ["~all", "every request"], ["~b", "text in the content"], ["~bq", "text in the request's content"],
   ["~bs", "text in the response's content"], ["~c", "status, as 404"], ["~comment", "text in the comment"], ["~d", "host"],
-  ["~did", "what a ware did: held hit retried mocked"], ["~dst", "address of the origin server"], ["~dur", "duration, as >500ms"],
+  ["~did", "the decision of a ware: held hit retried mocked"], ["~dst", "address of the origin server"], ["~dur", "duration, as >500ms"],
   ["~e", "ended with a fault"], ["~gql", "name of a GraphQL operation"], ["~grpc", "gRPC"], ["~h", "a header field"],
   ["~hq", "a header field of the request"], ["~hs", "a header field of the response"], ["~http", "plain HTTP exchanges"], ["~id", "number"],
   ["~m", "method"], ["~marked", "pinned"], ["~q", "without a response"], ["~replay", "sent again"], ["~route", "name of the route"],

@@ -1,8 +1,8 @@
-// What the gateway holds: services, cache, tokens.
+// The state of the gateway: services, cache, tokens.
 import { make, button, table, facts, toast, dialog, field, empty, duration, bytes, clock, fullTime } from "./dom.js";
 import { get, post, remove } from "./api.js";
 
-/** A view that is read again every two seconds, as long as nobody types in it. */
+/** A view that is read again every two seconds, unless the user types in it. */
 function live(main, title, note, load) {
   const box = make("div");
   let timer = 0, gone = false;

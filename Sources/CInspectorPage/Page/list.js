@@ -1,4 +1,4 @@
-// A list of very many rows: only those that can be seen are elements. The newest row is the first.
+// A list of very many rows: only the visible ones are elements. The newest row is the first.
 import { make } from "./dom.js";
 
 const rowHeight = 26, spare = 6, pause = 80;
@@ -66,7 +66,7 @@ export class RowList {
       }
     }
     if (this.rows.length > most) for (const old of this.rows.splice(0, this.rows.length - most + Math.floor(most / 20))) this.byId.delete(old.id);
-    // Who has scrolled away from the newest keeps what is seen.
+    // A user who has scrolled away from the newest row keeps the rows on the screen.
     if (above && this.body.scrollTop > rowHeight) {
       this.space.style.height = this.rows.length * rowHeight + "px";
       this.body.scrollTop += above * rowHeight;

@@ -1,5 +1,5 @@
 // The frame of the page: which view is shown, the keys that work everywhere, the colours.
-import { make, button, dialog, field, table, facts } from "./dom.js";
+import { make, dialog, field, table } from "./dom.js";
 import { begin, onTokenNeeded } from "./api.js";
 import { place, link, go, choices } from "./state.js";
 import { requests } from "./requests.js";

@@ -1,9 +1,10 @@
 // Requests a second, faults and times of the last hour, as long as this page is open: kept in its memory only.
-import { make, table, facts, bytes, duration, empty, toast } from "./dom.js";
+import { make, table, duration, empty } from "./dom.js";
 import { ask } from "./api.js";
 
 const most = 1800, step = 2000;
-let samples = [], timer = 0, shown = null, startedAt = 0;
+const samples = [];
+let timer = 0, shown = null;
 
 /** A number with its labels from the text of Prometheus. */
 function read(text) {
@@ -83,7 +84,6 @@ export function overview(main) {
     canvases.rate.draw(points, ["rate"]);
     canvases.faults.draw(points, ["bad"]);
     canvases.time.draw(points, ["p50", "p99"]);
-    const first = samples.find(item => item.routes) ?? now;
     const rows = [...now.routes].filter(([, item]) => item.total > 0).sort((a, b) => b[1].total - a[1].total).map(([name, item]) => {
       const old = before.routes?.get(name);
       return [name, item.service || "none", item.total.toLocaleString(), ((item.total - (old?.total ?? 0)) / time).toFixed(1), item.client.toLocaleString(), item.bad.toLocaleString(), duration(quantile(0.5, item.buckets)) || "–", duration(quantile(0.99, item.buckets)) || "–"];

@@ -131,7 +131,7 @@ function write(value, line, pieces) {
   return pieces.push(line + close);
 }
 
-// Protocol buffers without their description: numbers of fields, and what the wire says of their values.
+// Protocol buffers without their description: numbers of fields, and the values as the wire shows them.
 
 /** The fields of a message as `[number, kind, value]`; a message inside it is a list of fields. `budget.left` counts down; at 0 the rest is left out. */
 export function protobuf(data, readText, budget = { left: mostFields }, depth = 0) {
@@ -162,6 +162,7 @@ export function protobuf(data, readText, budget = { left: mostFields }, depth = 
       continue;
     }
     const text = readText(part);
+    // deno-lint-ignore no-control-regex
     if (text !== null && !/[\u0000-\u0008\u000e-\u001f]/.test(text)) { found.push([number, "text", text]); continue; }
     let inner = null;
     if (depth < mostDepth && length) try { inner = protobuf(part, readText, budget, depth + 1); } catch { /* bytes */ }

@@ -1,6 +1,6 @@
 // The live list of requests, and the one that is chosen beside it.
 import { make, button, bytes, duration, clock, statusClass, toast, zone, empty, save } from "./dom.js";
-import { ask, get, post, remove, follow, ApiError } from "./api.js";
+import { ask, get, post, remove, follow } from "./api.js";
 import { go, choices } from "./state.js";
 import { RowList } from "./list.js";
 import { FilterBox } from "./filter.js";
@@ -28,7 +28,7 @@ const allColumns = [
   { key: "size", title: "Size", width: "76px", isNumber: true, text: row => bytes(row.responseSize) },
   { key: "duration", title: "Duration", width: "80px", isNumber: true, text: row => duration(row.duration), className: row => row.duration > 1000 ? "number slow" : "number" },
 ];
-/** The columns that leave where there is little room, the first one first; and what those that stretch want of it. */
+/** The columns that leave where there is little room, the first one first; and the share of it that stretching columns want. */
 const leaving = ["service", "route", "version", "client", "comment", "type", "id", "did", "size", "time", "host"], wants = { host: 110, path: 220 };
 const want = columns => columns.reduce((sum, column) => sum + 12 + (wants[column.key] ?? parseInt(column.width.replace("minmax(", ""))), 30);
 const usual = ["time", "method", "status", "host", "path", "type", "did", "route", "size", "duration"];

@@ -3,7 +3,7 @@ import { make, button, table, toast, dialog, field, empty, duration, clock } fro
 import { get, post, remove } from "./api.js";
 
 const edit = { rules: [{ find: "old", replace: "new" }] };
-/** What options a ware takes, as a beginning. */
+/** The options of a ware, as a beginning. */
 const examples = {
   fault: { status: 503, ratio: "50%" }, throttle: { preset: "3g" }, break: { on: "request" }, mock: { status: 200, body: "made by a rule\n" },
   rewrite: { path: { strip: "/v1" } }, requestHeaders: { set: { "X-Rule": "yes" } }, responseHeaders: { set: { "X-Rule": "yes" } },
@@ -13,7 +13,7 @@ const examples = {
 
 export function rules(main, start) {
   const box = make("div"), turn = { timer: 0 };
-  main.append(make("div.viewhead", make("h2", "Rules for a while"), button("add a rule", () => add(""), { class: "primary" })), make("p.quiet", "They act on requests that their filter finds, behind every ware that checks access and before those that answer, and end by themselves. httpware rule save prints one for the file."), box);
+  main.append(make("div.viewhead", make("h2", "Rules for a while"), button("add a rule", () => add(""), { class: "primary" })), make("p.quiet", "They act on requests that their filter finds, behind every ware that checks access and before the wares that answer, and end by themselves. httpware rule save prints one for the file."), box);
 
   async function load() {
     try {
@@ -35,10 +35,10 @@ export function rules(main, start) {
     const ware = make("select", { name: "ware", onchange: () => { options.value = JSON.stringify(examples[ware.value], null, 2); } }, Object.keys(examples).map(name => make("option", name)));
     const text = make("input", { name: "filter", value: filter, spellcheck: "false", placeholder: "~d example.com & ~m POST" });
     const options = make("textarea", { name: "options", rows: 5, spellcheck: "false", value: JSON.stringify(examples.fault, null, 2) });
-    const time = make("input", { name: "for", value: "10m", required: true, size: 6 }), count = make("input", { name: "count", type: "number", min: 1, size: 6 }), reason = make("input", { name: "reason", required: true, placeholder: "why, for those who meet it" });
+    const time = make("input", { name: "for", value: "10m", required: true, size: 6 }), count = make("input", { name: "count", type: "number", min: 1, size: 6 }), reason = make("input", { name: "reason", required: true, placeholder: "the reason, for other users" });
     dialog("Add a rule", [field("Ware", ware), field("Filter", text, "Empty for every request."), field("Options", options, "JSON, as the ware's options in the file."), make("div.line", field("For", time, "at most 24h"), field("Times at most", count)), field("Reason", reason)], async () => {
       let value;
-      try { value = options.value.trim() ? JSON.parse(options.value) : {}; } catch (error) { throw new Error("the options are no JSON: " + error.message); }
+      try { value = options.value.trim() ? JSON.parse(options.value) : {}; } catch (error) { throw new Error("the options are not JSON: " + error.message); }
       try {
         await post("/v1/rules", { filter: text.value.trim(), ware: ware.value, options: value, for: time.value.trim(), ...(count.value ? { count: Number(count.value) } : {}), reason: reason.value });
       } catch (error) {

@@ -24,7 +24,7 @@ export function go(view, id, parameters, replaces = false) {
   }
 }
 
-/** What the user chose, kept in the browser. */
+/** The choices of the user, kept in the browser. */
 export const choices = {
   read(name, otherwise) {
     try {

@@ -30,14 +30,12 @@ struct evp_pkey_st *authority_make_leaf_key(void);
 
 /// A self-signed root for the key, valid for `days` from yesterday. `permitted` lists the DNS domains to which the root is
 /// limited, and ends with null; if it is empty, there is no limit. Null on failure.
-struct x509_st *authority_make_root(
-    struct evp_pkey_st *key, const char *name, int days, const char *const *permitted);
+struct x509_st *authority_make_root(struct evp_pkey_st *key, const char *name, int days, const char *const *permitted);
 
 /// A certificate of the root for a host and the leaf's key, valid for `days` from yesterday, but not longer than the root. The
 /// host is a DNS name, or an address of 4 or 16 bytes if there is one. Null on failure.
-struct x509_st *authority_make_leaf(
-    struct x509_st *root, struct evp_pkey_st *rootKey, struct evp_pkey_st *leafKey, const char *host,
-    const uint8_t *address, size_t addressCount, int days);
+struct x509_st *authority_make_leaf(struct x509_st *root, struct evp_pkey_st *rootKey, struct evp_pkey_st *leafKey,
+    const char *host, const uint8_t *address, size_t addressCount, int days);
 
 /// The key on the curve P-256 in an open PEM file; null if there is none.
 struct authority_key *authority_read_key(int descriptor);
@@ -53,9 +51,8 @@ void authority_pem(struct x509_st *certificate, void (*body)(void *, const uint8
 
 /// Calls the body with the certificate in PKCS#12, as an entry that Java trusts, with that name and password. Returns 1 on
 /// success.
-int authority_pkcs12(
-    struct x509_st *certificate, const char *name, const char *password, void (*body)(void *, const uint8_t *, long),
-    void *argument);
+int authority_pkcs12(struct x509_st *certificate, const char *name, const char *password,
+    void (*body)(void *, const uint8_t *, long), void *argument);
 
 /// The start and the end of a certificate's validity, in seconds since 1970; 0 on failure.
 int authority_validity(const struct x509_st *certificate, int64_t *start, int64_t *end);

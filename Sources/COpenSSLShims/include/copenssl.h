@@ -84,12 +84,10 @@ void copenssl_each_name(
     const struct x509_st *certificate, int (*body)(void *, const char *, const uint8_t *, long), void *argument);
 
 /// Calls the body with the subject of a certificate in the form of RFC 2253: printable ASCII.
-void copenssl_subject(
-    const struct x509_st *certificate, void (*body)(void *, const uint8_t *, long), void *argument);
+void copenssl_subject(const struct x509_st *certificate, void (*body)(void *, const uint8_t *, long), void *argument);
 
 /// Calls the body with the issuer of a certificate in the same form.
-void copenssl_issuer(
-    const struct x509_st *certificate, void (*body)(void *, const uint8_t *, long), void *argument);
+void copenssl_issuer(const struct x509_st *certificate, void (*body)(void *, const uint8_t *, long), void *argument);
 
 /// The library's own error number in the queued error. Sets *is_ssl to 1 if libssl queued it.
 int copenssl_reason(unsigned long error, int *is_ssl);

@@ -34,7 +34,8 @@ void jose_hmac_long(const struct jose_hmac_long *key, const uint8_t *bytes, size
 int jose_equal(const uint8_t *left, const uint8_t *right, size_t count);
 
 /// A public RSA key from its modulus and exponent, both big-endian; null if they are invalid.
-struct evp_pkey_st *jose_rsa_key(const uint8_t *modulus, size_t modulusCount, const uint8_t *exponent, size_t exponentCount);
+struct evp_pkey_st *jose_rsa_key(
+    const uint8_t *modulus, size_t modulusCount, const uint8_t *exponent, size_t exponentCount);
 
 /// A public key on a curve ("P-256", "P-384", "P-521") from its uncompressed point; null if the point is not on the curve.
 struct evp_pkey_st *jose_curve_key(const char *curve, const uint8_t *point, size_t count);
@@ -73,9 +74,8 @@ enum jose_algorithm {
 struct evp_pkey_ctx_st *jose_checker(struct evp_pkey_st *key, int algorithm);
 
 /// Whether the signature over the bytes was made with the key: 1 or 0. An ECDSA signature is R followed by S. RFC 7518 §3.3–3.5.
-int jose_check(
-    struct evp_pkey_ctx_st *checker, int algorithm, const uint8_t *bytes, size_t count, const uint8_t *signature,
-    size_t signatureCount);
+int jose_check(struct evp_pkey_ctx_st *checker, int algorithm, const uint8_t *bytes, size_t count,
+    const uint8_t *signature, size_t signatureCount);
 
 /// Checks a signature with an Ed25519 key. RFC 8037 §3.1.
 int jose_check_edwards(

@@ -90,7 +90,7 @@ public struct RouteSticky: Sendable {
         Self.check(keys, &options)
         if cookie != nil || header != nil, hashKey == nil, !options.isGiven("key") {
             options.warn(
-                "has no key, so after a restart, and at other replicas, clients are drawn anew; write key, such as ${file:/run/secrets/sticky}"
+                "has no key, so after a restart, and at other replicas, clients are drawn again; write key, such as ${file:/run/secrets/sticky}"
             )
         }
     }

@@ -179,7 +179,7 @@ public struct ServiceDefinition: Sendable {
         options.read("proxyProtocol", into: &proxyProtocol)
         if proxyProtocol != nil, wireProtocol == .h2 {
             options.fail(
-                at: "proxyProtocol", "tells of one client a connection, which protocol: h2 shares; write protocol: h1")
+                at: "proxyProtocol", "names one client a connection, which protocol: h2 shares; write protocol: h1")
         }
         options.read("timeouts") { timeouts.read(&$0) }
         options.read("pool") { pool.read(&$0) }

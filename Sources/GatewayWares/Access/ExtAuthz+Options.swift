@@ -93,7 +93,7 @@ extension ExtAuthz: ConfigurableWare {
 
         if method == .connect { options.fail(at: "method", "cannot be CONNECT; write GET or POST") }
         if !(400...599).contains(status.code) {
-            options.fail(at: "status", "\(status) is no refusal; write 400 to 599")
+            options.fail(at: "status", "\(status) is not a refusal; write 400 to 599")
         }
         if let url, !url.isSafe { options.warn(at: "url", "credentials are sent in clear text; write https") }
         if let signIn, let problem = signIn.redirectProblem { options.fail(at: "signIn", problem) }

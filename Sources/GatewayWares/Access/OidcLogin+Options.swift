@@ -115,7 +115,7 @@ extension OidcLogin: ConfigurableWare {
             doc: "sends the access token to the origin server, as Authorization: Bearer")
         options.read(
             "unauthenticated", into: &unauthenticated,
-            doc: "what a page load without a session gets: a redirect to the provider, or 401 like any other request")
+            doc: "the answer to a page without a session: a redirect to the provider, or 401 like any other request")
         options.read("algorithms", into: &algorithms, doc: "the only signature algorithms that ID tokens may have")
         options.read(
             "clockSkew", into: &clockSkew, in: .zero ... .seconds(600),

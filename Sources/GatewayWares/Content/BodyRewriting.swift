@@ -54,7 +54,7 @@ struct BodyRewriting: Sendable {
         options.read(
             "onFailure", into: &onFailure,
             doc:
-                "what happens to \(message) that are too large or cannot be decoded: pass sends them unchanged, refuse answers "
+                "the treatment of \(message) that are too large or cannot be decoded: pass sends them unchanged, refuse answers "
                 + (ofRequests ? "413, 415 or 400" : "502"))
         if options.isGiven("rules"), options.isEmpty("rules") {
             options.fail(at: "rules", "is empty; write a rule such as { find: old, replace: new }")

@@ -180,11 +180,11 @@ extension JsonPatch {
             var op: Word?
             var path: JsonPointer?
             var from: JsonPointer?
-            options.read("op", into: &op, doc: "what is done")
+            options.read("op", into: &op, doc: "the operation")
             options.require("op")
             options.read("path", into: &path, doc: "where; * is a name like any other here")
             options.require("path")
-            options.read("from", into: &from, doc: "what is moved or copied")
+            options.read("from", into: &from, doc: "the place to move or copy from")
             let value = options.readNode("value", type: "any", doc: "the value to add or to compare with")
             guard let op, let path else { return }
             let needsFrom = op == .move || op == .copy

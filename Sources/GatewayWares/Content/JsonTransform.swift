@@ -89,7 +89,7 @@ extension JsonTransform: ConfigurableWare {
         options.read(
             "onFailure", into: &onFailure,
             doc:
-                "what happens to content that cannot be edited: pass sends it unchanged, refuse answers 413, 415 or 400 for requests and 502 for responses"
+                "the treatment of content that cannot be edited: pass sends it unchanged, refuse answers 413, 415 or 400 for requests and 502 for responses"
         )
         if edits.isEmpty, !options.hasErrors {
             options.fail("changes nothing; write set, remove, rename, move, keep or patch")

@@ -57,7 +57,7 @@ public struct MessageEdit: Sendable {
             else { throw Mistake(sentence: "\(url.quotedForErrors) is not an http URL, or a path that begins with /") }
             if message.carriesToken, !OriginRouter.isSame(target, current) {
                 throw Mistake(
-                    sentence: "the request carries a token for \(current.host ?? "its host"), and may not go elsewhere",
+                    sentence: "the request carries a token for \(current.host ?? "its host"), and must stay there",
                     isForbidden: true)
             }
             // If the whole URL is as it was shown, it stays unchanged, so that masked parameters keep their values.
@@ -71,7 +71,7 @@ public struct MessageEdit: Sendable {
             for name in message.injected
             where fields.filter({ $0.name.lowercased() == name }).map(\.value) != message.shown(name) {
                 throw Mistake(
-                    sentence: "\(name) holds a token of the gateway, and may not be edited", isForbidden: true)
+                    sentence: "\(name) holds a token of the gateway, and must not be edited", isForbidden: true)
             }
             let whole = message.unmasked(fields)
             for field in whole {

@@ -226,7 +226,7 @@ extension Replay: ConfigurableWare {
         options.read("match", into: &match, doc: "parts that a request has in common with a recorded one")
         options.read("headers", into: &headers, doc: "fields that a request has in common with a recorded one")
         options.read("ignoreQuery", into: &ignoreQuery, doc: "query parameters that are not compared")
-        options.read("missing", into: &missing, doc: "what becomes of a request that the archive does not have")
+        options.read("missing", into: &missing, doc: "the answer to a request that the archive does not have")
         options.read("order", into: &order, doc: "which response comes when all recorded ones have been used")
         options.read("timing", into: &timing, doc: "takes as long as recorded")
         if options.isGiven("match"), match.isEmpty, headers.isEmpty {

@@ -117,7 +117,7 @@ public struct Files: Middleware {
         case .file(let entry): answer(entry, request, exchange)
         case .folder: redirect(request)
         case .absent, .list: Files.absent
-        case .forbidden: .problem(.forbidden, "the file may not be read")
+        case .forbidden: .problem(.forbidden, "the file is not readable")
         case .wouldWait: Files.busy
         case .failed(let code) where SystemError("open", code: code).isOutOfDescriptors: Files.busy
         case .failed: .problem(.internalServerError, "the file cannot be read")

@@ -15,7 +15,7 @@ struct AdminGuard: Sendable {
     func refusal(ofSource request: borrowing HttpRequest, in exchange: Exchange) -> HttpResponse? {
         let host = request.authority
         if let origin = request.fields[.origin], !AdminGuard.isSame(origin, host) {
-            return .problem(.forbidden, "pages of other origins may not use the admin listener")
+            return .problem(.forbidden, "pages of other origins must not use the admin listener")
         }
         // Pages cannot use a Unix socket, and do not know the token.
         if case .unix = bind { return nil }
@@ -55,7 +55,7 @@ struct AdminGuard: Sendable {
     func refusal(ofForeignSite request: borrowing HttpRequest, path: String) -> HttpResponse? {
         guard path.hasPrefix("/v1/") else { return nil }
         for site in request.fields.values(of: AdminGuard.fetchSite) where site.lowercased() == "cross-site" {
-            return .problem(.forbidden, "pages of other sites may not use the admin listener")
+            return .problem(.forbidden, "pages of other sites must not use the admin listener")
         }
         return nil
     }

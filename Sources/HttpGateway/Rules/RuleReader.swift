@@ -68,7 +68,7 @@ struct RuleReader {
             throw Mistake(
                 status: isKnown ? .forbidden : .badRequest,
                 detail: isKnown
-                    ? "\(name) may not be put in force for a while; use one of \(names)"
+                    ? "\(name) cannot be put in force for a while; use one of \(names)"
                     : "\(name.quotedForErrors) is not a ware; use one of \(names)")
         }
         guard let time = json["for"]?.string.flatMap({ try? Duration(optionText: $0) }), time > .zero,
@@ -184,7 +184,7 @@ struct RuleReader {
             })
         guard Self.filed.contains(name) else {
             if let key = Self.key(in: options, among: paths) {
-                throw Mistake(status: .forbidden, detail: "\(name).\(key): a rule may not name a file")
+                throw Mistake(status: .forbidden, detail: "\(name).\(key): a rule must not name a file")
             }
             return options
         }

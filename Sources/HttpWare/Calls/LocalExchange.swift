@@ -132,7 +132,7 @@ public final class LocalExchange {
             guard isHost else {
                 throw GatewayError(
                     .downstream, .requestMalformed,
-                    "\((request.fields[.host] ?? "").debugDescription) is no host")
+                    "\((request.fields[.host] ?? "").debugDescription) is not a host")
             }
         }
         return request

@@ -75,7 +75,7 @@ struct ProxyHeaderDecoder {
             return .refused("no header of the PROXY protocol")
         }
         guard bytes.count >= ProxyHeaderDecoder.fixed else { return .incomplete }
-        guard bytes[12] >> 4 == 2 else { return .refused("a version of the PROXY protocol that nobody knows") }
+        guard bytes[12] >> 4 == 2 else { return .refused("an unknown version of the PROXY protocol") }
         let end = ProxyHeaderDecoder.fixed + (Int(bytes[14]) << 8 | Int(bytes[15]))
         guard end <= ProxyHeaderDecoder.longest else {
             return .refused("a header of the PROXY protocol that is too long")
@@ -85,7 +85,7 @@ struct ProxyHeaderDecoder {
         switch bytes[12] & 0xf {
         case 0: isLocal = true
         case 1: isLocal = false
-        default: return .refused("a command of the PROXY protocol that nobody knows")
+        default: return .refused("an unknown command of the PROXY protocol")
         }
         let rest: Int
         var proxied: ProxiedClient?

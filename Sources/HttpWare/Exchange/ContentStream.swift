@@ -120,7 +120,7 @@ final class ContentStream: ReceivingStream {
     private func answered(_ piece: ContentFeed.Piece) {
         guard let receiver else { return }
         transport.inEvent {
-            guard isAsked else { return fail("a source brought content that nobody asked for") }
+            guard isAsked else { return fail("a source brought content that was not asked for") }
             isAsked = false
             switch piece {
             case .bytes(let bytes):

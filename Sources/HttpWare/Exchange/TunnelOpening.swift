@@ -83,7 +83,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
     /// Closes the tunnel and records the refusal.
     private func refuse() {
         let unread = self.unread ?? UnreadTunnel(self, tunnel)
-        unread.refuse("what the client sends is neither TLS nor HTTP; with opaque: tunnel it would pass unread")
+        unread.refuse("the client sends neither TLS nor HTTP; with opaque: tunnel it would pass unread")
     }
 
     private func giveUpListening() {

@@ -88,7 +88,7 @@ final class Http2UpstreamConnection: Http2Connection, Http2SessionHandler {
     override func received(_ bytes: UnsafeRawBufferPointer) {
         let isUnderstood = session.receive(bytes)
         guard !isClosed else { return }
-        if !isUnderstood { endReason = "what came on the connection is not HTTP/2" }
+        if !isUnderstood { endReason = "the bytes on the connection are not HTTP/2" }
         sendAll()
     }
 

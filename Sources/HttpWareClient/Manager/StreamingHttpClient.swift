@@ -179,7 +179,7 @@ private final class StreamingCall: PiecewiseCall, @unchecked Sendable {
 
     func cancel() {
         receiver = nil
-        pipe.end(.failure(GatewayError(.downstream, .clientLeft, "nobody waits for the response any more")))
+        pipe.end(.failure(GatewayError(.downstream, .clientLeft, "no reader waits for the response any more")))
         task?.cancel()
         task = nil
         held = nil

@@ -75,7 +75,7 @@ struct ConfigurationOption: ParsableArguments {
         guard access(file, R_OK) != 0 else { return nil }
         return switch errno {
         case ENOENT: "does not exist; httpware init writes one"
-        case EACCES: "you may not read it"
+        case EACCES: "you have no permission to read it"
         case let code: "cannot be read: \(SystemError.text(of: code))"
         }
     }

@@ -45,7 +45,7 @@ struct MaintenanceCommand: ParsableCommand {
         var until: String?
         @Option(name: .customLong("route"), help: "Only this route; may be repeated. Default: all.")
         var routes: [String] = []
-        @Option(help: "A client or network that is served all the same, such as 10.0.0.0/8; may be repeated.")
+        @Option(help: "A client or network that is still served, such as 10.0.0.0/8; may be repeated.")
         var allow: [String] = []
         @Option(help: "One sentence for clients.")
         var message: String?

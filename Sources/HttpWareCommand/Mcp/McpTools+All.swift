@@ -19,7 +19,7 @@ extension McpTools {
                 """,
             arguments: [
                 Argument("filter", filterAbout),
-                Argument("limit", "integer", "At most so many, 1 to 1000; 50 by default."),
+                Argument("limit", "integer", "The largest number of results, 1 to 1000; 50 by default."),
                 Argument("before", "Only requests older than the one with this id."),
             ]
         ) { tools, arguments in
@@ -48,7 +48,7 @@ extension McpTools {
                 Argument("of", "request or response; response by default."),
                 Argument("side", "client or origin: the side of the gateway; client by default."),
                 Argument("offset", "integer", "The first byte; 0 by default."),
-                Argument("limit", "integer", "At most so many bytes, 1 to 1048576; 65536 by default."),
+                Argument("limit", "integer", "The largest number of bytes, 1 to 1048576; 65536 by default."),
             ]
         ) { tools, arguments in
             let of = arguments["of"]?.string ?? "response"
@@ -74,7 +74,7 @@ extension McpTools {
         },
         Tool(
             name: "compare_requests",
-            about: "What differs between two captured requests: method, URL, status, headers, content.",
+            about: "The differences between two captured requests: method, URL, status, headers, content.",
             arguments: [
                 Argument("a", "id", isRequired: true, "The id of the first request."),
                 Argument("b", "id", isRequired: true, "The id of the second request."),
@@ -103,7 +103,7 @@ extension McpTools {
         Tool(
             name: "explain_url",
             about:
-                "What the gateway would do with a request for a URL, step by step, without sending it: route, service, each middleware.",
+                "Explains the way of a request for a URL, step by step, without sending it: route, service, each middleware.",
             arguments: [
                 Argument("url", isRequired: true, "The URL, absolute."), Argument("method", "GET by default."),
                 Argument("headers", "array", "Header fields, as objects with name and value."),
@@ -140,7 +140,7 @@ extension McpTools {
                 Argument("ware", isRequired: true, "The name of the middleware."),
                 Argument("options", "object", "The options of the middleware."),
                 Argument("for", isRequired: true, "How long, such as 10m; at most 24h."),
-                Argument("count", "integer", "For at most so many requests."),
+                Argument("count", "integer", "The largest number of requests."),
                 Argument("reason", isRequired: true, "Why, for people who see it."),
             ], changes: true
         ) { tools, arguments in try tools.text(.post, "/v1/rules", Json(arguments)) },

@@ -155,7 +155,7 @@ public final class RedisClient: Sendable {
         send(unit, at: nil, within: patience) { wait.resume(returning: $0) }
         guard let result = try? await wait.value() else { throw .givenUp }
         guard let replies = try result.get().array, replies.count == 2, let count = replies[1].integer else {
-            throw RedisFailure(.noAnswer, "the server sends what is no answer to WAIT")
+            throw RedisFailure(.noAnswer, "the server sends an invalid answer to WAIT")
         }
         return (replies[0], count >= needed)
     }

@@ -171,7 +171,7 @@ final class RedisConnection: SocketEventHandler, LoopTurnHandler {
             // The owner may close the connection.
             while !isClosed, let reply = try reader.next() { owner?.received(reply) }
         } catch {
-            end("it answers what is no Redis reply, or too much")
+            end("its answer is not a Redis reply, or is too large")
         }
     }
 

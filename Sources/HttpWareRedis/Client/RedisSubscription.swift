@@ -112,7 +112,7 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler {
     func connectionEnded(_ reason: String) { lose(reason) }
 
     func received(_ reply: RedisReply) {
-        guard let parts = reply.array, let kind = parts.first else { return lose("it sends what is no message") }
+        guard let parts = reply.array, let kind = parts.first else { return lose("it sends an invalid message") }
         switch state {
         case .subscribing(let connection) where kind.isText("subscribe"):
             state = .on(connection, isAsked: false)
@@ -121,12 +121,12 @@ final class RedisSubscription: RedisConnectionOwner, LoopTimerHandler {
             timer.set(after: RedisSubscription.interval)
             tell(.began)
         case .on where kind.isText("message") && parts.count == 3:
-            guard let content = parts[2].bytes else { return lose("it sends what is no message") }
+            guard let content = parts[2].bytes else { return lose("it sends an invalid message") }
             tell(.message(content))
         case .on(let connection, _) where kind.isText("pong"):
             state = .on(connection, isAsked: false)
             tell(.answered)
-        default: lose("it sends what is no message")
+        default: lose("it sends an invalid message")
         }
     }
 

@@ -144,7 +144,7 @@ extension Unauthorized: ConfigurableWare {
         options.read("statuses", into: &statuses, doc: "statuses of the responses to handle")
         options.read(
             "action", into: &word,
-            doc: "what happens to such a response: unchanged, new content, a redirect, or the stored token is discarded"
+            doc: "the fate of such a response: unchanged, new content, a redirect, or the stored token is discarded"
         )
         options.read(
             "credential", into: &credential, of: "credentials",

@@ -181,7 +181,7 @@ import Testing
         #expect(try CaptureFilter("~ws ~websocket ~b ping ~bq ping ~bs pong ! ~bs ping ! ~bq pong").matches(exchange))
     }
 
-    @Test func `a match over its limit is no match, and decides nothing`() throws {
+    @Test func `a match over its limit does not match, and decides nothing`() throws {
         var exchange = CaptureFilterTests.sample()
         // The letter at the end keeps PCRE2 from seeing at once that nothing can match.
         exchange.response?.content.kept = Array((String(repeating: "a", count: 100_000) + "d").utf8)

@@ -2,7 +2,7 @@ import Capturing
 import HttpWare
 import Testing
 
-/// Archives with the traits of those that Chromium 156 and Firefox 153 write.
+/// Archives with the traits of archives that Chromium 156 and Firefox 153 write.
 @Suite struct BrowserHarTests {
     private func read(_ text: String) throws -> HarReader { try HarReader(Array(text.utf8)) }
 

@@ -26,7 +26,7 @@ import Testing
         #expect(DecodedContent(try #require(exchange.response)).bytes == Array("hi".utf8))
     }
 
-    @Test func `what browsers get wrong is forgiven`() throws {
+    @Test func `mistakes that browsers make are accepted`() throws {
         // No timings, no method, joined fields, a wrong encoding, no content, a status of -1.
         let reader = try read(
             """
@@ -234,7 +234,7 @@ extension HarReaderTests {
         }
     }
 
-    @Test func `what one value becomes in an archive is bounded`() throws {
+    @Test func `the size of one value in an archive is bounded`() throws {
         let cookies = String(repeating: "a=b;", count: 50_000)
         let query = String(repeating: "a=b&", count: 50_000)
         let read = try one(

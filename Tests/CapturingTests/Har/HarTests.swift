@@ -155,7 +155,7 @@ import Testing
 
     // MARK: In and out
 
-    @Test func `what was written is read again`() throws {
+    @Test func `an archive that was written is read again`() throws {
         var exchange = CaptureFilterTests.sample()
         exchange.report = try CaptureFilterTests.report([])
         let reader = try HarReader(HarTests.archive([exchange], missingSecrets: 3), firstId: 40)

@@ -108,7 +108,7 @@ import Testing
             [0xc1, 0x01, 0x41], [0xa1, 0x00], [0x80, 0x00], [0x89, 0x7e, 0x00, 0x7e], [0x09, 0x00], [0x83, 0x00],
             [0x01, 0x00, 0x81, 0x00],
         ] as [[UInt8]])
-    func `what breaks the protocol ends the reading`(wire: [UInt8]) {
+    func `a violation of the protocol ends the reading`(wire: [UInt8]) {
         #expect(Tests.read(wire + Tests.frame(0x81, Array("late".utf8))).isEmpty)
     }
 
@@ -116,7 +116,7 @@ import Testing
         #expect(Tests.read([0x82, 0x7f] + Array(repeating: 0xff, count: 8) + [1, 2, 3]).isEmpty)
     }
 
-    @Test func `what is not Deflate ends the reading`() {
+    @Test func `bytes that are not Deflate end the reading`() {
         #expect(Tests.read(Tests.frame(0xc1, [0xff, 0xff, 0xff]), .receive, [Tests.deflate]).isEmpty)
     }
 }

@@ -27,7 +27,7 @@ import Testing
         #expect(decoded.bytes.count == 1 << 20 && !decoded.isWhole)
     }
 
-    @Test func `what was decoded before a fault is shown`() throws {
+    @Test func `content that was decoded before a fault is shown`() throws {
         var coded = try message(.gzip, Array((0..<50_000).map { UInt8(truncatingIfNeeded: $0 * $0 >> 5) }))
         let middle = coded.content.kept.count / 2
         coded.content.kept.replaceSubrange(middle..., with: [UInt8](repeating: 0xff, count: 100))

@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `what was masked and is gone is refused, unless it is written`() throws {
+    @Test func `masked values that are gone are refused, unless they are written`() throws {
         var gone = captured()
         gone.secrets = nil
         #expect(throws: RequestRepetition.Refusal.self) { try RequestRepetition(gone) }
@@ -95,7 +95,7 @@ import Testing
         #expect(throws: RequestRepetition.Refusal.self) { try RequestRepetition(cut, edits { $0.content = [1] }) }
     }
 
-    @Test func `an archive with secrets counts those that are missing`() {
+    @Test func `an archive with secrets counts the missing ones`() {
         let (whole, none) = captured().restored
         #expect(none == 0 && whole.request.fields[3].value == "second" && whole.url.contains("key=three"))
         var gone = captured()

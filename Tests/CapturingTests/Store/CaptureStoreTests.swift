@@ -77,7 +77,7 @@ import Testing
         #expect(found == store.list(limit: 1000, filter: filter).captures.map(\.id) && found.count == 200)
     }
 
-    @Test func `what a user wrote on a capture outlives its next state`() {
+    @Test func `notes of a user on a capture outlive its next state`() {
         let store = store(1 << 20)
         store.put(capture(1))
         #expect(store.comment(1, "look here"))
@@ -109,7 +109,7 @@ import Testing
         #expect(ids(store) == [6, 5, 2])
     }
 
-    @Test func `a watcher is told of each change once, and of how many it missed`() {
+    @Test func `a watcher is notified about each change once, and about the number of changes that it missed`() {
         let store = store(1 << 30)
         let watcher = CaptureWatcher {}
         store.watch(watcher)

@@ -124,7 +124,7 @@ import Testing
         #expect(!JsonMarks.mayBeThere(in: Array(#"{"a": {"b" : "token: x"}, "c": [1]}"#.utf8)))
     }
 
-    @Test func `what is masked stays as it is when it is masked again, and pieces of events give the same`() {
+    @Test func `masked content stays as it is when it is masked again, and pieces of events give the same`() {
         let words = [
             "data:", "data: ", "event:", "\n", "\r", "\r\n", "\n\n", "--b", "--b--", "{", "}", "[", "]", ":", ",", "\"",
             "\\",

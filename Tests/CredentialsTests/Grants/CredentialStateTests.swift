@@ -8,13 +8,13 @@ import Testing
         case publish, reject, enter, leave, finish, fail, force, clear
     }
 
-    /// A state with those who wait by it, as their places know it.
+    /// A state with the waiting requests by it, as their places know it.
     private struct Trial {
         var state: CredentialState
-        /// Places that were given out, and that nobody ended or left.
+        /// Places that were given out, and not yet ended or left.
         var waiting: [HoldPlace] = []
         var events: [Event] = []
-        /// What the rules do not allow.
+        /// Steps that the rules do not allow.
         var faults: [String] = []
 
         init(mostRefreshes: Int) {
@@ -112,7 +112,7 @@ import Testing
         state.publish(Secret("token"), expires: nil, lifetime: nil, refreshToken: nil, at: wall)
     }
 
-    @Test func `a token that is rejected before its refresh is over is followed by the next refresh`() throws {
+    @Test func `a token that is rejected before its refresh ends is followed by the next refresh`() throws {
         var state = CredentialState(CredentialDefinition(name: "orders", grant: .clientCredentials))
         _ = enter(&state)
         _ = publish(&state)
@@ -132,11 +132,11 @@ import Testing
             Issue.record("a refresh begins for nobody")
             return
         }
-        // The record of each refresh counts those that waited for it.
+        // The record of each refresh counts the requests that waited for it.
         #expect(state.report(at: wall, now).history.map(\.held) == [1, 1])
     }
 
-    @Test func `a token that is rejected before its refresh is over is sent on if there were too many refreshes`() {
+    @Test func `a token that is rejected before its refresh ends is sent on if there were too many refreshes`() {
         var definition = CredentialDefinition(name: "orders", grant: .clientCredentials)
         definition.window = .init(max: 1, per: .seconds(30))
         var state = CredentialState(definition)
@@ -162,7 +162,7 @@ import Testing
         #expect(told.mayPass == mayPass)
         #expect(told.retryAfter == (mayPass ? .seconds(1) : .seconds(1000)))
         #expect(state.reject(1, at: now)?.mayPass == mayPass)
-        // The pause is over, and the window is still full.
+        // The pause has ended, and the window is still full.
         let later = now + .seconds(20)
         let paused = state.reject(1, at: later)
         #expect(paused?.mayPass == mayPass)
@@ -186,7 +186,7 @@ import Testing
             #expect(state.beginIfDue(wall, later) == nil)
             later = later + pause
         }
-        // What was asked of the authorization server has the pauses and the window as before.
+        // Questions to the authorization server have the pauses and the window as before.
         for pause in [Duration.seconds(1), .seconds(2)] {
             #expect(state.beginIfDue(wall, later) != nil)
             let (_, told) = state.fail(CredentialFailure(.failed, "no answer"), at: later)

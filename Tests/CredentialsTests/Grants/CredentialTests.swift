@@ -81,7 +81,7 @@ import Testing
         #expect(stage.client.requests.count == 1)
     }
 
-    @Test func `those who wait go on in the order in which they came, some in each turn of the loop`() async throws {
+    @Test func `waiting requests go on in the order in which they came, some in each turn of the loop`() async throws {
         let stage = try Stage()
         defer { stage.end() }
         let credential = stage.make()
@@ -123,7 +123,7 @@ import Testing
         let credential = stage.make()
         async let result = stage.enter(credential)
         while stage.client.waitingCount == 0 { await Task.yield() }
-        // Somebody else rotates meanwhile.
+        // Another program rotates meanwhile.
         let mark = StoredTokens.mark(Secret("refresh-0"))
         try stage.write(#"{"refresh_token":"refresh-7","origin":"\#(mark)"}"#)
         stage.client.answerCall(.badRequest, json: #"{"error":"invalid_grant"}"#)
@@ -144,7 +144,7 @@ import Testing
         #expect(await stage.enter(credential) == nil)
         #expect(stage.client.requests.count == 1)
         #expect(credential.report().history.first?.outcome == .refused)
-        // What stood between is gone.
+        // The tokens between have gone.
         stage.clock.advance(by: .seconds(5))
         stage.client.answerCall(json: token(1))
         #expect(await stage.enter(credential) == "token-1")
@@ -190,7 +190,7 @@ import Testing
         }
         #expect(await second == "token-1")
         #expect(stage.client.requests.count == 1)
-        // The refresh tokens go on from there, whoever redeems them.
+        // The refresh tokens go on from there, with any redeemer.
         stage.clock.advance(by: .seconds(100))
         stage.client.answerCall(json: token(2))
         #expect(await stage.enter(former) == "token-2")
@@ -199,7 +199,7 @@ import Testing
             stage.client.requests.map { $0.content.text?.contains("refresh_token=refresh-1") } == [false, true])
     }
 
-    @Test func `another refresh token, or other scopes, begin anew`() async throws {
+    @Test func `another refresh token, or other scopes, start again from the beginning`() async throws {
         var stage = try Stage { $0.file = nil }
         defer { stage.end() }
         let former = stage.make()
@@ -243,7 +243,7 @@ import Testing
         #expect(credential.freshNumber(at: began) == nil)
     }
 
-    @Test func `a refresh token that was written anew comes before what the file has`() async throws {
+    @Test func `a refresh token that was written again comes before the one in the file`() async throws {
         var stage = try Stage()
         defer { stage.end() }
         stage.client.answerCall(json: token(1))
@@ -329,7 +329,7 @@ import Testing
         #expect(stage.file.isEmpty)
     }
 
-    @Test func `the lifetime is counted from when the request was sent, but for at most half of it`() async throws {
+    @Test func `the lifetime is counted from when the request was sent, except for at most half of it`() async throws {
         let stage = try Stage { $0.file = nil }
         defer { stage.end() }
         for (wait, left) in [(30, 70), (90, 50)] {

@@ -64,7 +64,7 @@ import Testing
         "{", "", "{\"access_token\":\"t\"", "[]", "null", "\u{feff}{}", "{\"access_token\":\"t\"}x",
         #"{"access_token":"t","access_token":"u"}"#, #"{"access_token":"t","error":1}"#,
     ])
-    func `what is not the JSON asked for is refused`(text: String) {
+    func `a response that is not the JSON asked for is refused`(text: String) {
         #expect(failure(text)?.kind == .failed)
     }
 
@@ -88,7 +88,8 @@ import Testing
         (429, "", .failed), (302, "", .failed), (400, #"{"error":"temporarily_unavailable"}"#, .failed),
         (200, #"{"error":"invalid_grant","access_token":"t"}"#, .refused),
     ])
-    func `what a refusal means`(status: Int, json: String, kind: CredentialFailure.Kind) throws {
+    func `each error code of a refusal has its meaning`(status: Int, json: String, kind: CredentialFailure.Kind) throws
+    {
         let found = failure(json, status: try #require(HttpStatus(status)))
         #expect(found?.kind == kind)
         #expect(found?.isInvalidGrant == json.contains("invalid_grant"))

@@ -45,13 +45,13 @@ import Credentials
         "", "-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n",
         "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
     ])
-    func `a PEM that holds no key is none`(pem: String) { #expect(VerifyingKey(pem: pem) == nil) }
+    func `a PEM that holds no key is invalid`(pem: String) { #expect(VerifyingKey(pem: pem) == nil) }
 
     @Test func `RFC 7518 §3.3, RSA keys of less than 2048 bits are left out`() throws {
         #expect(mistake(try Fixture.text("weak.json")).contains("no usable key"))
     }
 
-    @Test func `RFC 7518 §3.2, secrets of less than 32 bytes are no secrets`() {
+    @Test func `RFC 7518 §3.2, secrets of less than 32 bytes are invalid`() {
         #expect(VerifyingKey(secret: Array(repeating: 1, count: 31)) == nil)
         #expect(VerifyingKey(secret: Array(repeating: 1, count: 32)) != nil)
     }
@@ -102,7 +102,9 @@ import Credentials
         ("", "is incomplete"),
         ("{\"keys\":[1,null,\"x\"]}", "no usable key"), ("{\"keys\":[],\"keys\":[]}", "two members"),
     ])
-    func `what is no set is refused`(json: String, reason: String) { #expect(mistake(json).contains(reason)) }
+    func `a document that is not a key set is refused`(json: String, reason: String) {
+        #expect(mistake(json).contains(reason))
+    }
 
     @Test func `a set of too many keys is refused`() {
         let keys = (0...JsonWebKeySet.most).map { _ in "{}" }.joined(separator: ",")

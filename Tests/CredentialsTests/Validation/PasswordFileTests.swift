@@ -15,7 +15,7 @@ import Testing
         return file
     }
 
-    @Test func `what htpasswd -B made is accepted, and nothing else`() throws {
+    @Test func `hashes that htpasswd -B made are accepted, and nothing else`() throws {
         let file = try file("# staff", Self.ada, Self.grüße)
         #expect(file.count == 2)
         #expect(file.accepts("ada", Array("correct horse".utf8)))
@@ -27,11 +27,11 @@ import Testing
         #expect(!file.accepts("", []))
     }
 
-    @Test func `a password with NUL is none`() throws {
+    @Test func `a password with NUL is invalid`() throws {
         #expect(!(try file(Self.ada)).accepts("ada", Array("correct horse\0x".utf8)))
     }
 
-    @Test func `a file without users accepts nobody`() { #expect(!PasswordFile().accepts("ada", [])) }
+    @Test func `a file without users accepts no user`() { #expect(!PasswordFile().accepts("ada", [])) }
 
     @Test func `a user who is not there is checked against the hash that takes longest`() throws {
         // htpasswd -nbBC 5; the work doubles with each step of the cost.
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: ["", "YQ==", "YTpiAA==", "YQo6Yg==", "YTpiCg==", "//86Yg==", "a:b", "YTp/"])
-    func `RFC 7617 §2, what is none, or holds control characters, is refused`(text: String) {
+    func `RFC 7617 §2, credentials that are malformed, or hold control characters, are refused`(text: String) {
         #expect(BasicCredentials(text.utf8) == nil)
     }
 }

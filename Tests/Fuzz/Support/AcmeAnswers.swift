@@ -2,11 +2,11 @@
 @testable import Credentials
 @testable import HttpWare
 
-/// What a certificate authority answers, what a ClientHello says, and what the files of a store hold.
+/// Answers of a certificate authority, bytes of a ClientHello, and the content of a store's files.
 extension Fuzzing {
     private static let directory = EndpointUrl("https://ca.test/dir")
 
-    /// The input is read as each of these: it is taken, or refused with one line of bounded length. What is taken leads nowhere in clear
+    /// The input is read as each of these: it is taken, or refused with one line of bounded length. Taken input leads nowhere in clear
     /// text, and a token is part of a path as it is.
     public static func acmeAnswer(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, bytes) = input(start, count), let directory else { return }

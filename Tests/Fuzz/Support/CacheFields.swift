@@ -1,7 +1,7 @@
 @testable import HttpCaching
 @testable import HttpWare
 
-/// What a client or an origin server may say to a cache: `Cache-Control` and all that decides with it.
+/// Fields that a client or an origin server may send to a cache: `Cache-Control` and all that decides with it.
 extension Fuzzing {
     /// Decides about a response and a request, each the lines of one half of the input, at many ages. Whatever they say, times
     /// and lifetimes stay within their bounds, and no decision contradicts another.
@@ -21,7 +21,7 @@ extension Fuzzing {
         dates(response)
     }
 
-    /// Lines `name: value`, those that are none left out.
+    /// Lines `name: value`, invalid ones left out.
     private static func lines(_ text: ArraySlice<UInt8>) -> HttpFields {
         var fields = HttpFields()
         for line in text.split(separator: 0x0a) {
@@ -54,7 +54,7 @@ extension Fuzzing {
             require(
                 !wishes.noStore && (!directives.noStore || directives.mustUnderstand), "stored in spite of no-store")
         }
-        // What comes last is heard, whatever stands before it on lines of its own.
+        // The last directive counts, with any text before it on lines of its own.
         let closed = ResponseDirectives(response.values(of: .cacheControl) + ["no-store"])
         require(closed.noStore, "a line is lost behind others")
         let rules = ReuseRules(directives, lifetime, mode: policy.mode)
@@ -109,7 +109,7 @@ extension Fuzzing {
         require(updated.values(of: .contentLength) == response.values(of: .contentLength), "a length that changed")
     }
 
-    /// What is read as a date is written so that it reads as the same.
+    /// Text that is read as a date is written so that it reads as the same.
     private static func dates(_ response: HttpFields) {
         let now = WallTime(seconds: 1_795_262_400)
         for (_, value) in response {

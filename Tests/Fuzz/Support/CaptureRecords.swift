@@ -46,7 +46,7 @@ extension Fuzzing {
                 guard let masked = ContentMask.masked(wire, form) else { continue }
                 require(ContentMask.masked(masked, form) ?? masked == masked, "masked twice it is another one")
             }
-            // Events that come in pieces are masked like those that are there at once.
+            // Events that come in pieces are masked like whole ones.
             var events = MaskedEvents()
             for end in stride(from: 0, to: wire.count, by: 7) {
                 _ = events.update(Array(wire[..<end]), isLast: false)

@@ -1,10 +1,10 @@
 import Capturing
 import HttpWare
 
-/// What people write as a filter, and what peers send inside exchanges that are captured.
+/// Filters as people write them, and messages that peers send inside exchanges that are captured.
 extension Fuzzing {
     /// A filter that can be read is the same when it is read again, evaluates on exchanges of each kind, and its negation says
-    /// the opposite. One that cannot be read has a fault inside the text or right behind it.
+    /// the opposite. An unreadable one has a fault inside the text or right behind it.
     public static func captureFilter(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, wire) = input(start, count) else { return }
         let text = text(wire)

@@ -1,7 +1,7 @@
 @testable import HttpWare
 
 extension Fuzzing {
-    /// Chunked content is the same however it comes, and again when it was chunked anew.
+    /// Chunked content is the same however it comes, and again when it was chunked another time.
     public static func chunks(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, wire) = input(start, count) else { return }
         let limits = limits(choice)

@@ -3,7 +3,7 @@ import Capturing
 import HttpWareTesting
 import GatewayWares
 
-/// What a client reads: the content of responses as lines, events and values, ranges of files, recorded exchanges.
+/// Content that a client reads: the content of responses as lines, events and values, ranges of files, recorded exchanges.
 extension Fuzzing {
     /// The content comes out the same whole and in pieces, as another reading of it has it.
     public static func eventStream(_ start: UnsafePointer<UInt8>?, _ count: Int) {

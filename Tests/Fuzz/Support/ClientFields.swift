@@ -2,7 +2,7 @@ import FoundationEssentials
 @testable import HttpWare
 @testable import HttpWareClient
 
-/// What a client reads in the fields of responses: cookies and links.
+/// Fields of responses that a client reads: cookies and links.
 extension Fuzzing {
     /// Lines of `Set-Cookie` from three addresses, and of `Link`. Whatever was stored goes only where it may, as a field that can be sent, and
     /// comes back the same from an encoded jar.

@@ -9,7 +9,7 @@ extension Fuzzing {
     /// The wares but one: an access log keeps a sink for every output that it was ever told, as long as the process lives.
     private static let wares = BuiltinWares.all.filter { $0.name != "accessLog" }
 
-    /// A file is read or refused, and every refusal has its place. What stands behind a line `===` is every other file.
+    /// A file is read or refused, and every refusal has its place. Each text behind a line `===` is another file.
     public static func configuration(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         let bytes = start.map { Array(UnsafeBufferPointer(start: $0, count: count)) } ?? []
         let parts = split(bytes)

@@ -19,7 +19,7 @@ extension Fuzzing {
                     showsHidden || name.first != 0x2e || name.elementsEqual(".well-known".utf8), "a hidden name")
             }
         }
-        // What a request brings is in its normal form, which names the same place.
+        // The path of a request is in its normal form, which names the same place.
         guard let request = try? HttpRequest(.get, text), request.hasPath else { return }
         guard let place = FilePlace(request.path, showsHidden: true) else { return }
         require(FilePlace(request.path, showsHidden: true) == place, "another place")

@@ -10,7 +10,7 @@ private func runDriver(
     _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 ) -> CInt
 
-/// What the fuzz targets share.
+/// Shared parts of the fuzz targets.
 public enum Fuzzing {
     /// Runs until libFuzzer has enough, or found something.
     public static func run(_ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt) {

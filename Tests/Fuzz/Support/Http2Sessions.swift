@@ -1,7 +1,7 @@
 @testable import HttpWare
 
 extension Fuzzing {
-    /// What a client sends behind its preface is understood the same however it comes; what becomes a request goes upstream
+    /// Bytes that a client sends behind its preface are understood the same however they come; a request goes upstream
     /// unambiguous.
     public static func http2Server(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, wire) = input(start, count) else { return }
@@ -9,7 +9,7 @@ extension Fuzzing {
         http2(choice, preface + (choice & 4 != 0 ? framed(wire) : wire), .server) { _ in }
     }
 
-    /// What an origin server sends is understood the same however it comes.
+    /// Bytes of an origin server are understood the same however they come.
     public static func http2Client(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, wire) = input(start, count) else { return }
         http2(choice, choice & 4 != 0 ? framed(wire) : wire, .client) { end in

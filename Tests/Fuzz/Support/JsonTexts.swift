@@ -38,7 +38,7 @@ extension Fuzzing {
         }
     }
 
-    /// Takes everything apart, so that all of it is written anew.
+    /// Takes everything apart, so that all of it is written again.
     private static func open(_ node: inout JsonNode, _ source: inout JsonSource) throws {
         try node.open(&source)
         switch node.parts {

@@ -1,8 +1,8 @@
 @testable import HttpWare
 @testable import GatewayWares
 
-/// What a client may write into `Signature-Input`, `Signature` and `Content-Digest`, and into a target that is signed for AWS; what files and
-/// endpoints may say of AWS keys.
+/// Values that a client may write into `Signature-Input`, `Signature` and `Content-Digest`, and into a target that is signed for AWS; files and
+/// answers of endpoints about AWS keys.
 extension Fuzzing {
     private static let verify: Verify = {
         var verify = Verify()
@@ -14,7 +14,7 @@ extension Fuzzing {
     }()
 
     /// Reads the input as a structured field: what is read is written so that it reads as the same. Then as the fields of a signed
-    /// request: without the key, nobody gets in.
+    /// request: without the key, no client gets in.
     public static func messageSignature(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, bytes) = input(start, count) else { return }
         awsRequest(bytes)

@@ -4,7 +4,7 @@ extension Fuzzing {
     private static let placeholder = TokenPlaceholder(bytes: Array("hwp_0123456789ABCDEFGHIJKLMNOPQRSTUV".utf8))
     private static let token = Array("abab+/ac".utf8)
 
-    /// What the broker reads of peers: content in codings, tokens and placeholders in it, messages of WebSockets, and heads. In pieces
+    /// Bytes of peers that the broker reads: content in codings, tokens and placeholders in it, messages of WebSockets, and heads. In pieces
     /// or whole, the result is the same; a token is never left, and a placeholder neither.
     public static func placeholders(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         var bytes = Array(UnsafeBufferPointer(start: start, count: count))

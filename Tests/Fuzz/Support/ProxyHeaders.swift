@@ -6,7 +6,7 @@ extension Fuzzing {
         let bytes = Array(UnsafeBufferPointer(start: start, count: count))
         let (whole, used) = read(bytes, most: bytes.count)
         let (piecemeal, usedOfPieces) = read(bytes, most: 1)
-        // One that is refused is refused as soon as that is sure.
+        // An invalid header is refused as soon as that is sure.
         if case (.refused, .refused) = (whole, piecemeal) { return }
         require(
             whole == piecemeal && used == usedOfPieces, "whole \(whole) \(used), in pieces \(piecemeal) \(usedOfPieces)"

@@ -5,7 +5,7 @@ import HttpWare
 /// The file of the records of a disk store, which a crash may have cut off and a disk may have damaged.
 extension Fuzzing {
     /// The input is a file, as it is or – so that checksums do not hide what is behind them – with a right one for each change that it
-    /// begins. However the file comes, the same changes are read. What is read is written so that it reads as the same, and cut off
+    /// begins. However the file comes, the same changes are read. Read changes are written so that they read as the same, and cut off
     /// anywhere it loses its last change only.
     public static func recordJournal(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, wire) = input(start, count) else { return }

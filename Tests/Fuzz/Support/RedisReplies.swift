@@ -3,9 +3,9 @@
 @testable import HttpWareRedis
 @testable import GatewayWares
 
-/// What a Redis server may send.
+/// Replies that a Redis server may send.
 extension Fuzzing {
-    /// Reads the input as replies, whole and in pieces: the same ones, up to the same fault. What is in them is then read as what
+    /// Reads the input as replies, whole and in pieces: the same ones, up to the same fault. Their content is then read as what
     /// stores keep and tell there.
     public static func redisReply(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, wire) = input(start, count) else { return }
@@ -19,7 +19,7 @@ extension Fuzzing {
         }
     }
 
-    /// What sentinels and nodes say about where the servers are.
+    /// Answers of sentinels and nodes about the places of servers.
     private static func find(_ reply: RedisReply) {
         if let map = RedisMap(clusterSlots: reply, from: .host("127.0.0.1", port: 1)) {
             require((1...RedisMap.mostMasters).contains(map.masters.count), "a map has too many masters, or none")

@@ -69,7 +69,7 @@ extension Fuzzing {
         return ("more", nil)
     }
 
-    /// A request that is not whole is shown to wares all the same.
+    /// A request that is not whole is still shown to wares.
     private static func partial(_ request: HttpRequest) -> String {
         "\(request.path) \(request.upstreamTarget) \(request.fields)"
     }

@@ -1,6 +1,6 @@
 @testable import HttpWare
 
-/// What a client may show as the token of its share.
+/// Values that a client may show as the token of its share.
 extension Fuzzing {
     private static let key = SealingKey(Array("a secret that no input holds".utf8), for: "sticky")
     private static let seal = StickyToken.Seal(keys: [key], route: "fuzz")

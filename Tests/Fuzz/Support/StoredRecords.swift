@@ -1,10 +1,10 @@
 @testable import HttpCaching
 import HttpWare
 
-/// What a disk or a Redis may hold under one of our keys.
+/// Bytes that a disk or a Redis may hold under one of our keys.
 extension Fuzzing {
     /// Reads the input as a record, as it is or – so that the checksum does not hide what is behind it – with the right one.
-    /// What is taken is written and read again: the same bytes.
+    /// A record that is taken is written and read again: the same bytes.
     public static func storedRecord(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, wire) = input(start, count) else { return }
         if let key = CacheKey(encodedWithParts: wire) {

@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    /// What patterns are made of, and the requests that tell them apart: each with one that no pattern names.
+    /// The parts of patterns, and the requests that distinguish them: each with one that no pattern names.
     private struct World {
         var methods: [String] = []
         var hosts: [String] = []
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test(arguments: 0..<3)
-    func `a route is told of exactly where no request reaches it`(kind: Int) throws {
+    func `a route is reported exactly where no request reaches it`(kind: Int) throws {
         let world = try RouteReachTests.world(kind)
         var hidden = 0
         for seed in 0..<50 {

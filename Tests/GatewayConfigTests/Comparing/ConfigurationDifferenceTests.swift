@@ -5,7 +5,7 @@ import Testing
 /// Cases: `httpware.yaml` is the configuration that runs, `new.yaml` the one that shall.
 @Suite struct ConfigurationDifferenceTests {
     @Test(arguments: ConfigurationCase.all(in: "Differences"))
-    func `what a reload would change is told with place, key and what is lost`(_ both: ConfigurationCase) throws {
+    func `each change of a reload is reported with place, key and its losses`(_ both: ConfigurationCase) throws {
         let old = both.read()
         let new = both.read("new.yaml", keeping: old.configuration)
         let difference = ConfigurationDifference(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import GatewayConfig
 
-/// What the suite Tests/Schema does not see: it has a real validator, but only what is valid, and some of what is not.
+/// Covers the gaps of the suite Tests/Schema: it has a real validator, but only valid files, and some invalid ones.
 @Suite struct ConfigurationSchemaTests {
     private let schema = ConfigurationSchema(ScriptedWares.all, stores: ScriptedWares.stores).json
 

@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test(arguments: ["", "-1", "+1", "1.5", "1 ", " 1", "0x1", "1e3", "١", "'1'", "\"1\""])
-    func `anything else is no number of seconds, RFC 9111 §1.2.2`(text: String) {
+    func `any other text is not a number of seconds, RFC 9111 §1.2.2`(text: String) {
         #expect(DeltaSeconds.read(text) == nil)
     }
 }

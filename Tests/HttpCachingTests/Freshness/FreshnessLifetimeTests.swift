@@ -31,7 +31,7 @@ import Testing
         "x=\"max-age=60\"", "xmax-age=60", "max-agex=60", "x-max-age=60", "max_age=60", "x=\"\\\", max-age=60\"",
         "x=\"a, max-age=60, b\"", "maxage=60",
     ])
-    func `what only looks like max-age is none, RFC 9111 §5.2`(directive: String) {
+    func `directives that only look like max-age give no lifetime, RFC 9111 §5.2`(directive: String) {
         #expect(Judged(["Cache-Control: \(directive)"]).lifetime.source == .none)
     }
 
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: [201, 202, 302, 303, 307, 400, 403, 406, 409, 411, 412, 500, 502, 503, 599, 299])
-    func `others may not, unless they are public, RFC 9111 §4.2.2`(status: Int) {
+    func `responses of other statuses have no heuristic lifetime unless they are public, RFC 9111 §4.2.2`(status: Int) {
         let modified = "Last-Modified: \(HttpDate.text(after(-1000)))"
         #expect(Judged([modified], status: status).lifetime.source == .none)
         #expect(Judged([modified, "Cache-Control: public"], status: status).lifetime.source == .heuristic)
@@ -124,7 +124,7 @@ import Testing
             ("max-age=60, x=@1.5", "max-age=5", 5), ("max-age=60, x=%\"%C3%A9\"", "max-age=5", 5),
             ("max-age=60, x=%\"%c3\"", "max-age=5", 5), ("max-age=60, x=%\"", "max-age=5", 5),
             ("max-age=60, x=1234567890123456", "max-age=5", 5),
-            // Valid without a lifetime: Cache-Control and Expires are ignored all the same.
+            // Valid without a lifetime: Cache-Control and Expires are still ignored.
             ("no-transform", "max-age=5", 0), ("x", "max-age=5", 0),
         ] as [(String, String, Int64)])
     func `a targeted field that is valid replaces Cache-Control, RFC 9213 §2.1`(

@@ -13,7 +13,7 @@ import Testing
             seconds: Int64(nanoseconds / 1_000_000_000), nanoseconds: Int32(nanoseconds % 1_000_000_000))
     }
 
-    /// What the code makes of a message at a time, and what the RFC makes of it; `nil` where they agree.
+    /// The result of the code for a message at a time, and the result of the RFC; `nil` where they agree.
     private func difference(_ message: RandomMessage, at now: Int128) throws -> String? {
         let (naive, all) = (message.meaning, fields(message.lines))
         var policy = CachePolicy()

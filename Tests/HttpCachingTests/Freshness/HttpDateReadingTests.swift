@@ -23,7 +23,7 @@ import Testing
         "Sun Nov  6 08:49:37 1994 GMT", "Sun, 06 Nov 1994 08:49:37 GMT ", "1994-11-06T08:49:37Z",
         "\"Sun, 06 Nov 1994 08:49:37 GMT\"", "Sun, 06 Nov 1994 08:49:37 GMTx", "Sun, 06 Nov 19940 08:49:37 GMT",
     ])
-    func `anything else is no date, RFC 9111 §4.2 and §5.3`(text: String) {
+    func `any other text is not a date, RFC 9111 §4.2 and §5.3`(text: String) {
         #expect(HttpDate.time(text, now: noon) == nil)
     }
 
@@ -33,7 +33,7 @@ import Testing
         #expect(short != nil && short == HttpDate.time("Mon, 01 Jun \(year) 00:00:00 GMT", now: noon))
     }
 
-    @Test func `what is written is read back, through leap days and centuries`() {
+    @Test func `a date that is written is read back, through leap days and centuries`() {
         for day in stride(from: Int64(-719_000), through: 2_900_000, by: 379) {
             let time = WallTime(seconds: day * 86_400 + day & 0xffff)
             #expect(HttpDate.time(HttpDate.text(time), now: noon) == time)

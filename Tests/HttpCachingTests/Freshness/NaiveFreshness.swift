@@ -1,10 +1,10 @@
 /// RFC 9111 §4.2 word for word, over what a message says rather than over its text: slow, plain and without any thought for
-/// numbers that are too large. What it is compared with does the same from bytes, within 64 bits.
+/// numbers that are too large. The code under test does the same from bytes, within 64 bits.
 struct NaiveFreshness {
-    /// `delta-seconds` that are no number: `nil` inside the list.
+    /// `delta-seconds`; `nil` inside the list for values that are not numbers.
     var sharedMaxAge: [Int128?] = []
     var maxAge: [Int128?] = []
-    /// Seconds since 1970; `nil` inside the list for what is no date.
+    /// Seconds since 1970; `nil` inside the list for a value that is not a date.
     var expires: [Int128?] = []
     var isPublic = false
     var isShared = true
@@ -13,7 +13,7 @@ struct NaiveFreshness {
     var lastModified: Int128?
     /// `date_value`; `nil` without one.
     var date: Int128?
-    /// `age_value`; `nil` without one, or where it is none.
+    /// `age_value`; `nil` without one, or where it is invalid.
     var age: Int128?
     /// In nanoseconds, as all below.
     var requestTime: Int128 = 0

@@ -23,7 +23,7 @@ struct RandomMessage {
         mix()
     }
 
-    /// Puts the lines in any order, but for those of `Cache-Control`: of several values the first counts.
+    /// Puts the lines in any order, except the lines of `Cache-Control`: of several values the first counts.
     private mutating func mix() {
         var others = lines.shuffled(using: &random)[...]
         var rest = control[...]
@@ -110,7 +110,7 @@ struct RandomMessage {
         }
     }
 
-    /// What stands behind a directive's name, and the number that it is; `nil` for none.
+    /// The text behind a directive's name, and its number; `nil` without one.
     private mutating func makeSeconds() -> (String, Int128?) {
         switch number(0...7) {
         case 0:

@@ -20,7 +20,7 @@ import Testing
         #expect(ResponseDirectives(of: fields) == ResponseDirectives([line, ""]), "\(line)")
     }
 
-    @Test func `what most responses say is understood`() {
+    @Test func `the directives of most responses are understood`() {
         let directives = ResponseDirectives(["Public, max-age=60, s-maxage=5, No-Transform, must-revalidate"])
         #expect(directives.isPublic && directives.noTransform && directives.mustRevalidate)
         #expect(directives.maxAge == 60 && directives.sharedMaxAge == 5)

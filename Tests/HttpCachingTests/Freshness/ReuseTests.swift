@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: ["proxy-revalidate", "s-maxage=60"])
-    func `what speaks to shared caches leaves private ones alone, RFC 9111 §5.2.2.8`(directive: String) {
+    func `directives for shared caches leave private ones alone, RFC 9111 §5.2.2.8`(directive: String) {
         let judged = Judged(["Cache-Control: max-age=60, \(directive)"])
         #expect(judged.reuse(["Cache-Control: max-stale"], after: 70, mode: .private) == .stale)
     }

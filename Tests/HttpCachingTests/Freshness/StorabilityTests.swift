@@ -20,11 +20,11 @@ import Testing
     }
 
     @Test(arguments: [100, 102, 103, 199])
-    func `interim responses may not, RFC 9111 §3`(status: Int) {
+    func `interim responses are not stored, RFC 9111 §3`(status: Int) {
         #expect(obstacle(Judged(["Cache-Control: max-age=9"], status: status)) == .interim)
     }
 
-    @Test func `101 and 304 may not, RFC 9111 §3`() {
+    @Test func `101 and 304 are not stored, RFC 9111 §3`() {
         #expect(obstacle(Judged(["Cache-Control: max-age=9"], status: 101)) == .upgraded)
         #expect(obstacle(Judged(["Cache-Control: max-age=9"], status: 304)) == .notModified)
     }
@@ -53,7 +53,7 @@ import Testing
     @Test(arguments: [
         "x=\"no-store\", max-age=9", "xno-store, max-age=9", "no-storex, max-age=9", "x=\"a, no-store, b\", max-age=9",
     ])
-    func `what only looks like no-store does not, RFC 9111 §5.2`(directives: String) {
+    func `directives that only look like no-store do not forbid storing, RFC 9111 §5.2`(directives: String) {
         #expect(Judged(["Cache-Control: \(directives)"]).storability == .may)
     }
 
@@ -103,7 +103,7 @@ import Testing
         #expect(obstacle(Judged(["Cache-Control: max-age=9", "Vary: \(vary)"])) == .varyAny)
     }
 
-    @Test func `what is stale at once is stored only if it can be validated`() {
+    @Test func `a response that is stale at once is stored only if it can be validated`() {
         #expect(obstacle(Judged([])) == .neverReusable)
         #expect(obstacle(Judged(["Cache-Control: max-age=0"])) == .neverReusable)
         #expect(Judged(["Cache-Control: no-cache", "ETag: \"a\""]).storability == .may)

@@ -90,7 +90,7 @@ import Testing
         #expect(try key("http://A.com:80\(path)?q=%61", CacheKeyRule(path: .received)) == "http://a.com\(path)?q=%61")
     }
 
-    @Test func `a key that is too long is none`() throws {
+    @Test func `a key that is too long is refused`() throws {
         #expect(try key("http://a.com/" + String(repeating: "x", count: 17_000)) == nil)
     }
 
@@ -106,7 +106,7 @@ import Testing
     @Test(arguments: [
         "http://b.com/b", "https://a.com/b", "http://a.com:81/b", "//b.com/", "mailto:x", "http://", "a b",
     ])
-    func `those to other origins are none of ours, RFC 9111 §4.4`(reference: String) throws {
+    func `references to other origins have no key, RFC 9111 §4.4`(reference: String) throws {
         let request = try HttpRequest(.get, "http://a.com/x/y")
         #expect(CacheKeyRule().key(for: reference, from: request) == nil)
     }

@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: ["*", "A, *", "a b", "\"A\""])
-    func `a star, or what is no name, matches nothing, RFC 9111 §4.1`(vary: String) {
+    func `a star, or text that is not a field name, matches nothing, RFC 9111 §4.1`(vary: String) {
         #expect(VaryKey(fields(["Vary: \(vary)"]), request: lookUp([])) == nil)
     }
 

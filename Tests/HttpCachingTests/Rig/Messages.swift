@@ -2,7 +2,7 @@ import HttpCaching
 import HttpWare
 import StoreRig
 
-/// What a response of those lines, received at noon at once, was decided to be.
+/// The decision about a response of those lines, received at noon at once.
 struct Judged {
     let lifetime: FreshnessLifetime
     let directives: ResponseDirectives
@@ -25,7 +25,7 @@ struct Judged {
             fields: all, directives: directives, lifetime: lifetime, policy: policy)
     }
 
-    /// What becomes of a request so many seconds after noon.
+    /// The decision about a request at this number of seconds after noon.
     func reuse(_ request: [String] = [], after seconds: Int64, mode: CacheMode = .shared) -> Reuse {
         Reuse.decide(
             age: times.currentAge(at: StoreRig.after(seconds)),

@@ -12,7 +12,7 @@ struct SplitMix: RandomNumberGenerator {
     /// 0 …< 1.
     mutating func unit() -> Double { Double(next() >> 11) / Double(1 << 53) }
 
-    /// Whether something that happens once in so many times happens now.
+    /// Whether an event with a chance of one in this number happens now.
     mutating func isOneIn(_ times: Int) -> Bool { Int.random(in: 0..<times, using: &self) == 0 }
 
     mutating func pick<Value>(_ values: [Value]) -> Value { values[Int.random(in: 0..<values.count, using: &self)] }

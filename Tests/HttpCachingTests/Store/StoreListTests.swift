@@ -86,7 +86,7 @@ import Testing
         #expect(store.census.bytes == 0)
     }
 
-    @Test func `what is there all the while is listed and purged, while other responses come and go`() async throws {
+    @Test func `responses that stay are listed and purged, while other responses come and go`() async throws {
         let store = MemoryStore(limit: .mebibytes(32), shards: 2)
         for number in 0..<500 { store.store(try response(["stays"]), under: key(number)) }
         let others = try (1000..<4000).map { (key: key($0), response: try response()) }
@@ -109,7 +109,7 @@ import Testing
         #expect(left.count == store.census.responses)
     }
 
-    @Test func `a response that is updated while a purge looks at it goes all the same`() async throws {
+    @Test func `a response that is updated while a purge looks at it is still purged`() async throws {
         let store = MemoryStore(limit: .mebibytes(1))
         let first = try response(["t"])
         store.store(first, under: key(1))
@@ -128,7 +128,7 @@ import Testing
         #expect(store.census.responses == 0)
     }
 
-    @Test func `what is under a key is loaded, the most recent first`() async throws {
+    @Test func `responses under a key are loaded, the most recent first`() async throws {
         let store = MemoryStore(limit: .mebibytes(1))
         for value in ["1", "2", "3"] {
             store.store(try response([value], vary: ["Vary: A"], request: ["A: \(value)"]), under: key(1))

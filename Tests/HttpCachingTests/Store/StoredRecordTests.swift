@@ -63,7 +63,7 @@ import Testing
         #expect(!head.fields.contains("X-Other") && !head.fields.contains(.age))
     }
 
-    @Test func `a record that is cut, longer or changed in any bit is none`() throws {
+    @Test func `a record that is cut, longer or changed in any bit is invalid`() throws {
         for record in try all().dropLast() {
             let bytes = try #require(record.bytes)
             for count in 0..<bytes.count { #expect(StoredRecord(Array(bytes[..<count])) == nil) }
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    /// The checksum tells damage only: what somebody else wrote has a right one.
+    /// The checksum finds damage only: a record that another program wrote has a right one.
     @Test func `a record that was forged is read whole, or not at all`() throws {
         for record in try all().dropLast() {
             let bytes = try #require(record.bytes)

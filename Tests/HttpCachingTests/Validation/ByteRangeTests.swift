@@ -22,7 +22,7 @@ import Testing
         "", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=2-1", "bytes=1", "bytes=1-2-3", "lines=1-2", "bytes=1-2,",
         "bytes=+1-2", "bytes=0x1-2", "bytes 1-2", "bytes=1-2,x", "bytes=1.0-2",
     ])
-    func `what cannot be read is ignored, RFC 9110 §14.2`(value: String) {
+    func `an unreadable range is ignored, RFC 9110 §14.2`(value: String) {
         #expect(ByteRange([value], length: 10) == nil)
     }
 

@@ -44,7 +44,7 @@ import Testing
         #expect(Preconditions.decide(request, stored: Validators(), received: after(-6)) == .notModified)
     }
 
-    @Test func `a date that is none, or is given twice, is ignored, RFC 9110 §13.1.3`() {
+    @Test func `a date that is invalid, or is given twice, is ignored, RFC 9110 §13.1.3`() {
         #expect(Preconditions.decide(fields(["If-Modified-Since: now"]), stored: stored, received: noon) == .send)
         let date = "If-Modified-Since: \(HttpDate.text(noon))"
         #expect(Preconditions.decide(fields([date, date]), stored: stored, received: noon) == .send)

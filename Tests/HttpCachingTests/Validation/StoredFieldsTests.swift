@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: ["Content-Length", "Content-Encoding", "Content-Range"])
-    func `what the stored bytes were made by stays, RFC 9111 §3.2`(name: String) {
+    func `fields that the stored bytes were made by stay, RFC 9111 §3.2`(name: String) {
         let updated = StoredFields.updated(fields(["\(name): 1"]), by: fields(["\(name): 2"]))
         #expect(updated.values(of: FieldName(name) ?? "X") == ["1"])
     }

@@ -55,7 +55,7 @@ import Testing
         return (answer.json["entries"] as? [[String: Any]] ?? []).map { $0["key"] as? String ?? "?" }
     }
 
-    @Test func `every store is told of, with what it holds`() async throws {
+    @Test func `every store is listed, with its content`() async throws {
         try put("http://a.test/1")
         let answer = try await stage.ask("/v1/cache")
         let stores = try #require(answer.json["stores"] as? [[String: Any]])
@@ -69,7 +69,9 @@ import Testing
         #expect((answer.json["routes"] as? [Any])?.isEmpty == true)
     }
 
-    @Test func `what notModified keeps is listed, shown and purged like what has a name`() async throws {
+    @Test func `responses that notModified keeps are listed, shown and purged like those of a named store`()
+        async throws
+    {
         let stores = ShownStore.all(stage.configuration)
         let (asking, own) = (stores[2], stores[3])
         try put("http://a.test/1", in: asking.store)
@@ -148,7 +150,7 @@ import Testing
     }
 
     @Test(arguments: ["prefix=", "tag=news"])
-    func `a purge that does not reach all of the store is no success`(query: String) async throws {
+    func `a purge that does not reach all of the store is reported as incomplete`(query: String) async throws {
         let stage = try AdminStage(
             """
             version: 1
@@ -187,7 +189,7 @@ import Testing
         ("/v1/cache/small/entries?key=x", 400), ("/v1/cache/small/entry", 400), ("/v1/cache/small/entry?key=", 400),
         ("/v1/cache/small/purge?tag=a", 405), ("/v1/cache/small", 404),
     ])
-    func `what makes no sense is refused`(path: String, status: Int) async throws {
+    func `invalid requests about the cache are refused`(path: String, status: Int) async throws {
         #expect(try await stage.ask(path).status == status)
     }
 

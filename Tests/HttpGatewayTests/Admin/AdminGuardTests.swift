@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: ["evil.example", "127.0.0.1.evil.example", "localhost.example", "192.0.2.6", "[2001:db8::1]"])
-    func `a host that is not ours is 403, but for probes`(host: String) async throws {
+    func `a foreign host is 403, except for probes`(host: String) async throws {
         #expect(try await status("/known", host: host, bind: "192.0.2.5:9900") == 403)
         #expect(try await status("/nothing", host: host, bind: "192.0.2.5:9900") == 403)
         #expect(try await status("/open", host: host, bind: "192.0.2.5:9900") == 200)
@@ -47,7 +47,7 @@ import Testing
         #expect(try await status("/known", host: "anything", bind: "unix:/run/admin.sock") == 200)
     }
 
-    @Test func `whoever shows the token may name any host`() async throws {
+    @Test func `a client that shows the token may name any host`() async throws {
         let bearer: HttpFields = ["Authorization": "Bearer 0123456789abcdef"]
         #expect(try await status("/known", host: "gateway.internal", token: "0123456789abcdef", fields: bearer) == 200)
         #expect(try await status("/known", host: "localhost", token: "0123456789abcdef") == 401)

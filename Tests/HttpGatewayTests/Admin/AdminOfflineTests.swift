@@ -52,13 +52,13 @@ import Testing
         ("/v1/offline?mode=auto&for=721h", 400), ("/v1/offline?mode=auto&until=1h", 400),
         ("/v1/offline?mode=auto&label=other", 404),
     ])
-    func `what makes no sense is refused, and changes nothing`(path: String, status: Int) async throws {
+    func `invalid requests about offline are refused, and change nothing`(path: String, status: Int) async throws {
         let stage = try stage()
         #expect(try await stage.ask(path, .post).status == status)
         #expect(modes(try await stage.ask("/v1/offline")) == ["first never never", "second auto auto"])
     }
 
-    @Test func `where GET and POST are at home another method is told of both`() async throws {
+    @Test func `a method other than GET and POST is answered with both in Allow`() async throws {
         #expect(
             try await stage().ask("/v1/offline", .delete).json["detail"] as? String == "use GET or POST for this path")
     }

@@ -31,7 +31,7 @@ final class AdminStage {
         exchange = try TestExchange([api, AdminFields()], setting: setting)
     }
 
-    /// What is answered, and its JSON.
+    /// The answer, and its JSON.
     func ask(_ path: String, _ method: HttpMethod = .get) async throws -> (status: Int, json: [String: Any]) {
         let response = try await exchange.send(.make(method, path, fields: ["Host": "localhost"]))
         let content = Data((response.content.text ?? "").utf8)

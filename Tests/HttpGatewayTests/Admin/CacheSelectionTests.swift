@@ -60,7 +60,7 @@ import Testing
         #expect(!CacheSelection(prefix: key).isPlainKey)
     }
 
-    @Test func `a key whose bytes are no text is shown, and meant by what is shown of its beginning`() {
+    @Test func `a key whose bytes are not text is shown, and selected by the shown part of its beginning`() {
         let key = CacheKey(Array("http://a.test/".utf8) + [0xff, 0xfe])
         #expect(ShownKey(key).target.hasPrefix("http://a.test/"))
         #expect(CacheSelection(prefix: "http://a.test/").selects(key, head()))

@@ -49,7 +49,7 @@ import Testing
         #expect(looks[looks.count - 1] == looks[looks.count - 2])
     }
 
-    @Test func `what matches a pattern counts, and what lies beside it does not`() throws {
+    @Test func `files that match a pattern count, and files beside it do not`() throws {
         let folder = try Folder()
         try folder.write("conf.d/a.yaml")
         let patterns = [folder.path + "/conf.d/*.yaml"]
@@ -77,7 +77,7 @@ import Testing
                 == [root, root + "/releases", root + "/releases/1/conf"])
     }
 
-    @Test func `what changed between the look before and the reading is found`() throws {
+    @Test func `changes between the look before and the reading are found`() throws {
         let folder = try Folder()
         try folder.write("a", "one")
         let paths = [folder.path + "/a"]
@@ -86,7 +86,7 @@ import Testing
         let now = FileLook(paths: paths)
         #expect(now.asRead(after: before) != now)
         #expect(now.asRead(after: now) == now)
-        // A file that was not known before, and changed since: nobody knows which of its contents was read.
+        // A file that was not known before, and changed since: it is unknown which of its contents was read.
         let late = FileLook()
         try folder.write("a", "third")
         let then = FileLook(paths: paths)

@@ -9,7 +9,7 @@ import Testing
         try Inheritance(variables, command: ["httpware", "run"], process: 7, parent: 5)
     }
 
-    @Test func `what a child should not get is taken out, and the rest stays`() throws {
+    @Test func `variables that a child should not get are taken out, and the rest stays`() throws {
         let all = [
             "LISTEN_PID": "7", "LISTEN_FDS": "0", "LISTEN_FDNAMES": "", "NOTIFY_SOCKET": "/run/n", "WATCHDOG_PID": "7",
             "WATCHDOG_USEC": "2000000", "HTTPWARE_HANDOVER": "1 2", "PATH": "/bin", "SECRET": "kept",
@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(arguments: ["", "n", "./n", "/", "@", "vsock:2:1"])
-    func `a socket of a service manager that is no path and no abstract name is nobody's`(socket: String) throws {
+    func `a socket of a service manager that is neither a path nor an abstract name is ignored`(socket: String) throws {
         #expect(try inheritance(["NOTIFY_SOCKET": socket]).manager == nil)
     }
 
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(arguments: ["", "x", "-1", "1025", "99999999999999999999"])
-    func `a number of sockets that is none is refused, but not where it is meant for another`(count: String) throws {
+    func `an invalid number of sockets is refused, but not where it is meant for another`(count: String) throws {
         #expect(throws: InheritanceError.self) { try inheritance(["LISTEN_PID": "7", "LISTEN_FDS": count]) }
         #expect(try inheritance(["LISTEN_PID": "8", "LISTEN_FDS": count]).sockets.isEmpty)
     }
@@ -65,14 +65,15 @@ import Testing
     }
 
     @Test(arguments: ["", "6", "6 9 3=a", "x y", "5", "5 x", "5 1", "5 -3 7=a"])
-    func `what is meant for the child of another process, or names nobody to be told, is nothing`(text: String) throws {
+    func `text that is meant for the child of another process, or names no predecessor, is ignored`(text: String) throws
+    {
         let inheritance = try inheritance(["HTTPWARE_HANDOVER": text])
         #expect(inheritance.sockets.isEmpty)
         #expect(inheritance.predecessor == nil)
     }
 
     @Test(arguments: ["a", "=", "1=web", "99999999999=web", "3", "3web", "900000=web"])
-    func `a socket that is none is refused`(text: String) {
+    func `an invalid socket is refused`(text: String) {
         #expect(throws: InheritanceError.self) { try inheritance(["HTTPWARE_HANDOVER": "5 900001 \(text)"]) }
     }
 

@@ -103,7 +103,7 @@ import GatewayWares
 
     // MARK: Examples
 
-    /// Its certificate is made by whoever tries it.
+    /// Its certificate is made by the reader.
     @Test(arguments: Repository.configurations.filter { !["conf/tls.yaml", "conf/agent.yaml"].contains($0) })
     func `no request of an example fails in a dry run`(path: String) throws {
         let configuration = try Self.configuration(path)

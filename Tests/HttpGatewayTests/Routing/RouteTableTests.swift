@@ -38,7 +38,7 @@ import Testing
         #expect(try route(table, .get("http://a.test/b")) == "two")
     }
 
-    @Test func `what no route takes is the listener's own, without a service`() throws {
+    @Test func `requests that no route takes belong to the listener itself, without a service`() throws {
         let table = try table("  - { name: one, match: { path: /a }, service: origin }")
         var captures: [(name: String, value: String)] = []
         let plan = try table.plan(for: .get("http://a.test/b"), captures: &captures)
@@ -108,7 +108,7 @@ import Testing
         #expect(try route(table, .get("http://a.test/?v=2")) == nil)
     }
 
-    @Test func `what the path captured is there, and nothing of a route that did not match`() throws {
+    @Test func `captures of the path are there, and captures of a route that did not match are not`() throws {
         let table = try table(
             """
               - { name: one, match: { path: "/users/{id}", method: POST }, service: origin }
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test(arguments: ["headers: { X-Row: '~^(a+)+$' }", "query: { row: '~^(a+)+$' }"])
-    func `a route whose pattern cannot be decided is no route that does not match`(match: String) throws {
+    func `a route whose pattern cannot be decided does not count as a route that does not match`(match: String) throws {
         let table = try table(
             """
               - { name: guarded, match: { \(match) }, service: origin }

@@ -81,7 +81,7 @@ import Wares
         ("~d example.com", 1), ("~m GET", 1), ("~d ^a$ & ~u /x", 10), ("! ~d ^a$", 3), ("~d ^a$ | ~m ^GET$", 10),
         ("~d ^a$ ~d ^b$", 8), ("~hq \"^authorization: x$\"", 1), ("/path", 1), ("~hq x", 1), ("~d ^a.b$", 1),
     ])
-    func `what no if says exactly is refused with the column`(filter: String, column: Int) throws {
+    func `filters that if cannot express exactly are refused with the column`(filter: String, column: Int) throws {
         let active = try active("mock", filter: filter)
         #expect { try SavedRule.yaml(active) } throws: { ($0 as? Capturing.FilterFault)?.column == column }
     }

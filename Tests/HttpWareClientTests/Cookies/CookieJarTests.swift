@@ -96,7 +96,7 @@ import Testing
         #expect((jar.line(for: try request("https://a.example\(path)")) != nil) == goes)
     }
 
-    @Test func `RFC 6265bis §5.8.3: longer paths go first, then those that were set first`() throws {
+    @Test func `RFC 6265bis §5.8.3: longer paths go first, then cookies that were set earlier`() throws {
         let clock = Clock()
         let jar = CookieJar { clock.now }
         let place = try request("https://a.example/x/y")
@@ -170,7 +170,7 @@ import Testing
         #expect(jar.cookies.last?.domain == "h3099.example")
     }
 
-    @Test func `cookies are kept over the end of a program, but for those of a session`() throws {
+    @Test func `cookies are kept over the end of a program, except those of a session`() throws {
         let jar = CookieJar()
         let place = try request("https://a.example/")
         jar.take("a=b; Max-Age=3600; Secure; HttpOnly; Domain=a.example", from: place)

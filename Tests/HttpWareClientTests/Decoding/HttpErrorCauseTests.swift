@@ -24,7 +24,8 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `what a ware throws is an error of the chain, with the app's own error`(onRequest: Bool) async throws {
+    func `an error that a ware throws is an error of the chain, with the app's own error`(onRequest: Bool) async throws
+    {
         let origin = try LocalOrigin { _ in HttpResponse(.noContent) }
         let manager = HttpManager(
             service: try .local(origin.port), middlewares: [Throwing(onRequest: onRequest)])
@@ -104,7 +105,7 @@ import Testing
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `a token that cannot be had for want of a network is no authentication failure`() async throws {
+    @Test func `a token that is unavailable for want of a network is not an authentication failure`() async throws {
         let cause = HttpError(.exchange(.connectionRefused))
         let login = Credential(name: "login", source: Failing(error: cause))
         let manager = HttpManager(

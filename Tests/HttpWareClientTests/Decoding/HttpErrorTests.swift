@@ -123,7 +123,7 @@ import Testing
 }
 
 extension String {
-    /// A service at this URL; one that is none is a mistake of the test.
+    /// A service at this URL; an invalid URL is a mistake of the test.
     var service: ServiceDefinition {
         guard let url = try? BaseUrl(self) else { preconditionFailure("not a base URL") }
         return ServiceDefinition(baseURL: url)

@@ -272,7 +272,7 @@ private enum InTests {
         #expect(beta?.responder == .ware("maintenance"))
     }
 
-    @Test func `tokens are had, refused and replaced as the article says`() async throws {
+    @Test func `tokens are obtained, refused and replaced as the article says`() async throws {
         let origin = try LocalOrigin { _ in .json("[]") }
         let folder = TemporaryFolder()
         let heard = Mutex<[String]>([])

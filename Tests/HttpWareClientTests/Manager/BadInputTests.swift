@@ -2,7 +2,7 @@ import HttpWareClient
 import HttpWareTesting
 import Testing
 
-/// What a program, or a server, may do wrong: refused with a clear error, never sent, never endless.
+/// Mistakes of a program, or of a server: refused with a clear error, never sent, never endless.
 @Suite struct BadInputTests {
     @Test(arguments: [
         "/a b", "/a\nb", "/a#b", "http://", "http://user@example.com/", "https://exa mple.com/", "/\u{7f}",
@@ -49,7 +49,7 @@ import Testing
     @Test(arguments: [
         "", "example.com", "ftp://example.com", "http://", "https://a b", "http://example.com/?a=b", "/a",
     ])
-    func `a base URL that is none is refused`(text: String) {
+    func `an invalid base URL is refused`(text: String) {
         #expect(throws: HttpError.self) { try BaseUrl(text) }
     }
 
@@ -173,7 +173,7 @@ import Testing
         #expect(origin.requests.count == 1)
     }
 
-    @Test func `a response that is no HTTP is an error of upstream`() async throws {
+    @Test func `a response that is not HTTP is an error of upstream`() async throws {
         try await ScriptedOrigin.run([.expectHead(startingWith: "GET /todos/1"), .send("SSH-2.0-OpenSSH\r\n\r\n")]) {
             origin in
             let manager = HttpManager(service: try .local(origin.port))

@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `a part that is no beginning of what the server has is thrown away`() async throws {
+    @Test func `a part that is not a beginning of the server's content is thrown away`() async throws {
         let origin = try LocalOrigin { request in
             request.fields.contains(.range)
                 ? HttpResponse(.rangeNotSatisfiable) : HttpResponse(.ok, content: .text("ok"))
@@ -106,7 +106,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test func `a part that says a length beyond all numbers breaks off, and is no trap`() async throws {
+    @Test func `a part that states a length beyond all numbers breaks off, without a trap`() async throws {
         let part = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 2-3/4\r\nContent-Length: \(Int.max)\r\n\r\n"
         try await ScriptedOrigin.run([.expectHead(startingWith: "GET /file"), .send(part + "cd"), .close]) { origin in
             let path = DownloadTests.place()

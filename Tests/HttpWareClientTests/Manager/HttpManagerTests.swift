@@ -17,7 +17,7 @@ import Testing
         #expect(response.responder == .upstream)
         #expect(origin.requests.map(\.path) == ["/todos/7"])
         #expect(origin.requests.first?.fields[.accept] == "application/json")
-        // A client is no intermediary. RFC 9110 §7.6.3.
+        // A client is not an intermediary. RFC 9110 §7.6.3.
         #expect(origin.requests.first?.fields.contains(.via) == false)
         #expect(origin.requests.first?.fields[.host] == "127.0.0.1:\(origin.port)")
     }

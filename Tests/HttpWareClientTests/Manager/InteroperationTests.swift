@@ -28,7 +28,7 @@ import Testing
         #expect(back.status == .notFound && back.fields[.etag] == "\"a\"")
     }
 
-    @Test func `what cannot be sent is not converted`() {
+    @Test func `a request that cannot be sent is not converted`() {
         var request = HTTPRequest(method: .get, scheme: "https", authority: "exa mple", path: "/")
         #expect(throws: GatewayError.self) { try HttpRequest(request) }
         request.authority = "example.com"

@@ -56,7 +56,7 @@ import Testing
         #expect(message.method == .get && message.upstreamTarget == "/todos/1?full=true")
     }
 
-    @Test func `a status that is no success is an error, and so is a time limit that passes`() async throws {
+    @Test func `a status outside of 2xx is an error, and so is a time limit that passes`() async throws {
         let client = ScriptedClient()
         client.answerCall(.success(HttpResponse(.accepted)))
         let service = ServiceDefinition(baseURL: "https://api.example.test")

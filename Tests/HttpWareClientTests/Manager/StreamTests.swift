@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func `a response that nobody takes ends with the last who could`() async throws {
+    @Test func `a response that no receiver takes ends with the last one that could`() async throws {
         try await ScriptedOrigin.run([
             .expectHead(startingWith: "GET /feed HTTP/1.1"),
             .send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegin"), .expectEnd,

@@ -116,7 +116,7 @@ import Testing
         #expect(error?.side == .client)
     }
 
-    @Test func `a file that is none is refused before anything is sent`() {
+    @Test func `a file that does not exist is refused before anything is sent`() {
         #expect(throws: FileFault.self) { try FileContent(path: "/nowhere/at/all") }
         #expect(throws: FileFault.self) { try FileContent(path: "/tmp") }
     }

@@ -20,7 +20,7 @@ import Testing
         #expect(back.method == .post && back.fields["X-B"] == "2" && back.content.text == "hello")
     }
 
-    @Test func `what is not sent is not converted`() throws {
+    @Test func `a message that is not sent is not converted`() throws {
         var request = URLRequest(url: try #require(URL(string: "https://example.com/a#part")))
         #expect(try HttpRequest(request).receivedTarget == "https://example.com/a")
         request.httpBodyStream = InputStream(data: Data([1]))

@@ -4,7 +4,7 @@ import HttpWareTesting
 import Testing
 
 @Suite struct ManyRequestsTests {
-    /// An origin server that answers nothing before its gate opens, and a service of so many connections to it.
+    /// An origin server that answers nothing before its gate opens, and a service with a limit of connections to it.
     private struct Stage {
         let origin: LocalOrigin
         let service: ServiceDefinition

@@ -43,7 +43,7 @@ import Testing
 
     private static func wait(_ isTrue: () -> Bool) async { while !isTrue() { await Task.yield() } }
 
-    @Test func `so many requests go at once, those of a higher priority first`() async throws {
+    @Test func `at most the given number of requests go at once, higher priorities first`() async throws {
         let (queue, gated, origin) = try RequestQueueTests.make(1)
         var tasks = [Task { try await queue.send(Get(name: "first")) }]
         await gated.until(1)

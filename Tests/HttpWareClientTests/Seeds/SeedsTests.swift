@@ -91,14 +91,14 @@ import Testing
             "queue.cancelAll(tagged:"),
         Row(
             "success and failure by status, time limits",
-            "a status that is no success is an error, and so is a time limit that passes",
+            "a status outside of 2xx is an error, and so is a time limit that passes",
             "StatusCheck(success:"),
         Row(
             "tokens are persisted",
             "tokens are kept in a file of 0600, and taken from there by the next run", "FileTokenStore("),
         Row(
             "a queue with priorities",
-            "so many requests go at once, those of a higher priority first", "priority: .low"),
+            "at most the given number of requests go at once, higher priorities first", "priority: .low"),
         Row(
             "a class of requests is cancelled",
             "requests of a class are cancelled by their tag, waiting or under way",
@@ -156,7 +156,7 @@ import Testing
         Row(
             "defaults in extensions of protocols",
             "makeRequest can be overridden, and starts from the default", "try defaultRequest(in: service)"),
-        // What none of the five has.
+        // Missing in all of the five.
         Row(
             "the same chain, told by a file", "a chain of a configuration file is a client's chain", "HttpManager("),
         Row(

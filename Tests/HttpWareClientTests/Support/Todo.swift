@@ -1,6 +1,6 @@
 import HttpWareClient
 
-/// What the tests ask for.
+/// The content that the tests ask for.
 struct Todo: Codable, Sendable, Equatable {
     var id: Int
     var title: String

@@ -4,7 +4,7 @@ import HttpWareTesting
 import Testing
 
 @Suite struct SeamTests {
-    /// What a service needs is the protocol.
+    /// A service needs only the protocol.
     private struct TodoService {
         let http: any HttpSending
         func titles() async throws -> [String] { try await http.send(ListTodos()).map(\.title) }

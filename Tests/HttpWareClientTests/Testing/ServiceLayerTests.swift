@@ -4,13 +4,13 @@ import Testing
 
 /// A user's whole service layer, tested without a socket: everything down to the request is replaceable.
 @Suite struct ServiceLayerTests {
-    /// What a view model sees.
+    /// The protocol that a view model sees.
     protocol TodoService: Sendable {
         func todos() async throws -> [Todo]
         func add(_ todo: Todo) async throws -> Todo
     }
 
-    /// What a service sees.
+    /// The manager that a service sees.
     struct NetworkedTodoService: TodoService {
         let manager: HttpManager
 

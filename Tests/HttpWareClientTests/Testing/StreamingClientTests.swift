@@ -88,7 +88,7 @@ import Testing
 
     private struct Broken: Error {}
 
-    @Test func `what the client throws before and behind the head is an error`() async throws {
+    @Test func `errors that the client throws before and behind the head are reported`() async throws {
         let before = manager(Scripted { _, _ in throw GatewayError(.upstream, .dnsError, "no such host") })
         let offline = await #expect(throws: HttpError.self) { try await before.send(DeleteTodo(id: 1)) }
         #expect(offline?.isOffline == true)

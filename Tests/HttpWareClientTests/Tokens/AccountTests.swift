@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `what was stored for the cookies of one user is not for those of another`(isOutside: Bool) async throws {
+    func `responses stored for the cookies of one user are not for those of another`(isOutside: Bool) async throws {
         let origin = try AccountTests.cookieOrigin()
         let cache = HttpCache(store: .memory(), mode: .private)
         func manager(_ jar: CookieJar) throws -> HttpManager {

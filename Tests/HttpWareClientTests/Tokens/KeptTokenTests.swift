@@ -65,7 +65,7 @@ import Testing
         #expect(store.stored?.refreshToken == Secret("refresh-2"))
     }
 
-    @Test func `new tokens are kept before a request goes on with them`() async throws {
+    @Test func `new tokens are kept before a request continues with them`() async throws {
         let origin = try LocalOrigin { _ in HttpResponse(.noContent) }
         let store = SlowStore { origin.requests.count }
         let login = Credential(name: "login", source: Login(lifetime: .seconds(3600)), store: store)

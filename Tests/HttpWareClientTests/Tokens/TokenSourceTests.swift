@@ -33,7 +33,7 @@ import Testing
         HttpManager(
             service: try .local(origin.port),
             middlewares: [TokenRefresh(credential: credential), TokenInject(credential: credential)],
-            // Its time stands still: nobody who waits for a token waits too long.
+            // Its time stands still: no request for a token waits too long.
             loops: ClientLoops(clock: ManualClock()))
     }
 

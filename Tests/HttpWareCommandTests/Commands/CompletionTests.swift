@@ -5,7 +5,7 @@ import Testing
 @testable import HttpWareCommand
 
 @Suite struct CompletionTests {
-    /// What is typed, and what the last word becomes.
+    /// The typed text, and the completed last word.
     private static let cases = [
         ("wares rateL", "rateLimit"), ("rule add faul", "fault"), ("init ga", "gateway"), ("tra", "trace"),
         ("har sh", "show"), ("run gate", "gateway.yaml"), ("check gate", "gateway.yaml"),
@@ -107,7 +107,7 @@ import Testing
             })
     }
 
-    /// What a shell offers for the last word of each line, in a folder with some files; a line without an offer is empty.
+    /// The offers of a shell for the last word of each line, in a folder with some files; a line without an offer is empty.
     private func offers(
         _ shell: CompletionShell, _ program: String, _ options: String..., script: (String) -> String
     ) throws -> [String] {

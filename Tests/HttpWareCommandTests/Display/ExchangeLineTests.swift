@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: [20, 40, 60, 65, 80, 100, 121, 122, 200])
-    func `a line never is longer than the terminal is wide, but for the narrowest`(width: Int) {
+    func `a line never is longer than the terminal is wide, except in the narrowest`(width: Int) {
         let long = line(width: width) {
             $0.target = "/" + String(repeating: "long/", count: 100)
             $0.method = "VERSION-CONTROL"
@@ -47,7 +47,7 @@ import Testing
         #expect(line(width: 140).hasSuffix("  " + String(repeating: ".", count: 19) + "cwwwr wares 200 ms"))
     }
 
-    @Test func `what took long or went wrong is said, where there is room`() {
+    @Test func `slow and failed exchanges say so, where there is room`() {
         #expect(line(width: 140).hasSuffix("wares 200 ms"))
         #expect(line(width: 140) { $0.fault = "connectionRefused" }.hasSuffix("connectionRefused"))
         #expect(line(width: 140) { $0.end = "clientLeft" }.hasSuffix("client left"))
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(arguments: ["", "yesterday", "2026-11-21", "2026-11-21T05:20:11", "99999999999-1-1T1:1:1Z"])
-    func `a time that is none stays as it is`(time: String) {
+    func `an invalid time stays as it is`(time: String) {
         #expect(ExchangeLine.clock(time) == time)
     }
 

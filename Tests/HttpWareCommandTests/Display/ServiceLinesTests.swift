@@ -55,7 +55,7 @@ import Testing
             ])
     }
 
-    @Test func `an endpoint that nobody follows is open or down, and busy as its connections are`() throws {
+    @Test func `an endpoint that no monitor follows is open or down, and busy as its connections are`() throws {
         let services = [
             service("alone", ("http://a.test", 1, [])), service("gone", down: true, ("http://b.test", 1, [])),
         ]

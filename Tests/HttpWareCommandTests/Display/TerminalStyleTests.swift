@@ -3,7 +3,7 @@ import Testing
 @testable import HttpWareCommand
 
 @Suite struct TerminalStyleTests {
-    @Test func `colours need a terminal, and nobody who asks for none`() {
+    @Test func `colours need a terminal, and NO_COLOR or a dumb terminal turns them off`() {
         func hasColours(_ isTerminal: Bool, _ environment: [String: String]) -> Bool {
             TerminalStyle(isTerminal: isTerminal, columns: 80, environment: environment).hasColours
         }

@@ -41,7 +41,7 @@ import Testing
         #expect((3...7).contains(letters), "\(wait)")  // 30 of 250 ms in a bar of about 40
     }
 
-    @Test func `what went wrong is said with its reason`() {
+    @Test func `a fault is shown with its reason`() {
         var report = ExchangeReport.full()
         report.fault = "connectionRefused"
         report.reason = "no \u{1b}[31m way"
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `what filters made of the content is told`() {
+    @Test func `changes of the content by filters are shown`() {
         var report = ExchangeReport.full()
         #expect(!Waterfall(style: .plain).text(report).contains("before filters"))
         report.unfilteredBytes = 10_240

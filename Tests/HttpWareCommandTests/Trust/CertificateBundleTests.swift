@@ -24,7 +24,7 @@ import Testing
         #expect(read.certificates == written.certificates)
     }
 
-    @Test func `text that is no certificate adds nothing`() {
+    @Test func `text that is not a certificate adds nothing`() {
         var bundle = CertificateBundle()
         let texts = [
             "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n",

@@ -27,7 +27,8 @@ import Testing
         #expect(changed["JAVA_TOOL_OPTIONS"]?.contains("-Dhttp.nonProxyHosts=intern.example|*.intern.example ") == true)
     }
 
-    @Test func `variables that replace the roots name the bundle, those that add name the authority alone`() {
+    @Test
+    func `variables that replace the roots name the bundle, and variables that add to them name the authority alone`() {
         let changed = trusting.variables([:])
         for name in CommandEnvironment.replacing { #expect(changed[name] == "/tmp/f/bundle.pem", "\(name)") }
         #expect(changed["NODE_EXTRA_CA_CERTS"] == "/tmp/f/ca.pem" && changed["DENO_CERT"] == "/tmp/f/ca.pem")

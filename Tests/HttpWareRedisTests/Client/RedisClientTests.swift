@@ -4,16 +4,8 @@ import Testing
 @testable import HttpWare
 @testable import HttpWareRedis
 
-/// Against a real server, and against what is none. Deadlines are those of a clock that stands still.
+/// Against a real server, and against false ones. Deadlines are those of a clock that stands still.
 @Suite(.timeLimit(.minutes(10))) struct RedisClientTests {
-    private func until(_ isSo: () async -> Bool) async throws {
-        for _ in 0..<2000 {
-            if await isSo() { return }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        Issue.record("never so")
-    }
-
     private func ask(
         _ client: RedisClient, _ seat: TestLoop, _ command: [RedisArgument]
     ) async -> Result<RedisReply, RedisFailure> {
@@ -69,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: [RedisDefinition.usualTimeout, .milliseconds(200)])
-    func `a server that stops costs each command its timeout once, and then nothing until the pause is over`(
+    func `a server that stops costs each command its timeout once, and then nothing until the pause ends`(
         timeout: Duration
     ) async throws {
         let redis = try TestRedis()
@@ -83,7 +75,7 @@ import Testing
         // Later than what came last, so that the server is seen to be silent.
         clock.advance(by: .milliseconds(1))
         let waiting = seat.beginTask { await client.commands([["GET", "a"], ["GET", "b"]]) }
-        try await until { client.status.commands == 3 }
+        try await eventually { client.status.commands == 3 }
         clock.advance(by: timeout - .milliseconds(1))
         await seat.settle()
         #expect(client.status.failures == 0)
@@ -103,10 +95,10 @@ import Testing
         }
         #expect(failure.kind == .unavailable)
         #expect(client.status.commands == 3, "it was not sent")
-        // One tries when the pause is over; the others do not wait for it.
+        // One tries when the pause ends; the others do not wait for it.
         clock.advance(by: .milliseconds(100))
         let trial = seat.beginTask { await client.commands([["GET", "a"]]) }
-        try await until { client.status.commands == 4 }
+        try await eventually { client.status.commands == 4 }
         guard case .failure = await ask(client, seat, ["GET", "a"]) else {
             Issue.record("answered")
             return
@@ -114,7 +106,7 @@ import Testing
         clock.advance(by: timeout)
         _ = await trial.value
         redis.resume()
-        try await until {
+        try await eventually {
             clock.advance(by: .seconds(5))
             return await ask(client, seat, ["GET", "a"]) == .success(.null)
         }
@@ -132,7 +124,7 @@ import Testing
         redis.pause()
         clock.advance(by: .milliseconds(1))
         let waiting = seat.beginTask { await clients[0].commands([["GET", "a"]]) }
-        try await until { clients[0].status.commands == 2 }
+        try await eventually { clients[0].status.commands == 2 }
         clock.advance(by: RedisDefinition.usualTimeout)
         guard case .failure = await waiting.value[0] else {
             Issue.record("answered")
@@ -152,7 +144,7 @@ import Testing
         for client in clients { #expect(await ask(client, seat, ["GET", "a"]) == .success(.null)) }
     }
 
-    @Test func `a server that owes one client an answer, but says something, is no silent one to the others`()
+    @Test func `a server that owes one client an answer, but sends something, does not count as silent for the others`()
         async throws
     {
         let server = try FalseRedis { asked in
@@ -172,9 +164,9 @@ import Testing
                 clients[0].send(["GET", key]) { answer in answers.withLock { $0.append(answer) } }
             }
         }
-        try await until { answers.withLock { $0 } == [.success(text("known"))] }
+        try await eventually { answers.withLock { $0 } == [.success(text("known"))] }
         clock.advance(by: RedisDefinition.usualTimeout)
-        try await until { answers.withLock { $0.count } == 2 }
+        try await eventually { answers.withLock { $0.count } == 2 }
         guard case .failure(let failure) = answers.withLock({ $0[1] }) else {
             Issue.record("answered")
             return
@@ -208,7 +200,7 @@ import Testing
         let client = RedisClient(try redis.definition)
         #expect(await ask(client, seat, ["SET", "a", 1]) == .success(text("OK")))
         redis.kill()
-        try await until { client.status.connections == 0 }
+        try await eventually { client.status.connections == 0 }
         for _ in 0..<3 {
             guard case .failure(let failure) = await ask(client, seat, ["GET", "a"]) else {
                 Issue.record("answered")
@@ -226,7 +218,7 @@ import Testing
         "HTTP/1.1 200 OK\r\n\r\n", "*2147483647\r\n", "$99999999999999\r\n", "+OK\r\n+OK\r\n+OK\r\n", "\u{0}",
         "*3\r\n:1\r\n:2\r\n:3\r\n*1\r\n+a\r\n*0\r\n", String(repeating: "*1\r\n", count: 100), "",
     ])
-    func `what answers nonsense is a server that is away`(nonsense: String) async throws {
+    func `a server that answers nonsense counts as away`(nonsense: String) async throws {
         let server = try FalseRedis { asked in
             if asked.count < 40 { return Array("+PONG\r\n".utf8) }
             return nonsense.isEmpty ? nil : Array(nonsense.utf8)
@@ -255,7 +247,7 @@ import Testing
         client.close()
     }
 
-    @Test func `what waits is bounded in number and bytes`() async throws {
+    @Test func `the commands that wait are bounded in number and bytes`() async throws {
         let server = try FalseRedis { asked in asked.count < 40 ? Array("+PONG\r\n".utf8) : [] }
         let clock = ManualClock()
         let seat = try TestLoop(clock: clock)
@@ -301,16 +293,16 @@ import Testing
             guard let word else { return }
             events.withLock { $0.append(word) }
         }
-        try await until { events.withLock { $0 } == ["began"] }
+        try await eventually { events.withLock { $0 } == ["began"] }
         #expect(client.status.isSubscribed)
         #expect(await ask(client, seat, ["PUBLISH", "news", "one"]) == .success(.integer(1)))
-        try await until { events.withLock { $0 } == ["began", "one"] }
+        try await eventually { events.withLock { $0 } == ["began", "one"] }
         redis.kill()
-        try await until { events.withLock { $0 } == ["began", "one", "ended"] }
+        try await eventually { events.withLock { $0 } == ["began", "one", "ended"] }
         try redis.start()
-        try await until { events.withLock { $0 } == ["began", "one", "ended", "began"] }
+        try await eventually { events.withLock { $0 } == ["began", "one", "ended", "began"] }
         client.close()
-        try await until { events.withLock { $0.last } == "ended" }
+        try await eventually { events.withLock { $0.last } == "ended" }
     }
 
     @Test func `a subscription that is not answered any more is over after two intervals`() async throws {
@@ -335,11 +327,11 @@ import Testing
                     }
                 })
         }
-        try await until { events.withLock { $0 } == ["began"] }
+        try await eventually { events.withLock { $0 } == ["began"] }
         // It lives on while it is answered, however long that is.
         for number in 1...5 {
             clock.advance(by: RedisSubscription.interval)
-            try await until { signs.withLock { $0 } == number }
+            try await eventually { signs.withLock { $0 } == number }
             #expect(await seat.loop.submit { box.value.isAnswered })
         }
         redis.pause()

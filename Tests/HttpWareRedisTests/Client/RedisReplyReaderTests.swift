@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWareRedis
 
 @Suite struct RedisReplyReaderTests {
-    /// What is read, whole and a byte at a time; `nil` where that is refused.
+    /// The replies that are read, whole and a byte at a time; `nil` for refused bytes.
     private func read(_ wire: [UInt8], by step: Int) throws -> [RedisReply]? {
         let reader = try #require(RedisReplyReader())
         var replies: [RedisReply] = []
@@ -48,11 +48,11 @@ import Testing
         "*2147483647\r\n", "*65536\r\n", ":12a\r\n", "$-2\r\n", "*-2\r\n",
         String(repeating: "*1\r\n", count: 9) + ":1\r\n", "%1\r\n+a\r\n+b\r\n",
     ])
-    func `what is no reply, or promises too much, is refused`(text: String) throws {
+    func `bytes that are not a reply, or promise too much, are refused`(text: String) throws {
         #expect(try read(text) == nil)
     }
 
-    @Test func `members are counted over all arrays of one reply, and anew for the next`() throws {
+    @Test func `members are counted over all arrays of one reply, and again for the next`() throws {
         let many = "*60000\r\n" + String(repeating: ":1\r\n", count: 60_000)
         #expect(try read(Array((many + many).utf8), by: 4096)?.count == 2)
         #expect(try read(Array(("*2\r\n" + many + many).utf8), by: 4096) == nil)

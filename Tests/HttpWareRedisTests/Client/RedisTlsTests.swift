@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 @testable import HttpWareRedis
 
-/// TLS to real servers, and to what is none. Deadlines are those of a clock that stands still, unless a test says otherwise.
+/// TLS to real servers, and to false ones. Deadlines are those of a clock that stands still, unless a test says otherwise.
 @Suite(.timeLimit(.minutes(5))) struct RedisTlsTests {
     private static func identity(_ name: String) throws -> TlsIdentity {
         try #require(try CertificateKey().selfSigned(for: name))
@@ -65,7 +65,7 @@ import Testing
         let redis = try TestRedis(tls: identity)
         let definition = try Self.definition(redis.port, trusting: identity.chain, scheme: "redis")
         #expect(try await Self.ask(definition)[0] == .success(.bytes(Array("PONG".utf8))))
-        // What comes at a server in clear text is a ClientHello.
+        // The bytes that reach a server in clear text are a ClientHello.
         let first = ThreadLock<[UInt8]>([])
         let plain = try FalseRedis(hasPort: true) { bytes in
             first.withLock { $0 += bytes }
@@ -130,7 +130,7 @@ import Testing
             [0x17, 3, 3, 0, 1, 0],
             Array(repeating: 0, count: 70_000), Array(repeating: 0x16, count: 70_000),
         ] as [[UInt8]])
-    func `bytes that are no handshake end the connection, and nothing else`(bytes: [UInt8]) async throws {
+    func `bytes that are not a handshake end the connection, and nothing else`(bytes: [UInt8]) async throws {
         let identity = try Self.identity("redis.test")
         let isFirst = ThreadLock(true)
         let false_ = try FalseRedis(hasPort: true) { _ in

@@ -35,5 +35,5 @@ import Testing
         "unix:redis.sock",
         "redis://a b",
     ])
-    func `what is none is refused`(text: String) { #expect(read(text) == nil) }
+    func `an invalid URL is refused`(text: String) { #expect(read(text) == nil) }
 }

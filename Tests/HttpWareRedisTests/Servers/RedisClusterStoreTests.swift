@@ -53,34 +53,26 @@ import Testing
         }
     }
 
-    private func until(_ isSo: () async throws -> Bool) async throws {
-        for _ in 0..<2000 {
-            if try await isSo() { return }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        Issue.record("never so")
-    }
-
     @Test func `responses are spread over all masters, listed, purged and invalidated everywhere`() async throws {
         for store in [a, b] { _ = await isAtHand(0, in: store) }
-        try await until { a.isTold && b.isTold }
+        try await eventually { a.isTold && b.isTold }
         let large = [UInt8](repeating: 7, count: RedisRecord.chunkSize * 2 + 5)
         for number in 1...40 {
             try await put(
                 number == 40 ? large : Array("\(number)".utf8), number, tags: number % 2 == 0 ? ["even"] : [], in: a)
         }
-        try await until { await a.list(limit: 100) { _, _ in true }.count == 40 }
+        try await eventually { await a.list(limit: 100) { _, _ in true }.count == 40 }
         for node in cluster.nodes { #expect(try await cluster.ask(node, ["DBSIZE"]).integer ?? 0 > 4) }
         let found = try #require(await load(40, from: b).first)
         #expect(await found.read(on: seat.loop) == large)
         #expect(await b.list(limit: 7) { _, _ in true }.count == 7)
         // Held in memory by one gateway, and changed by the other.
-        try await until {
+        try await eventually {
             _ = await load(1, from: b)
             return await isAtHand(1, in: b)
         }
         await seat.loop.submit { a.invalidate(key(1)) }
-        try await until { await !isAtHand(1, in: b) }
+        try await eventually { await !isAtHand(1, in: b) }
         #expect(await load(1, from: b).isEmpty)
         let purge = await b.purge { _, head in head.tags == ["even"] }
         #expect(purge.count == 20)
@@ -93,7 +85,7 @@ import Testing
         try await put([1, 2, 3], 1, tags: [], in: a)
         var slots: Set<UInt16> = []
         var names: [String] = []
-        try await until {
+        try await eventually {
             for node in cluster.nodes {
                 for name in try await cluster.ask(node, ["KEYS", "*"]).array ?? [] {
                     let bytes = name.bytes ?? []
@@ -110,7 +102,7 @@ import Testing
 
     @Test func `a purge that does not reach every master says so`() async throws {
         try await put([1, 2, 3], 1, tags: [], in: a)
-        try await until { await a.list(limit: 100) { _, _ in true }.count == 1 }
+        try await eventually { await a.list(limit: 100) { _, _ in true }.count == 1 }
         cluster.nodes[2].kill()
         #expect(await b.purge { _, _ in true }.isWhole == false)
     }

@@ -6,14 +6,6 @@ import Testing
 
 /// With a real cluster, and with false nodes.
 @Suite(.timeLimit(.minutes(10))) struct RedisClusterTests {
-    private func until(_ isSo: () async -> Bool) async throws {
-        for _ in 0..<4000 {
-            if await isSo() { return }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        Issue.record("never so")
-    }
-
     private let text = { (text: String) in RedisReply.bytes(Array(text.utf8)) }
 
     @Test func `each key goes to the master of its slot, and scripts are known to each of them`() async throws {
@@ -76,7 +68,7 @@ import Testing
         owner.kill()
         await #expect(throws: RedisFailure.self) { try await client.command(["GET", "t"]) }
         for _ in 0..<50 { #expect(try await client.command(["INCR", otherKey]).integer != nil) }
-        try await until { client.status.fault != nil && client.status.nodes?.up ?? 3 < 3 }
+        try await eventually { client.status.fault != nil && client.status.nodes?.up ?? 3 < 3 }
         client.close()
     }
 
@@ -85,19 +77,19 @@ import Testing
         var definition = try cluster.definition(3)
         definition.timeout = .milliseconds(200)
         let client = RedisClient(definition)
-        try await until { (try? await client.command(["SET", "t", 1])) != nil }
+        try await eventually { (try? await client.command(["SET", "t", 1])) != nil }
         let (owner, other) = cluster.nodes(of: "t")
         for node in cluster.nodes where node.port != owner.port {
             try await cluster.ask(node, ["CONFIG", "SET", "cluster-require-full-coverage", "no"])
         }
         let keys = (0..<200).map { "key\($0)" }
         let otherKey = RedisArgument(try #require(keys.first { cluster.nodes(of: $0).owner.port == other.port }))
-        try await until { (try? await client.command(["SET", otherKey, 1])) != nil }
+        try await eventually { (try? await client.command(["SET", otherKey, 1])) != nil }
         owner.pause()
         await #expect(throws: RedisFailure.self) { try await client.command(["GET", "t"]) }
         #expect(try await client.command(["INCR", otherKey]).integer == 2)
         owner.resume()
-        try await until { (try? await client.command(["GET", "t"])) == text("1") }
+        try await eventually { (try? await client.command(["GET", "t"])) == text("1") }
         client.close()
     }
 
@@ -167,14 +159,14 @@ import Testing
             case .answered: return
             }
         }
-        try await until { events.withLock { $0 } == ["began"] }
+        try await eventually { events.withLock { $0 } == ["began"] }
         #expect(client.status.isSubscribed)
         for (index, node) in cluster.nodes.enumerated() {
             try await cluster.ask(node, ["PUBLISH", "news", RedisArgument("n\(index)")])
         }
-        try await until { events.withLock { events in (0..<3).allSatisfy { events.contains("n\($0)") } } }
+        try await eventually { events.withLock { events in (0..<3).allSatisfy { events.contains("n\($0)") } } }
         cluster.nodes[1].kill()
-        try await until { events.withLock { $0.last } == "ended" }
+        try await eventually { events.withLock { $0.last } == "ended" }
         #expect(!client.status.isSubscribed)
         try cluster.nodes[1].start()
         client.close()

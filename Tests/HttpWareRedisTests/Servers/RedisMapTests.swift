@@ -3,7 +3,7 @@ import Testing
 @testable import HttpWare
 @testable import HttpWareRedis
 
-/// What sentinels and nodes may say about where the servers are.
+/// Answers of sentinels and nodes about the places of servers.
 @Suite struct RedisMapTests {
     private static func text(_ text: String) -> RedisReply { .bytes(Array(text.utf8)) }
 
@@ -68,7 +68,7 @@ import Testing
         #expect(RedisUrl.Place(masterAddress: .null) == nil)
     }
 
-    @Test func `a master tells its replicas, and a replica is none`() {
+    @Test func `a master reports its replicas, and a replica has none to report`() {
         let replicas = RedisReply.array([.array([Self.text("10.0.0.2"), Self.text("6379"), Self.text("14")])])
         #expect(RedisReply.array([Self.text("master"), .integer(14), replicas]).replicasOfMaster == 1)
         #expect(RedisReply.array([Self.text("master"), .integer(14), .array([])]).replicasOfMaster == 0)
@@ -77,7 +77,7 @@ import Testing
         #expect(RedisReply.null.replicasOfMaster == nil)
     }
 
-    @Test func `redirections are read, and what is none is a refusal`() {
+    @Test func `redirections are read, and any other text is a refusal`() {
         #expect(RedisRedirect("MOVED 3999 127.0.0.1:6381") == .moved(.host("127.0.0.1", port: 6381)))
         #expect(RedisRedirect("MOVED 3999 ::1:6381") == .moved(.host("::1", port: 6381)))
         #expect(RedisRedirect("MOVED 3999 :6381") == .moved(nil))

@@ -6,14 +6,6 @@ import Testing
 
 /// With a real master, its replica and a sentinel, and with false ones.
 @Suite(.timeLimit(.minutes(10))) struct RedisSentinelTests {
-    private func until(_ isSo: () async -> Bool) async throws {
-        for _ in 0..<4000 {
-            if await isSo() { return }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        Issue.record("never so")
-    }
-
     private func definition(
         _ ports: [UInt16], password: String? = nil, timeout: Duration = .seconds(1)
     ) throws -> RedisDefinition {
@@ -39,12 +31,12 @@ import Testing
     @Test func `the replica that becomes the master is found, and what was confirmed is there`() async throws {
         let master = try TestRedis(replicaOf: nil, password: "pass")
         let replica = try TestRedis(replicaOf: master, password: "pass")
-        try await until { (try? await hasReplica(master)) == true }
-        // On a busy machine a master may not answer for a while: the sentinel must not take it for lost before the test ends it.
+        try await eventually { (try? await hasReplica(master)) == true }
+        // On a busy machine a master might be silent for a while: the sentinel must not take it for lost before the test ends it.
         let sentinel = try TestRedis.sentinel(of: master, named: "main", patience: 600_000)
-        // The sentinel learns of the replica from the master.
+        // The master tells the sentinel about the replica.
         let asker = RedisClient(try sentinel.definition)
-        try await until { (await answer(asker, ["SENTINEL", "replicas", "main"]))?.array?.count == 1 }
+        try await eventually { (await answer(asker, ["SENTINEL", "replicas", "main"]))?.array?.count == 1 }
         let client = RedisClient(try definition([sentinel.port], password: "pass", timeout: .seconds(20)))
         let events = ThreadLock<[String]>([])
         client.subscribe(to: "news") { event in
@@ -59,19 +51,19 @@ import Testing
         #expect(reply.isText("OK"))
         #expect(isKept, "the master has a replica, so it was waited for")
         #expect(client.status.master == "127.0.0.1:\(master.port)")
-        try await until { events.withLock { $0 } == ["began"] }
+        try await eventually { events.withLock { $0 } == ["began"] }
         master.kill()
         _ = try await asker.command(["SENTINEL", "SET", "main", "down-after-milliseconds", 500])
         asker.close()
-        try await until { await answer(client, ["GET", "a"]) == .bytes(Array("kept".utf8)) }
-        try await until { await answer(client, ["SET", "b", 1]) != nil }
+        try await eventually { await answer(client, ["GET", "a"]) == .bytes(Array("kept".utf8)) }
+        try await eventually { await answer(client, ["SET", "b", 1]) != nil }
         #expect(client.status.master == "127.0.0.1:\(replica.port)")
-        try await until { events.withLock { $0 } == ["began", "ended", "began"] }
+        try await eventually { events.withLock { $0 } == ["began", "ended", "began"] }
         _ = await answer(client, ["PUBLISH", "news", "one"])
-        try await until { events.withLock { $0.last } == "one" }
+        try await eventually { events.withLock { $0.last } == "one" }
         let (_, isKeptAlone) = try await client.write(["SET", "c", 1])
         #expect(isKeptAlone, "a master without replicas has nobody to wait for")
-        try await until { client.status.fault == nil }
+        try await eventually { client.status.fault == nil }
         client.close()
     }
 
@@ -83,7 +75,7 @@ import Testing
         let client = RedisClient(definition)
         #expect(try await client.write(["SET", "a", 1]).isKept == false)
         let replica = try TestRedis(replicaOf: master)
-        try await until { (try? await client.write(["SET", "a", 1]).isKept) == true }
+        try await eventually { (try? await client.write(["SET", "a", 1]).isKept) == true }
         replica.pause()
         #expect(try await client.write(["SET", "a", 1]).isKept == false)
         replica.resume()
@@ -107,7 +99,7 @@ import Testing
         ]
         let good = try sentinel(address(master.port))
         let client = RedisClient(try definition(others.map(\.port) + [good.port]))
-        try await until { await answer(client, ["SET", "a", 1]) != nil }
+        try await eventually { await answer(client, ["SET", "a", 1]) != nil }
         #expect(client.status.master == "127.0.0.1:\(master.port)")
         client.close()
     }
@@ -146,13 +138,13 @@ import Testing
             return Array("*2\r\n$9\r\n127.0.0.1\r\n$\(port.count)\r\n\(port)\r\n".utf8)
         }
         let client = RedisClient(try definition([sentinel.port]))
-        try await until { await answer(client, ["SET", "a", 1]) != nil }
-        // Nobody ends the connection.
+        try await eventually { await answer(client, ["SET", "a", 1]) != nil }
+        // The connection stays open.
         let direct = RedisClient(try master.definition)
         #expect(await answer(direct, ["REPLICAOF", "127.0.0.1", RedisArgument(Int(other.port))])?.isText("OK") == true)
         direct.close()
         named.withLock { $0 = other.port }
-        try await until { await answer(client, ["SET", "a", 2]) != nil }
+        try await eventually { await answer(client, ["SET", "a", 2]) != nil }
         #expect(client.status.master == "127.0.0.1:\(other.port)")
         client.close()
     }

@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    /// Until nobody holds the lock.
+    /// Until the lock is free.
     private func untilFree(_ credential: Credential) async throws {
         let client = RedisClient(try redis.definition)
         let name = RedisArgument("httpware:l:" + credential.definition.sharedName)
@@ -280,7 +280,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `without Redis tokens that do not follow from one another are asked for all the same, at once`(
+    func `without Redis, tokens that do not follow from one another are still asked for, at once`(
         isStopped: Bool
     ) async throws {
         if isStopped { redis.pause() } else { redis.kill() }
@@ -402,7 +402,7 @@ import Testing
         #expect(try await stores[0].read() == nil)
     }
 
-    @Test func `what the authorization server is told decides who shares, not the name`() throws {
+    @Test func `the parameters of the token request decide which credentials share, not the name`() throws {
         let first = try gateway().definition
         var other = first
         other.name = "another"

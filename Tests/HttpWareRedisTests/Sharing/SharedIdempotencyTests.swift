@@ -34,7 +34,7 @@ import Testing
         let name = first.content.hex.prefix(4)
         #expect(text(await one.claim(first, for: .seconds(60))) == "taken")
         #expect(text(await other.claim(second, for: .seconds(60))) == "held \(name) true")
-        // Whoever does not have it changes nothing.
+        // A request without the claim changes nothing.
         #expect(await !other.renew(second, for: .seconds(60)))
         #expect(await !other.finish(second, with: [9], for: .seconds(60)))
         await other.free(second)
@@ -85,7 +85,7 @@ import Testing
         #expect(text(await client.claim(claim(), for: .seconds(60))) == "nothing")
     }
 
-    @Test func `what is no value of a key is none`() {
+    @Test func `bytes that are not a value of a key are ignored`() {
         let digest = Digest256(of: ["a"])
         let running = [IdempotencyValue.running] + digest.bytes + [UInt8](repeating: 1, count: 8)
         #expect(text(IdempotencyValue.read(running, for: .seconds(1))).hasPrefix("held"))

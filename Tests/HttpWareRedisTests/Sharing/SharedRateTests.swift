@@ -149,7 +149,7 @@ import Testing
         #expect(last != 503)
     }
 
-    @Test func `what is no answer of the script is none`() throws {
+    @Test func `an answer that the script never gives is ignored`() throws {
         let redis = RedisClient(RedisDefinition(url: try RedisUrl(optionText: "redis://127.0.0.1:1")))
         let rate = RedisRate(redis, name: "a", Gcra(Rate(1, per: .second), burst: 4), patience: 1_000_000_000)
         func decision(_ members: [Int64]) -> Gcra.Decision? { rate.decision(.array(members.map { .integer($0) })) }

@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct RedisStoreTests {
     private let redis: TestRedis
     private let seat: TestLoop
-    /// Stands still: a machine that is busy is no server that is slow.
+    /// Stands still: a busy machine is not a slow server.
     private let clock = ManualClock()
     private let a: RedisStore
     private let b: RedisStore
@@ -41,18 +41,10 @@ import Testing
         (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) }
     }
 
-    private func until(_ isSo: () async throws -> Bool) async throws {
-        for _ in 0..<2000 {
-            if try await isSo() { return }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        Issue.record("never so")
-    }
-
     /// Both listen to what the other changes.
     private func begin() async throws {
         for store in [a, b] { _ = await find(key(0), in: store) }
-        try await until { a.isTold && b.isTold }
+        try await eventually { a.isTold && b.isTold }
     }
 
     private enum Seen: Equatable { case atHand, mustWait, none }
@@ -73,7 +65,7 @@ import Testing
 
     /// Until it is at hand: word of the storing may come after a first look, and takes away what that brought.
     private func hold(_ key: CacheKey, in store: RedisStore) async throws {
-        try await until {
+        try await eventually {
             _ = await load(key, from: store)
             return await find(key, in: store) == .atHand
         }
@@ -100,7 +92,7 @@ import Testing
         await response.read(part, on: seat.loop)
     }
 
-    @Test func `what one gateway stores the other one has, and then at hand`() async throws {
+    @Test func `a response that one gateway stores is read by the other one, and then at hand`() async throws {
         try await begin()
         #expect(await load(key(1), from: b).isEmpty)
         let content = RedisStoreTests.content(1000)
@@ -152,19 +144,19 @@ import Testing
         }
     }
 
-    @Test func `what one gateway invalidates is gone from the other one's memory`() async throws {
+    @Test func `a response that one gateway invalidates is gone from the other one's memory`() async throws {
         try await begin()
         await put([1], try head(), under: key(1), in: a)
         try await hold(key(1), in: b)
         await seat.loop.submit { a.invalidate(key(1)) }
-        try await until { await find(key(1), in: b) != .atHand }
+        try await eventually { await find(key(1), in: b) != .atHand }
         #expect(await find(key(1), in: a) == .mustWait)
         #expect(await load(key(1), from: b).isEmpty)
         // Replaced by a newer one: the older one is not used there any more.
         await put([1], try head(), under: key(2), in: a)
         try await hold(key(2), in: b)
         await put([2], try head(), under: key(2), in: a)
-        try await until { await find(key(2), in: b) != .atHand }
+        try await eventually { await find(key(2), in: b) != .atHand }
         #expect(await texts(await load(key(2), from: b)) == ["\u{2}"])
     }
 
@@ -179,7 +171,7 @@ import Testing
         for key in keys(1) + keys(2) { try await hold(key, in: b) }
         await seat.loop.submit { a.invalidate(keys(1)[index]) }
         for key in keys(1) {
-            try await until { await find(key, in: b) != .atHand }
+            try await eventually { await find(key, in: b) != .atHand }
             #expect(await find(key, in: a) == .mustWait)
             #expect(await load(key, from: a).isEmpty)
             #expect(await load(key, from: b).isEmpty)
@@ -204,7 +196,7 @@ import Testing
         let stored = try #require(await load(key(1), from: b).first)
         let update = try head(["V: 2"], lifetime: 600)
         await seat.loop.submit { b.replace(stored, with: update, under: key(1)) }
-        try await until { await load(key(1), from: a).first?.fields["V"] == "2" }
+        try await eventually { await load(key(1), from: a).first?.fields["V"] == "2" }
         let updated = try #require(await load(key(1), from: a).first)
         #expect(await read(updated) == content)
         // The former one is not there any more: neither an update nor a removal of it does anything.
@@ -216,10 +208,10 @@ import Testing
         #expect(await load(key(1), from: a).first?.fields["V"] == "2")
         await seat.loop.submit { a.remove(updated, under: key(1)) }
         #expect(await load(key(1), from: a).isEmpty)
-        try await until { await find(key(1), in: b) != .atHand }
+        try await eventually { await find(key(1), in: b) != .atHand }
     }
 
-    @Test func `what is purged by tag or prefix goes everywhere, and the rest is listed`() async throws {
+    @Test func `responses purged by tag or prefix go everywhere, and the rest is listed`() async throws {
         try await begin()
         for number in 0..<300 {
             await put([1], try head(tags: number % 3 == 0 ? ["third"] : []), under: key(number), in: a)
@@ -228,7 +220,7 @@ import Testing
         #expect(await b.list(limit: 1000) { _, _ in true }.count == 300)
         #expect(await b.list(limit: 7) { _, head in head.tags.isEmpty }.count == 7)
         #expect(await a.purge { _, head in head.tags == ["third"] } == StorePurge(count: 100))
-        try await until { await find(key(3), in: b) == .mustWait }
+        try await eventually { await find(key(3), in: b) == .mustWait }
         #expect(await load(key(3), from: b).isEmpty)
         #expect(await load(key(4), from: b).count == 1)
         #expect(await b.purge { key, _ in key.uri.starts(with: Array("http://a.com/1".utf8)) }.count > 50)
@@ -245,7 +237,7 @@ import Testing
         redis.kill()
         #expect(await a.purge { _, _ in true } == StorePurge(count: 0, isWhole: false))
         try redis.start()
-        try await until { await a.purge { _, _ in true } == StorePurge(count: 0) }
+        try await eventually { await a.purge { _, _ in true } == StorePurge(count: 0) }
     }
 
     @Test func `a purge during which Redis goes away says that it did not reach all`() async throws {
@@ -260,7 +252,7 @@ import Testing
         #expect(purge.count < 300)
     }
 
-    @Test func `what is stored goes by itself`() async throws {
+    @Test func `a stored response expires by itself`() async throws {
         try await begin()
         await put(RedisStoreTests.content(600_000), try head(), under: key(1), in: a)
         let keys = try #require(
@@ -271,7 +263,7 @@ import Testing
                 try await a.client.command(["PTTL", RedisArgument(key)], within: .seconds(10)).integer)
             #expect((86_000_000...86_460_000).contains(left), "a minute and a day")
         }
-        // A content that nobody has any more does not stay for long, and one that was never finished goes.
+        // Content without readers does not stay for long, and content that was never finished goes.
         await seat.loop.submit {
             a.invalidate(key(1))
             let writer = a.write(under: key(2), length: nil)
@@ -341,7 +333,7 @@ import Testing
         await put([1], try head(), under: key(1), in: a)
         #expect(await find(key(1), in: a) == .atHand)
         redis.kill()
-        try await until { !a.isTold }
+        try await eventually { !a.isTold }
         #expect(await find(key(1), in: a) != .atHand)
         #expect(a.census.responses == 0)
         #expect(a.census.limit == RedisStore.usualNear.bytes && b.census.limit == 8 << 20)
@@ -349,16 +341,16 @@ import Testing
         #expect(await find(key(1), in: a) == .none, "the server failed just now")
         #expect(await put([1], try head(), under: key(1), in: a) == false)
         try redis.start()
-        try await until { a.isTold && b.isTold }
-        // Each connection finds out by itself that the server is back, when its pause is over.
-        try await until {
+        try await eventually { a.isTold && b.isTold }
+        // Each connection finds out by itself that the server is back, when its pause ends.
+        try await eventually {
             clock.advance(by: .milliseconds(100))
             await put([2], try head(), under: key(1), in: a)
             return await texts(await load(key(1), from: b)) == ["\u{2}"]
         }
     }
 
-    @Test func `what had to go while Redis was stopped is not used afterwards`() async throws {
+    @Test func `responses that were invalidated while Redis was stopped are not used afterwards`() async throws {
         try await begin()
         await put([1], try head(), under: key(1), in: a)
         await put([2], try head(), under: key(2), in: a)
@@ -369,21 +361,21 @@ import Testing
         await seat.settle()
         let before = a.client.status.commands
         let late = seat.beginTask { await a.load(key(2)) }
-        try await until { a.client.status.commands > before }
+        try await eventually { a.client.status.commands > before }
         clock.advance(by: .seconds(1))
         #expect(await late.value.isEmpty)
         // Not sent: the server failed just now.
         await seat.loop.submit { a.invalidate(key(1)) }
         redis.resume()
         // By itself, too soon for the subscription to end: the first gateway is asked for nothing.
-        try await until { await keys(in: b) == [key(2)] }
-        try await until { await find(key(1), in: b) != .atHand }
-        try await until {
+        try await eventually { await keys(in: b) == [key(2)] }
+        try await eventually { await find(key(1), in: b) != .atHand }
+        try await eventually {
             clock.advance(by: .milliseconds(100))
             return await load(key(2), from: b).count == 1
         }
         #expect(await load(key(1), from: b).isEmpty)
-        try await until {
+        try await eventually {
             clock.advance(by: .milliseconds(100))
             return await load(key(2), from: a).count == 1
         }

@@ -34,7 +34,7 @@ import Testing
         #expect(exchange.outcomes.map(\.end) == [.completed])
     }
 
-    @Test func `an upstream that refuses is a 502, one that never answers a 504 when its time is over`() async throws {
+    @Test func `an upstream that refuses is a 502, one that never answers a 504 when its time ends`() async throws {
         let exchange = try TestExchange([])
         exchange.upstream.neverRespond()
         let pending = await exchange.start(.get("/"))

@@ -63,7 +63,7 @@ import Testing
             [.expectHead(startingWith: "POST", lines: ["X: y"]), .close],
             [.expectHead(startingWith: "POST", without: ["Host"]), .close],
         ] as [[ScriptedOrigin.Step]])
-    func `what the script does not expect fails the test`(script: [ScriptedOrigin.Step]) async throws {
+    func `a request that the script does not expect fails the test`(script: [ScriptedOrigin.Step]) async throws {
         await #expect(throws: ScriptedOrigin.Failure.self) {
             try await ScriptedOrigin.run(script) { origin in
                 _ = try? talk(origin.port, "POST / HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -50,7 +50,7 @@ final class BalanceStage {
         return member.place + 1
     }
 
-    /// How many of so many requests, each over before the next, each endpoint gets.
+    /// The number of requests that each endpoint gets, of this number, each finished before the next.
     func counts(of requests: Int) -> [Int] {
         var counts = [Int](repeating: 0, count: balancer.origins.count)
         for index in 0..<requests { counts[number(key: StableHash.spread(UInt64(index))) - 1] += 1 }
@@ -59,7 +59,7 @@ final class BalanceStage {
 
     func member(_ number: Int) -> EndpointMember { balancer.members[number - 1] }
 
-    /// Requests to an endpoint fail, so many.
+    /// Requests to an endpoint fail, this number of them.
     func fail(_ number: Int, _ times: Int) {
         for _ in 0..<times { balancer.failed(member(number), "status 503", at: now) }
     }

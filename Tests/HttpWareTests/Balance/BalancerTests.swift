@@ -33,7 +33,7 @@ import Testing
         #expect(!stage.reachability.isDown)
         stage.check(2, passes: false)
         stage.check(4, passes: false)
-        // One that answers is better than none.
+        // An endpoint that answers is better than none.
         #expect(isTaken() == [true, false, true, false])
         #expect(stage.reachability.isDown)
         stage.check(4, passes: true)
@@ -53,7 +53,7 @@ import Testing
 
     // MARK: Ejection
 
-    @Test func `so many failures in a row throw one out for a time, then it is back`() {
+    @Test func `the given number of failures in a row ejects an endpoint for a time, then it is back`() {
         let stage = ejecting(3)
         stage.fail(2, 2)
         stage.member(2).succeeded()
@@ -87,7 +87,7 @@ import Testing
         #expect(stage.balancer.reports(at: stage.now)[0].ejections == 6)
     }
 
-    @Test func `ejections beyond those that the longest one takes do not count`() throws {
+    @Test func `ejections beyond the number that reaches the longest one do not count`() throws {
         let stage = ejecting(2)
         for number in 1...1000 {
             stage.fail(1, 3)
@@ -141,7 +141,7 @@ import Testing
         #expect(one.states == [.open])
     }
 
-    @Test func `without ejection failures throw none out, and are told all the same`() {
+    @Test func `without ejection, failures eject no endpoint, and are still reported`() {
         let stage = BalanceStage([1, 1])
         stage.fail(1, 1000)
         #expect(stage.states == [.open, .open])
@@ -151,7 +151,7 @@ import Testing
 
     // MARK: Health checks
 
-    @Test func `so many checks in a row decide, in either direction`() {
+    @Test func `the given number of checks in a row decides, in either direction`() {
         let stage = BalanceStage([1, 1]) {
             var check = Balancing.HealthCheck(path: "/")
             check.fails = 3
@@ -172,7 +172,7 @@ import Testing
         #expect(report.lastFailure?.what == "check: status 500")
     }
 
-    @Test func `where all are unhealthy the service is down, and requests go to all the same`() {
+    @Test func `where all are unhealthy, the service is down, and requests still go to all`() {
         let stage = BalanceStage([1, 1]) { $0.healthCheck = Balancing.HealthCheck(path: "/") }
         stage.check(1, passes: false, false, false)
         #expect(!stage.reachability.isDown)
@@ -205,7 +205,7 @@ import Testing
         }
     }
 
-    @Test func `what is known of an address outlives a change of the others`() {
+    @Test func `facts about an address outlive a change of the others`() {
         let stage = named([("a.test", 1)])
         stage.balancer.resolved(0, addresses("192.0.2.1:80", "192.0.2.2:80"), at: stage.now)
         let kept = stage.balancer.members[1]

@@ -64,7 +64,7 @@ import Testing
             return try await group.reduce(0, +)
         }
         #expect(homeless == 0)
-        // Long after: whoever was out is back, and warm, unless checks say otherwise, and nothing is under way.
+        // Long after: each ejected endpoint is back, and warm, unless checks say otherwise, and nothing is under way.
         _ = balancer.reports(at: LoopInstant(nanoseconds: 1_000_000_000))
         let reports = balancer.reports(at: LoopInstant(nanoseconds: 2_000_000_000))
         #expect(reports.allSatisfy { $0.active == 0 && ($0.state == .open || $0.state == .unhealthy) })

@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: [Balancing.Rule.leastRequests, .random2])
-    func `one with fewer requests for its weight takes the next`(rule: Balancing.Rule) {
+    func `an endpoint with fewer requests for its weight takes the next`(rule: Balancing.Rule) {
         let stage = BalanceStage([3, 1]) { $0.rule = rule }
         for _ in 0..<2 { stage.member(1).beginRequest() }
         stage.member(2).beginRequest()
@@ -154,7 +154,7 @@ import Testing
     // MARK: Slow start
 
     @Test(arguments: [Balancing.Rule.roundRobin, .leastRequests, .random2, .hash(.route)], [true, false])
-    func `one that comes back gets a tenth of its share at first, then more and more`(
+    func `an endpoint that comes back gets a tenth of its share at first, then more and more`(
         rule: Balancing.Rule, together: Bool
     ) {
         let stage = BalanceStage([1, 1]) {

@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `escapes of other characters are none of a placeholder`() {
+    @Test func `escapes of other characters are not part of a placeholder`() {
         for text in [
             "%68wp%2D\(one.dropFirst(4))", "%68wp%5F%2D\(one.dropFirst(5))", "%h8wp%5F\(one.dropFirst(4))",
             "\\u0168wp_\(one.dropFirst(4))", "\\x68wp_\(one.dropFirst(4))", "%68%77%70%5", "%5F%5F%5F%5F",

@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `what may be the beginning of a token is held back, and nothing else`() throws {
+    @Test func `bytes that may be the beginning of a token are held back, and nothing else`() throws {
         var scrubber = TokenScrubber(try #require(TokenSearch(Secret("secret-token"))), placeholder: placeholder)
         var output: [UInt8] = []
         Array("data: secret-t".utf8).withUnsafeBytes { scrubber.feed($0, into: &output) }

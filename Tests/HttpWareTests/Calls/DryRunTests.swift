@@ -42,7 +42,7 @@ import Testing
         #expect(run.response == nil && run.isRouted && run.plan.route == "one")
     }
 
-    @Test func `what a middleware changes is told`() throws {
+    @Test func `changes of a middleware are reported`() throws {
         let edits = OnRequest { request, _ in
             try request.fields.set("X-New", to: "2")
             request.fields.remove("X-Given")
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test(arguments: ["GET /%00 HTTP/1.1", "GET /a b HTTP/1.1", "GET / HTTP/1.1\r\nX-A: 1"])
-    func `what the gateway would refuse is refused`(line: String) throws {
+    func `a request that the gateway would refuse is refused`(line: String) throws {
         let run = try run([line, "Host: a", "Host: b"], [ChainEntry(OnRequest.noting("m", in: notes))])
         #expect(run.response?.status == .badRequest)
         #expect(run.request == nil && !run.isRouted && run.middlewares.isEmpty && run.destination == nil)

@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 
 @Suite(.timeLimit(.minutes(10))) struct EndpointMonitorTests {
-    /// What stays on the loop: made, used and let go there.
+    /// The parts that stay on the loop: made, used and let go there.
     private final class OnLoop: @unchecked Sendable {
         // Unchecked: touched on the loop only.
         var monitor: EndpointMonitor?
@@ -72,7 +72,7 @@ import Testing
         #expect(first.fields[.userAgent] == "httpware-health")
     }
 
-    @Test func `nobody there, or no answer in time, is a check that failed`() async throws {
+    @Test func `a refused connection, or no answer in time, is a check that failed`() async throws {
         let silent = try LocalOrigin { _ in
             try await Task.sleep(for: .seconds(3600))
             return HttpResponse(.ok)
@@ -107,7 +107,7 @@ import Testing
 
     // MARK: Names
 
-    @Test func `the addresses of a name are followed by the TTL, and kept while nobody answers`() async throws {
+    @Test func `the addresses of a name are followed by the TTL, and kept while no server answers`() async throws {
         let clock = ManualClock()
         var balancing = Balancing()
         balancing.resolvesNames = true
@@ -232,7 +232,7 @@ import Testing
         }
     }
 
-    @Test func `what there is nothing to follow of has no monitor`() async throws {
+    @Test func `a service without names and checks has no monitor`() async throws {
         let service = UpstreamService(
             name: "plain", endpoints: [Endpoint(host: "192.0.2.1", port: 80), Endpoint(host: "192.0.2.2", port: 80)])
         try await withLoop { loop in

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct LocalExchangeTests {
     @Test(arguments: ["", "a b", "ada@example.com", "example.com:port", "example.com:99999", "[::1", "a/b"])
-    func `RFC 9110 §7.2: a Host that is no host is refused when the request is made`(host: String) async throws {
+    func `RFC 9110 §7.2: an invalid Host is refused when the request is made`(host: String) async throws {
         let exchange = try TestExchange([])
         var request = try HttpRequest(.get, "/")
         try request.fields.set(.host, to: host)

@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `so many redirects are followed as were asked for, of GET alone`() async throws {
+    @Test func `at most the given number of redirects are followed, of GET alone`() async throws {
         let redirect = ScriptedOrigin.Step.send("HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n")
         try await ScriptedOrigin.run([
             .expectHead(startingWith: "GET /a ", lines: ["authorization: x"]), redirect,

@@ -54,7 +54,7 @@ import Testing
         #expect(notes.all.count == 2)
     }
 
-    @Test func `one that is let go before the driver holds it goes on all the same`() async throws {
+    @Test func `a hold that is released before the driver holds it still goes on`() async throws {
         let stage = try stage { $0.letGo() }
         await stage.begin()
         #expect(notes.all == ["decides / true", "behind request"])

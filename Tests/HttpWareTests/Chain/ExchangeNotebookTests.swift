@@ -8,7 +8,7 @@ import Testing
     private enum Count: ExchangeKey { typealias Value = Int }
     private enum Word: ExchangeKey { typealias Value = String }
 
-    @Test func `what is written under a key is found under it alone until the pages are emptied`() {
+    @Test func `a value that is written under a key is found under it alone until the pages are emptied`() {
         var notebook = ExchangeNotebook()
         defer { notebook.free() }
         for round in 0..<3 {
@@ -35,7 +35,7 @@ import Testing
         #expect(notebook.page(of: Count.self) == first)
     }
 
-    @Test func `what was remembered is let go when the pages are emptied, and when the notebook goes`() {
+    @Test func `remembered values are released when the pages are emptied, and when the notebook goes`() {
         weak var thing: Thing?
         func remember(_ notebook: inout ExchangeNotebook) {
             let made = Thing()

@@ -22,7 +22,7 @@ import Testing
 
     // MARK: Decisions
 
-    @Test func `an exchange that nobody observes has no steps`() async throws {
+    @Test func `an exchange that no observer watches has no steps`() async throws {
         let exchange = try TestExchange([OnRequest { _, _ in .pass }])
         _ = try await exchange.send(.get("/"))
         #expect(try #require(exchange.outcomes.first).record.wares.isEmpty)
@@ -71,7 +71,7 @@ import Testing
         #expect(report.responder == "m1")
     }
 
-    @Test func `a ware names its decision, and what it says costs nothing unless somebody observes`() async throws {
+    @Test func `a ware names its decision, and its words cost nothing unless an observer watches`() async throws {
         let cache = OnRequest { _, exchange in
             exchange.note("from the store")
             exchange.note("hit", asDecision: true)
@@ -140,7 +140,7 @@ import Testing
 
     // MARK: Changes
 
-    @Test func `what a ware changed is told by the names of the fields`() async throws {
+    @Test func `changes by a ware are shown as the names of the fields`() async throws {
         let exchange = try exchange(
             [
                 OnRequest { request, _ in

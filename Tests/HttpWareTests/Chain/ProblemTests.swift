@@ -60,7 +60,7 @@ import Testing
         #expect(text.contains("<dt>Fault</dt><dd>connection_refused</dd>") && !text.contains("127.0.0.1"))
     }
 
-    @Test func `what a ware wrote itself stays as it is`() async throws {
+    @Test func `content that a ware wrote itself stays as it is`() async throws {
         let response = try await answer(Writing(), accept: "text/html")
         #expect(response.content.text == "{\"own\":1}")
         #expect(response.fields[.contentType] == "application/problem+json")

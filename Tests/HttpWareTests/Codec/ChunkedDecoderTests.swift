@@ -180,7 +180,7 @@ import Testing
     }
 
     @Test(arguments: 1...60)
-    func `what was chunked at random is the same again, however it is cut`(seed: UInt64) {
+    func `content that was chunked at random is the same again, however it is cut`(seed: UInt64) {
         var random = Seeded(seed)
         var content: [UInt8] = []
         var wire: [UInt8] = []

@@ -8,7 +8,7 @@ import Testing
     private static let text = Array(
         (0..<4000).map { "{\"id\": \($0), \"name\": \"item \($0 % 97)\"},\n" }.joined().utf8)
 
-    /// What the other side can read of it, whole or not; `nil` where it is malformed.
+    /// The part of it that the other side can read, whole or not; `nil` where it is malformed.
     private func decoded(_ bytes: [UInt8], _ coding: ContentCoding) -> [UInt8]? {
         var output = [UInt8](repeating: 0, count: 1 << 20)
         switch coding {
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: [ContentCoding.gzip, .zstd])
-    func `what is flushed can be read at once`(coding: ContentCoding) throws {
+    func `flushed content can be read at once`(coding: ContentCoding) throws {
         let encoder = try #require(coding.makeEncoder(level: 4))
         var output: [UInt8] = []
         var expected: [UInt8] = []

@@ -46,7 +46,7 @@ import Testing
         #expect(try ContentFraming.ofRequest(facts(length: 0), method: .post, endsStream: false) == .length(0))
         #expect(try ContentFraming.ofRequest(facts(length: 5), method: .get, endsStream: false) == .length(5))
         #expect(try ContentFraming.ofRequest(facts(), method: .get, endsStream: false) == .chunked)
-        // What follows is for the tunnel. RFC 9113 §8.5.
+        // The bytes behind it are for the tunnel. RFC 9113 §8.5.
         #expect(try ContentFraming.ofRequest(facts(), method: .connect, endsStream: false) == .none)
     }
 

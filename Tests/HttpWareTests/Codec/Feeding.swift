@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-/// What a decoder said about some bytes: enough of it to tell two answers apart.
+/// The answers of a decoder about some bytes: enough of it to tell two answers apart.
 enum Outcome: Equatable {
     case needsMore
     /// A whole head: all that was understood, as text, and its length.
@@ -53,7 +53,7 @@ enum Feeding {
                     outcome = .refused(error.status, error.reason)
                     #expect(error.side == .downstream, sourceLocation: sourceLocation)
                 }
-                // A message that is not whole can be read all the same: it is what postwares see with 400 and 408.
+                // A message that is not whole can still be read: it is what postwares see with 400 and 408.
                 if ends.count < 100 { _ = describe(request) }
                 if outcome != .needsMore { break }
             }
@@ -101,7 +101,7 @@ enum Feeding {
         return first ?? (.needsMore, HttpResponse(.ok))
     }
 
-    /// What came of chunked content.
+    /// The result of chunked content.
     enum Chunks: Equatable {
         case needsMore([UInt8])
         case end([UInt8], trailers: String, rest: Int)
@@ -219,7 +219,7 @@ struct Seeded: RandomNumberGenerator {
     }
 }
 
-/// What a piece of work costs this thread: what else runs on the machine does not count.
+/// The cost of a piece of work for this thread: other work on the machine does not count.
 func processorTime(_ work: () -> Void) -> Duration {
     func now() -> Duration {
         var time = timespec()

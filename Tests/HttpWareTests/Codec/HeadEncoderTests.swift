@@ -34,7 +34,7 @@ import Testing
         #expect(Feeding.text(Feeding.encode(response, .init())).hasPrefix("HTTP/1.1 200 ab\r\n"))
     }
 
-    @Test func `what does not fit is told, and nothing is written behind the buffer`() throws {
+    @Test func `a head that does not fit is reported, and nothing is written behind the buffer`() throws {
         var options = HeadEncoder.RequestOptions(framing: .length(.max), closes: true, via: .http11)
         options.defaults = [try FieldLine("X-Default", "d")]
         var request = request("X: y\r\nZ:w\r\n")

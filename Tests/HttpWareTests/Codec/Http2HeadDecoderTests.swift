@@ -117,7 +117,7 @@ import Testing
         #expect(response.status == .earlyHints && response.fields.description == "link: </a>")
     }
 
-    @Test func `what concerns the hop is a property, and no field`() throws {
+    @Test func `fields that concern the hop become properties, and are left out`() throws {
         let request = try decode(Self.get + [("te", "trailers"), ("proxy-authorization", "Basic eDp5")])
         #expect(request.acceptsTrailers)
         #expect(request.proxyAuthorization == "Basic eDp5")

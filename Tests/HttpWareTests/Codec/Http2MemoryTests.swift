@@ -87,7 +87,7 @@ private final class TestPieces {
         #expect(pieces.kept == Http2Pieces.mostKept)
     }
 
-    @Test func `more than there is cannot be had`() {
+    @Test func `an allocation beyond the address space fails`() {
         let pieces = TestPieces()
         #expect(pieces.allocate(.max) == nil)
         #expect(pieces.allocate(-1) == nil)

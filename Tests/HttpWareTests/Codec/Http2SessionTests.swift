@@ -76,7 +76,7 @@ import Testing
         #expect(asked.response?.status == .ok)
     }
 
-    @Test func `a stream that one side gives up is over on both`() throws {
+    @Test func `a stream that one side gives up has ended on both`() throws {
         let pair = SessionPair()
         let asked = pair.client.ask(try HttpRequest(.get, "/"), HeadEncoder.RequestOptions(), host: "example.test")
         pair.talk()
@@ -142,7 +142,7 @@ import Testing
             pair.talk()
             #expect(asked.hasEnded && served.hasEnded && asked.code == 0 && asked.outputCount == 0)
             #expect(!pair.server.seen.contains(.reset))
-            // One behind the response, and one that tells the client to look: the stream is over.
+            // One behind the response, and one that tells the client to look: the stream has ended.
             #expect(pair.server.pings == 2)
         }
     }
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func `the acknowledgements that we asked for are no flood`() throws {
+    @Test func `acknowledgements that we asked for do not count as a flood`() throws {
         let pair = SessionPair()
         for _ in 0..<300 {
             let asked = pair.client.ask(
@@ -194,7 +194,7 @@ import Testing
     }
 
     @Test(arguments: [
-        // Unknown; empty DATA of a stream that is over, with its end and without; RST_STREAM of one.
+        // Unknown; empty DATA of a stream that has ended, with its end and without; RST_STREAM of one.
         (0xfa, 0, 0, 0), (0xfa, 0, 1, 5), (0, 0, 1, 0), (0, 1, 1, 0), (3, 0, 1, 4), (0x10, 0, 0, 8),
     ])
     func `frames that are ignored are counted`(type: Int, flags: Int, stream: Int, length: Int) throws {
@@ -357,7 +357,7 @@ import Testing
         #expect(pair.server.streams.last?.request?.path == "/")
     }
 
-    @Test func `what is not HTTP/2 is not taken`() {
+    @Test func `bytes that are not HTTP/2 are not taken`() {
         let server = SessionEnd(.server)
         let bytes = Array("GET / HTTP/1.1\r\nHost: example.test\r\n\r\n".utf8)
         let isTaken = bytes.withUnsafeBytes { server.session.receive($0) }

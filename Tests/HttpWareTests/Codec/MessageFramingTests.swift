@@ -120,7 +120,7 @@ import Testing
                 .request.isPersistent == stays)
     }
 
-    @Test func `fields for one hop and those that Connection names are taken off`() {
+    @Test func `fields for one hop and fields that Connection names are taken off`() {
         // RFC 9110 §7.6.1.
         let request = request(
             "Connection: keep-alive, X-A, x-b ,cookie\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\nTE: gzip\r\nX-A: 1\r\nX-B: 2\r\nX-C: 3\r\n"
@@ -269,7 +269,7 @@ import Testing
         (299, .connect, "Transfer-Encoding: chunked", .none, true),
         (407, .connect, "Content-Length: 5", .length(5), true), (205, .get, "Content-Length: 0", .none, true),
         (500, .get, "", .untilClose, false),
-        // What never has content but says it has may be followed by bytes that nobody asked for: the connection is not used again.
+        // A response that never has content but says it has may be followed by unexpected bytes: the connection is not used again.
         (204, .get, "Content-Length: 5", .none, false), (204, .get, "Transfer-Encoding: chunked", .none, false),
     ])
     func `a response's content is framed by method, status and fields`(

@@ -43,7 +43,7 @@ import Testing
         #expect(!isTooSlow(100, at: 1))
         // The loop did not run from then on until second 60.
         #expect(!isTooSlow(1, at: 60, resumed: instant(60)))
-        // Nothing of before counts: 2 bytes in 5 seconds, and the time of grace is over behind them.
+        // Nothing of before counts: 2 bytes in 5 seconds, and the time of grace has ended behind them.
         #expect(!isTooSlow(1, at: 65, resumed: instant(60)))
         #expect(isTooSlow(1, at: 65.001, resumed: instant(60)))
     }

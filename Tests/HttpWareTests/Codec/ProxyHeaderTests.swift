@@ -26,7 +26,7 @@ import Testing
         }
         let whole = run(most: .max / 2)
         let piecemeal = run(most: 1)
-        // One that is refused is refused as soon as that is sure.
+        // An invalid header is refused as soon as that is sure.
         if case (.refused, .refused) = (whole.0, piecemeal.0) { return whole }
         #expect(piecemeal == whole)
         return whole
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: ProxyProtocol.allCases)
-    func `what is written is read, and not a byte behind it`(version: ProxyProtocol) throws {
+    func `a header that is written is read, and not a byte behind it`(version: ProxyProtocol) throws {
         let rest = Array("GET / HTTP/1.1\r\n".utf8)
         for (first, second) in [
             ("192.0.2.1:56324", "198.51.100.7:443"), ("[2001:db8::1]:1", "[2001:db8::2]:65535"),
@@ -76,7 +76,7 @@ import Testing
             String(decoding: ProxyProtocol.v1.header(scoped), as: UTF8.self) == "PROXY TCP6 fe80::1 fe80::2 1 2\r\n")
     }
 
-    @Test func `an address that is none of IP has no client to tell of`() {
+    @Test func `an address outside of IP has no client to report`() {
         #expect(ProxiedClient(.unix(path: ""), to: SocketAddress("192.0.2.1:1")) == nil)
         #expect(ProxiedClient(SocketAddress("192.0.2.1:1"), to: nil) == nil)
     }
@@ -91,7 +91,7 @@ import Testing
         "PROXY UDP4 192.0.2.1 198.51.100.7 1 2\r\n", "PROXY tcp4 192.0.2.1 198.51.100.7 1 2\r\n",
         "proxy UNKNOWN\r\n", "PROXY UNKNOWN\n",
     ])
-    func `a line that is none is refused`(line: String) {
+    func `an invalid line is refused`(line: String) {
         guard case .refused = decode(Array(line.utf8)).0 else {
             Issue.record("taken: \(line)")
             return

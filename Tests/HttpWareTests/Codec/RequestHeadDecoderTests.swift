@@ -241,7 +241,7 @@ import Testing
         }
     }
 
-    @Test func `what is wrong beyond the limit is not what the head is refused for`() {
+    @Test func `a head over the limit is refused for its size, not for a mistake behind it`() {
         var limits = HeadLimits()
         limits.head = 60
         let wire = Wire("GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "b", count: 50))\u{0}\r\n\r\n")
@@ -263,7 +263,7 @@ import Testing
         }
     }
 
-    @Test func `limits as large as can be are no trap`() {
+    @Test func `limits as large as can be do not trap`() {
         var limits = HeadLimits()
         limits.head = .max
         limits.requestTarget = .max
@@ -332,7 +332,7 @@ import Testing
     // MARK: Properties
 
     @Test(arguments: 1...20)
-    func `what is encoded is decoded as it was`(seed: UInt64) throws {
+    func `an encoded request is decoded as it was`(seed: UInt64) throws {
         var random = Seeded(seed)
         for _ in 0..<4 {
             let wire = Wire(RandomHead.request(&random))

@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: 1...20)
-    func `what is encoded is decoded as it was`(seed: UInt64) {
+    func `an encoded response is decoded as it was`(seed: UInt64) {
         var random = Seeded(seed)
         for _ in 0..<4 {
             let wire = Wire(RandomHead.response(&random))

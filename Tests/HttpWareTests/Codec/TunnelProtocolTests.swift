@@ -28,12 +28,12 @@ import Testing
     }
 
     @Test(arguments: ["", "a b", "a:443", "192.0.2.1", "[::1]", "a..b", "a/b", String(repeating: "a", count: 256)])
-    func `RFC 6066 §3, what is no host name is no name`(name: String) {
+    func `RFC 6066 §3, an invalid host name is ignored`(name: String) {
         #expect(TunnelProtocol.of(Self.hello(name)) == .tls(serverName: nil))
     }
 
     @Test(arguments: ["*", "*.test", "a.*", "-a.test", "a.-b", "7", "127.1", "0x7f.1", "a~b", "a%2e"])
-    func `a wildcard, and what is no name of one host, is no name`(name: String) {
+    func `a wildcard, and any text that does not name one host, is ignored`(name: String) {
         #expect(TunnelProtocol.of(Self.hello(name)) == .tls(serverName: nil))
     }
 

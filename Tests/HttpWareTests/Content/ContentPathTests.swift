@@ -181,7 +181,7 @@ struct ContentPathTests {
         #expect(last.most <= 40)
     }
 
-    /// Takes steps until the content is over.
+    /// Takes steps until the content ends.
     private func rest(of path: ContentPath) throws -> (text: String, steps: Int) {
         var text = ""
         var steps = 0

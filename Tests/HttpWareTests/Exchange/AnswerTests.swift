@@ -46,7 +46,7 @@ import Testing
         // One ware makes another status of it, which is another one's.
         (400, true, ["c 400", "a 401", "p 401"]), (200, true, ["c 200"]),
     ])
-    func `a response passes by those that have nothing to do with its status`(
+    func `a response passes by the postwares that do not handle its status`(
         status: Int, withAll: Bool, asked: [String]
     ) async throws {
         var wares: [any Ware] = [
@@ -163,7 +163,7 @@ import Testing
             ])
     }
 
-    @Test func `the postwares see every response, whoever made it`() async throws {
+    @Test func `the postwares see every response, from any responder`() async throws {
         let exchange = try TestExchange([OnResponse.noting("p", in: notes)])
         _ = try await exchange.send(.get("/"))
         exchange.upstream.refuse()

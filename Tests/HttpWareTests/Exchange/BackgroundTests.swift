@@ -76,7 +76,7 @@ import Testing
         #expect(notes.all.suffix(2) == ["content a", "end false"])
     }
 
-    @Test func `no more than so many run at once`() async throws {
+    @Test func `no more than the given number run at once`() async throws {
         let stage = try DriverStage([
             OnRequest { [notes] request, exchange in
                 var started = 0
@@ -137,7 +137,7 @@ import Testing
         #expect(notes.all == ["/x client left -"])
     }
 
-    @Test func `an exchange that nobody waits for ends with its client, and who would share it is told once`()
+    @Test func `an exchange without waiting requests ends with its client, and its followers are notified once`()
         async throws
     {
         let stage = try DriverStage([

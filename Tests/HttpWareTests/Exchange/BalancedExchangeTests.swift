@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-/// How exchanges use a service's endpoints, and what they tell of them.
+/// How exchanges use a service's endpoints, and what they report about them.
 @Suite struct BalancedExchangeTests {
     private func stage(
         endpoints: Int = 2, wares: [any Ware] = [], _ change: (inout Balancing) -> Void = { _ in }
@@ -89,8 +89,7 @@ import Testing
         #expect(loads(stage) == [0, 0, 0])
     }
 
-    @Test func `502, 503, 504 and broken connections are failures of the endpoint, 500 and 404 are none`() async throws
-    {
+    @Test func `502, 503, 504 and broken connections are failures of the endpoint, 500 and 404 are not`() async throws {
         let stage = try stage { balancing in
             var ejection = Balancing.Ejection()
             ejection.failures = 3

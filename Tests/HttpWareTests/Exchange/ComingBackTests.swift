@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-/// A client that is found gone inside a call of the driver: the exchange ends there, and the driver must not go on with it.
+/// A client that is found gone inside a call of the driver: the exchange ends there, and the driver must not continue.
 @Suite struct ComingBackTests {
     private let notes = Notes()
 
@@ -128,7 +128,7 @@ import Testing
     }
 }
 
-/// A source that notes when nobody wants it any more.
+/// A source that notes when its content is not needed any more.
 private final class CountingSource: ContentSource {
     let cancels = Notes()
 

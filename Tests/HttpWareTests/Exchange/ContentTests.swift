@@ -51,7 +51,7 @@ import Testing
         #expect(notes.all == ["outer request", "outer response 413"])
     }
 
-    @Test func `content that came whole while another ware waited is measured all the same`() async throws {
+    @Test func `content that came whole while another ware waited is still measured`() async throws {
         let waits = OnRequest { _, _ in
             .wait { _, exchange in
                 try await exchange.sleep(for: .seconds(1))
@@ -349,7 +349,7 @@ import Testing
         #expect(same.1 == .length(6))
     }
 
-    /// Holds content back until somebody asks for it.
+    /// Holds content back until the test asks for it.
     private final class Holding: ContentFilter {
         private var held: [UInt8] = []
         var holdsBack: Bool { !held.isEmpty }
@@ -361,7 +361,7 @@ import Testing
         func finish(into output: inout [UInt8]) { flush(into: &output) }
     }
 
-    @Test func `what filters hold back goes on when no more content comes for 10 ms`() async throws {
+    @Test func `content that filters hold back goes on when no more content comes for 10 ms`() async throws {
         let stage = try DriverStage(
             [],
             after: [

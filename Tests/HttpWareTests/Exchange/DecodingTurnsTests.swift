@@ -399,7 +399,7 @@ import Testing
         #expect(await stage.step { $0.client.text } == String(repeating: "a", count: 30))
     }
 
-    @Test func `what the request's filters hold goes on while a small response is collected`() async throws {
+    @Test func `content that the request's filters hold goes on while a small response is collected`() async throws {
         final class Holding: ContentFilter {
             var held: [UInt8] = []
             var holdsBack: Bool { !held.isEmpty }

@@ -18,7 +18,7 @@ final class DriverStage: @unchecked Sendable {
         }
         set { held.driver = newValue }
     }
-    /// What the present client sees.
+    /// The view of the present client.
     private(set) var client = ScriptedClient()
     /// Where the driver finds its streams.
     let origin = ScriptedConnector()
@@ -90,7 +90,7 @@ final class DriverStage: @unchecked Sendable {
         for _ in 0..<6 { await loop.submit {} }
     }
 
-    /// A new client sends a head, and if `extent` is none, with it all of its request.
+    /// A new client sends a head, and if `extent` is `.none`, with it all of its request.
     func begin(
         _ method: HttpMethod = .get, extent: HttpContent.Extent = .none, path: String = "/", expects: Bool = false,
         fields: HttpFields = [:], cookie: String? = nil
@@ -149,7 +149,7 @@ final class ScriptedClient: ResponseSink {
     var isPaused = false
     var isBlocked = false
     var tunnel: [UInt8]?
-    /// Told of each part of the response as it comes.
+    /// Notified about each part of the response as it comes.
     var seen: (String) -> Void = { _ in }
 
     var status: Int? { response?.status.code }
@@ -243,7 +243,7 @@ final class ScriptedStream: UpstreamStream {
         whenGivenUp()
     }
 
-    // What the origin server does.
+    // The acts of the origin server.
 
     func interim(_ status: HttpStatus) {
         var response = HttpResponse(status)
@@ -326,7 +326,7 @@ final class ScriptedConnector: UpstreamConnector {
         tickets = []
     }
 
-    /// Tells those who wait that there is no connection for them.
+    /// Tells the waiting calls that there is no connection for them.
     func refuse(_ error: GatewayError) {
         let waiters = tickets.compactMap(\.0.waiter)
         tickets = []

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `an exchange that completes tells those who asked, once, before the last byte leaves`() async throws {
+    @Test func `an exchange that completes notifies its observers, once, before the last byte leaves`() async throws {
         let stage = try DriverStage([Observing(notes: notes), onEnd()])
         await stage.begin(path: "/x")
         await stage.step { stage in
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    /// What a client has of its response when what the exchange held is free.
+    /// The part of its response that a client has when the values of the exchange are free.
     private func whatIsThere(
         _ respond: @escaping @Sendable (DriverStage) -> Void, method: HttpMethod = .get
     ) async throws -> [String] {
@@ -170,7 +170,7 @@ import Testing
         #expect(await stage.step { $0.origin.streams.map { $0.request?.path } } == ["/second"])
     }
 
-    @Test func `a connection that ends inside a head is no exchange`() async throws {
+    @Test func `a connection that ends inside a head does not count as an exchange`() async throws {
         let stage = try DriverStage([Observing(notes: notes)])
         await stage.begin()
         await stage.step { $0.stream.respond() }
@@ -182,7 +182,7 @@ import Testing
         #expect(notes.all.isEmpty)
     }
 
-    @Test func `what is registered for the end may hold its exchange: it is let go with it`() async throws {
+    @Test func `a closure that is registered for the end may hold its exchange: it is released with it`() async throws {
         let stage = try DriverStage([
             OnRequest { _, exchange in
                 exchange.onEnd { [notes] _ in notes.add(exchange.id) }
@@ -193,7 +193,7 @@ import Testing
         await stage.step { $0.stream.respond() }
         let first = await stage.step { ObjectIdentifier($0.driver.exchange) }
         await stage.begin()
-        // Only one that nobody holds is used again.
+        // Only an exchange without holders is used again.
         #expect(await stage.step { ObjectIdentifier($0.driver.exchange) } == first)
         #expect(notes.all.count == 1)
     }
@@ -206,7 +206,7 @@ import Testing
         await stage.begin(path: "/one")
         await stage.step { $0.stream.respond() }
         notes.clear()
-        // What the first request passed does not count for the second.
+        // Wares that the first request passed do not count for the second.
         await stage.begin(.post, extent: .unknown, path: "/two")
         await stage.step { $0.driver.requestFailed(.malformed("not a chunk")) }
         #expect(notes.all == ["a request", "a response 400"])

@@ -36,7 +36,7 @@ import Testing
         #expect(try phases() == ["1 send 0", "1 firstByte 300 responseTimeout"])
     }
 
-    @Test func `what wares do after the fault is not waiting`() async throws {
+    @Test func `the work of wares after the fault does not count as waiting`() async throws {
         let slow = OnResponse { _, _ in
             .wait { _, exchange in
                 try await exchange.sleep(for: .milliseconds(500))

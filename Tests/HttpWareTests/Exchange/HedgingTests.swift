@@ -203,7 +203,7 @@ import Testing
         #expect(loads(stage) == [0, 0])
     }
 
-    @Test func `at most so many are asked, each a further one`() async throws {
+    @Test func `at most the given number of endpoints are asked, each a further one`() async throws {
         let keeper = Keeper()
         let stage = try stage(endpoints: 4, most: 2, keeper)
         await stage.begin()
@@ -265,7 +265,7 @@ import Testing
         #expect(await status(whole) == 200)
     }
 
-    @Test func `each time that the request is sent again it is hedged anew`() async throws {
+    @Test func `each time that the request is sent again, it is hedged again`() async throws {
         let keeper = Keeper()
         let stage = try stage(endpoints: 4, keeper, before: [OnBoth.replaying(.internalServerError)])
         await stage.begin()

@@ -22,7 +22,7 @@ import Testing
         #expect(exchange.outcomes.first?.record.replays == 1)
     }
 
-    @Test func `what the request passed by is asked about no response but that of a later attempt, which it passed`()
+    @Test func `postwares that the request passed by see only the response of a later attempt, which passed them`()
         async throws
     {
         struct Trouble: Error {}
@@ -165,7 +165,7 @@ import Testing
             #expect(stage.client.status == 401)
             #expect(stage.client.text == "who?")
             #expect(stage.client.ends == 1)
-            // What came after the refusal did not go there: nor may anything behind it.
+            // Content after the refusal did not go there: nor may anything behind it.
             #expect(stage.stream.text == "abc")
         }
     }
@@ -208,7 +208,7 @@ import Testing
         }
     }
 
-    @Test func `filters of outer wares stay for a replay, those of inner wares are made anew`() async throws {
+    @Test func `filters of outer wares stay for a replay, and filters of inner wares are made again`() async throws {
         func filters() -> OnRequest {
             OnRequest { _, exchange in
                 exchange.filterRequestContent(with: Brackets())
@@ -282,7 +282,7 @@ import Testing
             notes.all == ["outer request", "inner request", "inner response 503", "outer response 400"])
     }
 
-    @Test func `a replay goes to another endpoint than the try before it, whoever's turn it is`() async throws {
+    @Test func `a replay goes to another endpoint than the try before it, even out of turn`() async throws {
         let stage = try DriverStage(.of([OnBoth.replaying(.serviceUnavailable)]), endpoints: 2)
         await stage.begin()
         await stage.step { stage in

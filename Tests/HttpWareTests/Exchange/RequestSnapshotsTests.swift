@@ -88,7 +88,7 @@ import Testing
         #expect(restored(1, snapshots, another)?.path == "/received")
     }
 
-    @Test func `fields that another message's were put in place of cannot be had again`() throws {
+    @Test func `fields that were replaced by another message's are not available again`() throws {
         var snapshots = RequestSnapshots()
         var request = try received(["Host: a", "X-Value: received"])
         snapshots.takeSnapshot(1, &request, filters: 0)
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `one that is taken again is in place of its former and of those further in`() throws {
+    @Test func `a snapshot that is taken again replaces its former one and all further in`() throws {
         var snapshots = RequestSnapshots()
         var (first, second) = (try request("first"), try request("second"))
         for index in [1, 2, 5] { snapshots.takeSnapshot(index, &first, filters: 0) }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HttpWare
 
-/// What goes upstream once more after an attempt without a response.
+/// Requests that go upstream once more after an attempt without a response.
 @Suite struct ResendingTests {
     private static let refused = GatewayError(
         .upstream, .connectionTerminated, "refused unseen", mayRetry: true, isUnprocessed: true)

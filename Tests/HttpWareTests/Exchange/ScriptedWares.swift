@@ -1,7 +1,7 @@
 import HttpWare
 import Synchronization
 
-/// What the wares of a test did, in order.
+/// The acts of the wares of a test, in order.
 final class Notes: Sendable {
     private let lines = Mutex<[String]>([])
 
@@ -161,5 +161,5 @@ final class UpperCase: ContentFilter {
     }
 }
 
-/// What wares of tests throw.
+/// The error that wares of tests throw.
 struct Trouble: Error {}

@@ -146,7 +146,7 @@ import Testing
         #expect(try await pending.response().status == (failsOpen ? .ok : .internalServerError))
     }
 
-    @Test func `what a ware remembers is there for the others and gone with the exchange`() async throws {
+    @Test func `values that a ware remembers are there for the others and gone with the exchange`() async throws {
         enum Count: ExchangeKey { typealias Value = Int }
         enum Word: ExchangeKey { typealias Value = String }
         let writes = OnRequest { [notes] _, exchange in

@@ -37,7 +37,7 @@ import Testing
         #expect(!fields.contains("Y-Name-100"))
     }
 
-    @Test func `renaming keeps bytes that are no UTF-8`() {
+    @Test func `renaming keeps bytes that are not UTF-8`() {
         let request = Feeding.request(
             Wire(Array("GET / HTTP/1.1\r\nHost: a\r\nX-Old: a".utf8) + [0xff] + Array("z\r\n\r\n".utf8)))
         var fields = request.request.fields
@@ -49,7 +49,7 @@ import Testing
         #expect(values == [[0x61, 0xff, 0x7a]])
     }
 
-    @Test func `what was received stays readable whatever was changed since`() throws {
+    @Test func `received fields stay readable after any change`() throws {
         var fields = Feeding.request(Wire("GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\n\r\n")).request.fields
         try fields.set("X-A", to: "2")
         try fields.set("X-B", to: "3")
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: [0, 7, 300])
-    func `the value of the last line goes on with what is written`(count: Int) throws {
+    func `the value of the last line continues with the written bytes`(count: Int) throws {
         let text = String(repeating: "x", count: count)
         let block = FieldBlock([try FieldLine("X-Policy", "\"ip\";q=5"), try FieldLine("RateLimit", "\"ip\";r=")])
         var fields: HttpFields = ["Host": "a"]

@@ -98,7 +98,7 @@ import Testing
         try fields.set("User_Agent", to: "a")
         try fields.set("X_User", to: "b")
         #expect(lines(fields) == ["Host: a", "User_Agent: a", "X_User: b"])
-        // What wares add stands, whatever it looks like.
+        // Fields that wares add stay, whatever they look like.
         try fields.set("X-User", to: "c")
         #expect(fields["X_User"] == "b" && fields["X-User"] == "c")
     }
@@ -124,7 +124,7 @@ import Testing
         #expect(fields.received.lastAccepted(.authorization) == nil)
     }
 
-    @Test func `what was received stays readable after changes`() throws {
+    @Test func `received fields stay readable after changes`() throws {
         var fields = received("Authorization: secret\r\nX: y\r\nConnection: X-Hop\r\nX-Hop: z\r\n")
         fields.remove(FieldName.authorization)
         try fields.set("X", to: "other")
@@ -141,7 +141,7 @@ import Testing
         #expect(fields.received.isEmpty)
     }
 
-    @Test func `a line gets another name in place of those that had it`() {
+    @Test func `a line gets another name in place of the lines that had it`() {
         var fields = received("X-A: 1\r\nX-B: 2\r\nx-a: 3\r\nCookie: c\r\n")
         fields.rename("X-A", to: "x-b")
         fields.rename("Cookie", to: "X-Cookie")

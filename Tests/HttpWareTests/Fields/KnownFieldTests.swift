@@ -49,7 +49,7 @@ import Testing
 /// RFC 9110 §5.1, §5.6.2.
 @Suite struct FieldNameTests {
     @Test(arguments: ["", " ", "a b", "a:", "a\r", "a\u{0}", "\u{e9}", "(a)", String(repeating: "a", count: 1025)])
-    func `what is no token is no name`(text: String) { #expect(FieldName(text) == nil) }
+    func `text that is not a token is not a name`(text: String) { #expect(FieldName(text) == nil) }
 
     @Test(arguments: ["a", "X-Custom", "!#$%&'*+-.^_`|~09azAZ", "host", String(repeating: "a", count: 1024)])
     func `names are equal in any letter case`(text: String) throws {

@@ -62,7 +62,7 @@ import Testing
         #expect(request.receivedTarget == target)
     }
 
-    @Test func `bytes that are no UTF-8 stay as they are`() throws {
+    @Test func `bytes that are not UTF-8 stay as they are`() throws {
         var request = HttpRequest()
         let target: [UInt8] = Array("/p?a=".utf8) + [0xff] + Array("&key=1".utf8)
         try request.target.parse(target.span.bytes, isConnect: false, isReverse: true)

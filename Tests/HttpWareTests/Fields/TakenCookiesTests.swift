@@ -15,7 +15,7 @@ import Testing
         (["t=x", "s=\"1\"; s.1 = 2", "s"], ["t=x", "s"], ["s 1", "s.1 2"]), (["ss=1; t=s=1"], ["ss=1; t=s=1"], []),
         (["s=; s=a=b; ;=;x"], ["=; x"], ["s ", "s a=b"]), ([""], [""], []),
     ])
-    func `cookies that are taken are no part of the fields as received, and the others stay as they are`(
+    func `cookies that are taken are missing from the fields as received, and the others stay as they are`(
         lines: [String], left: [String], taken: [String]
     ) throws {
         var fields = try fields(lines)

@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: ["", "-", "01", ".5", "1.", "1e", "1e+", "0x10", "nan", "1 ", " 1", "١"])
-    func `a text that is not a number is none`(text: String) {
+    func `text that is not a number gives no number`(text: String) {
         #expect(!JsonScanner.isNumber(text))
     }
 

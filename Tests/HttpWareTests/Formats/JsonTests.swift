@@ -48,7 +48,7 @@ import Testing
                 == #"{"b":null,"c":"x"}"#)
     }
 
-    @Test func `what is written over several lines is the same value`() throws {
+    @Test func `JSON that is written over several lines is the same value`() throws {
         let long = Json.object([("long", .list((0..<40).map { .number($0) })), ("value", value)])
         #expect(long.prettyText.split(separator: "\n").allSatisfy { $0.utf8.count <= 120 })
         let one = try JSONSerialization.jsonObject(with: Data(long.text.utf8)) as? NSDictionary

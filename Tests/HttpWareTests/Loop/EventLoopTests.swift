@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `a loop that is never quiet judges its timers all the same`() async throws {
+    @Test func `a loop that is never quiet still judges its timers`() async throws {
         try await withLoop { loop in
             let fired = Atomic(false)
             await loop.submit { [loop] in
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func `the time is read once in a callback and anew in the next`() async throws {
+    @Test func `the time is read once in a callback and again in the next`() async throws {
         let clock = ManualClock()
         try await withLoop(clock: clock) { loop in
             let (before, cached, ticked) = await loop.submit { [loop] in
@@ -280,7 +280,7 @@ private final class Watcher: SocketEventHandler, LoopTimerHandler, @unchecked Se
 
     func write() { _ = Glibc.write(far, "x", 1) }
 
-    /// What came is left there: it comes again.
+    /// Bytes that came are left there: they come again.
     func socketReadable() { timer.clear() }
     func socketWritable() {}
 

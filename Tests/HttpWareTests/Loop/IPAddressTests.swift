@@ -15,7 +15,7 @@ import Testing
         "", "1", "1.2.3", "1.2.3.4.5", "256.1.1.1", "0x7f.0.0.1", "127.1", "1.2.3.4 ", "1.2.3.4\u{0}", "01.2.3.4",
         ":::", "1::2::3", "[::1]", "::1%", "::1%nosuchinterface", "fe80::1%0", "example.com", "1.2.3.4%1",
     ])
-    func `anything else is no address`(text: String) { #expect(IPAddress(text) == nil) }
+    func `any other text is not an address`(text: String) { #expect(IPAddress(text) == nil) }
 
     @Test(arguments: [
         "127.0.0.1", "127.255.0.9", "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "172.16.0.1", "172.31.255.255",
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: ["127.0.0.1", "169.254.169.253", "10.0.0.1", "8.8.8.8", "::1", "fd00:ec2::1", "64:ff9b::8.8.8.8"])
-    func `other addresses are no metadata addresses`(text: String) throws {
+    func `other addresses are not metadata addresses`(text: String) throws {
         #expect(try !#require(IPAddress(text)).isMetadata)
     }
 
@@ -93,7 +93,7 @@ import Testing
         "::/129",
         "2001:db8::1/32", "10.0.0.0/8/8", "10.0.0.0/255.0.0.0", "fe80::1%1/128", "10.0.0.0/0008",
     ])
-    func `anything else is no network`(text: String) { #expect(IPNetwork(text) == nil) }
+    func `any other text is not a network`(text: String) { #expect(IPNetwork(text) == nil) }
 }
 
 @Suite struct SocketAddressTests {
@@ -118,7 +118,7 @@ import Testing
         "[::1", "[192.0.2.1]:80", "example.com:80", ":80", "unix:", "unix:/\u{0}",
         "unix:/" + String(repeating: "x", count: 107),
     ])
-    func `anything else is no address`(text: String) { #expect(SocketAddress(text) == nil) }
+    func `any other text is not an address`(text: String) { #expect(SocketAddress(text) == nil) }
 
     @Test func `the parts are at hand`() throws {
         let address = try #require(SocketAddress("127.0.0.1:80"))

@@ -114,7 +114,7 @@ import Testing
         #expect(cut.isCut)
     }
 
-    @Test func `a folder that is none cannot be opened`() {
+    @Test func `a folder that does not exist cannot be opened`() {
         defer { clean() }
         #expect(throws: SystemError("open", code: ENOENT)) { try OpenedFolder(path: "\(root)/none") }
         #expect(throws: SystemError("open", code: ENOTDIR)) { try OpenedFolder(path: "\(root)/a.txt") }

@@ -46,7 +46,7 @@ import Testing
         #expect(!memory.append(bytes(100_000)))
     }
 
-    @Test func `a socket gets the bytes, as it takes them, also when nobody else holds them any more`() throws {
+    @Test func `a socket gets the bytes, as it takes them, also when no other holder is left`() throws {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)

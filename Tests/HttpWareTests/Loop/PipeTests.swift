@@ -32,7 +32,7 @@ import Testing
         for end in [near, far, sink] { Socket.close(end) }
     }
 
-    @Test func `what a socket does not take stays in the pipe`() throws {
+    @Test func `bytes that a socket does not take stay in the pipe`() throws {
         let (source, near) = try pair()
         let (far, sink) = try pair()
         let pipe = try #require(Pipe())

@@ -271,7 +271,7 @@ import Testing
         }
     }
 
-    @Test func `what cannot be watched with low priority is watched as others are, if it can be`() throws {
+    @Test func `a descriptor that cannot be watched with low priority is watched as others are, if possible`() throws {
         let loop = try EventLoop(name: "test")
         let events = SocketEvents(loop: loop, descriptor: open("/dev/null", O_RDONLY | O_CLOEXEC))
         events.setLowPriority(true)

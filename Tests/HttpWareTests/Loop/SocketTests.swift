@@ -88,13 +88,13 @@ import Testing
         Socket.close(second)
     }
 
-    @Test func `an address where somebody listens is not free, although the port could be shared`() throws {
+    @Test func `an address where another process listens is not free, although the port could be shared`() throws {
         let listener = try Socket.listen(on: .loopback)
         let address = try #require(Socket.localAddress(listener))
         #expect(throws: SystemError("bind", code: EADDRINUSE)) { try Socket.requireFree(address) }
         let any = SocketAddress.ip(IPAddress(ipv4: 0), port: try #require(address.port))
         #expect(throws: SystemError("bind", code: EADDRINUSE)) { try Socket.requireFree(any) }
-        // Connections that the listener accepted are nobody's listener: not while they stand, and not in TIME_WAIT.
+        // Connections that the listener accepted do not count as a listener: not while they stand, and not in TIME_WAIT.
         let near = try connected(address)
         let (far, _) = try accepted(listener)
         Socket.close(listener)
@@ -130,7 +130,7 @@ import Testing
         #expect(stands)
     }
 
-    @Test func `a connection that nobody has room for is in progress`() throws {
+    @Test func `a connection that the server has no room for is in progress`() throws {
         let listener = try Socket.listen(on: .loopback)
         defer { Socket.close(listener) }
         #expect(listen(listener, 0) == 0)
@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test func `a refused connection says so`() throws {
-        // A port that is bound and not listened to: nobody else can get it meanwhile.
+        // A port that is bound and not listened to: no other socket can get it meanwhile.
         let bound = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         #expect(SocketAddress.loopback.withSystemAddress { bind(bound, $0, $1) } == 0)
         switch Socket.connect(to: try #require(Socket.localAddress(bound))) {
@@ -189,7 +189,7 @@ import Testing
         unlink(path)
     }
 
-    @Test func `a file that is no socket is left alone`() throws {
+    @Test func `a file that is not a socket is left alone`() throws {
         let path = path()
         Socket.close(open(path, O_CREAT | O_WRONLY, 0o600))
         #expect(throws: SystemError("bind", code: EADDRINUSE)) { try Socket.listen(on: .unix(path: path)) }

@@ -34,7 +34,7 @@ import Testing
         "/../a",
         "/./a", "/%", "/%2", "/%zz", "/%00", "http://a/",
     ])
-    func `what is no pattern of paths is refused`(text: String) {
+    func `an invalid pattern of paths is refused`(text: String) {
         #expect(throws: OptionMistake.self) { try PathPattern(optionText: text) }
     }
 
@@ -102,7 +102,7 @@ import Testing
         "::1",
         "[]", "[a]", "http://a", "a/b", "ä.de", ":80",
     ])
-    func `what is no pattern of hosts is refused`(text: String) {
+    func `an invalid pattern of hosts is refused`(text: String) {
         #expect(throws: OptionMistake.self) { try HostPattern(optionText: text) }
     }
 }
@@ -124,7 +124,7 @@ import Testing
     @Test(arguments: [
         "{", "{request.path", "{}", "{ request.path }", "{request}", "{request.header.}", "{request.header.a b}", "{x}",
     ])
-    func `what is no placeholder is refused`(text: String) {
+    func `an invalid placeholder is refused`(text: String) {
         #expect(throws: OptionMistake.self) { try Template(optionText: text) }
     }
 }

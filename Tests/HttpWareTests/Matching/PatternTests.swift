@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: ["(", "[a", "a**b(", "(?<n>a)(?<n>b)", "\\", "(*UTF)a", "((((a{1000}){1000}){1000}){1000})"])
-    func `what is no regular expression is refused`(text: String) {
+    func `an invalid regular expression is refused`(text: String) {
         #expect(throws: OptionMistake.self) { try Pattern(text) }
     }
 

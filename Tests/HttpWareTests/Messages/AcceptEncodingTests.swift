@@ -28,7 +28,7 @@ import Testing
         "gzip;level=1", "gzip;",
         "gzip;q=0,5", "gzi p", "gzip q=1", "gzip;q=1.0.", "gzip;q=1 0",
     ])
-    func `what is malformed is not acceptable - RFC 9110 §12.4.2`(line: String) {
+    func `a malformed value is not acceptable - RFC 9110 §12.4.2`(line: String) {
         #expect(read([line]).best(of: [.gzip]) == nil)
         #expect(read([line, "br"]).best(of: [.gzip, .br]) == .br)
     }

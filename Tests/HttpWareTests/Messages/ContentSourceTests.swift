@@ -77,7 +77,7 @@ import Testing
         #expect(await stage.step { [$0.client.text, "\($0.client.ends)"] } == ["from afar", "1"])
     }
 
-    // MARK: Nobody wants it
+    // MARK: Unwanted content
 
     @Test func `a client that leaves cancels the source once, and what still comes is dropped`() async throws {
         let source = ScriptedSource()
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test(arguments: [204, 304])
-    func `a status without content has none, whoever set it`(code: Int) async throws {
+    func `a status without content has none, even if a ware sets it`(code: Int) async throws {
         let source = ScriptedSource()
         let changes = OnResponse { response, _ in
             response.status = try #require(HttpStatus(code))
@@ -247,7 +247,7 @@ import Testing
             supplied = source.supplied.load(ordering: .relaxed)
             try await Task.sleep(for: .milliseconds(200))
         }
-        // What the kernel takes for both ends, and a piece.
+        // The buffers of the kernel at both ends, and a piece.
         #expect(supplied < 16 << 20)
         #expect(supplied > 0)
         let all = await client.readToEnd()
@@ -272,7 +272,7 @@ import Testing
 
 /// Answers what the test says, when it says it.
 ///
-/// Unchecked: touched on the stage's loop only, but for `feed`, which stays once it is there.
+/// Unchecked: touched on the stage's loop only, except `feed`, which stays once it is there.
 private final class ScriptedSource: ContentSource, @unchecked Sendable {
     private(set) var asked = 0
     private(set) var cancellations = 0

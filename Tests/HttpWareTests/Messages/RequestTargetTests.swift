@@ -79,7 +79,7 @@ import Testing
         "http://a:99999/", "http://u@a/",
         "http://a b/", "ws://a/", "file:///a", "http//a", "http://[::1/", "http://a\\b/", "javascript:a", "*a", "**",
     ])
-    func `what is none of the forms is refused`(text: String) {
+    func `a target in none of the forms is refused`(text: String) {
         #expect(throws: GatewayError.self) { try HttpRequest(.get, text) }
     }
 
@@ -87,7 +87,7 @@ import Testing
         "a", "a:", "a:0", "a:65536", ":80", "/", "*", "http://a:80", "a:80/", "u@a:80", "[::1]", "::1:80", "a:80:80",
         "a:+80",
     ])
-    func `what is not host and port is no target of CONNECT`(text: String) {
+    func `a target without host and port is refused for CONNECT`(text: String) {
         #expect(throws: GatewayError.self) { try HttpRequest(.connect, text) }
     }
 
@@ -217,5 +217,5 @@ import Testing
         "[::1.2.3.4.5]", "[1.2.3.4]", "[::1.2.3.4:5]", "[:1]", "[1:]", "[fe80::1%25eth0]", "[fe80::1%eth0]", "[v1.a]",
         "a[::1]", "\"a\"", "a\\b", "<a>",
     ])
-    func `what is no host and port is refused`(text: String) { #expect(Authority(text) == nil) }
+    func `text without host and port is refused`(text: String) { #expect(Authority(text) == nil) }
 }

@@ -106,7 +106,7 @@ import Testing
         #expect(read(["max": "1KiB", "names": ["true"]]).1.isEmpty)
     }
 
-    @Test func `what is required and absent is an error`() {
+    @Test func `a required option that is absent is an error`() {
         #expect(read([:]).1 == ["ware.max: is missing, and there is no default"])
     }
 
@@ -188,7 +188,7 @@ import Testing
                 == "conf/httpware.yaml:14:12: warning: is odd")
     }
 
-    @Test func `what is quoted stays on one line and short`() {
+    @Test func `a quoted value stays on one line and short`() {
         #expect("a\"b\n\u{1B}".quotedForErrors == #""a\"b\n\u{1b}""#)
         #expect(String(repeating: "x", count: 1000).quotedForErrors.count < 100)
     }

@@ -35,7 +35,7 @@ import Testing
         #expect(series.sentFirst == 3)
     }
 
-    @Test func `what is counted stays when other plans run, and is summed by name`() async throws {
+    @Test func `counts stay when other plans run, and are summed by name`() async throws {
         let stage = try DriverStage([OnRequest { _, _ in .abort(with: HttpResponse(.ok)) }])
         await stage.step { $0.server.counters = ExchangeCounters() }
         await stage.begin()
@@ -51,7 +51,7 @@ import Testing
         #expect(all == [2])
     }
 
-    @Test func `what a cache did with each request is counted, and of the next one anew`() async throws {
+    @Test func `results of a cache are counted for each request, starting from zero for the next one`() async throws {
         let stage = try DriverStage([
             OnRequest { request, exchange in
                 if request.method == .get { exchange.cacheResult = .hit }
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(arguments: [ExchangeMeasuring.nothing, .kind])
-    func `what is not asked for is not counted`(measuring: ExchangeMeasuring) async throws {
+    func `counters that are not asked for stay at zero`(measuring: ExchangeMeasuring) async throws {
         let stage = try DriverStage(
             [OnRequest { _, _ in .abort(with: HttpResponse(.ok)) }], after: [Measured(measuring: measuring)])
         await stage.step { $0.server.counters = ExchangeCounters() }

@@ -78,7 +78,8 @@ import Testing
         #expect(ring.bytes == 0)
     }
 
-    @Test func `a subscription is told of what ends, in order, and of what it was too slow for`() async throws {
+    @Test func `a subscription is notified about what ends, in order, and about what it was too slow for`() async throws
+    {
         let ring = RecordRing(mostRecords: 10, mostBytes: .mebibytes(1))
         let exchange = try exchange(ring)
         let wakes = Atomic(0)
@@ -99,7 +100,7 @@ import Testing
         #expect(subscription.takeRecords().records.isEmpty)
     }
 
-    @Test func `what a reader holds stays as it was while the ring goes on`() async throws {
+    @Test func `records that a reader holds stay as they were while the ring goes on`() async throws {
         let ring = RecordRing(mostRecords: 2, mostBytes: .mebibytes(1))
         let exchange = try exchange(ring)
         _ = try await exchange.send(.get("/held"))

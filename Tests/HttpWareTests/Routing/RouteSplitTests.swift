@@ -184,7 +184,7 @@ import Testing
         #expect(try share(later) == ("a", true))
     }
 
-    @Test func `what nobody sealed is ignored, and drawn anew`() throws {
+    @Test func `a split cookie without a valid seal is ignored, and drawn again`() throws {
         let split = split([("a", 0), ("b", 1), ("c", 0)], cookie())
         let client = try exchange()
         _ = name(split, client)

@@ -5,7 +5,7 @@ import Testing
 
 /// The table against one that asks each route in turn.
 @Suite struct RouteTableTests {
-    /// What the table is compared with: route by route, by the patterns' own word.
+    /// The reference for the table: route by route, by the patterns' own word.
     private struct NaiveTable {
         let routes: [RouteTable.Route]
 

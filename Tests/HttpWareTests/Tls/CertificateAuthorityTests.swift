@@ -12,7 +12,7 @@ import Testing
         return try CertificateAuthority(folder: folder)
     }
 
-    /// What `openssl verify` says of a certificate, beside the root.
+    /// The verdict of `openssl verify` about a certificate, beside the root.
     private func verified(_ leaf: OpaquePointer, by authority: CertificateAuthority) -> Int32 {
         var root: OpaquePointer?
         authority.pem.withUnsafeBytes { bytes in
@@ -62,7 +62,7 @@ import Testing
         #expect(verified(leaf, by: authority) == X509_V_OK)
     }
 
-    @Test func `a root with domains signs for them, and nobody believes it about others`() throws {
+    @Test func `a root with domains signs for them, and clients do not trust it for others`() throws {
         let authority = try made(only: ["example.com"])
         for (host, result) in [
             ("example.com", X509_V_OK), ("a.b.example.com", X509_V_OK),

@@ -25,7 +25,7 @@ import Testing
         #expect(!key.pem.isEmpty)
     }
 
-    @Test func `bytes that are no key on P-256 are refused`() throws {
+    @Test func `bytes that are not a key on P-256 are refused`() throws {
         #expect(CertificateKey(pem: []) == nil)
         #expect(
             CertificateKey(pem: Array("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n".utf8)) == nil)

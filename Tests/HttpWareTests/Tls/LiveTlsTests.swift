@@ -12,7 +12,7 @@ import Testing
         return try TlsContext(server: server)
     }
 
-    /// A client that asks for a name with these ALPN names, and believes whoever answers.
+    /// A client that asks for a name with these ALPN names, and trusts every server.
     private static func pair(_ context: TlsContext, name: String, offering: [String]) throws -> TlsPair {
         var client = TlsContext.Client()
         client.skipsVerification = true
@@ -58,7 +58,7 @@ import Testing
         #expect(der.firstRange(of: [4, 34, 4, 32] + Self.digest) != nil)
     }
 
-    @Test func `acme-tls/1 beside other protocols, or for another name, is no challenge`() throws {
+    @Test func `acme-tls/1 beside other protocols, or for another name, is not a challenge`() throws {
         let context = try Self.server { $0.challenges = [TlsChallenge(name: "a.test", digest: Self.digest)] }
         for (name, offer) in [("a.test", ["acme-tls/1", "http/1.1"]), ("x.b.test", ["http/1.1"])] {
             let pair = try Self.pair(context, name: name, offering: offer)

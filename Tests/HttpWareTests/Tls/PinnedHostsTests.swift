@@ -43,7 +43,8 @@ import Testing
         #expect(pinned.refused(key("c.test", program: 2), at: 5, for: 600 * second) == .counted)
     }
 
-    @Test func `a host whose certificate was accepted from the same address stays read, whoever refuses it later`() {
+    @Test
+    func `a host whose certificate was accepted from the same address stays read, even if a client refuses it later`() {
         pinned.accepted(key())
         for program in UInt64(1)...2 {
             for principal in [nil, "anna"] {
@@ -59,7 +60,7 @@ import Testing
         #expect(pinned.passes(key(client: "192.0.2.1"), at: 6))
     }
 
-    @Test func `what passes is shown with its end and its tunnels, and is read again when told`() {
+    @Test func `hosts that pass are shown with their end and their tunnels, and are read again on request`() {
         pin(key("a.test"))
         pin(key("b.test", principal: "anna"), at: 3)
         _ = pinned.passes(key("a.test"), at: 5)

@@ -6,7 +6,7 @@ import Testing
     private let key = SealingKey(Array("a secret of some bytes".utf8), for: "tests")
     private let text = Array("what is sealed".utf8)
 
-    @Test func `what a key seals, that key opens with the same context`() throws {
+    @Test func `data that a key seals is opened by the same key in the same context`() throws {
         let sealed = try #require(key.seal(text, context: [1, 2]))
         #expect(sealed.count == text.count + SealingKey.overhead)
         #expect(key.open(sealed, context: [1, 2]) == text)

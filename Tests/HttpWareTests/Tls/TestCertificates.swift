@@ -6,7 +6,7 @@ import Glibc
 
 /// Certificates made by `openssl` for a run of the tests, in a temporary folder that goes with them.
 final class TestCertificates: Sendable {
-    /// Made once, by whoever asks first.
+    /// Made once, for the first test that asks.
     static let shared = TestCertificates()
 
     private let folder: URL
@@ -35,7 +35,7 @@ final class TestCertificates: Sendable {
 
     deinit { try? FileManager.default.removeItem(at: folder) }
 
-    /// What a file holds, under its name.
+    /// The content of a file, under its name.
     func file(_ name: String) -> TlsFile {
         TlsFile(name: name, bytes: (try? Data(contentsOf: folder.appending(path: name))).map(Array.init) ?? [])
     }
@@ -46,7 +46,7 @@ final class TestCertificates: Sendable {
             chain: file("\(name).pem"), key: file("\(key ?? name).key"), staple: staple.map { file($0) })
     }
 
-    /// What `openssl` says about these bytes.
+    /// The output of `openssl` about these bytes.
     func ask(_ arguments: [String], _ input: [UInt8]) throws -> String {
         let file = folder.appending(path: UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: file) }
@@ -99,7 +99,7 @@ final class TestCertificates: Sendable {
     }
 
     /// Runs `openssl`, and answers what it wrote. Not by Foundation's `Process`, which reads past the end of what the system
-    /// tells of open files, and crashes now and then where there are many.
+    /// reports about open files, and crashes now and then where there are many.
     @discardableResult
     private func run(_ arguments: [String]) -> String {
         var ends: [Int32] = [-1, -1]

@@ -20,7 +20,7 @@ import Testing
                 == "wild.key: is not the key of the certificate in a.pem; use the certificate's own key")
     }
 
-    @Test func `what is no certificate, no key, or locked, is said by the file's name`() {
+    @Test func `an invalid certificate, an invalid key, or a locked one is reported by the file's name`() {
         let text = TlsFile(name: "text", bytes: Array("hello".utf8))
         #expect(fault(TlsIdentity(chain: text, key: files.file("a.key"))) == "text: contains no certificate in PEM")
         #expect(fault(TlsIdentity(chain: files.file("a.pem"), key: text)) == "text: contains no private key in PEM")
@@ -37,7 +37,7 @@ import Testing
                 == "empty: contains no certificate in PEM; the file is empty")
     }
 
-    @Test func `DER in place of PEM is said with the mend`() {
+    @Test func `DER in place of PEM is reported with the fix`() {
         let der = TlsFile(name: "der", bytes: [0x30, 0x82, 1, 1, 0x30])
         #expect(
             fault(TlsIdentity(chain: der, key: files.file("a.key")))
@@ -58,7 +58,7 @@ import Testing
         #expect(context.staples.count == 1)
     }
 
-    @Test func `whom a client trusts is read from the file, or refused by its name`() {
+    @Test func `the authorities that a client trusts are read from the file, or refused by its name`() {
         var options = TlsContext.Client()
         options.authorities = files.file("a.key")
         #expect(throws: TlsFault(.material, "a.key: contains no certificate in PEM")) {

@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test(arguments: ["", "sha256/", "sha256/AAAA", "sha1/" + String(repeating: "A", count: 43) + "=", "sha256/ä"])
-    func `what is no pin is refused`(text: String) throws {
+    func `an invalid pin is refused`(text: String) throws {
         #expect(throws: TlsFault.self) { try PublicKeyPin(text) }
         let pin = "sha256/" + String(repeating: "A", count: 43) + "="
         #expect(try PublicKeyPin(pin).description == pin)
@@ -231,7 +231,7 @@ import Testing
         #expect(wrong.shake().server == .failed)
     }
 
-    @Test func `a server that speaks TLS 1.3 only refuses 1.2, and garbage is no TLS`() throws {
+    @Test func `a server that speaks TLS 1.3 only refuses 1.2, and garbage is not TLS`() throws {
         let pair = try #require(TlsPair(try server(["a"]) { $0.leastVersion = .tls13 }, try peer()))
         #expect(pair.shake().server == .bytes(0))
         let garbage = try #require(TlsPair(try server(["a"]), try peer()))

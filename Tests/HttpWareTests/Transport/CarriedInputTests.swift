@@ -29,7 +29,7 @@ import Testing
         #expect(result.left == count && result.copied == count)
     }
 
-    @Test func `what was used goes, and the rest stays in order`() {
+    @Test func `used bytes go, and the rest stays in order`() {
         var seen: [[UInt8]] = []
         let result = feed(Array(0..<10), by: 3) { bytes in
             seen.append(Array(bytes))

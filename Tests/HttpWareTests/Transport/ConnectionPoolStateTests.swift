@@ -53,7 +53,7 @@ import Testing
         var isRetired = false
         var isSettling = false
         var isForgotten = false
-        /// What the rules do not allow.
+        /// Steps that the rules do not allow.
         var faults: [String] = []
 
         init(most: Int?, mostIdle: Int, maySpeakHttp2: Bool, asksAgain: Bool) {

@@ -33,7 +33,7 @@ import Testing
         Connector.connect(
             to: endpoint, speaking: version, loop: stage.loop, resolver: nil, timeout: timeout
         ) { result, times in
-            // Nothing is told of a socket that nobody uses.
+            // There is no notice about an unused socket.
             if case .success(let link) = result { link.socket.disableReading() }
             outcome.results.append(result)
             outcome.times = times

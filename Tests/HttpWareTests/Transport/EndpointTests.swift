@@ -21,7 +21,7 @@ import Testing
         #expect(Endpoint(host: "[::1]", port: 80, tls: context).authority == "[::1]:80")
     }
 
-    @Test func `what a forward proxy's client asks for over TLS is another endpoint than in clear text`() throws {
+    @Test func `a request of a forward proxy's client over TLS has another endpoint than one in clear text`() throws {
         let context = try TlsContext(client: .init())
         var endpoints = PassingEndpoints()
         func endpoint(_ tls: TlsContext?) -> Endpoint {

@@ -69,7 +69,7 @@ final class FarEnd {
     @discardableResult
     func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
-    /// What each read gives, until nothing is left.
+    /// The bytes of each read, until nothing is left.
     func readPieces() -> [[UInt8]] {
         var pieces: [[UInt8]] = []
         var buffer = [UInt8](repeating: 0, count: 1 << 18)
@@ -141,13 +141,13 @@ final class FarHttp2 {
         }
     }
 
-    /// Sends a frame of RFC 9113 §4.1 that the session knows nothing of.
+    /// Sends a frame of RFC 9113 §4.1 that is unknown to the session.
     func send(frame type: UInt8, stream: UInt8, _ payload: [UInt8]) {
         socket.send([0, 0, UInt8(payload.count), type, 0, 0, 0, 0, stream] + payload)
         stage.turn()
     }
 
-    /// The types of the frames that came since, which the session is not told of.
+    /// The types of the frames that came since, about which the session learns nothing.
     func readFrames() -> [UInt8] {
         stage.turn()
         var frames: [UInt8] = []

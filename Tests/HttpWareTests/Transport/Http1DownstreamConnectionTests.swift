@@ -17,7 +17,7 @@ import Testing
             handled.add(1, ordering: .relaxed)
             return .abort(with: HttpResponse(.ok, content: .bytes(count: 4096)))
         }
-        // Its clock stands still: a machine that is busy is no client that idles.
+        // Its clock stands still: a busy machine is not an idle client.
         let stage = try SocketStage(.of([answers]), stops: true)
         let client = try stage.connect()
         let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -98,7 +98,7 @@ import Testing
         try await origin.verify()
     }
 
-    @Test func `what a client sends when its tunnel broke is not read as a request`() async throws {
+    @Test func `bytes that a client sends when its tunnel broke are not read as a request`() async throws {
         let origin = try ScriptedOrigin([
             .expectHead(startingWith: "GET /tunnel"),
             .send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: chat\r\n\r\nhello"), .reset,
@@ -158,7 +158,7 @@ import Testing
 
     // MARK: Clients that end their side
 
-    /// Answers with the path after so many milliseconds of the stage's clock.
+    /// Answers with the path after this number of milliseconds of the stage's clock.
     private func slow(_ milliseconds: Int) -> OnRequest {
         OnRequest { _, _ in
             .wait { request, exchange in
@@ -222,7 +222,7 @@ import Testing
         #expect(notes.all == ["/x client left -"])
     }
 
-    @Test func `RFC 9110 §9.3.6, bytes behind a refused CONNECT are no request`() async throws {
+    @Test func `RFC 9110 §9.3.6, bytes behind a refused CONNECT are not a request`() async throws {
         var settings = ServerSettings()
         settings.isForward = true
         let requests = OnRequest { [notes] request, _ in

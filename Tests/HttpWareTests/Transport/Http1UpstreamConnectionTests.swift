@@ -92,7 +92,7 @@ import Testing
         try await origin.verify()
     }
 
-    @Test func `an exchange that is over leaves no connection counted`() async throws {
+    @Test func `an exchange that has ended leaves no connection counted`() async throws {
         let origin = try ScriptedOrigin([
             .expectHead(startingWith: "GET"), .send("HTTP/1.1 401 Unauthorized\r\nContent-Length: 4\r\n\r\n"), .close,
             .accept, .expectHead(startingWith: "GET"), .send(ok),

@@ -42,7 +42,7 @@ import Testing
         near.close()
     }
 
-    @Test func `what is to be sent while it sends waits for the next turn`() throws {
+    @Test func `frames that are queued while it sends wait for the next turn`() throws {
         let (near, _) = try connect()
         near.whenAsked = { [unowned near] in if near.turns == 1 { near.wantsToSend() } }
         near.wantsToSend()

@@ -163,7 +163,7 @@ final class RecordingRequest: RequestReceiver {
         #expect(String(decoding: stream.content, as: UTF8.self) == "crossed")
     }
 
-    @Test func `bytes that are no HTTP/2 end the connection, and those behind them are thrown away`() throws {
+    @Test func `bytes that are not HTTP/2 end the connection, and the bytes behind them are thrown away`() throws {
         far.socket.send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         stage.turn()
         #expect(far.readFrames().last == 7 && far.socket.isEnded)
@@ -218,7 +218,7 @@ final class RecordingRequest: RequestReceiver {
         #expect(Set(source.requests.map { ObjectIdentifier($0.sink) }).count == 1)
     }
 
-    @Test func `streams that are used again bring nobody what is meant for another`() throws {
+    @Test func `streams that are used again bring no client a response meant for another`() throws {
         var number = 0
         for round in 0..<20 {
             let streams = try (0..<30).map { _ in

@@ -195,7 +195,7 @@ import Testing
         #expect(stage.transport.poolNumbers.first?.open == 1)
     }
 
-    /// Sends so many requests at once, and ends their connection: the origin server has seen `served` of them.
+    /// Sends this number of requests at once, and ends their connection: the origin server has seen `served` of them.
     private func learn(_ count: Int, served: UInt8, code: UInt8 = 0) throws -> FarHttp2 {
         _ = try ask()
         let far = try accept()

@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test func `what was idle for a whole window is closed, down to the limit`() {
+    @Test func `connections that were idle for a whole window are closed, down to the limit`() {
         var surplus = IdleSurplus()
         surplus.beginWindow(idle: 129)
         #expect(surplus.step(idle: 300, most: 128) == .close(129, next: IdleSurplus.window))

@@ -74,7 +74,7 @@ final class NamedOrigin: SocketEventHandler {
     }
 }
 
-/// A listener whose queue is full: the system answers no further packet to it, as if nobody had the address.
+/// A listener whose queue is full: the system answers no further packet to it, as if the address were unused.
 final class SilentListener {
     let port: UInt16
     private let descriptor: Int32

@@ -4,7 +4,7 @@ import Testing
 @testable import HttpWare
 
 @Suite struct ResolveErrorTests {
-    /// What a request is told whose origin server's name has no addresses.
+    /// The answer to a request whose origin server's name has no addresses.
     private func error(
         for host: String = "origin.test", after wait: Duration = .zero, isClosed: Bool = false, maxLookups: Int = 1024
     ) throws -> GatewayError {

@@ -51,7 +51,7 @@ import Testing
         #expect(cache.expiry(of: "a.test") == at(10))
     }
 
-    @Test func `addresses in doubt expire at once, or when the pause since the last lookup is over`() {
+    @Test func `addresses in doubt expire at once, or when the pause since the last lookup ends`() {
         var cache = ResolverCache(capacity: 4)
         func isExpired(_ name: String, at seconds: Int64) -> Bool {
             cache.doubt(name, pause: .seconds(2), at: at(seconds))

@@ -64,7 +64,7 @@ import Testing
         "", "a b", "a\u{0}b", "ä.test", "a/b", "[127.0.0.1]", "[::1", "a:80", String(repeating: "a.", count: 128),
         String(repeating: "a", count: 64) + ".test", "a..test",
     ])
-    func `what cannot be a name is not found`(host: String) async throws {
+    func `text that cannot be a name is not found`(host: String) async throws {
         try await withResolver { resolver, server, _ in
             await #expect(throws: ResolveError.notFound) { try await resolver.resolve(host, port: 80) }
             #expect(server.questions.isEmpty)

@@ -15,9 +15,9 @@ final class ScriptedNameServer: SocketEventHandler {
         case truncated([String], ttl: UInt32)
     }
 
-    /// What is answered, by name and type: `A example.test`. Other questions are answered with "no such name".
+    /// The answers, by name and type: `A example.test`. Other questions are answered with "no such name".
     var replies: [String: Reply] = [:]
-    /// The questions received, in order; with `/tcp` after those that came over TCP.
+    /// The questions received, in order; with `/tcp` after questions over TCP.
     private(set) var questions: [String] = []
     let address: SocketAddress
 

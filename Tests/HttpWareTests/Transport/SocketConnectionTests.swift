@@ -4,7 +4,7 @@ import Testing
 
 @testable import HttpWare
 
-/// What becomes of output that a peer does not read at once. Without a loop that runs: the test says when the socket is writable, and when.
+/// Output that a peer does not read at once. Without a loop that runs: the test says when the socket is writable, and when.
 @Suite(.timeLimit(.minutes(2))) struct SocketConnectionTests {
     private let clock = ManualClock()
     private let loop: EventLoop
@@ -27,7 +27,7 @@ import Testing
             tls: nil)
     }
 
-    /// Sends bytes in pieces of that size, in one event: as memory, or as arrays of which nobody else keeps one.
+    /// Sends bytes in pieces of that size, in one event: as memory, or as arrays that have no other holder.
     private func send(_ content: [UInt8], by size: Int, asArrays: Bool = false) {
         content.withUnsafeBytes { bytes in
             connection.transport.inEvent {
@@ -51,7 +51,7 @@ import Testing
         return value
     }
 
-    /// The peer reads until the socket takes more, so much later. Answers what it read.
+    /// The peer reads until the socket takes more, after this time. Answers what it read.
     @discardableResult
     private func read(later: Duration) -> [UInt8] {
         var all: [UInt8] = []
@@ -72,7 +72,7 @@ import Testing
 
     /// Pieces of 700 bytes are gathered, those of 3000 are not; a batch holds some hundred.
     @Test(arguments: [700, 2048, 3000], [false, true])
-    func `what does not fit goes out in its order`(size: Int, asArrays: Bool) {
+    func `bytes that do not fit go out in their order`(size: Int, asArrays: Bool) {
         // No stretch of it is like another one at a piece's distance.
         var content = [UInt8](repeating: 0, count: 4 << 20)
         content.withUnsafeMutableBytes { bytes in

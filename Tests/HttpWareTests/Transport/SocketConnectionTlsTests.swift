@@ -59,7 +59,7 @@ import Testing
             }
         }
 
-        /// The lengths of the records that came, which the session is not told of. RFC 8446 §5.1.
+        /// The lengths of the records that came, about which the session learns nothing. RFC 8446 §5.1.
         func records() -> [Int] {
             var lengths: [Int] = []
             var rest = socket.read()[...]
@@ -98,7 +98,7 @@ import Testing
         let near = Recorder(transport: stage.transport, socket: socket, tls: isServer ? server : client)
         socket.enableReading()
         let far = Far(isServer ? client : server, end)
-        // The server's tickets are no content.
+        // The server's tickets are not content.
         if isServer { #expect(far.read() == ([], .wantsRead)) }
         return (near, far)
     }
@@ -177,7 +177,7 @@ import Testing
         near.close()
     }
 
-    @Test func `bytes that are no record break the connection`() throws {
+    @Test func `bytes that are not a record break the connection`() throws {
         let (near, far) = try connect(asServer: true)
         far.write("whole")
         far.socket.send("HTTP/1.1 200 OK\r\n\r\n")

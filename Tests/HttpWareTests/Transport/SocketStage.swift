@@ -93,7 +93,7 @@ final class RawClient: Sendable {
 
     func send(_ text: String) async { _ = await send(Array(text.utf8), patience: 60_000) }
 
-    /// How many bytes were taken before the other end stopped taking them for so many milliseconds.
+    /// How many bytes were taken before the other end stopped taking them for this number of milliseconds.
     func send(_ bytes: [UInt8], patience: Int) async -> Int {
         var sent = 0
         var left = patience
@@ -110,7 +110,7 @@ final class RawClient: Sendable {
         return sent
     }
 
-    /// Reads that much, or less when the connection ends or nothing comes for so many milliseconds.
+    /// Reads that much, or less when the connection ends or nothing comes for this number of milliseconds.
     func read(atLeast wanted: Int, patience: Int = 60_000) async -> [UInt8] {
         var all: [UInt8] = []
         var left = patience

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HttpWare
 
-/// What an exchange may rely on, whichever version its stream speaks.
+/// Guarantees for an exchange, in every version that its stream speaks.
 @Suite struct UpstreamStreamTests {
     enum Version: CaseIterable, Sendable { case http1, http2 }
 
@@ -57,7 +57,7 @@ import Testing
             settle()
         }
 
-        // What the origin server does.
+        // The acts of the origin server.
 
         private var served: TestStream? { far?.end.streams.first }
 
@@ -131,7 +131,7 @@ import Testing
             hand.turn()
         }
 
-        /// Whether the origin server knows that nobody wants the response.
+        /// Whether the origin server knows that the response is not wanted any more.
         var isGivenUp: Bool {
             settle()
             if let served { return served.code != nil && served.code != 0 }

@@ -15,7 +15,7 @@ import Testing
         "", "1", "B", "-1KiB", "+1B", "1mib", "1 MiB", "1MiB ", "1.5MiB", "01B", "1KB", "8589934592GiB",
         "99999999999999999999B", "١B",
     ])
-    func `other texts are no byte counts`(text: String) {
+    func `other texts are not byte counts`(text: String) {
         #expect(throws: OptionMistake.self) { try ByteCount(optionText: text) }
     }
 
@@ -37,7 +37,7 @@ import Testing
     @Test(arguments: [
         "", "5", "5S", "1d", "1.5s", "1m30s", "-1s", "5 s", "9223372036854775807h", "9223372036854775807ms",
     ])
-    func `other texts are no durations`(text: String) {
+    func `other texts are not durations`(text: String) {
         #expect(throws: OptionMistake.self) { try Duration(optionText: text) }
     }
 

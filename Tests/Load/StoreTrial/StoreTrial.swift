@@ -45,7 +45,7 @@ import Glibc
         return Int(seconds) * 1000 + Int(attoseconds / 1_000_000_000_000_000)
     }
 
-    /// Not by way of a buffer: whoever reads this may end the process.
+    /// Not by way of a buffer: the reader may end the process.
     private static func say(_ text: String) {
         let line = text + "\n"
         _ = Glibc.write(STDOUT_FILENO, line, line.utf8.count)
@@ -86,7 +86,7 @@ import Glibc
 
     // MARK: Commands
 
-    /// Stores, replaces and takes away at random, for at most a minute: whoever called ends it before.
+    /// Stores, replaces and takes away at random, for at most a minute: the caller ends it before.
     private func write(seed: Int) {
         var random = UInt64(truncatingIfNeeded: seed) &* 0x9e37_79b9_7f4a_7c15 | 1
         func next(_ bound: Int) -> Int {
@@ -106,7 +106,7 @@ import Glibc
         }
     }
 
-    /// Stores so many of 1 KiB, and closes.
+    /// Stores this number of responses of 1 KiB, and closes.
     private func fill(_ count: Int) {
         for number in 0..<count {
             put(number, 1, 1024)
@@ -117,7 +117,7 @@ import Glibc
         store.close()
     }
 
-    /// Reads all there is under so many keys.
+    /// Reads all there is under this number of keys.
     private func check(_ keys: Int) async {
         let began = ContinuousClock.now
         var whole = 0
@@ -143,7 +143,7 @@ import Glibc
             "read \(whole) whole, \(wrong) wrong, of \(store.census.responses), the first after \(first ?? 0) ms")
     }
 
-    /// Stores one of so many MiB, at the pace of the disk, and reads it.
+    /// Stores one of this number of MiB, at the pace of the disk, and reads it.
     private func large(_ mebibytes: Int) async {
         guard let writer = store.write(under: StoreTrial.key(0), length: mebibytes << 20) else {
             return StoreTrial.say("no room")

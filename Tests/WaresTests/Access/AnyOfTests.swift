@@ -58,7 +58,7 @@ import Testing
         #expect(exchange.upstream.requests.isEmpty)
     }
 
-    @Test func `a credential that nobody judged does not go upstream`() async throws {
+    @Test func `a credential that no ware judged does not go upstream`() async throws {
         let exchange = try exchange()
         var fields: HttpFields = ["X-API-Key": "unknown", "X_API_Key": "unknown"]
         try fields.append(.authorization, SignedToken.bearer(#""sub":"ada""#))

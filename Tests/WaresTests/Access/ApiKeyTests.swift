@@ -24,7 +24,7 @@ import GatewayWares
         return try TestExchange(ApiKey.self, options: ConfigNode(.map(entries)), setting: setting)
     }
 
-    @Test func `who shows a key gets in, and the key does not go upstream`() async throws {
+    @Test func `a client that shows a key gets in, and the key does not go upstream`() async throws {
         let exchange = try exchange()
         let response = try await exchange.send(.get("/", fields: ["X-API-Key": "abc", "X-Other": "1"]))
         #expect(response.status == .ok)
@@ -50,7 +50,7 @@ import GatewayWares
         #expect(exchange.upstream.requests.isEmpty)
     }
 
-    @Test func `two keys are none`() async throws {
+    @Test func `a request with two keys is refused`() async throws {
         let exchange = try exchange()
         var fields: HttpFields = ["X-API-Key": "abc"]
         try fields.append("X-API-Key", "abc")

@@ -31,7 +31,7 @@ import GatewayWares
         return fields
     }
 
-    @Test func `who names a user and its password gets in, at once the second time`() async throws {
+    @Test func `a client that names a user and its password gets in, at once the second time`() async throws {
         let seen = Seen()
         let exchange = try exchange(also: [seen])
         for _ in 0..<2 {
@@ -41,7 +41,7 @@ import GatewayWares
         #expect(seen.principals == ["basicAuth ada", "basicAuth ada"])
     }
 
-    @Test func `what was found right is checked again after a minute, what was wrong each time`() async throws {
+    @Test func `a right password is checked again after a minute, a wrong one each time`() async throws {
         let queue = OffloadQueue(name: "test", threads: 1, most: 8)
         var mistakes: [FileMistake] = []
         let ware = BasicAuth(PasswordFile(Array(Self.users.utf8), mistakes: &mistakes), queue: queue)
@@ -76,7 +76,7 @@ import GatewayWares
         #expect(try await exchange().send(.get("/", fields: fields(value))).status == .ok)
     }
 
-    @Test func `two pairs are none, and so is none`() async throws {
+    @Test func `a request with two pairs, or without one, is refused`() async throws {
         var twice = try fields(Self.good)
         try twice.append(.authorization, Self.good)
         #expect(try await exchange().send(.get("/", fields: twice)).status == .unauthorized)

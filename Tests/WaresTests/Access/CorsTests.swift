@@ -61,7 +61,7 @@ import Testing
         #expect(try await exchange.send(request([], .get)).fields["Access-Control-Allow-Origin"] == nil)
     }
 
-    @Test func `what the origin server fails at carries the fields once`() async throws {
+    @Test func `a failure of the origin server carries the fields once`() async throws {
         let exchange = try exchange(["allowOrigins": "*"])
         exchange.upstream.refuse()
         let response = try await exchange.send(request([("Origin", page)]))
@@ -165,7 +165,7 @@ import Testing
         ("https://app.example.com", "put", nil), ("https://app.example.com", "PUT", "X-B"),
         ("https://app.example.com", "PUT", "X-A, Authorization"),
     ])
-    func `one that asks for what is not allowed gets nothing, and goes nowhere`(
+    func `a preflight that asks for a method that is not allowed gets nothing, and goes nowhere`(
         origin: String, method: String, headers: String?
     ) async throws {
         let (response, asked) = try await preflight(
@@ -198,7 +198,7 @@ import Testing
         #expect(response.fields["Access-Control-Allow-Methods"] == "*")
     }
 
-    @Test func `OPTIONS that is no preflight goes on`() async throws {
+    @Test func `OPTIONS that is not a preflight goes on`() async throws {
         let exchange = try exchange(["allowOrigins": "*"])
         for lines in [[], [("Origin", page)], [("Access-Control-Request-Method", "GET")]] {
             #expect(try await exchange.send(request(lines, .options)).status == .ok)
@@ -225,7 +225,7 @@ import Testing
             ["allowOrigins": "https://a.test", "credentials": "true", "exposeHeaders": "*"],
             ["allowOrigins": "*", "maxAge": "25h"], ["allowOrigins": "*", "allowMethods": "get"],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of cors are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Cors.self, options) }
     }
 }

@@ -37,7 +37,7 @@ import Testing
 
     // MARK: The question
 
-    @Test func `the server is told what is asked for, and by whom`() async throws {
+    @Test func `the server is told the target of the request, and the client that asks`() async throws {
         answer(200)
         let fields: HttpFields = [
             "Host": "App.test:8443", "Authorization": "Bearer a", "Cookie": "b=c", "Accept": "text/html",
@@ -227,7 +227,7 @@ import Testing
         #expect(exchange.outcomes.first?.responder == .ware("ExtAuthz"))
     }
 
-    @Test(arguments: [304, 500, 502, 503]) func `another status is no decision, and fails closed`(status: Int)
+    @Test(arguments: [304, 500, 502, 503]) func `another status is not a decision, and fails closed`(status: Int)
         async throws
     {
         answer(status, ["Remote-User": "ada"])

@@ -51,7 +51,7 @@ import GatewayWares
         #expect(try isRefused(["deny": ["example.com"]], try HttpRequest(.get, "/")))
     }
 
-    @Test func `what is refused does not go upstream`() async throws {
+    @Test func `a refused request does not go upstream`() async throws {
         var setting = TestExchange.Setting()
         setting.isForward = true
         let exchange = try TestExchange(HostRule.self, options: ["allow": ["example.com"]], setting: setting)

@@ -119,7 +119,7 @@ import Wares
     @Test(arguments: [
         "{}", #"{"active":"true"}"#, #"{"active":1}"#, "[]", "", "<html>", #"{"active":true,"active":false}"#,
     ])
-    func `RFC 7662 §2.2, an answer that does not say so lets nobody in`(json: String) async throws {
+    func `RFC 7662 §2.2, an answer without active lets no client in`(json: String) async throws {
         answer(json)
         let response = try await exchange().send(get())
         #expect(response.status == .serviceUnavailable)
@@ -138,7 +138,7 @@ import Wares
         #expect(calls.requests.count == 2)
     }
 
-    @Test(arguments: [true, false]) func `those who show one token at once share the question, if they may`(
+    @Test(arguments: [true, false]) func `requests that show one token at once share the question, if they may`(
         coalesce: Bool
     ) async throws {
         calls.script(Self.url, .hold)
@@ -151,7 +151,7 @@ import Wares
     }
 
     @Test(arguments: ["a b", "a\"b", "a,b", "é", String(repeating: "a", count: 20_000)])
-    func `RFC 6750 §2.1, what is no token is not asked about`(token: String) async throws {
+    func `RFC 6750 §2.1, a malformed token is not asked about`(token: String) async throws {
         answer(#"{"active":true}"#)
         #expect(try await exchange().send(get(token)).status == .unauthorized)
         #expect(calls.requests.isEmpty)

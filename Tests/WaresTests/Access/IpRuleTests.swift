@@ -32,7 +32,7 @@ import Wares
         #expect(try await status(["deny": ["192.0.2.0/24"], "status": 404], peer: "192.0.2.9:1") == 404)
     }
 
-    @Test func `an empty allow lets nobody in`() async throws {
+    @Test func `an empty allow lets no client in`() async throws {
         #expect(try await status(["allow": []], peer: "198.51.100.1:1") == 403)
     }
 
@@ -48,7 +48,8 @@ import Wares
         ("192.0.2.5, 10.0.0.2", 200), ("unknown, 192.0.2.5", 200), ("unknown, 192.0.2.5:80, [fd00::1]:1", 403),
         ("192.0.2.5:80, 10.0.0.2:1", 200),
     ])
-    func `a client that a trusted proxy names and nobody can read is refused`(value: String, expected: Int) async throws
+    func `a client that a trusted proxy names in an unreadable way is refused`(value: String, expected: Int)
+        async throws
     {
         // It must not pass for the proxy's own address.
         let options: ConfigNode = ["allow": ["192.0.2.0/24", "10.0.0.0/8"]]
@@ -69,7 +70,7 @@ import Wares
         #expect(throws: ConfigError.self) { try TestExchange.make(IpRule.self, options) }
     }
 
-    @Test func `only an allow that leaves somebody out guards a proxy that the network reaches`() throws {
+    @Test func `only an allow that leaves a client out guards a proxy that the network reaches`() throws {
         let network = { (text: String) in IPNetwork(text) }
         #expect(IpRule(allow: [network("10.0.0.0/8")].compactMap(\.self)).admitsOnlyKnown)
         #expect(!IpRule(deny: [network("192.0.2.1/32")].compactMap(\.self)).admitsOnlyKnown)

@@ -43,7 +43,8 @@ import Wares
     // MARK: Letting in
 
     @Test(arguments: ["RS256", "PS256", "ES256", "EdDSA"])
-    func `who shows a good token gets in, and the token does not go upstream`(algorithm: String) async throws {
+    func `a client that shows a good token gets in, and the token does not go upstream`(algorithm: String) async throws
+    {
         let seen = Seen("{jwt.scope} of {jwt.iss}{jwt.none}")
         let exchange = try TestExchange([try TestExchange.make(Jwt.self, options()), seen])
         for _ in 0..<2 {
@@ -337,7 +338,7 @@ import Wares
         #expect(calls.limits.first?.content == .kibibytes(256))
     }
 
-    @Test func `one who leaves does not take the fetch with him`() async throws {
+    @Test func `a client that leaves does not end the fetch for the others`() async throws {
         let calls = ScriptedCalls()
         calls.script(Self.url, .hold)
         let exchange = try fetching(calls)
@@ -349,7 +350,7 @@ import Wares
     }
 
     @Test(arguments: [302, 404, 500])
-    func `without keys nobody gets in, for now`(status: Int) async throws {
+    func `without keys no client gets in, for now`(status: Int) async throws {
         let calls = ScriptedCalls()
         calls.script(
             Self.url,
@@ -368,13 +369,13 @@ import Wares
     }
 
     @Test(arguments: ["", "[]", "{\"keys\":[]}", "<html>"])
-    func `garbage in place of keys is no keys`(body: String) async throws {
+    func `garbage in place of keys gives no keys`(body: String) async throws {
         let calls = ScriptedCalls()
         calls.script(Self.url, ScriptedCalls.json(body.utf8))
         #expect(try await fetching(calls).send(.get("/", fields: good())).status == .serviceUnavailable)
     }
 
-    @Test func `old keys stay in use when they cannot be fetched anew`() async throws {
+    @Test func `old keys stay in use when they cannot be fetched again`() async throws {
         let calls = ScriptedCalls()
         calls.script(Self.url, try keySet(), .fail(GatewayError(.upstream, .connectionRefused, "refused")))
         let exchange = try fetching(calls)

@@ -401,7 +401,7 @@ import Credentials
                 #expect(response.status == .serviceUnavailable)
                 #expect(response.fields[.retryAfter] == "5")
             }
-            // What needs no provider is decided all the same.
+            // A decision that needs no provider is still made.
             if second == 0 { #expect(try await stand.send("/", OidcStand.script).status == .unauthorized) }
             await stand.advance(by: 1)
         }

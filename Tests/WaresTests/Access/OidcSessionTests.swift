@@ -8,13 +8,13 @@ import Testing
 @testable import GatewayWares
 @testable import Wares
 
-/// What becomes of a session after the login: its cookies, its renewal, its store.
+/// A session after the login: its cookies, its renewal, its store.
 @Suite(.timeLimit(.minutes(5))) struct OidcSessionTests {
     private static let name = "__Host-session"
 
     // MARK: Cookies
 
-    @Test func `a cookie that is cut, changed, swapped or there twice is no session`() async throws {
+    @Test func `a cookie that is cut, changed, swapped or there twice gives no session`() async throws {
         let stand = try OidcStand()
         try await stand.logIn()
         let value = try #require(stand.cookies[Self.name])
@@ -172,7 +172,7 @@ import Testing
         }
         let stand = try OidcStand { $0.behind = [inner.ware] }
         try await stand.logIn()
-        // The session of the first ware is none of the second one's, the second time too.
+        // The session of the first ware is not a session of the second one, the second time too.
         for _ in 0..<2 { #expect(try await stand.send("/", OidcStand.script).status == .unauthorized) }
         #expect(stand.exchange.upstream.requests.isEmpty)
         let sent = try OidcStand.parameters(await stand.send("/orders"))
@@ -342,7 +342,7 @@ import Testing
         #expect(one.tokenCalls.count == 2)
     }
 
-    @Test func `without an answer of the lock's server nobody asks the provider`() async throws {
+    @Test func `without an answer of the lock's server no gateway asks the provider`() async throws {
         let server = KeyServer()
         let stand = try OidcStand { $0.lock = server }
         try await stand.logIn()
@@ -470,7 +470,8 @@ import Testing
         #expect(try await again.send("/", OidcStand.script).status == .ok)
     }
 
-    @Test func `a reference to nothing, and a cookie with a session in it, are no session with a store`() async throws {
+    @Test func `a reference to nothing, and a cookie with a session in it, give no session with a store`() async throws
+    {
         let stand = try OidcStand { $0.store = MemoryRecords(limit: .mebibytes(1)) }
         let cookies = stand.ware.sessions.cookies
         let session = OidcSession(

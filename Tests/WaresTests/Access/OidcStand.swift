@@ -20,12 +20,12 @@ final class OidcStand {
     let calls: ScriptedCalls
     let ware: OidcLogin
     let exchange: TestExchange
-    /// What the browser has.
+    /// The cookies of the browser.
     var cookies: [String: String] = [:]
     /// How far the clock went.
     var elapsed = 0
 
-    /// What is special about the gateway of a test.
+    /// The options of the gateway of a test.
     struct Make {
         var clientId = "app"
         var cookie = "session"
@@ -90,7 +90,7 @@ final class OidcStand {
         #"{"iss":"\#(Self.issuer)","aud":"app","sub":"\#(sub)","nonce":"\#(nonce)","iat":\#(now),"exp":\#(now + 300)\#(more)}"#
     }
 
-    /// What the token endpoint answers.
+    /// The answer of the token endpoint.
     static func tokens(_ idToken: String?, refresh: String? = "r1", lifetime: Int = 300, access: String = "access1")
         -> ScriptedCalls.Step
     {

@@ -6,7 +6,7 @@ import Wares
 
 @testable import HttpWare
 
-/// What a cache did with each request, as it is counted, and why, as the record tells it.
+/// The result of a cache for each request, as it is counted, and its reason, as the record has it.
 @Suite struct CacheResultTests {
     private let ring = RecordRing(mostRecords: 64, mostBytes: .mebibytes(1))
 
@@ -125,7 +125,7 @@ import Wares
         #expect(notes.first == "miss: the stored responses are for other request fields")
     }
 
-    @Test func `those who waited for another one's response are collapsed`() async throws {
+    @Test func `requests that waited for another one's response are collapsed`() async throws {
         let stage = try stage()
         stage.exchange.upstream.respond(
             with: HttpResponse(.ok, fields: ["Cache-Control": "max-age=60"], content: .text("one")),

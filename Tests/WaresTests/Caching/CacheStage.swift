@@ -14,16 +14,16 @@ struct CacheStage {
     enum Kind: CaseIterable, Sendable {
         case memory, disk, redis
 
-        /// Those that need no server.
+        /// The stores that need no server.
         static let ownOnes: [Kind] = [.memory, .disk]
     }
 
     let exchange: TestExchange
     let store: any CacheStore
-    /// What goes with the test: a folder, a server.
+    /// The companions of the test: a folder, a server.
     private let belongings: (any Sendable)?
 
-    /// What a client got.
+    /// The response to a client.
     struct Seen {
         let response: HttpResponse
         var status: Int { response.status.code }
@@ -85,7 +85,7 @@ struct CacheStage {
         }
     }
 
-    /// Waits for what a store does on a thread of its own, and tells nobody of. Fails where it never comes.
+    /// Waits for work that a store does on a thread of its own, without a notice. Fails where it never comes.
     private static func wait(for wanted: String, _ isThere: () async -> Bool) async throws {
         for _ in 0..<10_000 {
             if await isThere() { return }

@@ -19,7 +19,7 @@ import Wares
             after: .seconds(1))
     }
 
-    /// So many requests at once; the answers come when the first is upstream and a second has passed.
+    /// This number of requests at once; the answers come when the first is upstream and a second has passed.
     private func crowd(
         _ exchange: TestExchange, _ requests: [HttpRequest], upstream: Int = 1
     ) async throws -> [HttpResponse] {
@@ -153,7 +153,7 @@ import Wares
         #expect(responses.map { $0.content.text ?? "" } == ["one"] + Array(repeating: "own", count: 4))
     }
 
-    @Test func `what a target's responses vary by is part of the key, RFC 9111 §4.1`() async throws {
+    @Test func `fields that a target's responses vary by are part of the key, RFC 9111 §4.1`() async throws {
         let exchange = try exchange()
         try answer(exchange, 200, ["Vary: X-A"])
         exchange.upstream.always(
@@ -192,7 +192,7 @@ import Wares
         #expect(exchange.upstream.requests.count == 2)
     }
 
-    @Test func `those who wait have the whole of short content, and the length with it`() async throws {
+    @Test func `requests that wait have the whole of short content, and the length with it`() async throws {
         let exchange = try exchange()
         try answer(exchange, 200, [], "short")
         let responses = try await crowd(exchange, Array(repeating: try get(), count: 3))
@@ -221,7 +221,7 @@ import Wares
         #expect(exchange.upstream.requests.count == 2)
     }
 
-    @Test func `who waits too long goes alone`() async throws {
+    @Test func `a request that waits too long goes alone`() async throws {
         let exchange = try exchange(["timeout": "2s"])
         exchange.upstream.neverRespond()
         exchange.upstream.always(respondWith: HttpResponse(.ok, content: .text("own")))

@@ -8,7 +8,7 @@ import Testing
 @Suite struct HttpCacheCollapseTests {
     private let fresh = "Cache-Control: max-age=60"
 
-    /// So many requests at once, the first of which is upstream.
+    /// This number of requests at once, the first of which is upstream.
     private func crowd(_ stage: CacheStage, _ count: Int, _ lines: [String] = []) async throws -> [TestExchange.Pending]
     {
         var pending: [TestExchange.Pending] = []
@@ -48,7 +48,8 @@ import Testing
         #expect(stage.asked == 1)
     }
 
-    @Test func `what turns out not to be for sharing lets each go its own way, and none waits next time`() async throws
+    @Test func `a response that turns out not to be for sharing lets each go its own way, and none waits next time`()
+        async throws
     {
         let stage = try CacheStage()
         try respond(stage, 200, ["Cache-Control: no-store"])
@@ -102,7 +103,7 @@ import Testing
         #expect(try await stage.send().text == "two")
     }
 
-    @Test func `who follows and leaves does not hold up the others`() async throws {
+    @Test func `a follower that leaves does not hold up the others`() async throws {
         let stage = try CacheStage()
         try respond(stage, 200, [fresh])
         let pending = try await crowd(stage, 3)
@@ -111,7 +112,7 @@ import Testing
         #expect(responses.allSatisfy { $0.content.text == "one" } && stage.asked == 1)
     }
 
-    @Test func `who waits too long goes alone`() async throws {
+    @Test func `a follower that waits too long goes alone`() async throws {
         let stage = try CacheStage()
         stage.exchange.upstream.neverRespond()
         try stage.respond([fresh], "two", always: true)
@@ -145,7 +146,7 @@ import Testing
     }
 
     @Test(arguments: ["Range: bytes=0-1", "If-None-Match: \"a\"", "Cache-Control: no-cache", "Cache-Control: no-store"])
-    func `a request of another kind waits for nobody`(line: String) async throws {
+    func `a request of another kind waits for no other`(line: String) async throws {
         let stage = try CacheStage()
         stage.exchange.upstream.neverRespond()
         try stage.respond([fresh], "two", always: true)
@@ -155,7 +156,7 @@ import Testing
         await first.leave()
     }
 
-    @Test func `those who wait for a validation have the stored response, RFC 9111 §4.3.3`() async throws {
+    @Test func `requests that wait for a validation have the stored response, RFC 9111 §4.3.3`() async throws {
         let stage = try CacheStage()
         try stage.respond([fresh, "ETag: \"a\""], "old")
         _ = try await stage.send()
@@ -167,7 +168,8 @@ import Testing
         #expect(stage.asked == 2)
     }
 
-    @Test func `what another leader stored between the look and the place at the head answers`() async throws {
+    @Test func `a response that another leader stored between the look and the place at the head answers`() async throws
+    {
         let overlooks = Flag()
         let stage = try CacheStage { $0.store = OverlookingStore($0.store, $0.collapsed, overlooks) }
         try stage.respond([fresh], "one", always: true)

@@ -33,7 +33,7 @@ import Wares
     }
 
     @Test(arguments: ["items=0-1", "bytes=x", "bytes=3-1"])
-    func `a range that is none is answered whole, RFC 9110 §14.2`(range: String) async throws {
+    func `an invalid range is answered whole, RFC 9110 §14.2`(range: String) async throws {
         let stage = try CacheStage()
         try stage.respond([fresh], "0123456789")
         _ = try await stage.send()
@@ -186,7 +186,7 @@ import Wares
         #expect(stage.asked == 1)
     }
 
-    /// What its `Content-Range` says is one byte more than there is.
+    /// Its `Content-Range` claims one byte more than there is.
     @Test(arguments: [
         ("bytes=-5", "45678", "bytes 4-8/9"), ("bytes=6-8", "678", "bytes 6-8/9"), ("bytes=6-", "678", "bytes 6-8/9"),
         ("bytes=-1", "8", "bytes 8-8/9"),
@@ -213,7 +213,7 @@ import Wares
 
     // MARK: What is completed
 
-    /// What is stored, the question for the rest, and the rest.
+    /// The stored part, the question for the rest, and the rest.
     @Test(
         arguments: [(0...5, "bytes=6-", 6...9), (4...9, "bytes=0-3", 0...3)], CacheStage.Kind.allCases)
     func `a request for the whole asks for the rest, and both are stored as one, RFC 9111 §3.4`(

@@ -10,7 +10,7 @@ import Wares
 
     // MARK: Fresh responses
 
-    @Test func `what is fresh is answered without asking, with its age, RFC 9111 §4 and §5.1`() async throws {
+    @Test func `a fresh response is answered without asking, with its age, RFC 9111 §4 and §5.1`() async throws {
         let stage = try CacheStage()
         try stage.respond([HttpCacheTests.fresh], "one")
         let first = try await stage.send()
@@ -40,7 +40,7 @@ import Wares
         ([], ["Cache-Control: no-store"]), ([], ["Cache-Control: private"]), ([], ["Vary: *", fresh]),
         (["Cache-Control: no-store"], [fresh]), (["Authorization: x"], [fresh]), ([], ["Cache-Control: max-age=0"]),
     ])
-    func `what may not be stored is asked for each time, RFC 9111 §3`(request: [String], response: [String])
+    func `a response that must not be stored is asked for each time, RFC 9111 §3`(request: [String], response: [String])
         async throws
     {
         let stage = try CacheStage()
@@ -67,7 +67,7 @@ import Wares
         for _ in 0..<2 { _ = try await stage.send(.get, "/", ["Authorization: \(credentials)"]) }
         #expect(stage.asked == 2 && stage.store.census.responses == 0)
         #expect(try await !stage.send().isHit)
-        // What others stored does not answer it either: the origin server decides what this user sees.
+        // Responses that other clients stored do not answer it either: the origin server decides what this user sees.
         #expect(try await !stage.send(.get, "/", ["Authorization: \(credentials)"]).isHit)
     }
 
@@ -99,7 +99,7 @@ import Wares
         var texts: [String?] = []
         for client in clients { texts.append(try await client.send(.get("/")).content.text) }
         #expect(texts == ["CN=anna", "CN=bert", "CN=anna"])
-        // Whoever has the same certificate has the same private cache; a shared one stores nothing.
+        // Clients with the same certificate have the same private cache; a shared one stores nothing.
         #expect(clients.map(\.upstream.requests.count) == [1, 1, mode == .private ? 0 : 1])
     }
 
@@ -115,7 +115,7 @@ import Wares
     }
 
     @Test(arguments: [CacheMode.shared, .private])
-    func `RFC 9111 §3.5, an outage answers nobody with another certificate's response`(mode: CacheMode) async throws {
+    func `RFC 9111 §3.5, an outage gives no client the response of another certificate`(mode: CacheMode) async throws {
         var cache = HttpCache(store: MemoryStore(limit: .mebibytes(1)))
         cache.policy.mode = mode
         let clients = try certified([Offline(), cache], ["CN=anna", "CN=bert"])
@@ -140,7 +140,7 @@ import Wares
         (#""iss":"a""#, #""iss":"a","jti":"2""#), (#""sub":"ada""#, #""sub":"ada","jti":"2""#),
         (#""iss":"a","sub":"ada""#, #""iss":"b","sub":"ada""#), (#""iss":"a","sub":"ada""#, #""iss":"a","sub":"bert""#),
     ])
-    func `what one token's person got is not for another's, wherever the token is`(one: String, other: String)
+    func `a response to one person's token is not for another's, wherever the token is`(one: String, other: String)
         async throws
     {
         for isInQuery in [false, true] {
@@ -186,7 +186,7 @@ import Wares
         #expect(stage.asked == 2)
     }
 
-    @Test func `who was authenticated by a ware shares nothing that does not say so, RFC 9111 §3.5`() async throws {
+    @Test func `a client that a ware authenticated shares only responses that allow it, RFC 9111 §3.5`() async throws {
         let stage = try CacheStage(before: [Naming()])
         try stage.respond([HttpCacheTests.fresh], always: true)
         for _ in 0..<2 { _ = try await stage.send(.get, "/", ["X-User: a"]) }
@@ -206,7 +206,7 @@ import Wares
 
     // MARK: Cookies
 
-    /// What `setCookie` says, the mode, whether the client says who it is; then whether it is stored, and with its cookie.
+    /// The option `setCookie`, the mode, whether the client says who it is; then whether it is stored, and with its cookie.
     @Test(
         arguments: [
             (SetCookieRule.strip, CacheMode.shared, [], true, false), (.pass, .shared, [], false, false),
@@ -338,7 +338,7 @@ import Wares
     }
 
     @Test(arguments: [HttpMethod.post, .options])
-    func `what is not answered from the store goes upstream as received`(method: HttpMethod) async throws {
+    func `requests that are not answered from the store go upstream as received`(method: HttpMethod) async throws {
         let stage = try CacheStage()
         _ = try await stage.send(method, "/p%61ge")
         #expect(stage.exchange.upstream.requests.last?.receivedTarget == "/p%61ge")
@@ -384,7 +384,7 @@ import Wares
         #expect(try await !stage.send().isHit)
     }
 
-    @Test func `what is larger than maxObject is passed on and not stored`() async throws {
+    @Test func `a response that is larger than maxObject is passed on and not stored`() async throws {
         let stage = try CacheStage { $0.maxObject = .bytes(10) }
         try stage.respond([HttpCacheTests.fresh], "12345678901", always: true)
         for _ in 0..<2 { #expect(try await stage.send().text == "12345678901") }
@@ -456,7 +456,7 @@ import Wares
             try await stage.send(.get, "/", ["Accept-Language: fr"]).cacheStatus == "httpware; fwd=vary-miss; stored")
     }
 
-    @Test func `what varies by is the request as it came to the cache, not as it went on`() async throws {
+    @Test func `responses vary by the request as it came to the cache, not as it went on`() async throws {
         let stage = try CacheStage(behind: [Removing(name: "X-A")])
         try stage.respond([HttpCacheTests.fresh, "Vary: X-A"], always: true)
         for value in ["1", "2", "1"] { _ = try await stage.send(.get, "/", ["X-A: \(value)"]) }
@@ -513,7 +513,8 @@ import Wares
     }
 
     @Test(arguments: ["Location", "Content-Location"])
-    func `what the response names on the same origin is taken away, too, RFC 9111 §4.4`(field: String) async throws {
+    func `references of the response to the same origin are taken away, too, RFC 9111 §4.4`(field: String) async throws
+    {
         let stage = try CacheStage()
         try stage.respond([HttpCacheTests.fresh], always: true)
         for path in ["/a", "/b"] { _ = try await stage.send(.get, path) }

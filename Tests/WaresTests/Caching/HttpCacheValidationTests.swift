@@ -102,7 +102,7 @@ import Wares
         #expect(second.text == (status == 304 ? "" : "x"))
     }
 
-    /// What stands behind `max-age=60`, and whether a response that is long stale is used when no origin server answers.
+    /// The directives behind `max-age=60`, and whether a response that is long stale is used when no origin server answers.
     @Test(arguments: [
         ("max-stale", true), ("must-revalidate", false), ("proxy-revalidate", false), ("no-cache", false),
         ("s-maxage=60", false),

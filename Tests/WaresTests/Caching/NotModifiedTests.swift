@@ -133,7 +133,9 @@ import Wares
         ["ETag: \"a\"", "Cache-Control: no-store"], ["ETag: \"a\"", "Cache-Control: private"],
         ["Cache-Control: max-age=60"], ["ETag: \"a\"", "Vary: *"],
     ])
-    func `what may not be kept, or cannot be validated, is not, RFC 9111 §3`(lines: [String]) async throws {
+    func `responses that must not be kept, or cannot be validated, are not kept, RFC 9111 §3`(lines: [String])
+        async throws
+    {
         let exchange = try TestExchange(NotModified.self)
         for _ in 0..<2 {
             exchange.upstream.respond(with: try response(200, lines))
@@ -142,7 +144,7 @@ import Wares
         #expect(exchange.upstream.requests.last?.fields.contains(.ifNoneMatch) == false)
     }
 
-    @Test func `what one person is kept for no other is asked about with, RFC 9111 §3.5`() async throws {
+    @Test func `a response kept for one person is never used to ask for another, RFC 9111 §3.5`() async throws {
         let exchange = try TestExchange(NotModified.self)
         for user in ["a", "b"] {
             exchange.upstream.respond(with: try response(200, ["ETag: \"\(user)\""]))

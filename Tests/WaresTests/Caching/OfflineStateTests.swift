@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: [Int64.max, .max / 1000, -1, .min])
-    func `an end beyond what can be told, or long gone, is none that traps`(seconds: Int64) {
+    func `an end beyond all calendars, or long gone, does not trap`(seconds: Int64) {
         let state = OfflineState(.auto)
         state.set(.always, until: WallTime(seconds: seconds))
         #expect(state.mode(at: noon) == (seconds > 0 ? .always : .auto))

@@ -21,7 +21,7 @@ import Wares
         #expect(stage.exchange.outcomes.last?.responder == .cache)
     }
 
-    @Test func `what is not stored is answered with abortStatus`() async throws {
+    @Test func `a response that is not stored is answered with abortStatus`() async throws {
         let stage = try stage(Offline(abortStatus: .serviceUnavailable))
         stage.exchange.upstream.refuse()
         #expect(try await stage.send().status == 503)
@@ -37,7 +37,7 @@ import Wares
         #expect(try await stage.send().status == 504)
     }
 
-    @Test func `what is more stale than maxStale does not do`() async throws {
+    @Test func `a response that is staler than maxStale is not used`() async throws {
         let stage = try stage(Offline(maxStale: .seconds(10)))
         try stage.respond([fresh])
         _ = try await stage.send()
@@ -98,7 +98,7 @@ import Wares
         #expect(try await stage.send().status == 200)
     }
 
-    @Test func `a failure that is no sign stays what it is`() async throws {
+    @Test func `a failure outside of detect stays as it is`() async throws {
         let stage = try stage(Offline(detect: [.dns]))
         stage.exchange.upstream.refuse()
         #expect(try await stage.send().status == 502)

@@ -76,7 +76,7 @@ import Testing
         #expect(exchange.upstream.requests.count == 2)
     }
 
-    /// What is stored before an unsafe request: both shares, and in a private cache two senders beside the anonymous clients.
+    /// The stored responses before an unsafe request: both shares, and in a private cache two senders beside the anonymous clients.
     private func fill(_ exchange: TestExchange, _ mode: CacheMode, _ path: String) async throws {
         for share in ["a", "b"] {
             for lines in mode == .private ? [[], ["Cookie: sid=anna"], ["Authorization: Basic YmVydA=="]] : [[]] {

@@ -51,7 +51,7 @@ import Testing
         "Forwarded: for=192.0.2.1;by=_x",
         "X-Forwarded-For: 192.0.2.1", "X-Real-IP: 192.0.2.1", "X_User: a",
     ])
-    func `the own host and addresses are no claims`(line: String) async throws {
+    func `the own host and addresses are not claims`(line: String) async throws {
         let exchange = try exchange()
         try respond(exchange, "of app.test")
         for lines in [[line], [], [line]] { #expect(try await text(exchange, get(lines)) == "of app.test") }
@@ -92,7 +92,7 @@ import Testing
         #expect(try await good.response().content.text == "of app.test")
     }
 
-    @Test func `what a trusted proxy says is no claim of the client`() async throws {
+    @Test func `words of a trusted proxy are not a claim of the client`() async throws {
         let exchange = try exchange(trusted: true)
         try respond(exchange, "of app.test")
         for lines in [["X-Forwarded-Host: www.test"], []] {

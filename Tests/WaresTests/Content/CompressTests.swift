@@ -109,7 +109,7 @@ import Testing
         #expect(response.content.isEmpty)
     }
 
-    @Test func `what is compressed already is left alone`() async throws {
+    @Test func `content that is compressed already is left alone`() async throws {
         let response = try await get(try page(["Content-Encoding": "br", "ETag": "\"1\""]))
         #expect(response.fields[.contentEncoding] == "br" && response.fields[.etag] == "\"1\"")
         #expect(response.content.text == CompressTests.text)
@@ -166,7 +166,7 @@ import Testing
 
     // MARK: Fields
 
-    @Test func `what is said of other bytes goes, and a strong validator becomes a weak one - RFC 9110 §8.8.1`()
+    @Test func `fields about the former bytes go, and a strong validator becomes a weak one - RFC 9110 §8.8.1`()
         async throws
     {
         let response = try await get(
@@ -257,7 +257,7 @@ import Testing
             ["level": 10],
             ["max": 0], ["quality": 4],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of compress are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Compress.self, options) }
     }
 

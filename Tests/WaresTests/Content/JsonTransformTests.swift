@@ -87,7 +87,7 @@ import Testing
             ["set": ["/a/x": 1, "/b/9": 1]],
             ["keep": ["/a", "/b", "/*/x", "/c"]],
         ] as [ConfigNode])
-    func `what leads to nothing changes nothing, not a byte`(options: ConfigNode) throws {
+    func `a path that leads to nothing changes nothing, not a byte`(options: ConfigNode) throws {
         let text = "\u{feff} {\"a\" : 12345678901234567890,\n\"b\":[ 1, 2 ] , \"c\":{\"d\":1}}\n"
         #expect(try edit(text, options) == nil)
     }
@@ -102,7 +102,7 @@ import Testing
         "\"\\x\"", "\"\\u12\"", "\"\u{1}\"", "{a:1}", "[1]x", "NaN", "{\"a\":1 \"b\":2}", "]", "[}", "'a'",
         String(repeating: "[", count: 65) + String(repeating: "]", count: 65), String(repeating: "[", count: 100_000),
     ])
-    func `what is not JSON is refused`(text: String) {
+    func `content that is not JSON is refused`(text: String) {
         #expect(throws: JsonFault.self) { try edit(text, ["remove": ["/a"]]) }
     }
 

@@ -20,7 +20,7 @@ import Testing
         "", "text", "/", "text/", "*/*", "*", "text/ht*", "text/*x", "text/html; charset=a", "a b/c", "a/b/c",
         "text/*+",
     ])
-    func `what is none is refused`(text: String) {
+    func `an invalid pattern is refused`(text: String) {
         #expect(throws: OptionMistake.self) { try MediaPattern(optionText: text) }
     }
 

@@ -302,7 +302,7 @@ import Testing
 
     @Test(arguments: [ContentCoding.gzip, .br, .zstd])
     func `a stream is decoded and rewritten in steps of bounded size`(coding: ContentCoding) throws {
-        // Of each 16 KiB, some bytes at the beginning are none that were there before.
+        // Of each 16 KiB, some bytes at the beginning are new.
         var text: [UInt8] = []
         for block in 0..<200 {
             var random = UInt64(block) &* 0x9e37_79b9_7f4a_7c15

@@ -118,7 +118,7 @@ import Testing
         await #expect(throws: GatewayError.self) { try await pending.response() }
     }
 
-    @Test func `it goes on unchanged when its time is over`() async throws {
+    @Test func `it goes on unchanged when its time ends`() async throws {
         let exchange = try TestExchange(chain: chain(Break(timeout: .seconds(30))))
         let pending = await exchange.start(.get("/late"))
         _ = await held("/late")

@@ -27,7 +27,7 @@ import Wares
         #expect(!fields.contains(.forwarded))
     }
 
-    @Test func `what a stranger claims is replaced, in both styles`() async throws {
+    @Test func `claims of a stranger are replaced, in both styles`() async throws {
         let claims: HttpFields = [
             "X-Forwarded-For": "10.0.0.1", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.test",
             "Forwarded": "for=10.0.0.1", "X-Forwarded-Port": "443", "X-Real-IP": "10.0.0.1",
@@ -72,7 +72,7 @@ import Wares
         #expect(sent.values(of: .xForwardedFor) == ["203.0.113.7"])
     }
 
-    @Test func `what a trusted proxy sent is kept and its address appended`() async throws {
+    @Test func `fields of a trusted proxy are kept, and its address is appended`() async throws {
         let fields = try await sent(
             "both",
             [
@@ -86,7 +86,7 @@ import Wares
     }
 
     @Test(arguments: ["203.0.113.0/24", nil])
-    func `twins of what tells who the client is are taken away, whoever sent them`(trusted: String?) async throws {
+    func `twins of fields that identify the client are taken away, from every sender`(trusted: String?) async throws {
         let fields = try await sent(
             "both",
             [
@@ -97,7 +97,7 @@ import Wares
         #expect(fields[.xForwardedFor] == "203.0.113.7")
     }
 
-    @Test func `what a proxy says of an IPv4-mapped address is the IPv4 address`() async throws {
+    @Test func `a proxy's word about an IPv4-mapped address means the IPv4 address`() async throws {
         let seen = Seen("{client.ip} {peer.ip}")
         var setting = TestExchange.Setting()
         setting.peer = SocketAddress("[::ffff:203.0.113.7]:1")
@@ -136,7 +136,7 @@ import Wares
         #expect(!fields.contains(.xForwardedFor))
     }
 
-    @Test func `a style that is none is refused at load`() {
+    @Test func `an unknown style is refused at load`() {
         #expect(throws: ConfigError.self) { try TestExchange.make(Forwarded.self, ["style": "all"]) }
     }
 }

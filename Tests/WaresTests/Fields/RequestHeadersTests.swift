@@ -65,7 +65,7 @@ import Wares
         #expect(fields["X-New"] == "yes")
     }
 
-    @Test func `append adds one line or several behind those that are there`() async throws {
+    @Test func `append adds one line or several behind the present ones`() async throws {
         let fields = try await sent(["append": ["X-A": ["two", "three"]]], .get("/", fields: ["X-A": "one"]))
         #expect(fields.values(of: "X-A") == ["one", "two", "three"])
     }
@@ -142,7 +142,7 @@ import Wares
         #expect(exchange.upstream.requests.first?.host == "other.example")
     }
 
-    @Test func `a Host made of a placeholder that is none refuses the request`() async throws {
+    @Test func `a Host made of an unknown placeholder refuses the request`() async throws {
         let exchange = try TestExchange(RequestHeaders.self, options: ["set": ["Host": "{request.query.h}"]])
         #expect(try await exchange.send(.get("/?h=a@b")).status == .badRequest)
         #expect(exchange.upstream.requests.isEmpty)

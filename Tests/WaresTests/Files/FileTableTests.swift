@@ -5,7 +5,7 @@ import Testing
 @testable import GatewayWares
 
 @Suite struct FileTableTests {
-    /// An entry for a file of so many bytes.
+    /// An entry for a file of this number of bytes.
     private func entry(_ size: Int) throws -> FileEntry {
         let folder = FileManager.default.temporaryDirectory.appending(path: "httpware-table-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -19,7 +19,7 @@ import Testing
             whole: known, coded: [], type: "text/plain", cacheControl: nil, now: WallTime(seconds: 4_000_000_000))
     }
 
-    @Test func `what is asked for stays, and what is not goes, when there is too much`() throws {
+    @Test func `files that are asked for stay, and the others go, when there is too much`() throws {
         let table = FileTable()
         let small = try entry(10)
         table.remember(small, "hot", at: 0)
@@ -51,7 +51,7 @@ import Testing
         #expect((0..<2000).count { table.held("\($0)") != nil } * (32 << 10) <= 16 << 20)
     }
 
-    @Test func `what nobody asks for is let go within two minutes of others`() throws {
+    @Test func `a file that no client asks for is released within two minutes of others`() throws {
         let table = FileTable()
         let small = try entry(10)
         let minute: Int64 = 61_000_000_000

@@ -108,7 +108,7 @@ import Testing
         "/none.txt", "/.env", "/%2Eenv", "/a.txt/", "/a.txt/b", "//a.txt", "/docs//index.html", "/docs%2Findex.html",
         "/..%2Fa.txt", "/a.txt%5C", "/docs/empty/", "/etc/passwd", "/A.TXT",
     ])
-    func `what is not there, or is hidden, is 404`(path: String) async throws {
+    func `a file that does not exist, or is hidden, is 404`(path: String) async throws {
         defer { clean() }
         #expect(try await serving().send(get(path)).status == .notFound)
     }
@@ -138,7 +138,7 @@ import Testing
         #expect(try await exchange.send(get("/index.html")).fields[.contentType] == "text/html; charset=utf-8")
     }
 
-    @Test func `a file from the future says nothing of its date`() async throws {
+    @Test func `a file from the future does not show its date`() async throws {
         defer { clean() }
         let date = Date(timeIntervalSince1970: 4_000_000_000)
         try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: "\(root)/a.txt")
@@ -327,7 +327,7 @@ import Testing
         "bytes=x", "lines=1-2", "bytes=4-2", "bytes=",
         "bytes=" + (0...16).map { "\($0 * 200)-\($0 * 200)" }.joined(separator: ","),
     ])
-    func `too many ranges, and what is no range, get the whole`(range: String) async throws {
+    func `too many ranges, and an invalid range, get the whole`(range: String) async throws {
         defer { clean() }
         let response = try await serving().send(get("/a.txt", (.range, range)))
         #expect(response.status == .ok)
@@ -359,7 +359,7 @@ import Testing
 
     // MARK: Options
 
-    @Test func `a folder that is none is a mistake in the configuration`() throws {
+    @Test func `a folder that does not exist is a mistake in the configuration`() throws {
         defer { clean() }
         for (path, problem) in [("\(root)/none", "No such file or directory"), ("\(root)/a.txt", "Not a directory")] {
             do {

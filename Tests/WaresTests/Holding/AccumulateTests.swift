@@ -82,7 +82,7 @@ import Testing
         #expect(exchange.upstream.requests.map(\.path) == ["/0", "/1", "/2"])
     }
 
-    @Test func `they go at a rate, in the order of coming, though their loops hear of it in another order`()
+    @Test func `they go at a rate, in the order of coming, though their loops are notified in another order`()
         async throws
     {
         let clock = ManualClock()
@@ -108,7 +108,7 @@ import Testing
             }
             await loop.submit {}
         }
-        // The slow loop hears of the opening when the other has done all that it can.
+        // The slow loop learns about the opening when the other has done all that it can.
         let gate = DispatchSemaphore(value: 0)
         slow.execute { gate.wait() }
         queue.setClosed(false)
@@ -126,7 +126,7 @@ import Testing
         #expect(queue.count == 0)
     }
 
-    @Test func `behind a refresh their turns follow the order of coming, whichever loop hears of it first`() {
+    @Test func `behind a refresh their turns follow the order of coming, not the order of the notified loops`() {
         let queue = HoldQueue(HoldLimits(max: 2, timeout: .seconds(60)), releaseRate: Rate(1, per: .second))
         let due = SystemLoopClock().now() + .seconds(60)
         let places = (0..<4).map { _ in queue.expect(bytes: 1, due: due) }
@@ -157,7 +157,7 @@ import Testing
         #expect(ware.heldCount == 0)
     }
 
-    @Test func `who waits for its turn takes room from those who come while it is closed again`() async throws {
+    @Test func `a request that waits for its turn takes room from later ones while it is closed again`() async throws {
         let ware = Accumulate(
             while: .manual, limits: HoldLimits(max: 2, timeout: .seconds(9)), releaseRate: Rate(1, per: .second))
         ware.setClosed(true)
@@ -188,7 +188,9 @@ import Testing
         return exchange
     }
 
-    @Test func `who finds nobody there is held, and answered 503 with Retry-After when it takes too long`() async throws
+    @Test
+    func `a request for an unreachable service is held, and answered 503 with Retry-After when it takes too long`()
+        async throws
     {
         let ware = Accumulate(while: .upstreamDown, limits: HoldLimits(timeout: .seconds(5)))
         let exchange = try refusing(ware)
@@ -207,7 +209,7 @@ import Testing
         #expect(exchange.upstream.requests.isEmpty)
     }
 
-    @Test func `who finds no room is refused at once`() async throws {
+    @Test func `a request that finds no room is refused at once`() async throws {
         let ware = Accumulate(while: .upstreamDown, limits: HoldLimits(max: 1, timeout: .seconds(5)))
         let exchange = try refusing(ware)
         let first = await exchange.start(.get("/"))
@@ -217,7 +219,7 @@ import Testing
         #expect(try await first.response().status == .serviceUnavailable)
     }
 
-    @Test func `who holds for a service that is reachable holds nobody`() async throws {
+    @Test func `a reachable service holds no request`() async throws {
         let ware = Accumulate(while: .upstreamDown)
         let exchange = try TestExchange([ware])
         exchange.upstream.respond(with: HttpResponse(.badGateway))
@@ -277,7 +279,7 @@ import Testing
             [:], ["while": "credentialRefreshing"], ["while": "manual", "credential": "a"], ["while": "never"],
             ["while": "manual", "overflow": "200"], ["while": "manual", "release": "lifo"],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of accumulate are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange(Accumulate.self, options: options) }
     }
 }

@@ -59,7 +59,7 @@ import Testing
         #expect(await busy.submit { slots.makeLook() == nil }, "its own loop has nothing to look for")
         let gate = DispatchSemaphore(value: 0)
         busy.execute { gate.wait() }
-        // What the loop is told of next.
+        // The next notice to the loop.
         busy.execute { slots.leave(slot) }
         let look = try #require(await other.submit { slots.makeLook() })
         let second = Task(executorPreference: other) {
@@ -116,7 +116,7 @@ import Testing
 
     // MARK: The queue
 
-    @Test func `those that wait go by priority, then in the order of coming`() async throws {
+    @Test func `requests that wait go by priority, then in the order of coming`() async throws {
         let ware = Concurrency(max: 1, queue: 5, queueTimeout: .seconds(60), priority: .header("X-Priority"))
         let exchange = try TestExchange(observing: [ware])
         exchange.upstream.respond(with: HttpResponse(.ok), after: .seconds(1))
@@ -136,7 +136,7 @@ import Testing
         #expect(value(ware, "waiting") == 0 && value(ware, "in_use") == 0)
     }
 
-    @Test func `who waits too long is refused`() async throws {
+    @Test func `a request that waits too long is refused`() async throws {
         let ware = Concurrency(max: 1, queue: 1, queueTimeout: .seconds(2))
         let exchange = try TestExchange([ware])
         exchange.upstream.neverRespond()
@@ -181,7 +181,7 @@ import Testing
 
     // MARK: Keys
 
-    @Test func `with a key there are so many of each`() async throws {
+    @Test func `with a key, each value has places of its own`() async throws {
         let ware = Concurrency(max: 1, key: .header("X-Key"))
         let exchange = try TestExchange([ware])
         exchange.upstream.neverRespond()
@@ -228,7 +228,7 @@ import Testing
             ["max": 0], ["key": "host"], ["queue": 10_001], ["queueTimeout": "0s"], ["priority": "high"],
             ["priority": ["a": "high"]], ["priority": ["a": 1001]], ["priority": [:]], ["status": 200],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of concurrency are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Concurrency.self, options) }
     }
 }

@@ -17,7 +17,7 @@ import Testing
             limit.countRequest(in: &full, at: 10_000_000_000, patience: 0) == .granted(left: 2, fullIn: 500_000_000))
     }
 
-    @Test func `one that is over may be delayed, and takes its place then`() {
+    @Test func `a request over the rate may be delayed, and takes its place then`() {
         let limit = Gcra(Rate(1, per: .second), burst: 1)
         var full = Int64.min
         #expect(

@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test(arguments: ["", "nobody", "header.", "header.a b", "cookie.", "jwt.", "[]"])
-    func `a key that is none is refused at load`(key: String) {
+    func `an invalid key is refused at load`(key: String) {
         let node: ConfigNode = key == "[]" ? [] : ConfigNode(.scalar(key, isQuoted: true))
         #expect(throws: ConfigError.self) { try TestExchange.make(RateLimit.self, ["rate": "1/s", "key": node]) }
     }
@@ -265,7 +265,7 @@ import Testing
             ["rate": "1/s", "key": "session.a"], ["rate": "1/s", "key": "header."], ["rate": "1/s", "mode": "drop"],
             ["rate": "1/s", "status": 200], ["rate": "1/s", "headers": ["X-RateLimit"]],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of rateLimit are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(RateLimit.self, options) }
     }
 
@@ -277,7 +277,7 @@ import Testing
     }
 
     @Test(arguments: ["name", "onError"])
-    func `what a store is for means nothing without one`(key: String) {
+    func `an option for stores has no meaning without a store`(key: String) {
         let error = #expect(throws: ConfigError.self) {
             try TestExchange.make(RateLimit.self, ["rate": "1/s", .init(stringLiteral: key): "memory"])
         }

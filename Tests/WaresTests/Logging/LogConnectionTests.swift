@@ -125,7 +125,7 @@ import Testing
         #expect(numbers == (1000..<5000).map { "\($0)" })
     }
 
-    @Test func `while nobody listens lines wait, and those over the limit are dropped and counted`() throws {
+    @Test func `without a listener lines wait, and lines over the limit are dropped and counted`() throws {
         let port = try Receiver(isDatagram: false).port
         let target = LogOutput.Network(isDatagram: false, host: "127.0.0.1", port: port)
         let sink = LogSink(.network(target), writer: writer, queueLimit: 200_000)

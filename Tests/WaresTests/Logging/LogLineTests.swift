@@ -46,7 +46,7 @@ import Testing
             [0xff], [0xc0, 0xaf], [0xe2, 0x82], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0x80],
             [0xe0, 0x80, 0x80],
         ] as [[UInt8]])
-    func `bytes that are no UTF-8 become U+FFFD`(bytes: [UInt8]) throws {
+    func `bytes that are not UTF-8 become U+FFFD`(bytes: [UInt8]) throws {
         let text = json(Array("a".utf8) + bytes + Array("z".utf8))
         let read = try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed) as? String
         let inner = try #require(read).dropFirst().dropLast()

@@ -116,13 +116,13 @@ import Testing
         }
     }
 
-    @Test func `a full disk is told of once, however many lines it loses`() {
+    @Test func `a full disk is reported once, however many lines it loses`() {
         let output = Troubled("/dev/full", writer)
         for number in 0..<100 { output.write("line \(number)", after: number == 50 ? 3600 : 1) }
         #expect(output.said == ["log lines cannot be written to file:/dev/full: No space left on device"])
     }
 
-    @Test func `trouble that comes again after a calm is told of again, and its end is, too`() throws {
+    @Test func `trouble that comes again after a calm is reported again, and its end is, too`() throws {
         let folder = try LogFolder()
         let path = folder.file("there/log")
         let output = Troubled(path, writer)
@@ -140,7 +140,7 @@ import Testing
         #expect(output.said.count == 3 && output.said.last == trouble)
     }
 
-    @Test func `an output that nobody writes to any more is closed, with all that was written to it`() throws {
+    @Test func `an output without writers is closed, with all that was written to it`() throws {
         let folder = try LogFolder()
         let other = sink(.file(folder.file("other")))
         for number in 0..<20 {
@@ -157,7 +157,7 @@ import Testing
         #expect(sink(.file(folder.file("other"))) === other)
     }
 
-    @Test func `a reader that stands still blocks nobody, and is told how many lines it missed`() throws {
+    @Test func `a reader that stands still blocks no writer, and learns how many lines it missed`() throws {
         let folder = try LogFolder()
         let path = folder.file("pipe")
         try #require(mkfifo(path, 0o600) == 0)

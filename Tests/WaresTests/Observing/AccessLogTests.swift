@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `bytes are those that were sent, and unfilteredBytes those before compress`(isOfOrigin: Bool) async throws {
+    func `bytes are counted as sent, and unfilteredBytes before compress`(isOfOrigin: Bool) async throws {
         let text = String(repeating: "again and ", count: 1000)
         var answer = HttpResponse(.ok, content: .text(text))
         try answer.fields.set(.contentType, to: "text/plain")
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func `a line tells of the exchange, as one JSON object`() async throws {
+    @Test func `a line describes the exchange, as one JSON object`() async throws {
         let exchange = try exchange()
         exchange.upstream.respond(
             with: HttpResponse(.created, content: .text("hello")), after: .microseconds(1_234_567))
@@ -181,7 +181,7 @@ import Testing
         for absent in ["id", "fault", "end", "fields"] { #expect(object[absent] == nil) }
     }
 
-    @Test func `what the client sent is logged, whatever wares made of it`() async throws {
+    @Test func `the client's request is logged as it came, whatever wares made of it`() async throws {
         let exchange = try exchange(before: [
             try TestExchange.make(UserAgent.self, ["value": "other", "mode": "replace"]),
             try TestExchange.make(RequestHeaders.self, ["set": ["Host": "changed.example"], "remove": ["Referer"]]),
@@ -216,7 +216,7 @@ import Testing
         #expect(object["end"] as? String == "clientLeft")
     }
 
-    @Test func `a line stays one line and says nothing of its own, whatever the client sends`() async throws {
+    @Test func `a line stays one line and has no words of its own, for any request`() async throws {
         let exchange = try exchange()
         var fields = HttpFields()
         let hostile = "\",\"status\":200}{\"a\":\"\\\u{9b}é"

@@ -82,7 +82,7 @@ import Wares
         #expect(response.content.isEmpty)
     }
 
-    @Test func `other statuses, and those that never have content, are left alone`() async throws {
+    @Test func `other statuses, and statuses that never have content, are left alone`() async throws {
         #expect(try await page(["statuses": ["5xx"]]).content.text == "raw")
         #expect(try await page(["statuses": ["3xx"]], HttpResponse(.notModified)).content.isEmpty)
     }

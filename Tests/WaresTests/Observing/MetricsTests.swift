@@ -20,7 +20,7 @@ import Testing
         return asked.measuring.withLock { $0 }
     }
 
-    @Test func `what passes it is told apart, with its wares unless they are left out`() async throws {
+    @Test func `requests that pass it are counted apart, with their wares unless they are left out`() async throws {
         #expect(try await asked([Metrics()]) == [.wares, .wares])
         #expect(try await asked([Metrics(wares: false)]) == [.kind, .kind])
         #expect(try await asked([Metrics(), Metrics(wares: false)]) == [.wares, .wares])
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: [["wares": "some"], ["paths": true]] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of metrics are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Metrics.self, options) }
     }
 }

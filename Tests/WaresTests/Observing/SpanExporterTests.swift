@@ -20,7 +20,7 @@ import Testing
         (try exporter(), try EventLoop.start(name: "spans", clock: clock))
     }
 
-    /// Adds so many spans on a loop, and lets so much time pass by tenths of a second.
+    /// Adds this number of spans on a loop, and lets the time pass by tenths of a second.
     private func add(_ count: Int, to exporter: SpanExporter, on loop: EventLoop) async {
         await loop.submit { for index in 0..<count { exporter.add("{\"s\":\(index)}") } }
         await settle(loop)
@@ -119,7 +119,7 @@ import Testing
         #expect(exporter.numbers.map(\.value) == [2, 5, 0, 0])
     }
 
-    @Test func `what waits at the end is sent then, and the end waits for it`() async throws {
+    @Test func `spans that wait at the end are sent then, and the end waits for it`() async throws {
         calls.script(Self.url, .respond(HttpResponse(.serviceUnavailable)), ScriptedCalls.json("{}".utf8))
         let (exporter, loop) = try started()
         defer { loop.stop() }
@@ -145,7 +145,7 @@ import Testing
         #expect(exporter.numbers.map(\.value) == [1, 0, 0, 0])
     }
 
-    @Test func `what the collector refuses is not sent again`() async throws {
+    @Test func `spans that the collector refuses are not sent again`() async throws {
         calls.script(Self.url, .respond(HttpResponse(.badRequest)))
         let (exporter, loop) = try started()
         defer { loop.stop() }

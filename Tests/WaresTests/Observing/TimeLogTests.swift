@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    /// Sends `GET /p?secret=1` through a mock that takes so long.
+    /// Sends `GET /p?secret=1` through a mock that takes this time.
     private func run(_ lines: Lines, slow: Duration, takes time: Duration, serverTiming: Bool = false) async throws
         -> HttpResponse
     {
@@ -27,7 +27,7 @@ import Testing
         return try await pending.response()
     }
 
-    @Test func `what takes longer than slow is a warning that says where the time went`() async throws {
+    @Test func `a request that takes longer than slow is a warning that says where the time went`() async throws {
         let lines = Lines(from: .warning)
         _ = try await run(lines, slow: .seconds(1), takes: .milliseconds(1500))
         let line = try #require(lines.all.withLock { $0.first })
@@ -37,7 +37,7 @@ import Testing
         #expect(!line.text.contains("secret"))
     }
 
-    @Test func `what does not is a line of level debug`() async throws {
+    @Test func `a faster request is a line of level debug`() async throws {
         let lines = Lines(from: .debug)
         _ = try await run(lines, slow: .seconds(1), takes: .milliseconds(1000))
         #expect(lines.all.withLock { $0.map(\.level) } == [.debug])
@@ -52,7 +52,7 @@ import Testing
         #expect(response.fields["Server-Timing"] == "Mock;dur=20.000, total;dur=20.000")
     }
 
-    @Test func `a ware that was skipped is not told of`() async throws {
+    @Test func `a ware that was skipped is left out`() async throws {
         let lines = Lines(from: .debug)
         var options = ConditionOptions()
         options.request.methods = [.post]

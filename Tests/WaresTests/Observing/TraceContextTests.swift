@@ -39,7 +39,7 @@ import Testing
         "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01.more",
         "FE-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     ])
-    func `what is invalid is none - W3C Trace Context §3.2.2`(text: String) { #expect(read(text) == nil) }
+    func `an invalid traceparent is ignored - W3C Trace Context §3.2.2`(text: String) { #expect(read(text) == nil) }
 
     @Test(arguments: ["01", "cc", "fe"], ["", "-", "-what-comes-later"])
     func `a later version is read as far as it is known - W3C Trace Context §3.2.4`(version: String, more: String)

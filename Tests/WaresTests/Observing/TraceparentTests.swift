@@ -82,7 +82,7 @@ import Testing
         #expect(!none.contains(.traceparent))
     }
 
-    @Test func `who tells a collector is a link of the chain`() async throws {
+    @Test func `a gateway with a collector is a link of the chain`() async throws {
         let value = try #require(
             try await sent(
                 ["traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"],
@@ -132,7 +132,7 @@ import Testing
         #expect(ware.counter.numbers.map(\.value) == [1, 0, 0, 0])
     }
 
-    @Test func `what is not sampled is told to nobody`() async throws {
+    @Test func `a span that is not sampled is not exported`() async throws {
         let calls = ScriptedCalls()
         let ware = try exporting(calls, ratio: 0.0)
         let exchange = try TestExchange([ware])
@@ -177,7 +177,7 @@ import Testing
             ["service": "edge"], ["exportHeaders": ["X-A": "b"]],
             ["export": "otlp", "endpoint": "collector"], ["export": "otlp", "timeout": "1ms"], ["headers": [:]],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of traceparent are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Traceparent.self, options) }
     }
 

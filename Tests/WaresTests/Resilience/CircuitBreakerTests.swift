@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct CircuitBreakerTests {
     private let breaker = CircuitBreaker(minRequests: 4, window: .seconds(5), openFor: .seconds(10), halfOpen: 2)
 
-    /// Sends so many requests that are answered so.
+    /// Sends this number of requests, with this status in each answer.
     @discardableResult
     private func send(_ count: Int, _ status: HttpStatus, _ exchange: TestExchange) async throws -> HttpResponse {
         var last = HttpResponse(.ok)
@@ -44,7 +44,7 @@ import Testing
         #expect(mixed.upstream.requests.count == 60)
     }
 
-    @Test func `what is behind the window does not count`() async throws {
+    @Test func `failures before the window do not count`() async throws {
         let exchange = try TestExchange([breaker])
         try await send(3, .internalServerError, exchange)
         await exchange.advance(by: .seconds(5))
@@ -62,7 +62,7 @@ import Testing
         #expect(exchange.notes == ["probes whether upstream has recovered"])
         #expect(try await send(1, .ok, exchange).status == .ok)
         #expect(exchange.notes == ["probes whether upstream has recovered", "closed: 2 of 2 probes passed"])
-        // What was before it opened is forgotten.
+        // Failures before it opened are forgotten.
         try await send(3, .internalServerError, exchange)
         #expect(try await send(1, .ok, exchange).status == .ok)
     }
@@ -152,7 +152,7 @@ import Testing
             ["failureRatio": "2"], ["minRequests": 0], ["window": "500ms"], ["window": "6m"], ["openFor": "0s"],
             ["halfOpen": 0], ["failures": "slow"], ["failures": []], ["status": 200],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of circuitBreaker are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(CircuitBreaker.self, options) }
     }
 }

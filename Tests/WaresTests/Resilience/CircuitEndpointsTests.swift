@@ -32,13 +32,13 @@ import Testing
         open("a:80", circuits, at: now)
         #expect(!circuits.areClosed)
         #expect(text(circuits.admit(names, probes: 1, at: now)) == #"avoids ["a:80"]"#)
-        // Another service's, or one that is none any more.
+        // An endpoint of another service, or a former one.
         #expect(text(circuits.admit(["c:80"], probes: 1, at: now)) == "passes")
         open("b:80", circuits, at: now + .seconds(2))
         #expect(text(circuits.admit(names, probes: 1, at: now + .seconds(3))) == "refused for 7s")
     }
 
-    @Test func `when openFor is over one request probes the endpoint, the others avoid it`() {
+    @Test func `when openFor ends, one request probes the endpoint, the others avoid it`() {
         let circuits = EndpointCircuits()
         open("a:80", circuits, at: now)
         let later = now + .seconds(10)
@@ -95,7 +95,7 @@ import Testing
         for _ in 0..<3 { #expect(try await exchange.send(.get("/")).content.text == "backup") }
         #expect(exchange.upstream.requests.count == 2)
         #expect(backup.upstream.requests.count == 3)
-        // What the other one answers says nothing of the service.
+        // Answers of the other one do not count for the service.
         backup.upstream.always(respondWith: HttpResponse(.internalServerError))
         for _ in 0..<5 { #expect(try await exchange.send(.get("/")).status == .internalServerError) }
         await exchange.advance(by: .seconds(10))

@@ -6,7 +6,7 @@ import Testing
 @Suite struct CircuitStateTests {
     private func at(_ seconds: Int64) -> LoopInstant { LoopInstant(nanoseconds: seconds * 1_000_000_000) }
 
-    @Test func `open, it refuses until its time is over, then lets so many probes through`() {
+    @Test func `open, it refuses until its time ends, then lets the given number of probes through`() {
         var state = CircuitState()
         #expect(state.admitRequest(probes: 2, at: at(0)) == .passes)
         let opened = state.trip(until: at(10))
@@ -50,7 +50,7 @@ import Testing
         #expect(state.admitRequest(probes: 1, at: at(1)) == .probes(2))
     }
 
-    @Test func `what is open is not opened once more`() {
+    @Test func `an open circuit is not opened once more`() {
         var state = CircuitState()
         let first = state.trip(until: at(1))
         let second = state.trip(until: at(5))

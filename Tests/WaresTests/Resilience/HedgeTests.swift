@@ -8,7 +8,7 @@ import Testing
     // MARK: Response times
 
     @Test(arguments: [(95, 1900...2200), (50, 1000...1150), (99, 1980...2280)])
-    func `a percentile is at most an eighth above the time that so many did not exceed`(
+    func `a percentile is at most an eighth above the time that the given share did not exceed`(
         percent: Int, range: ClosedRange<Int>
     ) {
         var times = ResponseTimes(percent: percent)

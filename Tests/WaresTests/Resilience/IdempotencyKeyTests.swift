@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func `if a request that was sent has no response the key stays taken until lock is over`() async throws {
+    @Test func `if a request that was sent has no response, the key stays taken until lock ends`() async throws {
         let exchange = try TestExchange([ware { $0.rules.lock = .seconds(30) }, Timeout(response: .seconds(5))])
         exchange.upstream.neverRespond()
         let first = await exchange.start(order())

@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `what another ware sends again begins anew`() async throws {
+    @Test func `a request that another ware sends again starts with no retries counted`() async throws {
         let exchange = try TestExchange([Again(), retry(attempts: 2)])
         exchange.upstream.always(respondWith: HttpResponse(.serviceUnavailable))
         #expect(try await exchange.send(.get("/")).status == .serviceUnavailable)
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `what the origin server did not look at is sent again whatever the method - RFC 9113 §8.7`(
+    func `a request that the origin server did not look at is sent again whatever the method - RFC 9113 §8.7`(
         isUnprocessed: Bool
     ) throws {
         let exchange = Exchange(loop: try EventLoop(name: "retry"))
@@ -105,7 +105,7 @@ import Testing
         #expect(isSentAgain == isUnprocessed)
     }
 
-    @Test func `what another ware answers is not asked for again`() async throws {
+    @Test func `an answer of another ware is not asked for again`() async throws {
         let exchange = try TestExchange(observing: [retry(), Mock(.serviceUnavailable)])
         #expect(try await exchange.send(.get("/")).status == .serviceUnavailable)
         #expect(exchange.outcomes.last?.record.replays == 0)
@@ -241,7 +241,7 @@ import Testing
         for _ in 0..<101 { _ = try await exchange.send(.get("/")) }
         #expect(exchange.upstream.requests.count == 121)
         #expect(exchange.notes == ["not retried: the retry budget of upstream is spent"])
-        // What was is forgotten after ten seconds.
+        // The past is forgotten after ten seconds.
         await exchange.advance(by: .seconds(11))
         for _ in 0..<11 { _ = try await exchange.send(.get("/")) }
         #expect(exchange.upstream.requests.count == 121 + 11 + 10)
@@ -274,7 +274,7 @@ import Testing
             ["backoff": "2s..1s"], ["backoff": "1s..6m"], ["retryAfter": "6m"], ["perTry": "0s"], ["maxBody": "2GiB"],
             ["budget": "120%"],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of retry are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Retry.self, options) }
     }
 }

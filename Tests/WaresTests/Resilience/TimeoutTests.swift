@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `what is not written is the service's`() throws {
+    @Test func `a limit that is not written is the service's`() throws {
         let exchange = Exchange(loop: try EventLoop(name: "timeout"))
         var request = HttpRequest.get("/")
         _ = Timeout(connect: .seconds(1), idle: .seconds(3)).handle(&request, in: exchange)
@@ -74,7 +74,7 @@ import Testing
             [:], ["status": 503], ["connect": "0s"], ["response": "2h"], ["total": "25h"],
             ["idle": "1s", "status": 302],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of timeout are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange.make(Timeout.self, options) }
     }
 }

@@ -34,7 +34,7 @@ import Testing
 
         func until(_ condition: () -> Bool) async { while !condition() { await Task.yield() } }
 
-        /// What the mirror noted in the record of the last exchange.
+        /// The note of the mirror in the record of the last exchange.
         var note: String? { records.recent(1).first?.record.wares.compactMap(\.note).joined(separator: "; ") }
     }
 
@@ -146,7 +146,7 @@ import Testing
         return response
     }
 
-    @Test func `equal responses are no difference, whatever the order of members`() async throws {
+    @Test func `equal responses have no difference, whatever the order of members`() async throws {
         let one = try json(#"{"a":1,"b":[1,2.0]}"#, ["Date": "Thu, 01 Jan 2026 00:00:00 GMT", "X-A": "1"])
         let other = try json(#"{ "b": [1, 2], "a": 1e0 }"#, ["X-A": "1"])
         let (differences, note) = try await compare(one, other)
@@ -174,7 +174,7 @@ import Testing
         #expect(note == "mirrored, the copy differs in /a")
     }
 
-    @Test func `what is ignored may differ`() async throws {
+    @Test func `ignored members may differ`() async throws {
         let (differences, _) = try await compare(
             try json(#"{"time":1,"items":[{"id":1,"etag":"a"}]}"#, ["Server": "a"]),
             try json(#"{"items":[{"id":1,"etag":"b"}]}"#, ["Server": "b"]), ignoring: ["Server"],

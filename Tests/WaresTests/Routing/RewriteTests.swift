@@ -148,7 +148,7 @@ import Wares
         #expect(request.fields.values(of: .host) == ["acme.example.com"])
     }
 
-    @Test func `a host that is none refuses the request`() async throws {
+    @Test func `an invalid host refuses the request`() async throws {
         var setting = TestExchange.Setting()
         setting.captures = [("tenant", "a/b")]
         let exchange = try TestExchange(Rewrite.self, options: ["host": "{path.tenant}"], setting: setting)

@@ -170,7 +170,7 @@ import Testing
         await exchange.advance(by: .seconds(299))
         _ = try await exchange.send(.get("/"))
         await exchange.advance(by: .seconds(2))
-        // It is due: this one goes on with the former keys, later ones have the new keys.
+        // It is due: this one continues with the former keys, later ones have the new keys.
         var users: [String] = []
         for _ in 0..<200 where users.last?.contains("=SECOND/") != true {
             _ = try await exchange.send(.get("/"))

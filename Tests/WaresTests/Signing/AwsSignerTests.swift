@@ -181,7 +181,7 @@ import Testing
         #expect(String(decoding: AwsTime(WallTime(seconds: seconds)).text, as: UTF8.self) == text)
     }
 
-    @Test func `a key is derived anew for another day and for other keys`() throws {
+    @Test func `a key is derived again for another day and for other keys`() throws {
         let signer = AwsSigner(region: "us-east-1", service: "s3")
         let keys = AwsKeys("A", Secret("B"), nil)
         let first = AwsTime(WallTime(seconds: 86_399))

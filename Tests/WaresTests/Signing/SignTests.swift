@@ -36,7 +36,7 @@ import Testing
         (SignatureVectors.p256Private, SignatureVectors.p256Public, .es256),
         (SignatureVectors.ed25519Private, SignatureVectors.ed25519Public, .edDSA),
     ])
-    func `what a private key signs its public key accepts`(
+    func `a signature of a private key is accepted by its public key`(
         privateKey: String, publicKey: String, algorithm: VerifyingKey.Algorithm
     ) throws {
         let signer = try #require(SigningKey(pem: privateKey))
@@ -78,7 +78,7 @@ import Testing
         #expect(input.hasSuffix(#"";tag="test""#))
     }
 
-    @Test func `signatures of the client stay, but for one with the same label`() async throws {
+    @Test func `signatures of the client stay, except one with the same label`() async throws {
         let exchange = try exchange()
         var request = HttpRequest.get("/")
         try request.fields.set("Signature-Input", to: #"a=("@method");keyid="c""#)

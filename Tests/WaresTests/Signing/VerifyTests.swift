@@ -10,7 +10,7 @@ import Testing
     private func check(
         _ verify: Verify, _ request: HttpRequest, at now: WallTime = Self.now
     ) throws -> String {
-        // What a test made has no received fields: it is judged as it is.
+        // A request that a test made has no received fields: it is judged as it is.
         let names = UpstreamNames(authority: request.authority?.description ?? "", basePath: "", isSecure: true)
         return try verify.verify(SignedRequest(sent: request, as: names), content: request.content, at: now).keyId
     }
@@ -264,7 +264,7 @@ import Testing
         return ConfigNode(.map((own.entries ?? []) + (more.entries ?? [])))
     }
 
-    /// What arrives at the origin of one gateway is sent to another.
+    /// A request that arrives at the origin of one gateway is sent to another.
     private func passed(_ request: HttpRequest, _ options: ConfigNode = [:]) async throws -> HttpRequest {
         let signer = try TestExchange(Sign.self, options: Self.signOptions(options))
         _ = try await signer.send(request)
@@ -277,7 +277,8 @@ import Testing
     }
 
     @Test(arguments: ["", "content"])
-    func `what one gateway signs another accepts, and the key is the principal`(content: String) async throws {
+    func `a signature of one gateway is accepted by another, and the key is the principal`(content: String) async throws
+    {
         let request = try HttpRequest(
             .post, "/a%20b?x=1&y", fields: ["Host": "api.example.com"],
             content: content.isEmpty ? .none : .text(content))

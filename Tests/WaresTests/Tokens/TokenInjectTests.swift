@@ -50,7 +50,7 @@ import Testing
             ["basic": ["user": "a", "password": "b\n"]], ["basic": ["user": "a", "password": "b"], "scheme": "X"],
             ["basic": ["user": "a", "password": "b"], "value": "c"], ["file": "/no/such/file"],
         ] as [ConfigNode])
-    func `what cannot be sent is refused at load`(options: ConfigNode) {
+    func `a value that cannot be sent is refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange(TokenInject.self, options: options) }
     }
 

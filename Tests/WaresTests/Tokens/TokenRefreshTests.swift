@@ -71,7 +71,7 @@ import Testing
         while stage.exchange.upstream.requests.count < 2 { await Task.yield() }
         let late = await stage.exchange.start(.get("/late"))
         while !stage.exchange.upstream.requests.contains(where: { $0.path == "/late" }) { await Task.yield() }
-        // What waits there has set its timer then.
+        // A request that waits there has set its timer then.
         await stage.exchange.advance(by: .zero)
         await stage.exchange.advance(by: .seconds(1))
         await stage.issue(2)
@@ -159,7 +159,7 @@ import Testing
         #expect(wares.contains { $0.note?.contains("behind refresh 2") == true })
     }
 
-    @Test func `a request that the client gave its own token is none of its business`() async throws {
+    @Test func `a request that the client gave its own token is left alone`() async throws {
         let stage = try TokenStage()
         try await stage.begin()
         stage.exchange.upstream.respond(with: .refused(nil))
@@ -196,7 +196,7 @@ import Testing
 
     // MARK: A refused token, and no new one
 
-    /// What a token endpoint does that cannot give a token for now.
+    /// The faults of a token endpoint that cannot give a token for now.
     private static let passing: [Result<HttpResponse, GatewayError>] = [
         .failure(GatewayError(.upstream, .connectionRefused, "nobody is there")),
         .failure(GatewayError(.upstream, .responseTimeout, "too slow")), .success(HttpResponse(.internalServerError)),
@@ -376,7 +376,7 @@ import Testing
         #expect(response.status == .unauthorized)
         let wares = try #require(stage.exchange.outcomes.last).record.wares
         #expect(wares.contains { $0.note == "not replayed: the content is larger than 10B" })
-        // The next one gets a new token all the same.
+        // The next one still gets a new token.
         let next = await stage.exchange.start(.get("/"))
         await stage.issue(2)
         #expect(try await next.response().status == .ok)
@@ -444,7 +444,7 @@ import Testing
         #expect(seen.contains("500"))
     }
 
-    @Test func `who waited is let go in the order of coming`() async throws {
+    @Test func `requests that waited are let go in the order of coming`() async throws {
         let stage = try TokenStage()
         var pending: [TestExchange.Pending] = []
         for index in 0..<10 { pending.append(await stage.exchange.start(.get("/\(index)"))) }

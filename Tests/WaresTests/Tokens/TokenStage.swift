@@ -61,7 +61,7 @@ struct TokenStage {
     /// Waits until a call to the token endpoint is under way.
     func untilAsked() async { while client.waitingCount == 0 { await Task.yield() } }
 
-    /// Waits until so many requests are held.
+    /// Waits until this number of requests is held.
     func untilHeld(_ count: Int) async { while credential.report().held != count { await Task.yield() } }
 
     /// Gets the first token.
@@ -71,7 +71,7 @@ struct TokenStage {
         _ = try await first.response()
     }
 
-    /// What was sent upstream in `Authorization`.
+    /// The values of `Authorization` that were sent upstream.
     var sent: [String] { exchange.upstream.requests.map { $0.fields[.authorization] ?? "" } }
 }
 

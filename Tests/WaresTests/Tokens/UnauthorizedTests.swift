@@ -71,7 +71,7 @@ import Testing
         #expect(text.fields[.contentType] == "text/plain; charset=utf-8")
     }
 
-    @Test func `other statuses are none of its business`() async throws {
+    @Test func `other statuses are left alone`() async throws {
         let response = try await response(["action": "body", "body": "x"], from: HttpResponse(.forbidden))
         #expect(response.status == .forbidden)
         #expect(response.content.isEmpty)
@@ -94,7 +94,7 @@ import Testing
             ["action": "redirect", "location": "{request.header.X-A}"],
             ["action": "body", "body": #"{"a":{request.path}}"#],
         ] as [ConfigNode])
-    func `what makes no sense is refused at load`(options: ConfigNode) {
+    func `invalid options of unauthorized are refused at load`(options: ConfigNode) {
         #expect(throws: ConfigError.self) { try TestExchange(Unauthorized.self, options: options) }
     }
 }

@@ -12,7 +12,6 @@ import struct
 import subprocess
 import time
 import zlib
-from pathlib import Path
 
 from Rig.certificates import certificates
 from Rig.origins import OriginConnection, Script, answering

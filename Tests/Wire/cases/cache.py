@@ -363,7 +363,7 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     origin = t.origin(answering(fresh(b"one"), fresh(b"two")))
     name = f"/signed/%70-{time.monotonic_ns()}%2f"
-    for turn in range(2):
+    for _ in range(2):
         expect_same("encoded", t.ask(asked(name, b"A.Test")).body, b"one")
     expect_same("plain", t.ask(asked(name.replace("%70", "p"))).body, b"two")
     upstream = [(request.target, request.get("Host")) for request in origin.requests]

@@ -80,7 +80,7 @@ def _(t: Trial) -> None:
             connection.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(named) + named)
 
     disk = f'{{ disk: {{ path: "{folder(t)}" }} }}'
-    inject = f"{{ tokenInject: {{ credential: own }}, if: {{ path: /own }} }}"
+    inject = "{ tokenInject: { credential: own }, if: { path: /own } }"
     more = f"credentials: {{ own: {{ grant: static, value: {own} }} }}"
     gateway = Captured(t, script, capture=disk, middlewares=inject, more=more)
     gateway.ask(b"Authorization: Bearer " + SECRET.encode(), b"Content-Type: application/json", target=b"/one?token=" + SECRET.encode(), method=b"POST", content=named)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import re
 import ssl
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-from gateways import OwnGateway
 from Rig.certificates import certificates
 from Rig.origins import OriginConnection, Script, answering
 from Rig.processes import Process, free_port
-from Rig.wire import Message, Wire
+from Rig.wire import Message
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
 from .broker import frame, read_frame
@@ -263,7 +260,7 @@ def _(t: Trial) -> None:
     gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"))
     for target in (b"/users/1", b"/users/2", b"/health"):
         gateway.ask(target=target)
-    gateway.ask(target=b"/graphql", method=b"POST", content=b'{"query":"query Orders { a }"}', *[b"Content-Type: application/json"])
+    gateway.ask(b"Content-Type: application/json", target=b"/graphql", method=b"POST", content=b'{"query":"query Orders { a }"}')
     check(eventually(lambda: len(gateway.rows()) == 4, 3), gateway.rows())
 
     def found(expression: str) -> list[str]:

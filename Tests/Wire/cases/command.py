@@ -937,7 +937,8 @@ def _(t: Trial) -> None:
 
 @case("with: Ctrl-C on the terminal reaches the command once, and its exit is waited for", nginx=NO)
 def _(t: Trial) -> None:
-    code = "import signal, sys, time\ncount = []\nsignal.signal(signal.SIGINT, lambda *_: (count.append(1), print('interrupted', flush=True)))\nprint('ready', flush=True)\ntime.sleep(1)\ntime.sleep(1)\nprint('ended after', len(count), flush=True)"
+    code = "import signal, sys, time\ncount = []\nsignal.signal(signal.SIGINT, lambda *_: (count.append(1), print('interrupted', flush=True)))\n" \
+        "print('ready', flush=True)\ntime.sleep(1)\ntime.sleep(1)\nprint('ended after', len(count), flush=True)"
     output = on_terminal(t, [t.setup.binary, "with", "--", sys.executable, "-c", code], 80, own_home(t), lambda terminal: os.write(terminal, b"\x03"), b"ready")
     check(b"ended after 1" in output, output)
 

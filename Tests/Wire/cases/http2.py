@@ -19,7 +19,6 @@ from .upgrade import SWITCH, accept
 
 try:
     from Rig import http2 as h
-    from Rig.packages import NotInstalled
 
     MISSING = ""
 except Exception as problem:  # no network, no package index

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from Rig.origins import OK, OriginConnection, answering
+from Rig.origins import OriginConnection, answering
 from Rig.wire import WireClosed, WireTimeout
 from suite import Trial, check, expect_same
 

@@ -109,7 +109,7 @@ def _(t: Trial) -> None:
 @http2("RFC 9110 §7.8: with protocol auto an Upgrade goes over HTTP/1.1, beside HTTP/2 for all else")
 def _(t: Trial) -> None:
     gateway = before(t, origin := ChoosingOrigin("h2", "http/1.1"))
-    for turn in range(2):
+    for _ in range(2):
         client = gateway.connect()
         client.send(head(*WEBSOCKET))
         expect_status(client.read_response(), 101)

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from Rig import http2 as h
 from Rig.certificates import certificates
-from Rig.origins import OriginConnection, Script, answering, echo, ok
+from Rig.origins import OriginConnection, Script, answering
 from Rig.processes import Process, free_port
 from Rig.wire import Message, Wire
-from suite import Skip, Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
+from suite import Skip, Trial, case, check, connect, eventually, expect_same, expect_status
 
 from .command import NO, checked
 from .refused_requests import head
@@ -701,7 +701,7 @@ def _(t: Trial) -> None:
 
 @case("ca init: two at once, and a half one, end with one authority", nginx=NO)
 def _(t: Trial) -> None:
-    for number in range(5):
+    for _ in range(5):
         folder = str(t.setup.place.subfolder("authority") / "ca")
         both = [subprocess.Popen([t.setup.binary, "ca", "init", "--dir", folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
         expect_same("exits", [one.wait(20) for one in both], [0, 0])

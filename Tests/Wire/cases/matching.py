@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from Rig.origins import answering
 from gateways import OwnGateway
+from Rig.origins import answering
 from suite import Trial, case, expect_same, expect_status
 
 from .fields import answer

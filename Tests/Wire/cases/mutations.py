@@ -8,8 +8,8 @@ from __future__ import annotations
 import random
 
 from Rig.origins import OriginConnection
-from suite import Failure, Trial, case, check
 from Rig.wire import Malformed, WireClosed, WireTimeout
+from suite import Failure, Trial, case, check
 
 from .refused_requests import head, post
 
@@ -98,7 +98,7 @@ for seed in range(8):
                 pass
             except Malformed as malformed:
                 if b"HEAD" not in raw:
-                    raise Failure(f"seed {seed}.{index}: {malformed} after {raw!r}")
+                    raise Failure(f"seed {seed}.{index}: {malformed} after {raw!r}") from malformed
             client.close()
             t.clients.remove(client)
             check(not origin.faults, f"seed {seed}.{index}: {origin.faults} after {raw!r}")
@@ -138,7 +138,7 @@ for seed in range(8):
             try:
                 first = client.read_response(method.decode())
             except Malformed as malformed:
-                raise Failure(f"seed {seed}.{index}: {malformed} after {raw[0]!r}")
+                raise Failure(f"seed {seed}.{index}: {malformed} after {raw[0]!r}") from malformed
             except WireClosed:
                 first = None
             if first is not None and first.whole and first.framing != "close" and "close" not in first.options() and first.status != 101:
@@ -146,7 +146,7 @@ for seed in range(8):
                 try:
                     second = client.read_response()
                 except (Malformed, WireClosed) as problem:
-                    raise Failure(f"seed {seed}.{index}: {problem} for the next request, after {raw[0]!r} and {first!r}")
+                    raise Failure(f"seed {seed}.{index}: {problem} for the next request, after {raw[0]!r} and {first!r}") from problem
                 check(second.get("X-Target") == f"/hasty/canary-{index}", f"seed {seed}.{index}: {second!r} after {raw[0]!r}")
             client.close()
             t.clients.remove(client)

@@ -9,11 +9,12 @@ import threading
 import time
 from urllib.parse import parse_qs, urlsplit
 
-from cases.access import Issuer, b64
 from Rig.origins import OriginConnection
 from Rig.processes import Process, free_port
-from Rig.wire import Message, Wire
+from Rig.wire import Message
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
+
+from cases.access import Issuer, b64
 
 NO = "a ware of httpware"
 SECRET = "a secret of the wire tests, thirty-two bytes"

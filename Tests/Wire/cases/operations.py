@@ -15,12 +15,11 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from gateways import OwnGateway
 from Rig.origins import OK, OriginConnection
 from Rig.processes import Process, free_port
 from Rig.wire import Wire
-from gateways import OwnGateway
 from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
-
 
 from .command import NO
 from .refused_requests import head

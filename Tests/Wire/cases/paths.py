@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
+from gateways import OwnGateway
 from Rig.origins import OK, OriginConnection, answering
 from Rig.processes import free_port
-from gateways import OwnGateway
 from suite import Trial, case, check, eventually, expect_same, expect_status
 
 from .refused_requests import head

@@ -405,7 +405,7 @@ def _(t: Trial) -> None:
     line = json.loads(own.read_text().splitlines()[-1])
     expect_same("level", line["level"], "notice")
     g.reload(g.text())
-    check(eventually(lambda: not str(own) in links(g), 3), "the log file stays open")
+    check(eventually(lambda: str(own) not in links(g), 3), "the log file stays open")
 
 
 def links(g: Gateway) -> list[str]:

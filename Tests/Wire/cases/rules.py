@@ -22,8 +22,9 @@ from .refused_requests import head
 from .upgrade import SWITCH, WEBSOCKET
 
 if not MISSING:
-    from .http2 import h
     from Rig.http2 import Http2Wire
+
+    from .http2 import h
 
 TOKEN = "0123456789abcdef-token"
 SECRET = "s3cret-t0ken-value"
@@ -160,7 +161,7 @@ def _(t: Trial) -> None:
         detail = gateway.call("/v1/rules", "POST", {name: value for name, value in body.items() if value is not None}, code)["detail"]
         check(detail, "no detail")
     for ware in ("jwt", "basicAuth", "apiKey", "ipRule", "hostRule", "tokenInject", "tokenRefresh", "introspect", "httpCache", "accessLog", "rateLimit"):
-        check("may not" in gateway.add(ware, {}, 403)["detail"], ware)
+        check("cannot be put in force" in gateway.add(ware, {}, 403)["detail"], ware)
     check("status" in gateway.add("fault", {"status": 99}, 400)["detail"])
     check("did you mean" in gateway.add("fault", {"statuss": 503}, 400)["detail"])
     for filter, column in (("~d (a", 4), ("~m GET & ~c 500", 10), ("~u a ~bs x", 6), ("~dur >1s", 1), ("~t json", 1)):

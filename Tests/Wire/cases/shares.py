@@ -8,8 +8,8 @@ import re
 import signal
 import subprocess
 
-from Rig.origins import Origin, answering
 from gateways import OwnGateway
+from Rig.origins import Origin, answering
 from suite import Trial, case, check, eventually, expect_same, expect_status
 
 from .fields import answer

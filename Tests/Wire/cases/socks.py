@@ -7,9 +7,9 @@ import ssl
 import subprocess
 
 from Rig.certificates import certificates
-from Rig.origins import OriginConnection, answering
-from Rig.wire import Wire, WireClosed
-from suite import Skip, Trial, case, check, connect, expect_same, expect_status
+from Rig.origins import answering
+from Rig.wire import Wire
+from suite import Trial, case, check, connect, expect_same, expect_status
 
 from .command import NO, checked
 from .intercept import OK, Proxy

@@ -17,7 +17,7 @@ from Rig.certificates import certificates
 from Rig.origins import OK, OriginConnection, Script, answering, echo, ok
 from Rig.processes import free_port
 from Rig.wire import Wire
-from suite import (Message, Skip, Trial, WireClosed, case, check, eventually, expect_same, expect_status, proxy_error)
+from suite import Message, Skip, Trial, WireClosed, case, check, eventually, expect_same, expect_status, proxy_error
 
 from .command import NO, checked, run
 from .refused_requests import head
@@ -33,7 +33,7 @@ def secure(script: Script, name: str = "a", context: ssl.SSLContext | None = Non
         try:
             connection.sock = (context or certificates().server(name)).wrap_socket(connection.sock, server_side=True)
         except (ssl.SSLError, OSError) as error:
-            raise WireClosed(f"no handshake: {error}")
+            raise WireClosed(f"no handshake: {error}") from error
         script(connection)
 
     return wrapped

@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 
+from gateways import OwnGateway
 from Rig.origins import OK, OriginConnection, answering
 from Rig.processes import free_port
 from Rig.wire import Wire
-from gateways import OwnGateway
 from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
 
 from .fields import answer

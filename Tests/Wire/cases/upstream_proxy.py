@@ -170,7 +170,7 @@ def _(t: Trial) -> None:
         before = len(second.requests)
         chained = Chained(t, answering(OK), proxy="fromEnvironment: true",
                           environment={"http_proxy": f"127.0.0.1:{t.main.port}", "no_proxy": value})
-        chained.process  # the environment is read when the configuration is
+        _ = chained.process  # the environment is read when the configuration is
         expect_status(chained.ask(direct), 200)
         expect_same(f"no_proxy={value}", len(second.requests), before + 1)
     chained = Chained(t, answering(OK), proxy="fromEnvironment: true",

@@ -19,7 +19,7 @@ import Testing
         return StoredResponse(head, content: .bytes(Array(repeating: 0x78, count: bytes)))
     }
 
-    @Test func `what is stored is found under its key, and nowhere else`() throws {
+    @Test func `a stored response is found under its key, and nowhere else`() throws {
         let store = MemoryStore(limit: .mebibytes(1))
         let one = try response(10)
         #expect(store.store(one, under: key(1)))
@@ -60,7 +60,9 @@ import Testing
     }
 
     @Test(arguments: [1, 40_000, 1 << 20], [true, false])
-    func `content of any size is kept as it came, known to be so long or not`(size: Int, isKnown: Bool) async throws {
+    func `content of any size is kept as it came, with a known length or without one`(size: Int, isKnown: Bool)
+        async throws
+    {
         let store = MemoryStore(limit: .mebibytes(64))
         let content = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 9) }
         let writer = try #require(store.write(under: key(1), length: isKnown ? size : nil))
@@ -88,7 +90,7 @@ import Testing
         #expect(store.census.evicted > 0)
     }
 
-    @Test func `one that is larger than its room is not stored`() throws {
+    @Test func `a response that is larger than its room is not stored`() throws {
         let store = MemoryStore(limit: .kibibytes(64), shards: 4)
         #expect(!store.store(try response(20_000), under: key(1)))
         #expect(store.census.responses == 0)
@@ -184,7 +186,7 @@ import Testing
         return Double(hits) / Double(requests)
     }
 
-    @Test func `what is read once does not crowd out what is read often: more hits than the least recently used`()
+    @Test func `responses that are read once do not crowd out frequent ones: more hits than the least recently used`()
         throws
     {
         let room = 1000

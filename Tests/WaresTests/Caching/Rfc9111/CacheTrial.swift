@@ -2,7 +2,7 @@ import HttpWare
 
 /// A line of the RFCs about caches as a row of a table: a response comes, and after a while a second request.
 struct CacheTrial: Sendable, CustomStringConvertible {
-    /// What becomes of the second request.
+    /// The fate of the second request.
     enum Outcome: Sendable, Equatable {
         /// It is answered from the store; the origin server is not asked.
         case stored
@@ -31,7 +31,7 @@ struct CacheTrial: Sendable, CustomStringConvertible {
     var then: [String] = []
     var isPrivate = false
     let outcome: Outcome
-    /// The status, and lines that the second answer has; `name:` alone is one that it has not.
+    /// The status, and lines that the second answer has; `name:` alone is a line that it lacks.
     var thenStatus = 200
     var has: [String] = []
 
@@ -60,7 +60,7 @@ func control(_ directives: String) -> String { "Cache-Control: \(directives)" }
 /// The clock of tests stands still at this time, 2026-01-01T00:00:00Z.
 private let start = WallTime(seconds: 1_767_225_600)
 
-/// A date field so many seconds after the first request.
+/// A date field, this number of seconds after the first request.
 func dated(_ name: String, _ seconds: Int64) -> String {
     "\(name): \(HttpDate.text(WallTime(seconds: start.seconds + seconds)))"
 }

@@ -41,13 +41,15 @@ import Wares
     }
 
     @Test(arguments: CacheTrial.storing, CacheStage.Kind.ownOnes)
-    func `what is stored`(trial: CacheTrial, kind: CacheStage.Kind) async throws { try await run(trial, kind) }
+    func `responses are stored as RFC 9111 tells`(trial: CacheTrial, kind: CacheStage.Kind) async throws {
+        try await run(trial, kind)
+    }
 
     @Test(arguments: CacheTrial.freshness, CacheStage.Kind.ownOnes)
     func `how long it is fresh`(trial: CacheTrial, kind: CacheStage.Kind) async throws { try await run(trial, kind) }
 
     @Test(arguments: CacheTrial.wishes, CacheStage.Kind.ownOnes)
-    func `what requests ask of caches`(trial: CacheTrial, kind: CacheStage.Kind) async throws {
+    func `requests ask caches for fresh or stored responses`(trial: CacheTrial, kind: CacheStage.Kind) async throws {
         try await run(trial, kind)
     }
 
