@@ -4,8 +4,8 @@
     Tests/Wire/run.py --binary .build/release/httpware [--only TEXT] [--jobs N]
     Tests/Wire/run.py --peer nginx      # checks the suite itself, where nginx's behaviour is comparable
 
-A case that fails is run again when nothing else runs. If it passes then, it has failed, too, unless its name stands in `.ci/quarantine`: such
-a case is reported as UNSTABLE, and counts as passed. Prints a line for each case that failed, and `N passed, N failed`.
+A case that fails is run again when nothing else runs: what passes then is told as UNSTABLE, and counts as passed.
+Prints a line for each case that fails twice, and `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 sys.dont_write_bytecode = True
 
 import cases  # noqa: E402, F401 (registers the cases)
-from Rig import quarantine  # noqa: E402
 from Rig.processes import DidNotStart  # noqa: E402
 from setups import Setup  # noqa: E402
 from suite import CASES, Case, Failure, Malformed, Skip, Trial, WireClosed, WireTimeout  # noqa: E402
 
 
 class Results:
-    def __init__(self, verbose: bool, quarantined: set[str]):
-        self.lock, self.verbose, self.quarantined = threading.Lock(), verbose, quarantined
+    def __init__(self, verbose: bool):
+        self.lock, self.verbose = threading.Lock(), verbose
         self.passed, self.failed, self.skipped = 0, [], []
         self.once: dict[str, str] = {}
         self.again: queue.Queue = queue.Queue()
@@ -40,10 +39,7 @@ class Results:
     def add(self, case: Case, problem: str | None, took: float) -> None:
         with self.lock:
             before = self.once.pop(case.name, None)
-            if problem is None and before is not None and case.name not in self.quarantined:
-                self.failed.append(case.name)
-                print(f"FAILED  {case.name}: passes when it runs again alone; before: {before}", flush=True)
-            elif problem is None:
+            if problem is None:
                 self.passed += 1
                 if before is not None:
                     print(f"UNSTABLE  {case.name}: {before}", flush=True)
@@ -130,7 +126,7 @@ def main() -> int:
             print(f"wire: {options.binary} is not there; build it first", file=sys.stderr)
             return 1
 
-    results = Results(options.verbose, quarantine.names())
+    results = Results(options.verbose)
     todo: queue.Queue = queue.Queue()
     alone: queue.Queue = queue.Queue()
     for case in chosen:
