@@ -196,7 +196,8 @@ public final class CaptureFolder: CaptureArchive {
     private func schedule() {
         let isTaken = thread.submit(
             {
-                repeat { self.gather() } while self.writing.withLock { self.drainOnce(&$0) }
+                // The first capture after a pause is written at once: a process that takes over reads it.
+                while self.writing.withLock({ self.drainOnce(&$0) }) { self.gather() }
             }, completion: { _ in })
         if !isTaken { state.withLock { $0.isScheduled = false } }
     }
