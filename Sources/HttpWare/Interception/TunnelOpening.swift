@@ -134,7 +134,7 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
         let (socket, received) = leave()
         let connection = Http1DownstreamConnection(
             transport: transport, tunnel: socket, peer: facts.peer, source: tunnel, receiver: receiver)
-        tunnel.listener.hold(connection, in: tunnel)
+        tunnel.listener.hold(connection, inside: tunnel.counted)
         unread.passes(to: connection)
         if !received.isEmpty { received.withUnsafeBytes { connection.received($0) } }
     }

@@ -1,5 +1,5 @@
-/// What the start of an intercepted tunnel has shown so far, and what follows from it: the client's first bytes decide how the tunnel is
-/// handled, unless the client is silent and the host speaks first.
+/// The start of an intercepted tunnel so far, and the consequences: the client's first bytes decide how the tunnel is handled, unless
+/// the client is silent and the host speaks first.
 ///
 /// Pure: `TunnelOpening` has the socket and the timer, and does what each action says.
 struct OpeningState: Equatable {
@@ -80,7 +80,7 @@ struct OpeningState: Equatable {
         case .silent: beforeBytes(event, .apart)
         case .waiting(let host): hearHost(event, host) ?? beforeBytes(event, host)
         case .reading(let host): hearHost(event, host) ?? read(event, host)
-        case .passing: pass(event)
+        case .passing: whilePassing(event)
         case .tls: secured(event)
         case .unread, .http, .refused, .closed: .none
         }
@@ -117,7 +117,7 @@ struct OpeningState: Equatable {
         }
     }
 
-    /// What the host does before the client's bytes have decided; `nil` for other events.
+    /// An event of the host before the client's bytes have decided; `nil` for other events.
     private mutating func hearHost(_ event: Event, _ host: Host) -> Action? {
         guard host != .apart else { return nil }
         switch event {
@@ -168,7 +168,7 @@ struct OpeningState: Equatable {
     }
 
     /// The connection to the host has its own deadline.
-    private mutating func pass(_ event: Event) -> Action {
+    private mutating func whilePassing(_ event: Event) -> Action {
         switch event {
         case .hostConnected, .hostSpoke:
             phase = .unread
