@@ -44,7 +44,6 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Exchange",
     "HttpWare/Fields",
     "HttpWare/Formats",
-    "HttpWare/Interception",
     "HttpWare/Loop",
     "HttpWare/Matching",
     "HttpWare/Messages",

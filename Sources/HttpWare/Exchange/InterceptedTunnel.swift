@@ -9,7 +9,7 @@ final class InterceptedTunnel: ExchangeSource {
     let outer: ConnectionFacts
     private(set) var facts: TunnelFacts
     /// Whether it came on a stream of HTTP/2, or on a connection with TLS; that connection is held separately.
-    private var isInner = false
+    private(set) var isInner = false
     private let client: IPAddress?
     private let principal: String?
 
@@ -25,9 +25,6 @@ final class InterceptedTunnel: ExchangeSource {
     }
 
     private var transport: LoopTransport { listener.transport }
-
-    /// The connection that the CONNECT came on, if it is held separately.
-    var counted: ConnectionFacts? { isInner ? outer : nil }
 
     /// Whether tunnels to the host that the CONNECT names are intercepted. If not, it is an address, and the handshake may name
     /// such a host.
@@ -76,7 +73,7 @@ final class InterceptedTunnel: ExchangeSource {
             return listener.tellIfEmpty()
         }
         let handshake = TlsHandshake(socket: socket, session: session, isServer: true, peer: outer.peer, owner: self)
-        listener.began(handshake, in: self, inside: counted)
+        listener.began(handshake, in: self)
         handshake.start(
             dueNanoseconds: transport.loop.now.nanoseconds &+ settings.handshakeTimeout.nanoseconds, hasReceived: true)
     }
@@ -86,7 +83,7 @@ final class InterceptedTunnel: ExchangeSource {
         let (socket, received) = opening.leave()
         let connection = Http1DownstreamConnection(
             transport: transport, socket: socket, tls: nil, peer: outer.peer, source: self)
-        listener.hold(connection, inside: counted)
+        listener.hold(connection, in: self)
         received.withUnsafeBytes { connection.received($0) }
     }
 
@@ -134,7 +131,7 @@ extension InterceptedTunnel: TunnelTaker {
         let opening = TunnelOpening(
             self, transport: transport, socket: SocketEvents(loop: transport.loop, descriptor: near))
         isInner = true
-        listener.hold(opening, inside: counted)
+        listener.hold(opening, in: self)
         opening.start([])
         return bridge
     }
@@ -149,11 +146,11 @@ extension InterceptedTunnel: TlsHandshakeOwner {
             listener.hold(
                 Http1DownstreamConnection(
                     transport: transport, socket: handshake.socket, tls: handshake.session, peer: outer.peer,
-                    source: self), inside: counted)
+                    source: self), in: self)
         case .h2:
             let connection = Http2DownstreamConnection(
                 transport: transport, socket: handshake.socket, tls: handshake.session, peer: outer.peer, source: self)
-            listener.hold(connection, inside: counted)
+            listener.hold(connection, in: self)
             connection.start(UnsafeRawBufferPointer(start: nil, count: 0))
         }
     }

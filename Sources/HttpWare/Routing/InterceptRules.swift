@@ -1,7 +1,26 @@
 /// The rules for intercepting tunnels of a forward listener. One instance serves all loops.
-///
-/// The driver knows them as its listener's `TunnelInterceptor`.
 public final class InterceptRules: Sendable {
+    /// A list of hosts: patterns, or all.
+    public struct Hosts: Sendable, Equatable {
+        public var isAll = false
+        public var patterns: [HostPattern] = []
+
+        /// The hosts of these patterns.
+        public init(_ patterns: [HostPattern], isAll: Bool = false) {
+            self.patterns = patterns
+            self.isAll = isAll
+        }
+
+        /// Whether the list contains the host: a name in lower case, or an address.
+        func contains(_ host: String, _ port: UInt16) -> Bool {
+            if isAll { return true }
+            var host = host
+            return host.withUTF8 { bytes in
+                patterns.contains { $0.matches(UnsafeRawBufferPointer(bytes), port: Int(port)) }
+            }
+        }
+    }
+
     /// The handling of a CONNECT.
     public enum Decision: Sendable, Equatable {
         case intercepted
@@ -9,8 +28,8 @@ public final class InterceptRules: Sendable {
         case notListed, excepted
     }
 
-    public let hosts: HostList
-    public let except: HostList
+    public let hosts: Hosts
+    public let except: Hosts
     /// How long tunnels to a host pass unread for a client that refused our certificate; zero means never.
     public let passPinned: Duration
     /// Whether a tunnel with a protocol other than TLS and HTTP passes unread; otherwise it is closed.
@@ -28,7 +47,7 @@ public final class InterceptRules: Sendable {
 
     /// Makes the rules.
     public init(
-        authority: CertificateAuthority, tls: TlsContext, hosts: HostList, except: HostList,
+        authority: CertificateAuthority, tls: TlsContext, hosts: Hosts, except: Hosts,
         passPinned: Duration, tunnelsOpaque: Bool, chain: WareChain, opaqueRouter: any ExchangeRouter,
         reaches: @escaping @Sendable (_ host: String, _ port: UInt16) -> Bool
     ) {
@@ -64,52 +83,4 @@ public final class InterceptRules: Sendable {
         if except.contains(host, port) { return .excepted }
         return hosts.contains(host, port) ? .intercepted : .notListed
     }
-
-    /// The reason why the tunnel of a CONNECT passes unread; `nil` if it is intercepted.
-    func reasonToPass(_ host: String, _ port: UInt16) -> UnreadReason? {
-        switch decision(host, port) {
-        case .intercepted: nil
-        // The handshake may name a host even if the CONNECT names only an address.
-        case .notListed: namesHosts && IPAddress(Authority.bare(host)) != nil ? nil : .notListed
-        case .excepted: .excepted
-        }
-    }
-
-    /// The reason why no tunnel to the host is opened, as far as its name tells; `nil` if it may be.
-    func refusal(ofTunnelTo host: String, _ port: UInt16, by forward: ForwardRules) -> GatewayError? {
-        guard Authority.isCertifiable(host) else {
-            return .malformed("\(host.quotedForErrors) is neither an address nor the name of one host")
-        }
-        guard forward.connectPorts.contains(port) else {
-            return GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed")
-        }
-        let address = IPAddress(Authority.bare(host))
-        if forward.deniesPrivate, Authority.isLocal(host) || address?.isPrivate == true {
-            return GatewayError(
-                .upstream, .destinationProhibited, "\(host) is a private address, which is denied")
-        }
-        if forward.deniesMetadata, address?.isMetadata == true {
-            return GatewayError(
-                .downstream, .destinationProhibited,
-                "\(host) is the address of a cloud's metadata service, which is denied")
-        }
-        guard reaches(host, port) else {
-            return GatewayError(.gateway, .requestDenied, "no route takes requests to \(host):\(port)")
-        }
-        return nil
-    }
-}
-
-extension InterceptRules: TunnelInterceptor {
-    func plan(for driver: ExchangeDriver) -> ExchangePlan? { driver.planIfIntercepted(by: self) }
-
-    func accept(_ driver: ExchangeDriver) { driver.acceptTunnel(self) }
-
-    func answers(_ driver: ExchangeDriver) -> Bool {
-        guard driver.isForOwnHost else { return false }
-        driver.answerForOwnHost(self)
-        return true
-    }
-
-    func takeTunnel(of driver: ExchangeDriver, _ sink: any ResponseSink) { driver.openTunnel(self, sink) }
 }
