@@ -139,7 +139,9 @@ def pump(client: Wire, data: bytes, is_all: Callable[[bytearray], bool], within:
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             pass
         if not moved:
-            select.select([client.sock], [client.sock] if view else [], [], 0.01)
+            poll = select.poll()
+            poll.register(client.sock, select.POLLIN | (select.POLLOUT if view else 0))
+            poll.poll(10)
     client.sock.settimeout(client.timeout)
     return got
 
