@@ -43,7 +43,7 @@ final class ContentPath {
 
     /// The number of bytes that were put in.
     private(set) var taken = 0
-    /// Input that has not entered the filters, and how much of it has.
+    /// Input for the filters, and the number of its bytes that have entered them.
     private var input: [UInt8] = []
     private var inputFrom = 0
     private var isEnded = false
@@ -52,7 +52,7 @@ final class ContentPath {
     /// Whether a filter has further output for what it took.
     private var hasMore = false
 
-    /// What has left the filters, and how much of it went on.
+    /// The output of the filters, and the number of its bytes that went on.
     private var output: [UInt8] = []
     private var outputFrom = 0
     private var passed = 0
@@ -104,7 +104,7 @@ final class ContentPath {
     /// The number of bytes that have left the filters, and did not go on yet.
     var heldCount: Int { output.count - outputFrom }
 
-    /// Removes and returns all that has left the filters.
+    /// Removes and returns the output of the filters.
     func takeOutput() -> [UInt8] { takeOutput(heldCount) }
 
     // MARK: In
@@ -194,7 +194,7 @@ final class ContentPath {
         return bytes
     }
 
-    /// Takes what has left the last filter.
+    /// Takes the output of the last filter.
     private func put(_ bytes: [UInt8]) throws {
         hasMore = filters.contains { $0.isPending }
         if bytes.isEmpty { return }

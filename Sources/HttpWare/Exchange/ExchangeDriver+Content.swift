@@ -76,8 +76,8 @@ extension ExchangeDriver {
 
     // MARK: Out
 
-    /// Sends all that may go on now, and arranges the rest. `resumes` asks the sender for more if nothing is left: for calls that no
-    /// content of its caused.
+    /// Sends all that may go on now, and arranges the rest. With `resumes`, the sender is asked for more when nothing is left: for
+    /// calls that do not come from its own content.
     func move(_ direction: Direction, resumes: Bool = false) {
         while let path = path(direction), isOpen(direction) {
             if isBlocked(direction) { return pause(direction) }
