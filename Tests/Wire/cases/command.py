@@ -777,8 +777,10 @@ def on_terminal(t: Trial, arguments: list[str], columns: int, environment: dict[
         os.execve(arguments[0], arguments, {**base, "SWIFT_BACKTRACE": "enable=no", "TERM": "xterm", "LANG": "C.UTF-8", **environment})
     output, hasWorked, ends = b"", False, time.monotonic() + 15
     try:
+        poll = select.poll()
+        poll.register(terminal, select.POLLIN)
         while time.monotonic() < ends:
-            if select.select([terminal], [], [], 0.05)[0]:
+            if poll.poll(50):
                 try:
                     output += os.read(terminal, 65536)
                 except OSError:
