@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Names whose servers move: for how long requests fail, or reach the wrong server. One JSON line per result.
 
-    Tests/Load/moves.py --binary .build/release/httpware [--only move|check|swap|servers]
+    Tests/Load/moves.py --binary .build/release/httpware [--only move|check|swap|servers|stores]
 
 A name server on 127.0.0.78 answers with a TTL of 600 s, as that of Docker does. The gateway runs in a mount namespace with a resolv.conf of its own, so this needs root.
+The trials `stores` need redis-server.
 Exits 1 when a goal is missed.
 """
 
@@ -12,6 +13,8 @@ from __future__ import annotations
 import argparse
 import http.client
 import os
+import shutil
+import signal
 import socket
 import struct
 import sys
@@ -35,8 +38,9 @@ listeners:
 services:
   a: {{ baseUrl: "http://a.moves.test:{port}"{check} }}
   b: {{ baseUrl: "http://b.moves.test:{port}" }}
+{stores}
 routes:
-  - {{ listener: web, match: {{ path: /a }}, service: a }}
+  - {{ listener: web, match: {{ path: /a }}, service: a{chain} }}
   - {{ listener: web, match: {{ path: /b }}, service: b }}
   - {{ listener: proxy, service: passthrough }}
 resolver: {{ maxTtl: {most}s }}
@@ -118,7 +122,7 @@ class Origin:
 class Place:
     """The name server, the gateway, and a port for origin servers."""
 
-    def __init__(self, binary: str, *, check: bool = False, most: int = 30):
+    def __init__(self, binary: str, *, check: bool = False, most: int = 30, stores: str = "", hosts: bool = False):
         self.web, self.proxy, self.port = free_port(), free_port(), free_port()
         self.table = {"a.moves.test": "127.0.0.2", "b.moves.test": "127.0.0.3"}
         self.names = Names("127.0.0.78", self.table)
@@ -126,10 +130,25 @@ class Place:
         self.file = tempfile.NamedTemporaryFile("w", prefix="resolv.conf.")
         os.chmod(self.file.name, 0o644)
         self.use("127.0.0.78")
-        config = CONFIG.format(web=self.web, proxy=self.proxy, port=self.port, most=most,
+        self.hosts = tempfile.NamedTemporaryFile("w", prefix="hosts.")
+        os.chmod(self.hosts.name, 0o644)
+        config = CONFIG.format(web=self.web, proxy=self.proxy, port=self.port, most=most, stores=stores, chain=", chain: counted" if stores else "",
                                check=", healthCheck: { path: /, interval: 1s, timeout: 500ms }" if check else "")
-        file = self.file.name
-        self.gateway = self.place.gateway(binary, config, [self.web], 2, preexec=lambda: put(file, "/etc/resolv.conf"))
+        file, host_file = self.file.name, self.hosts.name
+
+        def prepare() -> None:
+            put(file, "/etc/resolv.conf")
+            if hosts:
+                put(host_file, "/etc/hosts")
+
+        self.gateway = self.place.gateway(binary, config, [self.web], 2, preexec=prepare)
+
+    def name(self, name: str, address: str) -> None:
+        """Writes the hosts file with this name alone."""
+        self.hosts.seek(0)
+        self.hosts.truncate()
+        self.hosts.write(f"{address} {name}\n")
+        self.hosts.flush()
 
     def use(self, server: str) -> None:
         self.file.seek(0)
@@ -163,6 +182,7 @@ class Place:
         self.place.close()
         self.names.close()
         self.file.close()
+        self.hosts.close()
 
 
 def move(options, check: bool = False) -> list[dict]:
@@ -224,10 +244,63 @@ def servers(options) -> list[dict]:
         place.close()
 
 
+STORES = """stores: {{ shared: {{ redis: {{ url: "redis://redis.moves.test:{port}" }} }} }}
+chains: {{ counted: {{ middlewares: [{{ rateLimit: {{ rate: 100000/s, store: shared }} }}] }} }}"""
+
+
+def stores(options) -> list[dict]:
+    """A Redis server is made again at another address: known to the name server, or to the hosts file; or it stays, and only its name moves."""
+    if not shutil.which("redis-server"):
+        print("moves: the trials of stores need redis-server (Debian: redis-server); left out")
+        return []
+    results = []
+    for kind, most in (("name server", 6), ("hosts file", 6), ("reload", 6), ("name alone", 7)):
+        port = free_port()
+        place = Place(options.binary, most=5, stores=STORES.format(port=port), hosts=kind == "hosts file")
+        try:
+            origin = Origin("a", "127.0.0.2", place.port)
+            place.table["redis.moves.test"] = "127.0.0.5"
+            place.name("redis.moves.test", "127.0.0.5")
+            start = lambda address: place.place.command(["redis-server", "--bind", address, "--port", str(port), "--save", "", "--protected-mode", "no"], [])  # noqa: E731
+            first = start("127.0.0.5")
+            reached(place, "127.0.0.5", port, 20)
+            second = start("127.0.0.6")
+            place.table["redis.moves.test"] = "127.0.0.6"
+            place.name("redis.moves.test", "127.0.0.6")
+            if kind == "reload":
+                place.gateway.signal(signal.SIGHUP)
+            elif kind != "name alone":
+                first.signal(signal.SIGKILL)
+            took = reached(place, "127.0.0.6", port, 40)
+            origin.close()
+            second.signal(signal.SIGKILL)
+            goal = f"the store is used at its new address within {most} s ({kind})"
+            results.append(line(f"stores, {kind}", goal, {"s": round(took, 2)}, took <= most))
+        finally:
+            place.close()
+    return results
+
+
+def reached(place: Place, address: str, port: int, most: float) -> float:
+    """Sends requests until the Redis server there has been used. Returns the time, in seconds."""
+    began = time.monotonic()
+    while time.monotonic() - began < most:
+        place.get("/a")
+        try:
+            with socket.create_connection((address, port), 1) as client:
+                client.sendall(b"DBSIZE\r\n")
+                if client.recv(64) not in (b":0\r\n", b""):
+                    break
+        except OSError:
+            pass
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=".build/release/httpware")
-    trials = {"move": move, "check": lambda options: move(options, check=True), "swap": swap, "servers": servers}
+    trials = {"move": move, "check": lambda options: move(options, check=True), "swap": swap, "servers": servers, "stores": stores}
     parser.add_argument("--only", default="", help="|".join(trials))
     options = parser.parse_args()
     options.binary = str(Path(options.binary).resolve())
