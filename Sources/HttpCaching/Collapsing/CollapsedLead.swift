@@ -33,14 +33,19 @@ open class CollapsedLead {
     }
 
     private struct Fresh {
-        let head: CollapsedResponse.Head
+        let head: CollapsedHead
         var pieces: [[UInt8]] = []
     }
 
     /// Begins a response that all followers can share.
     package final func beginResponse(_ head: @autoclosure () -> CollapsedResponse.Head) {
+        if !isOver { beginResponse(.made(head())) }
+    }
+
+    /// The same for a head that is made only for followers.
+    package final func beginResponse(_ head: consuming CollapsedHead) {
         guard !isOver else { return }
-        fresh = Fresh(head: head())
+        fresh = Fresh(head: head)
         if let loop = EventLoop.current { loop.later { self.share() } } else { share() }
     }
 
@@ -50,7 +55,7 @@ open class CollapsedLead {
         self.fresh = nil
         let response = response ?? requests.open(key)
         self.response = response
-        response.beginContent(fresh.head, fresh.pieces)
+        response.beginContent(fresh.head.made, fresh.pieces)
     }
 
     package final func append(_ piece: [UInt8]) {
@@ -65,7 +70,7 @@ open class CollapsedLead {
         let fresh = self.fresh.take()
         guard let response = requests.close(key) else { return }
         if let fresh, isWhole {
-            response.endContent(fresh.head, fresh.pieces)
+            response.endContent(fresh.head.made, fresh.pieces)
         } else {
             response.finish(isWhole: isWhole)
         }

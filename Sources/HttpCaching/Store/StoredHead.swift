@@ -3,8 +3,12 @@ public import HttpWare
 /// A stored response without its content: the head, and the values that decide about its reuse.
 public struct StoredHead: Sendable {
     public var status: HttpStatus
-    /// The stored fields, without `Age`, which is written again for every answer.
-    public var fields: HttpFields
+    /// The stored fields, without `Age`, which is written again for every answer. They are packed: each use makes a copy.
+    public var fields: HttpFields {
+        get { lines.fields }
+        set { lines = StoredLines(newValue) }
+    }
+    private(set) var lines: StoredLines
     /// When it was received, or last validated.
     public var received: WallTime
     /// Its age at that time, in nanoseconds. RFC 9111 §4.2.3.
@@ -20,15 +24,17 @@ public struct StoredHead: Sendable {
     /// The tags by which the response can be purged.
     public var tags: [String]
 
-    /// The head of a response that was received at that time, with the fields that may be stored.
+    /// The head of a response that was received at that time, with the fields that may be stored. `key` is the key under which a
+    /// store is going to hold it, if that is known.
     public init(
         status: HttpStatus, fields: consuming HttpFields, times: MessageTimes, directives: ResponseDirectives,
         lifetime: FreshnessLifetime, vary: VaryKey, mode: CacheMode, part: ContentRange? = nil, tags: [String] = [],
-        keepsCookies: Bool = true
+        keepsCookies: Bool = true, key: CacheKey? = nil
     ) {
         self.status = status
-        self.fields = StoredFields.kept(fields, directives: directives, mode: mode, keepsCookies: keepsCookies)
-        self.fields.remove(.age)
+        var kept = StoredFields.kept(fields, directives: directives, mode: mode, keepsCookies: keepsCookies)
+        kept.remove(.age)
+        lines = StoredLines(kept, under: key)
         received = times.received
         initialAge = times.initialAge
         date = times.date
@@ -48,11 +54,11 @@ public struct StoredHead: Sendable {
 
     /// The head as it was stored.
     init(
-        status: HttpStatus, fields: HttpFields, received: WallTime, initialAge: Int64, date: WallTime,
+        status: HttpStatus, lines: StoredLines, received: WallTime, initialAge: Int64, date: WallTime,
         rules: ReuseRules, vary: VaryKey, part: ContentRange?, tags: [String]
     ) {
         self.status = status
-        self.fields = fields
+        self.lines = lines
         self.received = received
         self.initialAge = initialAge
         self.date = date

@@ -84,8 +84,9 @@ public struct StoredRecord: Sendable {
         }
         output.add(UInt32(clamping: head.tags.count))
         for tag in head.tags { output.add(Array(tag.utf8)) }
-        output.add(UInt32(clamping: head.fields.lineBytes))
-        head.fields.appendWire(to: &output.bytes)
+        let fields = head.fields
+        output.add(UInt32(clamping: fields.lineBytes))
+        fields.appendWire(to: &output.bytes)
         output.add(key.uri)
         if key.parts != nil { key.addParts(to: &output) }
         guard output.bytes.count <= StoredRecord.longest - 8 else { return nil }
@@ -145,7 +146,8 @@ public struct StoredRecord: Sendable {
         self.init(
             key: key,
             head: StoredHead(
-                status: status, fields: fields, received: received, initialAge: Int64(bitPattern: initialAge),
+                status: status, lines: StoredLines(fields), received: received,
+                initialAge: Int64(bitPattern: initialAge),
                 date: date,
                 rules: ReuseRules(
                     lifetime: lifetime, staleWhileRevalidate: whileRevalidate, staleIfError: ifError,

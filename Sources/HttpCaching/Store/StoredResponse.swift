@@ -68,13 +68,10 @@ public final class StoredResponse: Sendable {
 
     /// A response that holds its key.
     public init(_ head: borrowing StoredHead, content: StoredContent, key: CacheKey?) {
-        var packed: [UInt8] = []
-        packed.reserveCapacity((key?.uri.count ?? 0) + head.fields.lineBytes + 5 * head.fields.count + 1)
-        if let key { packed += key.uri }
-        keyCount = Int32(clamping: key?.uri.count ?? -1)
-        let isPacked = head.fields.appendPacked(to: &packed)
-        self.packed = packed
-        rare = Rare(head, fields: isPacked ? nil : head.fields, keyParts: key?.parts)
+        let lines = head.lines.areUnder(key) ? head.lines : StoredLines(head.fields, under: key)
+        keyCount = Int32(clamping: lines.keyCount)
+        packed = lines.bytes
+        rare = Rare(head, fields: lines.odd, keyParts: key?.parts)
         self.content = content
         received = head.received
         date = head.date
@@ -91,14 +88,14 @@ public final class StoredResponse: Sendable {
     /// The head, assembled again for updates and for stores that write it.
     public var head: StoredHead {
         StoredHead(
-            status: status, fields: fields, received: received, initialAge: initialAge, date: date, rules: rules,
-            vary: vary, part: part, tags: tags)
+            status: status, lines: StoredLines(packed: packed, keyCount: Int(keyCount), unpacked: rare?.fields),
+            received: received, initialAge: initialAge, date: date, rules: rules, vary: vary, part: part, tags: tags)
     }
 
     public var status: HttpStatus { HttpStatus(Int(code)) ?? .ok }
     /// A copy, with room for the fields that an answer adds.
     public var fields: HttpFields {
-        rare?.fields ?? HttpFields(packed: packed, from: max(0, Int(keyCount)), sparing: (bytes: 128, lines: 4))
+        rare?.fields ?? StoredLines.fields(packed, Int(keyCount))
     }
     public var rules: ReuseRules {
         ReuseRules(

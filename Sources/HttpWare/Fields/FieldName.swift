@@ -64,7 +64,7 @@ struct NameFilter: Sendable {
         second |= other.second
     }
 
-    /// Whether a name with that trace may occur; false is certain.
+    /// Whether a name with that trace may occur, or with one of several traces; false is certain.
     @inline(__always)
     func mayHold(_ trace: NameFilter) -> Bool { first & trace.first != 0 && second & trace.second != 0 }
 }

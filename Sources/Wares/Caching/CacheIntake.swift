@@ -117,7 +117,7 @@ final class CacheRevalidation: BackgroundReceiver {
         switch cache.takeResponse(response, turn, in: exchange) {
         case .updated, .useless, .passing: break
         case .failed: cache.noteFailure(turn, exchange)
-        case .storing(let intake, _, _): self.intake = intake
+        case .storing(let intake, _): self.intake = intake
         }
     }
 

@@ -155,10 +155,10 @@ private final class WholeFetch: BackgroundReceiver {
     }
 
     func responseStarted(_ response: HttpResponse, in exchange: Exchange) {
-        if case .storing(let intake, let vary, let shared) = cache.takeResponse(response, turn, in: exchange) {
+        if case .storing(let intake, let shared) = cache.takeResponse(response, turn, in: exchange) {
             self.intake = intake
             turn.status.isStored = intake.stores
-            turn.beginResponse(CollapsedResponse.Head(response, vary: vary, isFailure: false, fields: shared))
+            turn.beginResponse(shared)
         } else {
             turn.release(.goAlone)
         }

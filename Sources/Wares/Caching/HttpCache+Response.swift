@@ -10,8 +10,8 @@ extension HttpCache {
         case useless
         /// The origin server was not reachable, or failed.
         case failed
-        /// The response is stored as its content arrives. The fields are the part that other clients may receive.
-        case storing(CacheIntake, VaryKey, HttpFields)
+        /// The response is stored as its content arrives. The head is that for other clients that wait for the response.
+        case storing(CacheIntake, CollapsedHead)
         /// The response is not stored, for this reason.
         case passing(String)
     }
@@ -38,10 +38,10 @@ extension HttpCache {
                 try await self.startOver(turn, stored, exchange)
             }
         case .failed: return answer(failure: &response, turn, exchange)
-        case .storing(let intake, let vary, let shared):
+        case .storing(let intake, let shared):
             turn.status.isStored = intake.stores
             exchange.note(intake.stores ? "stored" : "not stored: the store has no room", asDecision: intake.stores)
-            turn.beginResponse(CollapsedResponse.Head(response, vary: vary, isFailure: false, fields: shared))
+            turn.beginResponse(shared)
             tell(turn.status, in: &response)
             pass(response, through: intake, exchange)
             return .pass
@@ -220,18 +220,14 @@ extension HttpCache {
         let keepsCookies = policy.setCookie == .store || policy.mode == .private && turn.isPersonal
         var head = StoredHead(
             status: response.status, fields: consume fields, times: times, directives: directives, lifetime: lifetime,
-            vary: vary, mode: policy.mode, part: part, tags: tags,
-            keepsCookies: keepsCookies)
+            vary: vary, mode: policy.mode, part: part, tags: tags, keepsCookies: keepsCookies, key: turn.key)
         if !mayGuess, !lifetime.isExplicit { head.rules.forbidsStale = true }
         // If the length is unknown, it is checked when the content ends.
         if response.content.length != nil { head.becomeWhole() }
+        let shared = CollapsedHead(
+            response, head, directives: directives, mode: policy.mode, keepsCookies: keepsCookies)
         let intake = CacheIntake(self, turn, head: consume head, length: response.content.length)
-        let names = directives.namesFields || !keepsCookies && received.contains(.setCookie)
-        let shared =
-            names
-            ? StoredFields.kept(received, directives: directives, mode: policy.mode, keepsCookies: keepsCookies)
-            : received
-        return .storing(intake, vary, shared)
+        return .storing(intake, shared)
     }
 
     /// Whether a heuristic lifetime may be used for the response. A shared cache uses none if the request had a cookie, because

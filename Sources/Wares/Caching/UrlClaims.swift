@@ -8,24 +8,20 @@ enum UrlClaims {
     ///
     /// A host that is the request's own, and the addresses in `Forwarded`, do not count.
     static func bytes(of request: borrowing HttpRequest, in exchange: Exchange) -> [UInt8]? {
-        guard mayBeIn(request.fields), !exchange.isPeerTrusted else { return nil }
-        var claims: [UInt8] = []
-        for name in names {
+        // Almost every request ends here.
+        guard request.fields.mayContain(claims) || request.fields.mayHaveTwins, !exchange.isPeerTrusted else {
+            return nil
+        }
+        var bytes: [UInt8] = []
+        for name in claims.names {
             for value in request.fields.standingValues(of: name) {
                 if name == .xForwardedHost, isOwnHost(value, of: request) { continue }
                 let claim = name == .forwarded ? withoutAddresses(value) : value
                 // A value contains no line feed, and a name no colon.
-                if !claim.isEmpty { claims += Array(name.text.utf8) + [0x3a] + claim + [0x0a] }
+                if !claim.isEmpty { bytes += Array(name.text.utf8) + [0x3a] + claim + [0x0a] }
             }
         }
-        return claims.isEmpty ? nil : claims
-    }
-
-    /// Whether there may be a claim; false is certain. Almost every request ends here.
-    private static func mayBeIn(_ fields: borrowing HttpFields) -> Bool {
-        if fields.mayContain(known) || fields.mayHaveTwins { return true }
-        for name in others where fields.contains(name) { return true }
-        return false
+        return bytes.isEmpty ? nil : bytes
     }
 
     private static func isOwnHost(_ value: [UInt8], of request: borrowing HttpRequest) -> Bool {
@@ -44,10 +40,9 @@ enum UrlClaims {
         return Array(counted.joined(separator: [UInt8(ascii: ";")]))
     }
 
-    private static let known = KnownFields(.xForwardedHost, .xForwardedProto, .forwarded)
-    private static let others: [FieldName] = [
-        "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl",
-        "X-Forwarded-Uri", "X-Host", "X-Original-Host", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Host-Override",
-    ]
-    private static let names: [FieldName] = [.xForwardedHost, .xForwardedProto, .forwarded] + others
+    private static let claims = FieldNameSet([
+        .xForwardedHost, .xForwardedProto, .forwarded, "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme",
+        "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Original-Host", "X-Original-URL",
+        "X-Rewrite-URL", "X-HTTP-Host-Override",
+    ])
 }

@@ -44,6 +44,29 @@ import Testing
     func `other names are other`(name: String) {
         #expect(KnownField.identify(name) == .other)
     }
+
+    @Test(arguments: ["X-Host", "x-original-url", "Forwarded"])
+    func `a message with a name of a set is told from one without`(name: String) throws {
+        let set = FieldNameSet([.forwarded, "X-Host", "X-Original-URL"])
+        #expect(set.names.count == 3)
+        var fields = HttpFields()
+        try fields.append(FieldName(stringLiteral: "User-Agent"), "test")
+        #expect(!fields.mayContain(set))
+        try fields.append(#require(FieldName(name)), "1")
+        #expect(fields.mayContain(set))
+    }
+
+    @Test func `the names of a set that share no trace with a message are certainly absent`() throws {
+        var fields = HttpFields()
+        for name in ["Sec-Fetch-Mode", "Sec-Fetch-Site", "DNT"] { try fields.append(#require(FieldName(name)), "1") }
+        for name in ["X-Forwarded-Port", "X-Rewrite-URL"] as [FieldName] {
+            #expect(!fields.mayContain(FieldNameSet([name])))
+            try fields.append(name, "1")
+            #expect(fields.mayContain(FieldNameSet([.host, name])))
+            fields.remove(name)
+        }
+        #expect(!HttpFields().mayContain(FieldNameSet([])))
+    }
 }
 
 /// RFC 9110 §5.1, §5.6.2.
