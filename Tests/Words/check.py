@@ -44,6 +44,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWare/Exchange",
     "HttpWare/Fields",
     "HttpWare/Formats",
+    "HttpWare/Interception",
     "HttpWare/Loop",
     "HttpWare/Matching",
     "HttpWare/Messages",

@@ -12,11 +12,11 @@ public struct ListenerIntercept: Sendable {
     }
 
     /// The hosts whose tunnels are read.
-    public let hosts: InterceptRules.Hosts
+    public let hosts: HostList
     /// The hosts whose tunnels pass unread, even if `hosts` lists them.
-    public let except: InterceptRules.Hosts
+    public let except: HostList
     /// The hosts whose tunnels may pass unread even for programs that have placeholders instead of tokens.
-    public let allowOpaque: InterceptRules.Hosts
+    public let allowOpaque: HostList
     /// The authority that signs the certificates.
     public let authority: CertificateAuthority
     /// How long tunnels to a host pass unread after a client refused the certificate; zero for never.
@@ -121,8 +121,8 @@ private enum AnyHost: OptionValue {
 }
 
 extension [AnyHost] {
-    fileprivate var list: InterceptRules.Hosts {
-        var list = InterceptRules.Hosts([])
+    fileprivate var list: HostList {
+        var list = HostList([])
         for host in self {
             switch host {
             case .all: list.isAll = true

@@ -22,4 +22,29 @@ final class TunnelFacts: Sendable {
         hasSeveralProxyAuthorizations = request.hasSeveralProxyAuthorizations
         recorded = RecordedTunnel(host: host, port: port, address: address, principal: principal)
     }
+
+    /// Gives a request in the tunnel the CONNECT's credentials, and the tunnel's host if it names none. Returns the fault of a
+    /// request that does not belong in the tunnel; `nil` if it does. RFC 9110 §15.5.20.
+    func take(_ request: inout HttpRequest, isSecure: Bool) -> GatewayError? {
+        request.proxyAuthorization = proxyAuthorization
+        request.hasSeveralProxyAuthorizations = hasSeveralProxyAuthorizations
+        if request.target.form == .authority { return nil }
+        guard request.target.host.count > 0 else {
+            // An HTTP/1.0 request may name no host.
+            request.target.setHost(host)
+            request.target.port = port
+            return nil
+        }
+        let target = request.target
+        guard target.isSecure == isSecure, (target.port ?? (target.isSecure ? 443 : 80)) == port,
+            target.bytes[target.host.range].elementsEqual(hostBytes)
+        else {
+            return GatewayError(
+                .downstream, .misdirected, "the tunnel leads to \(host):\(port), the request to another host")
+        }
+        return nil
+    }
+
+    /// The field that offers other ways to the host, which would bypass the gateway. RFC 7838.
+    static let altSvc: FieldName = "Alt-Svc"
 }

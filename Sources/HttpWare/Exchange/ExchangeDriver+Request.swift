@@ -17,7 +17,7 @@ extension ExchangeDriver: RequestReceiver {
             return failWithoutChain(error)
         }
         do throws(Pattern.LimitReached) {
-            if let intercepted = interceptPlan() {
+            if let intercepted = server.interceptor?.plan(for: self) {
                 plan = intercepted
             } else {
                 plan = try router.plan(for: exchange)
@@ -42,6 +42,13 @@ extension ExchangeDriver: RequestReceiver {
         if chain.kept > 0 || chain.hasReplays { inward.kept = exchange.heldRequest.content.isEmpty ? nil : [] }
         phase = .middlewares
         runMiddlewares()
+    }
+
+    /// The fault of a request that does not belong in its tunnel.
+    private func tunnelError() -> GatewayError? {
+        guard let tunnel = exchange.connection.tunnel else { return nil }
+        let isSecure = exchange.isSecure
+        return tunnel.take(&exchange.heldRequest, isSecure: isSecure)
     }
 
     /// Reverse listeners take origin and absolute form, forward listeners absolute form and CONNECT. RFC 9112 §3.2.

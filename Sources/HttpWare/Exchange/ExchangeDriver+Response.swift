@@ -26,7 +26,7 @@ extension ExchangeDriver: ResponseReceiver {
         if asksToAuthenticate { responseAsksToAuthenticate() }
         exchange.responder = .upstream
         exchange.record.firstByte = loop.now.nanoseconds
-        if exchange.isIntercepted { response.fields.remove(ExchangeDriver.altSvc) }
+        if exchange.isIntercepted { response.fields.remove(TunnelFacts.altSvc) }
         if call.isAtEndpoint { endpointAnswered(response.status) }
         if exchange.steering != nil {
             tellWatcher(.answered(response.status), at: call.endpoint, since: call.endpointAsked)
@@ -502,7 +502,9 @@ extension ExchangeDriver: ResponseReceiver {
         if response.status.code >= 300, takeGrpcForm() == .over { return }
         phase = .streaming
         if response.status == .switchingProtocols || isTunnelOpening { return deliverTunnel(sink) }
-        if exchange.responder == .interception, let interception { return openTunnel(interception.rules, sink) }
+        if exchange.responder == .interception, let interception {
+            return interception.interceptor.takeTunnel(of: self, sink)
+        }
         if let bytes = response.content.bytes {
             guard discardUpstream() == .goesOn else { return }
             return deliverWhole(bytes, sink)

@@ -10,8 +10,8 @@ extension ExchangeDriver: ConnectionWaiter {
         let exchange = self.exchange
         while let next = plan.fallback, plan.service?.notes.reachability.isDown == true { stepTo(next) }
         guard let service = plan.service else {
-            if let interception, !interception.isUnread { return acceptTunnel(interception.rules) }
-            if let rules = server.intercept, isForOwnHost { return answerForOwnHost(rules) }
+            if let interception, !interception.isUnread { return interception.interceptor.accept(self) }
+            if let interceptor = server.interceptor, interceptor.answers(self) { return }
             let isConnect = exchange.heldRequest.method == .connect
             return fail(
                 isConnect
@@ -175,6 +175,9 @@ extension ExchangeDriver: ConnectionWaiter {
         }
         return tunnelAddress.map { endpoint.fixed(at: [.ip($0, port: port)]) } ?? endpoint
     }
+
+    /// The only address that the request may go to; `nil` if the name is resolved.
+    private var tunnelAddress: IPAddress? { interception?.address ?? exchange.connection.tunnel?.address }
 
     // MARK: The endpoint
 

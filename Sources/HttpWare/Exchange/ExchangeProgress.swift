@@ -191,14 +191,14 @@ struct ResponseProgress {
 
 /// A CONNECT to a host whose tunnels the gateway may intercept.
 final class Interception {
-    let rules: InterceptRules
+    let interceptor: any TunnelInterceptor
     /// Whether the tunnel passes unread after all; the client already has its response.
     let isUnread: Bool
     /// The tunnel's address, if the CONNECT named an address and the client then named a host.
     let address: IPAddress?
 
-    init(_ rules: InterceptRules, isUnread: Bool = false, address: IPAddress? = nil) {
-        self.rules = rules
+    init(_ interceptor: any TunnelInterceptor, isUnread: Bool = false, address: IPAddress? = nil) {
+        self.interceptor = interceptor
         self.isUnread = isUnread
         self.address = address
     }

@@ -7,8 +7,8 @@ public final class LoopListener: ExchangeSource {
     var connector: any UpstreamConnector
     public private(set) var settings: ServerSettings
     public private(set) var forward: ForwardRules
-    /// The rules for intercepted tunnels; `nil` if none are intercepted.
-    public private(set) var intercept: InterceptRules?
+    /// Intercepts tunnels; `nil` if none are intercepted.
+    var interceptor: (any TunnelInterceptor)?
     public private(set) var trustedProxies: [IPNetwork]
     /// The listener's address; `nil` if it is a wildcard address or the system chose the port.
     let bindAddress: SocketAddress?
@@ -68,7 +68,7 @@ public final class LoopListener: ExchangeSource {
 
     private var connections: [ObjectIdentifier: any DownstreamConnection] = [:]
     /// The running handshakes, each with the tunnel that contains it; only this table retains that tunnel.
-    private var handshakes: [ObjectIdentifier: (handshake: TlsHandshake, tunnel: InterceptedTunnel?)] = [:]
+    private var handshakes: [ObjectIdentifier: (handshake: TlsHandshake, tunnel: (any TlsHandshakeOwner)?)] = [:]
     /// Connections of proxies that have not yet named their client.
     private var headerReaders: [ObjectIdentifier: ProxyHeaderReader] = [:]
     /// The inner ends of tunnels whose outer connections are counted, each with its outer connection.
@@ -88,10 +88,11 @@ public final class LoopListener: ExchangeSource {
     /// Whether another exchange may run without a client.
     var mayRunInBackground: Bool { backgroundCount < LoopListener.mostBackground && !isStopped }
 
+    // Inlined into the initializer with `intercept`, it ends Swift 6.3.1's optimizer: `router` is written before the object is allocated.
+    @inline(never)
     public init(
         name: String, transport: LoopTransport, settings: ServerSettings = ServerSettings(),
-        forward: ForwardRules = ForwardRules(), intercept: InterceptRules? = nil, trustedProxies: [IPNetwork] = [],
-        bindAddress: SocketAddress? = nil,
+        forward: ForwardRules = ForwardRules(), trustedProxies: [IPNetwork] = [], bindAddress: SocketAddress? = nil,
         router: any ExchangeRouter
     ) {
         self.name = name
@@ -100,7 +101,6 @@ public final class LoopListener: ExchangeSource {
         connector = transport
         self.settings = settings
         self.forward = forward
-        self.intercept = intercept
         self.trustedProxies = trustedProxies
         if let bindAddress, bindAddress.address?.isUnspecified != true, bindAddress.port != 0 {
             self.bindAddress = bindAddress
@@ -131,16 +131,16 @@ public final class LoopListener: ExchangeSource {
     public var busyCount: Int { connections.values.count { !$0.isIdle } }
 
     /// Uses the new settings for all following requests, on new and existing connections. Running exchanges finish with the plan that
-    /// they began with. The mode, reverse or forward, and the address cannot change: these need another listener.
+    /// they began with. No tunnels are intercepted any more. The mode, reverse or forward, and the address cannot change: these need another listener.
     public func update(
-        name: String, settings: ServerSettings, forward: ForwardRules, intercept: InterceptRules? = nil,
-        trustedProxies: [IPNetwork], router: any ExchangeRouter
+        name: String, settings: ServerSettings, forward: ForwardRules, trustedProxies: [IPNetwork],
+        router: any ExchangeRouter
     ) {
         precondition(settings.isForward == self.settings.isForward, "a listener keeps its mode")
         self.name = name
         self.settings = settings
         self.forward = forward
-        self.intercept = intercept
+        interceptor = nil
         self.trustedProxies = trustedProxies
         self.router = router
         generation += 1
@@ -206,9 +206,9 @@ public final class LoopListener: ExchangeSource {
         if isDraining { connection.drain(idleFor: drainNanoseconds) }
     }
 
-    /// Holds a connection inside a tunnel.
-    func hold(_ connection: any DownstreamConnection, in tunnel: InterceptedTunnel) {
-        if tunnel.isInner { addInnerEnd(ObjectIdentifier(connection), of: ObjectIdentifier(tunnel.outer)) }
+    /// Holds a connection inside a tunnel. `outer` is the connection that carries the tunnel, if that one is counted.
+    func hold(_ connection: any DownstreamConnection, inside outer: ConnectionFacts?) {
+        if let outer { addInnerEnd(ObjectIdentifier(connection), of: ObjectIdentifier(outer)) }
         hold(connection)
     }
 
@@ -218,9 +218,9 @@ public final class LoopListener: ExchangeSource {
         removeInnerEnd(ObjectIdentifier(connection))
     }
 
-    /// A handshake began in a tunnel.
-    func began(_ handshake: TlsHandshake, in tunnel: InterceptedTunnel) {
-        if tunnel.isInner { addInnerEnd(ObjectIdentifier(handshake), of: ObjectIdentifier(tunnel.outer)) }
+    /// A handshake began in a tunnel, which is retained until the handshake ends.
+    func began(_ handshake: TlsHandshake, in tunnel: any TlsHandshakeOwner, inside outer: ConnectionFacts?) {
+        if let outer { addInnerEnd(ObjectIdentifier(handshake), of: ObjectIdentifier(outer)) }
         handshakes[ObjectIdentifier(handshake)] = (handshake, tunnel)
     }
 

@@ -89,7 +89,7 @@ public struct ForwardRules: Sendable, Equatable {
     /// Whether loopback, private, link-local and metadata addresses are refused, judged after resolution.
     public var deniesPrivate = true
     /// The hosts whose tunnels may pass unread, with ports if the patterns name them; `nil` allows all.
-    public var unreadHosts: InterceptRules.Hosts?
+    public var unreadHosts: HostList?
     /// Whether metadata addresses of clouds are refused, judged after resolution; `deniesPrivate` refuses all private addresses.
     public var deniesMetadata = false
     /// The upstream proxy for origin servers; `nil` without one.

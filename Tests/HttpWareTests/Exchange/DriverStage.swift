@@ -277,6 +277,11 @@ final class ScriptedStream: UpstreamStream {
         }
     }
 
+    /// Sends bytes in a tunnel.
+    func tunnel(_ text: String) {
+        later { stream in Array(text.utf8).withUnsafeBytes { stream.receiver?.tunnelReceived($0) } }
+    }
+
     func fail(_ error: GatewayError = GatewayError(.upstream, .connectionTerminated, "closed", mayRetry: true)) {
         let receiver = self.receiver
         self.receiver = nil

@@ -8,6 +8,12 @@ public enum OwnHost {
     /// The host as bytes, for comparisons that allocate nothing.
     static let nameBytes = Array(name.utf8)
 
+    /// Whether a request's target is on this host.
+    static func isNamed(by target: RequestTarget) -> Bool {
+        guard target.form != .authority, target.bytes[target.host.range].elementsEqual(nameBytes) else { return false }
+        return target.port == nil || target.port == (target.isSecure ? 443 : 80)
+    }
+
     /// The response to a request for a path. `proxy` is the address at which the client reached the listener.
     static func answer(to path: String, _ authority: CertificateAuthority, proxy: SocketAddress?) -> HttpResponse {
         switch path {

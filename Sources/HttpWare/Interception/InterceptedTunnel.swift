@@ -9,7 +9,7 @@ final class InterceptedTunnel: ExchangeSource {
     let outer: ConnectionFacts
     private(set) var facts: TunnelFacts
     /// Whether it came on a stream of HTTP/2, or on a connection with TLS; that connection is held separately.
-    private(set) var isInner = false
+    private var isInner = false
     private let client: IPAddress?
     private let principal: String?
 
@@ -25,6 +25,9 @@ final class InterceptedTunnel: ExchangeSource {
     }
 
     private var transport: LoopTransport { listener.transport }
+
+    /// The connection that the CONNECT came on, if it is held separately.
+    var counted: ConnectionFacts? { isInner ? outer : nil }
 
     /// Whether tunnels to the host that the CONNECT names are intercepted. If not, it is an address, and the handshake may name
     /// such a host.
@@ -73,7 +76,7 @@ final class InterceptedTunnel: ExchangeSource {
             return listener.tellIfEmpty()
         }
         let handshake = TlsHandshake(socket: socket, session: session, isServer: true, peer: outer.peer, owner: self)
-        listener.began(handshake, in: self)
+        listener.began(handshake, in: self, inside: counted)
         handshake.start(
             dueNanoseconds: transport.loop.now.nanoseconds &+ settings.handshakeTimeout.nanoseconds, hasReceived: true)
     }
@@ -83,7 +86,7 @@ final class InterceptedTunnel: ExchangeSource {
         let (socket, received) = opening.leave()
         let connection = Http1DownstreamConnection(
             transport: transport, socket: socket, tls: nil, peer: outer.peer, source: self)
-        listener.hold(connection, in: self)
+        listener.hold(connection, inside: counted)
         received.withUnsafeBytes { connection.received($0) }
     }
 
@@ -131,7 +134,7 @@ extension InterceptedTunnel: TunnelTaker {
         let opening = TunnelOpening(
             self, transport: transport, socket: SocketEvents(loop: transport.loop, descriptor: near))
         isInner = true
-        listener.hold(opening, in: self)
+        listener.hold(opening, inside: counted)
         opening.start([])
         return bridge
     }
@@ -146,11 +149,11 @@ extension InterceptedTunnel: TlsHandshakeOwner {
             listener.hold(
                 Http1DownstreamConnection(
                     transport: transport, socket: handshake.socket, tls: handshake.session, peer: outer.peer,
-                    source: self), in: self)
+                    source: self), inside: counted)
         case .h2:
             let connection = Http2DownstreamConnection(
                 transport: transport, socket: handshake.socket, tls: handshake.session, peer: outer.peer, source: self)
-            listener.hold(connection, in: self)
+            listener.hold(connection, inside: counted)
             connection.start(UnsafeRawBufferPointer(start: nil, count: 0))
         }
     }

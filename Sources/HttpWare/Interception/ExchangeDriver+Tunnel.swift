@@ -1,28 +1,16 @@
-// CONNECT on a listener that intercepts tunnels, and the requests in them.
+// CONNECT on a listener that intercepts tunnels, and the tunnels that pass unread after all.
 
 extension ExchangeDriver {
     // MARK: CONNECT
 
     /// The plan for a CONNECT whose tunnel will be intercepted, or for a request to the proxy's own host; `nil` for any other
     /// request.
-    @inline(__always)
-    func interceptPlan() -> ExchangePlan? { server.intercept == nil ? nil : planIfIntercepted() }
-
-    private func planIfIntercepted() -> ExchangePlan? {
-        if isForOwnHost { return server.intercept?.plan }
-        guard let rules = server.intercept, exchange.heldRequest.method == .connect, !exchange.isIntercepted,
-            let host = exchange.heldRequest.host
+    func planIfIntercepted(by rules: InterceptRules) -> ExchangePlan? {
+        if isForOwnHost { return rules.plan }
+        guard exchange.heldRequest.method == .connect, !exchange.isIntercepted, let host = exchange.heldRequest.host
         else { return nil }
-        let port = exchange.heldRequest.port ?? 443
-        // The handshake may name a host even if the CONNECT names only an address.
-        let isIntercepted =
-            switch rules.decision(host, port) {
-            case .intercepted: true
-            case .notListed: rules.namesHosts && IPAddress(Authority.bare(host)) != nil
-            case .excepted: false
-            }
-        guard isIntercepted else {
-            exchange.unread = rules.decision(host, port) == .excepted ? .excepted : .notListed
+        if let reason = rules.reasonToPass(host, exchange.heldRequest.port ?? 443) {
+            exchange.unread = reason
             return nil
         }
         interception = Interception(rules)
@@ -33,27 +21,7 @@ extension ExchangeDriver {
     func acceptTunnel(_ rules: InterceptRules) {
         let host = exchange.heldRequest.host ?? ""
         let port = exchange.heldRequest.port ?? 443
-        guard Authority.isCertifiable(host) else {
-            return fail(.malformed("\(host.quotedForErrors) is neither an address nor the name of one host"))
-        }
-        guard server.forward.connectPorts.contains(port) else {
-            return fail(GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed"))
-        }
-        if server.forward.deniesPrivate {
-            if Authority.isLocal(host) || IPAddress(Authority.bare(host))?.isPrivate == true {
-                return fail(
-                    GatewayError(.upstream, .destinationProhibited, "\(host) is a private address, which is denied"))
-            }
-        }
-        if server.forward.deniesMetadata, IPAddress(Authority.bare(host))?.isMetadata == true {
-            return fail(
-                GatewayError(
-                    .downstream, .destinationProhibited,
-                    "\(host) is the address of a cloud's metadata service, which is denied"))
-        }
-        guard rules.reaches(host, port) else {
-            return fail(GatewayError(.gateway, .requestDenied, "no route takes requests to \(host):\(port)"))
-        }
+        if let refusal = rules.refusal(ofTunnelTo: host, port, by: server.forward) { return fail(refusal) }
         judgeName(host, port)
     }
 
@@ -101,14 +69,8 @@ extension ExchangeDriver {
     /// Whether the request is for the host name of the proxy itself, on a listener that intercepts tunnels.
     var isForOwnHost: Bool {
         // Almost all hosts have another length; no copy is made for them.
-        guard server.intercept != nil, Int(exchange.heldRequest.target.host.count) == OwnHost.nameBytes.count else {
-            return false
-        }
-        let target = exchange.heldRequest.target
-        guard target.form != .authority, target.bytes[target.host.range].elementsEqual(OwnHost.nameBytes) else {
-            return false
-        }
-        return target.port == nil || target.port == (target.isSecure ? 443 : 80)
+        server.interceptor != nil && Int(exchange.heldRequest.target.host.count) == OwnHost.nameBytes.count
+            && OwnHost.isNamed(by: exchange.heldRequest.target)
     }
 
     /// The wares passed a request to the proxy's own host: answers it.
@@ -133,7 +95,7 @@ extension ExchangeDriver {
             server.backgroundCount += 1
             outward.isBackground = true
         }
-        guard let rules = server.intercept else {
+        guard let interceptor = server.interceptor else {
             return requestFailed(GatewayError(.gateway, .requestDenied, "tunnels are not read any more"))
         }
         var address: IPAddress?
@@ -141,7 +103,7 @@ extension ExchangeDriver {
             address = exchange.heldRequest.host.flatMap { IPAddress(Authority.bare($0)) }
             exchange.heldRequest.target.setHost(host)
         }
-        interception = Interception(rules, isUnread: true, address: address)
+        interception = Interception(interceptor, isUnread: true, address: address)
         do throws(Pattern.LimitReached) {
             plan = try router.plan(for: exchange)
         } catch {
@@ -168,35 +130,4 @@ extension ExchangeDriver {
         }
         end(.cutOff)
     }
-
-    // MARK: Requests in a tunnel
-
-    /// The fault of a request that does not belong in its tunnel; `nil` if it does. RFC 9110 §15.5.20.
-    func tunnelError() -> GatewayError? {
-        guard let tunnel = exchange.connection.tunnel else { return nil }
-        exchange.heldRequest.proxyAuthorization = tunnel.proxyAuthorization
-        exchange.heldRequest.hasSeveralProxyAuthorizations = tunnel.hasSeveralProxyAuthorizations
-        let target = exchange.heldRequest.target
-        if target.form == .authority { return nil }
-        guard target.host.count > 0 else {
-            // An HTTP/1.0 request may name no host.
-            exchange.heldRequest.target.setHost(tunnel.host)
-            exchange.heldRequest.target.port = tunnel.port
-            return nil
-        }
-        guard target.isSecure == exchange.isSecure, (target.port ?? (target.isSecure ? 443 : 80)) == tunnel.port,
-            target.bytes[target.host.range].elementsEqual(tunnel.hostBytes)
-        else {
-            return GatewayError(
-                .downstream, .misdirected,
-                "the tunnel leads to \(tunnel.host):\(tunnel.port), the request to another host")
-        }
-        return nil
-    }
-
-    /// The field that offers other ways to the host, which would bypass the gateway. RFC 7838.
-    static let altSvc: FieldName = "Alt-Svc"
-
-    /// The only address that the request may go to; `nil` if the name is resolved.
-    var tunnelAddress: IPAddress? { interception?.address ?? exchange.connection.tunnel?.address }
 }
