@@ -89,14 +89,6 @@ public final class Introspector: Sendable {
 
     /// Encodes a text for a form: all bytes except letters, digits and `-._~` are percent-encoded. WHATWG URL §5.2.
     private static func encoded(_ bytes: some Sequence<UInt8>) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
-        var result: [UInt8] = []
-        for byte in bytes {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f, 0x7e: result.append(byte)
-            default: result += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
-        return String(decoding: result, as: UTF8.self)
+        String(decoding: PercentText.encoded(bytes), as: UTF8.self)
     }
 }

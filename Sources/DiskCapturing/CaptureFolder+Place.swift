@@ -27,25 +27,17 @@ extension CaptureFolder {
     }
 
     private static func make(_ path: String) throws(Trouble) {
-        if mkdir(path, 0o700) == 0 || errno == EEXIST { return }
-        let above = FilePath.directory(of: path)
-        guard errno == ENOENT, !above.isEmpty, above != path else {
-            throw Trouble(description: "cannot be created: \(SystemError("mkdir"))")
-        }
-        try make(above)
-        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
-            throw Trouble(description: "cannot be created: \(SystemError("mkdir"))")
+        do throws(SystemError) {
+            try PrivateFile.makeFolders(path)
+        } catch {
+            throw Trouble(description: "cannot be created: \(error)")
         }
     }
 
     /// Takes the folder's lock; `nil` while another process holds it.
     static func lock(_ path: String) throws(Trouble) -> Int32? {
-        let descriptor = Glibc.open("\(path)/captures.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw Trouble(description: "cannot be written: \(SystemError("open"))") }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            Glibc.close(descriptor)
-            return nil
-        }
-        return descriptor
+        do throws(SystemError) {
+            return try PrivateFile.tryLock("\(path)/captures.lock")
+        } catch { throw Trouble(description: "cannot be written: \(error)") }
     }
 }

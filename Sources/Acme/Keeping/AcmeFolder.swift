@@ -71,82 +71,47 @@ struct AcmeFolder: AcmeStorage {
     private func lockNow(_ name: String) throws(AcmeFailure) -> (any AcmeLock)? {
         try makeFolder()
         let place = file("\(name).lock")
-        let descriptor = open(place, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw fault("cannot be opened", place) }
-        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return Lock(descriptor: descriptor) }
-        let isTaken = errno == EWOULDBLOCK
-        let fault = fault("cannot be locked", place)
-        close(descriptor)
-        if isTaken { return nil }
-        throw fault
+        do throws(SystemError) {
+            return try PrivateFile.tryLock(place).map { Lock(descriptor: $0) }
+        } catch { throw fault(error.call == "flock" ? "cannot be locked" : "cannot be opened", place, error) }
     }
 
     // MARK: Files
 
     private func file(_ name: String) -> String { FilePath.joined(path, name) }
 
-    private func fault(_ what: String, _ place: String) -> AcmeFailure {
-        AcmeFailure(.local, "\(place.quotedForErrors): \(what): \(SystemError.text(of: errno).lowercased())")
+    private func fault(_ what: String, _ place: String, _ error: SystemError) -> AcmeFailure {
+        AcmeFailure(.local, "\(place.quotedForErrors): \(what): \(SystemError.text(of: error.code).lowercased())")
     }
 
     func readNow(_ name: String) throws(AcmeFailure) -> [UInt8]? {
         let place = file(name)
-        let descriptor = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else {
-            if errno == ENOENT || errno == ENOTDIR { return nil }
-            throw fault("cannot be read", place)
-        }
-        defer { close(descriptor) }
-        var content: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 16 << 10)
-        while true {
-            let count = Glibc.read(descriptor, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw fault("cannot be read", place) }
-            if count == 0 { return content }
-            content += buffer[..<count]
-            guard content.count <= AcmeFolder.mostBytes else {
-                throw AcmeFailure(.local, "\(place.quotedForErrors): is larger than 1 MiB")
+        do throws(SystemError) {
+            return try PrivateFile.content(place, upTo: AcmeFolder.mostBytes)
+        } catch {
+            switch error.code {
+            case ENOENT, ENOTDIR: return nil
+            case EFBIG: throw AcmeFailure(.local, "\(place.quotedForErrors): is larger than 1 MiB")
+            default: throw fault("cannot be read", place, error)
             }
         }
     }
 
     private func makeFolder() throws(AcmeFailure) {
-        var parts: [String] = []
-        var next = path
-        while mkdir(next, 0o700) != 0 {
-            if errno == EEXIST { break }
-            let above = FilePath.directory(of: next)
-            guard errno == ENOENT, !above.isEmpty, above != next else { throw fault("cannot be made", next) }
-            parts.append(next)
-            next = above
-        }
-        for part in parts.reversed() where mkdir(part, 0o700) != 0 && errno != EEXIST {
-            throw fault("cannot be made", part)
+        do throws(SystemError) {
+            try PrivateFile.makeFolders(path)
+        } catch {
+            throw fault("cannot be made", path, error)
         }
     }
 
     private func writeNow(_ name: String, _ bytes: [UInt8]) throws(AcmeFailure) {
         try makeFolder()
         let place = file(name)
-        let fresh = "\(place).\(getpid()).new"
-        unlink(fresh)
-        let descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw fault("cannot be written", place) }
-        var written = 0
-        while written < bytes.count {
-            let count = bytes[written...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { break }
-            written += count
-        }
-        let isWhole = written == bytes.count && fsync(descriptor) == 0
-        let failure = isWhole ? nil : fault("cannot be written", place)
-        close(descriptor)
-        guard failure == nil, rename(fresh, place) == 0 else {
-            let failure = failure ?? fault("cannot be replaced", place)
-            unlink(fresh)
-            throw failure
+        do throws(SystemError) {
+            try PrivateFile.write(bytes, to: place)
+        } catch {
+            throw fault(error.call == "rename" ? "cannot be replaced" : "cannot be written", place, error)
         }
     }
 }

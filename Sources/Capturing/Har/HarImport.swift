@@ -221,16 +221,9 @@ struct HarImport {
     }
 
     private static func formEncoded(_ text: String) -> String {
-        var result = ""
-        for byte in text.utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2a, 0x2d, 0x2e, 0x5f:
-                result.unicodeScalars.append(Unicode.Scalar(byte))
-            case 0x20: result += "+"
-            default: result += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-            }
+        PercentText.form(text) {
+            PercentText.isUnreserved($0) && $0 != UInt8(ascii: "~") || $0 == UInt8(ascii: "*")
         }
-        return result
     }
 
     /// The encoding of a text in JSON. For requests, archives of others have `encoding`, which HAR 1.2 has for responses only.

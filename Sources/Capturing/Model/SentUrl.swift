@@ -27,16 +27,7 @@ public enum SentUrl {
     private static func isSlash(_ byte: UInt8) -> Bool { byte == 0x2f || byte == 0x5c }
 
     private static func percent(_ bytes: [UInt8], _ others: Set<UInt8>) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
-        var text: [UInt8] = []
-        text.reserveCapacity(bytes.count)
-        for byte in bytes {
-            if byte > 0x20, byte < 0x7f, !others.contains(byte) {
-                text.append(byte)
-            } else {
-                text += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
+        let text = PercentText.encoded(bytes) { $0 > 0x20 && $0 < 0x7f && !others.contains($0) }
         return String(decoding: text, as: UTF8.self)
     }
 

@@ -101,8 +101,8 @@ struct ShapeMarks {
                 continue
             }
             guard at + 5 < name.upperBound, bytes[at + 1] == 0x75,
-                let code = UInt32(String(decoding: bytes[at + 2..<at + 6], as: UTF8.self), radix: 16),
-                let scalar = Unicode.Scalar(code)
+                case let digits = bytes[at + 2..<at + 6].compactMap(Hex.value), digits.count == 4,
+                let scalar = Unicode.Scalar(digits.reduce(0) { $0 << 4 | UInt32($1) })
             else { continue }
             plain += String(Character(scalar)).utf8
             at += 5

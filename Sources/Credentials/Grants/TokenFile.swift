@@ -14,60 +14,27 @@ struct TokenFile: Sendable {
         let reason: String
         var description: String { reason }
 
-        init(_ what: String, _ path: String) {
-            reason = "\(path.quotedForErrors): \(what): \(SystemError.text(of: errno))"
+        init(_ what: String, _ path: String, _ error: SystemError) {
+            reason = "\(path.quotedForErrors): \(what): \(SystemError.text(of: error.code))"
         }
     }
 
     /// The file's tokens; `nil` if the file does not exist or is invalid. Throws if it cannot be read.
     func read() throws(Fault) -> StoredTokens? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return nil }
-            throw Fault("cannot be read", path)
-        }
-        defer { close(descriptor) }
-        var content: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 16 << 10)
-        while true {
-            let count = Glibc.read(descriptor, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw Fault("cannot be read", path) }
-            if count == 0 { return StoredTokens(json: content) }
-            content += buffer[..<count]
-            if content.count > TokenFile.mostBytes { return nil }
+        do throws(SystemError) {
+            return StoredTokens(json: try PrivateFile.content(path, upTo: TokenFile.mostBytes))
+        } catch {
+            if error.code == ENOENT || error.code == EFBIG { return nil }
+            throw Fault("cannot be read", path, error)
         }
     }
 
     /// Replaces the file in one step: concurrent readers see either the old or the new content, complete.
     func write(_ tokens: StoredTokens) throws(Fault) {
-        let temporary = "\(path).\(getpid()).new"
-        unlink(temporary)
-        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw Fault("cannot be written", path) }
-        let bytes = tokens.json
-        var written = 0
-        var isWhole = true
-        while written < bytes.count {
-            let count = bytes[written...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                isWhole = false
-                break
-            }
-            written += count
-        }
-        isWhole = isWhole && fchmod(descriptor, 0o600) == 0 && fsync(descriptor) == 0
-        let fault = isWhole ? nil : Fault("cannot be written", path)
-        close(descriptor)
-        if let fault {
-            unlink(temporary)
-            throw fault
-        }
-        guard rename(temporary, path) == 0 else {
-            let fault = Fault("cannot be replaced", path)
-            unlink(temporary)
-            throw fault
+        do throws(SystemError) {
+            try PrivateFile.write(tokens.json, to: path)
+        } catch {
+            throw Fault(error.call == "rename" ? "cannot be replaced" : "cannot be written", path, error)
         }
     }
 
@@ -79,14 +46,13 @@ struct TokenFile: Sendable {
     /// Takes the lock that gateways of this machine share, if it is free. Returns a descriptor, which `unlock` closes. The
     /// lock ends with the process, so that a killed gateway blocks no other.
     func tryLock() throws(Fault) -> Int32? {
-        let descriptor = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw Fault("its lock cannot be opened", path) }
-        if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return descriptor }
-        let isTaken = errno == EWOULDBLOCK
-        let fault = Fault("its lock cannot be taken", path)
-        close(descriptor)
-        if isTaken { return nil }
-        throw fault
+        do throws(SystemError) {
+            return try PrivateFile.tryLock(path + ".lock")
+        } catch {
+            throw Fault(
+                error.call == "flock" ? "its lock cannot be taken" : "its lock cannot be opened", path,
+                error)
+        }
     }
 
     func unlock(_ descriptor: Int32) { close(descriptor) }

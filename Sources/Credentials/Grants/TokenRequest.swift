@@ -45,17 +45,7 @@ package enum TokenRequest {
 
     /// Encodes a text for a form: RFC 6749 Appendix B. A space is written as `%20`, which all decoders understand.
     static func encoded(_ text: String) -> String {
-        var result = ""
-        for byte in text.utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
-                result.unicodeScalars.append(Unicode.Scalar(byte))
-            default:
-                let hex = String(byte, radix: 16, uppercase: true)
-                result += hex.utf8.count == 1 ? "%0\(hex)" : "%\(hex)"
-            }
-        }
-        return result
+        PercentText.text(text) { PercentText.isUnreserved($0) && $0 != UInt8(ascii: "~") }
     }
 
     private static let json = FieldLine(literal: .accept, "application/json")

@@ -94,20 +94,20 @@ final class RecordedResponses: Sendable {
     /// A query in which unreserved characters are not encoded, and the digits of others are in upper case. RFC 3986 §6.2.2.
     private static func normal(_ query: String) -> String {
         guard query.utf8.contains(UInt8(ascii: "%")) else { return query }
-        let bytes = Array(query.utf8)
+        let bytes = Array(query.utf8)[...]
         var normal: [UInt8] = []
         var at = 0
         while at < bytes.count {
-            guard bytes[at] == UInt8(ascii: "%"), at + 2 < bytes.count,
-                let byte = UInt8(String(decoding: bytes[(at + 1)...(at + 2)], as: UTF8.self), radix: 16)
+            guard bytes[at] == UInt8(ascii: "%"), let byte = Hex.byte(bytes, at: at + 1)
             else {
                 normal.append(bytes[at])
                 at += 1
                 continue
             }
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f, 0x7e: normal.append(byte)
-            default: normal += String(decoding: bytes[at...(at + 2)], as: UTF8.self).uppercased().utf8
+            if PercentText.isUnreserved(byte) {
+                normal.append(byte)
+            } else {
+                PercentText.append(byte, to: &normal)
             }
             at += 3
         }

@@ -1,3 +1,5 @@
+import HttpWare
+
 /// The place beneath a folder that a request's path names.
 struct FilePlace: Sendable, Equatable {
     /// The decoded names joined by slashes, without a slash at either end; empty for the folder itself.
@@ -61,12 +63,7 @@ struct FilePlace: Sendable, Equatable {
     private static func digit<Text: Collection<UInt8>>(_ text: Text, _ index: inout Text.Index) -> UInt8? {
         guard index != text.endIndex else { return nil }
         defer { text.formIndex(after: &index) }
-        return switch text[index] {
-        case 0x30...0x39: text[index] - 0x30
-        case 0x41...0x46: text[index] - 0x37
-        case 0x61...0x66: text[index] - 0x57
-        default: nil
-        }
+        return Hex.value(text[index])
     }
 
     /// The path of a file in this folder.

@@ -52,16 +52,10 @@ enum FolderPage {
 
     private static func escape(_ text: [UInt8], into page: inout [UInt8]) {
         // Bytes that are not UTF-8 become U+FFFD.
-        ContentTemplate.appendHtml(String(decoding: text, as: UTF8.self), to: &page)
+        HtmlText.append(String(decoding: text, as: UTF8.self), to: &page)
     }
 
     private static func encode(_ name: [UInt8], into page: inout [UInt8]) {
-        let digits = Array("0123456789ABCDEF".utf8)
-        for byte in name {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x2e, 0x5f, 0x7e: page.append(byte)
-            default: page += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
+        page += PercentText.encoded(name)
     }
 }

@@ -124,9 +124,7 @@ public struct IdempotencyKey: Middleware, Postware, ContentEditor, CountingWare 
         guard value.first == UInt8(ascii: "\"") else {
             return value.allSatisfy { $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: ",") }
         }
-        guard let members = try? StructuredReader.dictionary(Array("key=".utf8) + value), members.count == 1,
-            case .item(.string(let key), _) = members[0].value
-        else { return false }
+        guard case .string(let key)? = (try? StructuredReader.item(value))?.item else { return false }
         return key.contains { $0 != " " }
     }
 

@@ -107,19 +107,9 @@ struct AwsTime: Sendable, Equatable {
     let day: Int64
 
     init(_ time: WallTime) {
-        let (day, second) = time.seconds.quotientAndRemainder(dividingBy: 86_400)
-        let isBefore = second < 0
-        self.day = isBefore ? day - 1 : day
-        let seconds = Int(isBefore ? second + 86_400 : second)
-        // The Gregorian calendar, counted in eras of 400 years from the first of March.
-        let shifted = Int(self.day) + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let month = (5 * dayOfYear + 2) / 153
-        let dayOfMonth = dayOfYear - (153 * month + 2) / 5 + 1
-        let year = yearOfEra + era * 400 + (month >= 10 ? 1 : 0)
+        let (day, seconds) = CivilDate.split(time.seconds)
+        self.day = day
+        let date = CivilDate(days: day)
         text = [UInt8](unsafeUninitializedCapacity: 16) { room, count in
             func write(_ number: Int, _ place: Int, _ digits: Int) {
                 var rest = number
@@ -128,9 +118,9 @@ struct AwsTime: Sendable, Equatable {
                     rest /= 10
                 }
             }
-            write(year, 0, 4)
-            write(month < 10 ? month + 3 : month - 9, 4, 2)
-            write(dayOfMonth, 6, 2)
+            write(date.year, 0, 4)
+            write(date.month, 4, 2)
+            write(date.day, 6, 2)
             room[8] = 0x54
             write(seconds / 3600, 9, 2)
             write(seconds / 60 % 60, 11, 2)

@@ -205,8 +205,8 @@ struct SignedRequest {
             } else {
                 isSame =
                     place + 2 < wanted.count && wanted[place] == 0x25
-                    && wanted[place + 1] == PercentText.digit(byte >> 4)
-                    && wanted[place + 2] == PercentText.digit(byte & 15)
+                    && wanted[place + 1] == Hex.upper(byte >> 4)
+                    && wanted[place + 2] == Hex.upper(byte & 15)
                 place += 3
             }
         }
@@ -222,51 +222,6 @@ struct SignedRequest {
         switch byte {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2a, 0x2d, 0x2e, 0x5f: true
         default: false
-        }
-    }
-}
-
-/// Percent-encoding. RFC 3986 §2.1.
-enum PercentText {
-    /// Calls `body` with each decoded byte. A percent sign without two digits stands for itself.
-    @inline(__always)
-    static func forEachDecoded(
-        _ text: ArraySlice<UInt8>, plusIsSpace: Bool = false, _ body: (UInt8) -> Void
-    ) {
-        var place = text.startIndex
-        while place < text.endIndex {
-            let byte = text[place]
-            if byte == 0x25, place + 2 < text.endIndex, let high = hexValue(text[place + 1]),
-                let low = hexValue(text[place + 2])
-            {
-                body(high << 4 | low)
-                place += 3
-            } else {
-                body(plusIsSpace && byte == 0x2b ? 0x20 : byte)
-                place += 1
-            }
-        }
-    }
-
-    /// Appends `%` and two digits in upper case.
-    @inline(__always)
-    static func append(_ byte: UInt8, to text: inout [UInt8]) {
-        text.append(0x25)
-        text.append(digit(byte >> 4))
-        text.append(digit(byte & 15))
-    }
-
-    /// The digit of a value below 16, in upper case.
-    @inline(__always)
-    static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 0x30 : value + 0x37 }
-
-    @inline(__always)
-    private static func hexValue(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x37
-        case 0x61...0x66: byte - 0x57
-        default: nil
         }
     }
 }

@@ -101,15 +101,5 @@ public final class GatewayLog: Sendable {
     }
 
     /// A time in RFC 3339, in UTC with milliseconds.
-    static func stamp(_ time: WallTime) -> String {
-        let days = time.seconds >= 0 ? time.seconds / 86400 : (time.seconds - 86399) / 86400
-        let inDay = Int(time.seconds - days * 86400)
-        let (year, month, day) = HttpDate.civil(days)
-        func padded(_ number: Int, _ digits: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, digits - text.count)) + text
-        }
-        return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T\(padded(inDay / 3600, 2)):"
-            + "\(padded(inDay / 60 % 60, 2)):\(padded(inDay % 60, 2)).\(padded(Int(time.nanoseconds) / 1_000_000, 3))Z"
-    }
+    static func stamp(_ time: WallTime) -> String { time.rfc3339(decimals: 3) }
 }

@@ -1,8 +1,8 @@
 import Capturing
 import GatewayConfig
+import GatewayWares
 import Glibc
 import HttpWare
-import GatewayWares
 import Wares
 
 /// Makes rules from requests to the admin listener.
@@ -199,7 +199,7 @@ struct RuleReader {
                 status: .forbidden,
                 detail: "\(name).file: write a plain name of letters, digits and -._; the file is in \(folder)")
         }
-        if name == "record" { makeFolder() }
+        if name == "record" { try? PrivateFile.makeFolders(folder) }
         let entries = (options.entries ?? []).map { entry in
             entry.key == "file"
                 ? ConfigNode.Entry(
@@ -218,14 +218,6 @@ struct RuleReader {
                 default: false
                 }
             }
-    }
-
-    private func makeFolder() {
-        var path = ""
-        for part in folder.split(separator: "/", omittingEmptySubsequences: false) {
-            path += path.isEmpty && !folder.hasPrefix("/") ? String(part) : "/\(part)"
-            if path != "/" { mkdir(path, 0o700) }
-        }
     }
 
     /// A key of the map, or of a map inside it, that is among these; `nil` if there is none.

@@ -84,7 +84,7 @@ struct PlaceholderSearch {
         guard index + count <= bytes.count else { return nil }
         var value = 0
         for place in index..<index + count {
-            guard let digit = ByteClass.hexValue(bytes[place]) else { return nil }
+            guard let digit = Hex.value(bytes[place]) else { return nil }
             value = value << 4 | Int(digit)
         }
         return value
@@ -96,7 +96,7 @@ struct PlaceholderSearch {
         // Almost all characters are neither the letter nor the end of an escape that stands for it.
         let last = bytes[end - 1]
         if last == letter { return Symbol(value: letter, range: end - 1..<end, escapes: []) }
-        guard let digit = ByteClass.hexValue(last), digit == letter & 15 else { return nil }
+        guard let digit = Hex.value(last), digit == letter & 15 else { return nil }
         for length in stride(from: 3, through: 6, by: 3) where end - length >= start {
             let found = character(at: end - length)
             if found.range.upperBound == end, found.value == letter { return found }
@@ -190,7 +190,7 @@ struct PlaceholderSearch {
         for frame in ["%", "\\u00"] where rest.count < frame.utf8.count + 2 {
             let digits = rest.dropFirst(frame.utf8.count)
             guard rest.starts(with: frame.utf8.prefix(rest.count)) else { continue }
-            guard let digit = digits.first, let high = ByteClass.hexValue(digit) else { return digits.isEmpty }
+            guard let digit = digits.first, let high = Hex.value(digit) else { return digits.isEmpty }
             return letter.map { $0 >> 4 == high } ?? (3...7).contains(high)
         }
         return false

@@ -41,37 +41,6 @@ public struct PlaceholderSwap: Sendable {
     }
 }
 
-/// Percent-encoding. RFC 3986 §2.1.
-enum PercentText {
-    static func encoded(_ bytes: [UInt8]) -> [UInt8] {
-        bytes.flatMap { byte -> [UInt8] in
-            ByteClass.isUnreserved(byte) && byte < 0x80 ? [byte] : [0x25, digit(byte >> 4), digit(byte & 15)]
-        }
-    }
-
-    static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 0x30 : value + 0x37 }
-
-    /// The decoded bytes of a text; invalid escapes stand for themselves.
-    static func decoded(_ text: some Collection<UInt8>) -> [UInt8] {
-        let text = Array(text)
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count)
-        var index = 0
-        while index < text.count {
-            if text[index] == 0x25, index + 2 < text.count, let high = ByteClass.hexValue(text[index + 1]),
-                let low = ByteClass.hexValue(text[index + 2])
-            {
-                bytes.append(high << 4 | low)
-                index += 3
-            } else {
-                bytes.append(text[index])
-                index += 1
-            }
-        }
-        return bytes
-    }
-}
-
 /// A placeholder that was about to reach the wrong place.
 struct PlaceholderFault: Error, Sendable {
     let placeholder: TokenPlaceholder

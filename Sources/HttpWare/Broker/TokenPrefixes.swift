@@ -89,10 +89,10 @@ struct TokenPrefixes: Sendable {
         let second = bytes[index + 1]
         if bytes[index] == 0x25 {
             guard next[Int(second)] == 0 else { return nil }
-            guard let high = ByteClass.hexValue(second) else { return 2 }
+            guard let high = Hex.value(second) else { return 2 }
             let third = bytes[index + 2]
             guard next[Int(third)] == 0 else { return nil }
-            guard let low = ByteClass.hexValue(third) else { return 3 }
+            guard let low = Hex.value(third) else { return 3 }
             return next[Int(high << 4 | low)] == 0 ? 3 : nil
         }
         guard bytes[index] == 0x5c, second != 0x75, second == 0x5c || next[Int(second)] == 0 else { return nil }

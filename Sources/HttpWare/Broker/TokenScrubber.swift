@@ -198,12 +198,12 @@ struct TokenScrubber {
             }
             return stepPercent(byte, at: index)
         }
-        guard ByteClass.hexValue(byte) != nil else {
+        guard Hex.value(byte) != nil else {
             percentStart = nil
             return replayPercent(from: start, byte, index)
         }
-        guard index - start == 2, let high = ByteClass.hexValue(pending[start + 1 - base]),
-            let low = ByteClass.hexValue(byte)
+        guard index - start == 2, let high = Hex.value(pending[start + 1 - base]),
+            let low = Hex.value(byte)
         else { return nil }
         percentStart = nil
         return stepPercent(high << 4 | low, at: start)
@@ -241,14 +241,14 @@ struct TokenScrubber {
                 return nil
             }
         }
-        if index - start > 1, ByteClass.hexValue(byte) == nil {
+        if index - start > 1, Hex.value(byte) == nil {
             jsonStart = nil
             forgetJson()
             return lookForJson(byte, index)
         }
         guard index - start == 5 else { return nil }
         jsonStart = nil
-        let digits = pending[(start + 2 - base)...(index - base)].compactMap { ByteClass.hexValue($0) }
+        let digits = pending[(start + 2 - base)...(index - base)].compactMap { Hex.value($0) }
         let unit = digits.reduce(UInt16(0)) { $0 << 4 | UInt16($1) }
         guard unit < 0x80 else {
             forgetJson()

@@ -69,7 +69,7 @@ extension HttpResponse {
 
     private static func escaped(_ text: String) -> String {
         var bytes: [UInt8] = []
-        ContentTemplate.appendHtml(text, to: &bytes)
+        HtmlText.append(text, to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
     }
 }

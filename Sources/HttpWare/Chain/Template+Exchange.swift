@@ -28,27 +28,12 @@ extension ContentTemplate {
                 let value = placeholder.value(request, in: exchange)
                 switch escaping {
                 case .none: content += value.utf8
-                case .html: ContentTemplate.appendHtml(value, to: &content)
+                case .html: HtmlText.append(value, to: &content)
                 case .json: ContentTemplate.appendJson(value, to: &content)
                 }
             }
         }
         return content
-    }
-
-    /// Appends a text so that it contains no markup, for HTML content and quoted attributes.
-    public static func appendHtml(_ value: String, to content: inout [UInt8]) {
-        for byte in value.utf8 {
-            switch byte {
-            case UInt8(ascii: "&"): content += "&amp;".utf8
-            case UInt8(ascii: "<"): content += "&lt;".utf8
-            case UInt8(ascii: ">"): content += "&gt;".utf8
-            case UInt8(ascii: "\""): content += "&quot;".utf8
-            case UInt8(ascii: "'"): content += "&#39;".utf8
-            case UInt8(ascii: "`"): content += "&#96;".utf8
-            default: content.append(byte)
-            }
-        }
     }
 
     /// Appends a text as JSON writes it, without the quotes.

@@ -54,7 +54,7 @@ final class AwsChunkedReader: CodingReader {
     private func take(_ byte: UInt8) throws {
         switch state {
         case .size(let size, let digits):
-            if let digit = ByteClass.hexValue(byte) {
+            if let digit = Hex.value(byte) {
                 guard digits < AwsChunkedReader.mostDigits else { throw malformed }
                 state = .size(size << 4 | Int(digit), digits: digits + 1)
             } else {
@@ -75,7 +75,7 @@ final class AwsChunkedReader: CodingReader {
                 return
             } else {
                 // SigV4 has 64 digits, SigV4a up to 144, padded with asterisks.
-                guard ByteClass.hexValue(byte) != nil || byte == 0x2a, count < AwsChunkedReader.longestSignature else {
+                guard Hex.value(byte) != nil || byte == 0x2a, count < AwsChunkedReader.longestSignature else {
                     throw malformed
                 }
             }

@@ -46,7 +46,7 @@ struct ChunkedDecoder {
             let byte = input.byte(at: position)
             switch state {
             case .size(let digits):
-                if let value = ByteClass.hexValue(byte) {
+                if let value = Hex.value(byte) {
                     guard digits < 16, left >> 59 == 0 else { throw .size }
                     left = left << 4 | Int(value)
                     state = .size(digits: digits &+ 1)

@@ -30,10 +30,8 @@ public enum JsonString {
             case 0x0d: output += "\\r".utf8
             case 0x09: output += "\\t".utf8
             default:
-                let digits = Array("0123456789abcdef".utf8)
-                let value = Int(isLong ? bytes[at + 1] : byte)
                 output += "\\u00".utf8
-                output += [digits[value >> 4], digits[value & 15]]
+                Hex.append(isLong ? bytes[at + 1] : byte, to: &output)
             }
             at += isLong ? 2 : 1
             copied = at
@@ -104,7 +102,7 @@ public enum JsonString {
         guard start + 4 <= end else { return nil }
         var code: UInt32 = 0
         for place in start..<start + 4 {
-            guard let value = ByteClass.hexValue(bytes[place]) else { return nil }
+            guard let value = Hex.value(bytes[place]) else { return nil }
             code = code << 4 | UInt32(value)
         }
         return code

@@ -5,8 +5,12 @@ public enum StructuredItem: Equatable, Sendable {
     case token(String)
     case bytes([UInt8])
     case boolean(Bool)
-    /// A decimal, a date or a display string, as received.
-    case other(String)
+    /// A decimal number, in thousandths. RFC 9651 §3.3.2.
+    case decimal(thousandths: Int)
+    /// A date, in seconds since 1970. RFC 9651 §3.3.7.
+    case date(Int)
+    /// Unicode text. RFC 9651 §3.3.8.
+    case display(String)
 
     /// The text of a string; `nil` for any other item.
     public var string: String? { if case .string(let text) = self { text } else { nil } }
@@ -25,7 +29,7 @@ public enum StructuredMember: Sendable {
     case list([(item: StructuredItem, parameters: StructuredParameters)], StructuredParameters)
 }
 
-/// Reads a dictionary of a structured field strictly, in linear time. Bytes, members, items and parameters are limited. RFC
+/// Reads structured fields strictly, in linear time. Bytes, members, items and parameters are limited. RFC
 /// 9651 §4.2.
 public struct StructuredReader {
     /// The field is invalid, or exceeds a limit.
@@ -67,21 +71,56 @@ public struct StructuredReader {
         return try reader.dictionary()
     }
 
+    /// The members of a list, whose lines are joined by commas. RFC 9651 §3.1.
+    public static func list(_ text: [UInt8], for use: Use = .signatures) throws(Fault)
+        -> [StructuredMember]
+    {
+        guard text.count <= mostBytes else { throw Fault() }
+        var reader = StructuredReader(text, use)
+        var members: [StructuredMember] = []
+        reader.skip { $0 == 0x20 }
+        while reader.next != nil {
+            guard members.count < mostMembers else { throw Fault() }
+            members.append(try reader.listMember())
+            try reader.skipComma()
+        }
+        return members
+    }
+
+    /// The only item of a field, and its parameters. RFC 9651 §3.3.
+    public static func item(
+        _ text: [UInt8], for use: Use = .signatures
+    ) throws(Fault) -> (item: StructuredItem, parameters: StructuredParameters) {
+        guard text.count <= mostBytes else { throw Fault() }
+        var reader = StructuredReader(text, use)
+        reader.skip { $0 == 0x20 }
+        let item = try reader.item()
+        let parameters = try reader.parameters()
+        reader.skip { $0 == 0x20 }
+        guard reader.next == nil else { throw Fault() }
+        return (item, parameters)
+    }
+
     private mutating func dictionary() throws(Fault) -> [(name: String, value: StructuredMember)] {
         var members = Named<StructuredMember>()
         skip { $0 == 0x20 }
-        while let _ = next {
+        while next != nil {
             let name = try key()
             let member = try member()
             try put(member, name, in: &members, most: Self.mostMembers)
-            skip { $0 == 0x20 || $0 == 0x09 }
-            guard next != nil else { break }
-            try take(0x2c)
-            skip { $0 == 0x20 || $0 == 0x09 }
-            // A comma at the end is an error.
-            guard next != nil else { throw Fault() }
+            try skipComma()
         }
         return members.list
+    }
+
+    /// Passes over the comma before the next member, if there is one.
+    private mutating func skipComma() throws(Fault) {
+        skip { $0 == 0x20 || $0 == 0x09 }
+        guard next != nil else { return }
+        try take(0x2c)
+        skip { $0 == 0x20 || $0 == 0x09 }
+        // A comma at the end is an error.
+        guard next != nil else { throw Fault() }
     }
 
     /// Values by name, in order. A name is found without a search once there are more than a few.
@@ -122,6 +161,11 @@ public struct StructuredReader {
     private mutating func member() throws(Fault) -> StructuredMember {
         guard next == 0x3d else { return .item(.boolean(true), try parameters()) }
         place += 1
+        return try listMember()
+    }
+
+    /// An item or an inner list.
+    private mutating func listMember() throws(Fault) -> StructuredMember {
         guard next == 0x28 else {
             let item = try item()
             return .item(item, try parameters())
@@ -177,8 +221,8 @@ public struct StructuredReader {
         case 0x40 where use == .directives:
             place += 1
             guard case .integer(let seconds) = try number() else { throw Fault() }
-            return .other("@\(seconds)")
-        case 0x25 where use == .directives: return .other(try displayString())
+            return .date(seconds)
+        case 0x25 where use == .directives: return .display(try displayString())
         case 0x2a, 0x41...0x5a, 0x61...0x7a: return .token(take { ByteClass.isToken($0) || $0 == 0x3a || $0 == 0x2f })
         default: throw Fault()
         }
@@ -195,7 +239,9 @@ public struct StructuredReader {
             guard use == .directives, (1...12).contains(digits.utf8.count), (1...3).contains(fraction.utf8.count) else {
                 throw Fault()
             }
-            return .other("\(isNegative ? "-" : "")\(digits).\(fraction)")
+            let padded = digits + fraction + String(repeating: "0", count: 3 - fraction.utf8.count)
+            guard let thousandths = Int(padded) else { throw Fault() }
+            return .decimal(thousandths: isNegative ? -thousandths : thousandths)
         }
         guard (1...15).contains(digits.utf8.count), let number = Int(digits) else { throw Fault() }
         return .integer(isNegative ? -number : number)
@@ -203,7 +249,6 @@ public struct StructuredReader {
 
     /// A display string: UTF-8, in which bytes that are not printable ASCII are written as `%` and two hexadecimal digits.
     private mutating func displayString() throws(Fault) -> String {
-        let start = place
         place += 1
         try take(0x22)
         var decoded: [UInt8] = []
@@ -218,13 +263,13 @@ public struct StructuredReader {
             decoded.append(high << 4 | low)
         }
         try take(0x22)
-        guard String(validating: decoded, as: UTF8.self) != nil else { throw Fault() }
-        return String(decoding: text[start..<place], as: UTF8.self)
+        guard let text = String(validating: decoded, as: UTF8.self) else { throw Fault() }
+        return text
     }
 
     /// A hexadecimal digit, not in upper case.
     private mutating func hexDigit() -> UInt8? {
-        guard let byte = next, ByteClass.lower(byte) == byte, let value = ByteClass.hexValue(byte) else { return nil }
+        guard let byte = next, ByteClass.lower(byte) == byte, let value = Hex.value(byte) else { return nil }
         place += 1
         return value
     }
@@ -288,8 +333,32 @@ public enum StructuredText {
         case .token(let token): token
         case .bytes(let bytes): ":\(Base64.encode(bytes)):"
         case .boolean(let value): value ? "?1" : "?0"
-        case .other(let text): text
+        case .decimal(let thousandths): decimal(thousandths)
+        case .date(let seconds): "@\(seconds)"
+        case .display(let text): "%\"" + display(text) + "\""
         }
+    }
+
+    /// At least one digit after the point, and no other zero at the end. RFC 9651 §4.1.5.
+    private static func decimal(_ thousandths: Int) -> String {
+        let (whole, rest) = thousandths.magnitude.quotientAndRemainder(dividingBy: 1000)
+        var fraction = String(String(1000 + rest).dropFirst())
+        while fraction.utf8.count > 1, fraction.hasSuffix("0") { fraction.removeLast() }
+        return "\(thousandths < 0 ? "-" : "")\(whole).\(fraction)"
+    }
+
+    /// Percent-encodes with digits in lower case. RFC 9651 §4.1.11.
+    private static func display(_ text: String) -> String {
+        var output: [UInt8] = []
+        for byte in text.utf8 {
+            if 0x20...0x7e ~= byte, byte != 0x22, byte != 0x25 {
+                output.append(byte)
+            } else {
+                output.append(0x25)
+                Hex.append(byte, to: &output)
+            }
+        }
+        return String(decoding: output, as: UTF8.self)
     }
 
     /// Parameters, each after a semicolon.

@@ -67,12 +67,8 @@ public enum OwnHost {
     }()
 
     private static func page(_ authority: CertificateAuthority) -> String {
-        pageText.replacing("@STYLE@", with: style).replacing("@SUBJECT@", with: escaped(authority.subject))
+        pageText.replacing("@STYLE@", with: style).replacing("@SUBJECT@", with: HtmlText.escaped(authority.subject))
             .replacing("@FINGERPRINT@", with: authority.fingerprint)
-    }
-
-    private static func escaped(_ text: String) -> String {
-        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
     }
 
     private static let style = """

@@ -215,18 +215,18 @@ extension PathPattern: OptionValue {
         while let byte = rest.popFirst() {
             var value = byte
             if byte == UInt8(ascii: "%") {
-                guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else {
+                guard let decoded = Hex.byte(rest, at: rest.startIndex) else {
                     throw OptionMistake("write two hexadecimal digits after a %")
                 }
-                value = high << 4 | low
+                value = decoded
+                rest = rest.dropFirst(2)
                 if value == 0 { throw OptionMistake("a forwarded path never has it", problem: "%00 never matches") }
             }
             let isEncoded = byte == UInt8(ascii: "%")
             if value.isUnreserved || (!isEncoded && "!$&'()*+,;=:@".utf8.contains(value)) {
                 result.append(value)
             } else {
-                let digits = Array("0123456789ABCDEF".utf8)
-                result += [UInt8(ascii: "%"), digits[Int(value >> 4)], digits[Int(value & 15)]]
+                PercentText.append(value, to: &result)
             }
         }
         return result
@@ -242,13 +242,4 @@ extension UInt8 {
     }
 
     fileprivate var isUnreserved: Bool { isAlphanumeric || "-._~".utf8.contains(self) }
-
-    fileprivate var hexValue: UInt8? {
-        switch self {
-        case 0x30...0x39: self - 0x30
-        case 0x41...0x46: self - 0x41 + 10
-        case 0x61...0x66: self - 0x61 + 10
-        default: nil
-        }
-    }
 }

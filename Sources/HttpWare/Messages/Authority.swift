@@ -43,7 +43,7 @@ public struct Authority: Hashable, Sendable {
             return false
         }
         return last.utf8.allSatisfy(ByteClass.isDigit)
-            || last.hasPrefix("0x") && last.utf8.dropFirst(2).allSatisfy { ByteClass.hexValue($0) != nil }
+            || last.hasPrefix("0x") && last.utf8.dropFirst(2).allSatisfy { Hex.value($0) != nil }
     }
 
     /// Whether a host in lower case is a DNS name for which a server can have a certificate: letters, digits, hyphens and underscores.
@@ -59,7 +59,7 @@ public struct Authority: Hashable, Sendable {
         }
         guard let last = labels.last else { return false }
         if last.allSatisfy(ByteClass.isDigit) { return false }
-        return !(last.starts(with: "0x".utf8) && last.dropFirst(2).allSatisfy { ByteClass.hexValue($0) != nil })
+        return !(last.starts(with: "0x".utf8) && last.dropFirst(2).allSatisfy { Hex.value($0) != nil })
     }
 
     /// Whether a server at this host can have a certificate: the host is an address, in brackets if it has colons, or a name as in
@@ -115,7 +115,7 @@ public struct Authority: Hashable, Sendable {
         }
         while index < end {
             let start = index
-            while index < end, ByteClass.hexValue(bytes[index]) != nil { index &+= 1 }
+            while index < end, Hex.value(bytes[index]) != nil { index &+= 1 }
             if index < end, bytes[index] == 0x2e {
                 guard isIPv4(bytes[start..<end]) else { return false }
                 groups &+= 2

@@ -92,8 +92,8 @@ enum NormalPath {
                 output.append(byte)
                 index += 1
             } else if byte == 0x25 {
-                guard index + 2 < path.count, let high = ByteClass.hexValue(path[index + 1]),
-                    let low = ByteClass.hexValue(path[index + 2])
+                guard index + 2 < path.count, let high = Hex.value(path[index + 1]),
+                    let low = Hex.value(path[index + 2])
                 else {
                     guard isPassed else {
                         return refuse("a percent sign in the path is not followed by two hexadecimal digits")
@@ -175,15 +175,15 @@ enum NormalPath {
 
     /// The byte that the percent-encoding at this place stands for; `nil` if it is invalid.
     private static func decoded(_ path: UnsafeBufferPointer<UInt8>, at index: Int) -> UInt8? {
-        guard index + 2 < path.count, let high = ByteClass.hexValue(path[index + 1]),
-            let low = ByteClass.hexValue(path[index + 2])
+        guard index + 2 < path.count, let high = Hex.value(path[index + 1]),
+            let low = Hex.value(path[index + 2])
         else { return nil }
         return high << 4 | low
     }
 
     /// Whether there are two hexadecimal digits at this place.
     private static func isEncoding(_ path: UnsafeBufferPointer<UInt8>, at index: Int) -> Bool {
-        index + 1 < path.count && ByteClass.hexValue(path[index]) != nil && ByteClass.hexValue(path[index + 1]) != nil
+        index + 1 < path.count && Hex.value(path[index]) != nil && Hex.value(path[index + 1]) != nil
     }
 
     private static func upper(_ digit: UInt8) -> UInt8 { digit >= 0x61 ? digit & 0xdf : digit }

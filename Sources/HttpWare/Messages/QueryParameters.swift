@@ -63,21 +63,15 @@ public struct QueryParameters: Sendable {
 
     /// Decodes a name or a value.
     public static func decoded(_ text: some Sequence<UInt8>) -> [UInt8] {
-        let encoded = Array(text)
-        var result: [UInt8] = []
-        var at = 0
-        while at < encoded.count { result.append(decode(encoded, &at, encoded.count)) }
-        return result
+        PercentText.decoded(Array(text), plusIsSpace: true)
     }
 
     /// Decodes the byte that begins at `at`, which must be before the end.
     private static func decode(_ bytes: [UInt8], _ at: inout Int, _ end: Int) -> UInt8 {
         let byte = bytes[at]
-        if byte == 0x25, at + 2 < end, let high = ByteClass.hexValue(bytes[at + 1]),
-            let low = ByteClass.hexValue(bytes[at + 2])
-        {
+        if byte == 0x25, let decoded = Hex.byte(bytes[..<end], at: at + 1) {
             at += 3
-            return high << 4 | low
+            return decoded
         }
         at += 1
         return byte == 0x2b ? 0x20 : byte

@@ -121,7 +121,8 @@ public final class CertificateAuthority: @unchecked Sendable {
         var digest = [UInt8](repeating: 0, count: 32)
         var count: UInt32 = 32
         X509_digest(root, EVP_sha256(), &digest, &count)
-        return digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }.joined(separator: ":")
+        return digest.map { String(decoding: [Hex.upper($0 >> 4), Hex.upper($0 & 15)], as: UTF8.self) }.joined(
+            separator: ":")
     }
 
     /// The root in PEM.
@@ -287,7 +288,7 @@ public final class CertificateAuthority: @unchecked Sendable {
     public static func make(
         in folder: String, name: String, only domains: [String] = [], isReplacing: Bool = false
     ) throws(TlsFault) {
-        try makeFolder(folder)
+        try told(folder, PrivateFile.makeFolders)
         guard let lock = Lock(folder, isExclusive: true) else {
             throw TlsFault(.material, "\(folder): \(SystemError.text(of: errno).lowercased())")
         }
@@ -304,37 +305,22 @@ public final class CertificateAuthority: @unchecked Sendable {
         }
         guard let root, let held = authority_hold(key) else { throw .material("OpenSSL cannot make a certificate") }
         let pem = try CertificateAuthority(root, held).pem
-        try write(FilePath.joined(folder, keyFile), rights: 0o600) { authority_write_key($0, key) == 1 }
-        try write(FilePath.joined(folder, certificateFile), rights: 0o644) {
-            Glibc.write($0, pem, pem.count) == pem.count
+        try told(FilePath.joined(folder, keyFile)) { path throws(SystemError) in
+            try PrivateFile.write(to: path) { descriptor throws(SystemError) in
+                guard authority_write_key(descriptor, key) == 1 else { throw SystemError("write") }
+            }
+        }
+        try told(FilePath.joined(folder, certificateFile)) { path throws(SystemError) in
+            try PrivateFile.write(pem, to: path, rights: 0o644)
         }
     }
 
-    /// Creates the folder, and its missing parents.
-    private static func makeFolder(_ folder: String) throws(TlsFault) {
-        if mkdir(folder, 0o700) == 0 || errno == EEXIST { return }
-        let above = FilePath.directory(of: folder)
-        if errno == ENOENT, !above.isEmpty, above != folder {
-            try makeFolder(above)
-            if mkdir(folder, 0o700) == 0 { return }
-        }
-        throw TlsFault(.material, "\(folder): \(SystemError.text(of: errno).lowercased())")
-    }
-
-    /// Writes a file next to the one that it replaces, so that readers never see an incomplete file.
-    private static func write(_ path: String, rights: mode_t, _ body: (Int32) -> Bool) throws(TlsFault) {
-        let fresh = "\(path).\(getpid())"
-        unlink(fresh)
-        let descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, rights)
-        guard descriptor >= 0 else {
-            throw TlsFault(.material, "\(fresh): \(SystemError.text(of: errno).lowercased())")
-        }
-        let isWritten = body(descriptor) && fsync(descriptor) == 0
-        Glibc.close(descriptor)
-        guard isWritten, rename(fresh, path) == 0 else {
-            let problem = SystemError.text(of: errno).lowercased()
-            unlink(fresh)
-            throw TlsFault(.material, "\(path): \(problem)")
+    /// Does a step whose failure names the path.
+    private static func told(_ path: String, _ body: (String) throws(SystemError) -> Void) throws(TlsFault) {
+        do throws(SystemError) {
+            try body(path)
+        } catch {
+            throw TlsFault(.material, "\(path): \(SystemError.text(of: error.code).lowercased())")
         }
     }
 

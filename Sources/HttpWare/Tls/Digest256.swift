@@ -64,7 +64,7 @@ public struct Digest256: Sendable {
         var isHex = true
         withUnsafeMutableBytes(of: &words) { digest in
             for (index, digit) in hex.enumerated() {
-                guard let value = ByteClass.hexValue(digit) else {
+                guard let value = Hex.value(digit) else {
                     isHex = false
                     return
                 }
@@ -92,23 +92,13 @@ public struct Digest256: Sendable {
 
     /// The 64 hexadecimal digits.
     public var hex: String {
-        withUnsafeBytes(of: words) { bytes in
-            let digits = Array("0123456789abcdef".utf8)
-            return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-        }
+        withUnsafeBytes(of: words) { Hex.text($0) }
     }
 
     /// Appends the 64 hexadecimal digits.
     public func appendHex(to text: inout [UInt8]) {
-        withUnsafeBytes(of: words) { bytes in
-            for byte in bytes {
-                text.append(Digest256.digit(byte >> 4))
-                text.append(Digest256.digit(byte & 15))
-            }
-        }
+        withUnsafeBytes(of: words) { for byte in $0 { Hex.append(byte, to: &text) } }
     }
-
-    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 0x30 : value + 0x57 }
 
     /// The 32 bytes.
     public var bytes: [UInt8] { withUnsafeBytes(of: words) { Array($0) } }

@@ -20,12 +20,6 @@ public final class RunningDigest256 {
     public func finish() -> String {
         var digest = [UInt8](repeating: 0, count: 32)
         EVP_DigestFinal_ex(context, &digest, nil)
-        return RunningDigest256.digits(digest)
-    }
-
-    /// Bytes in hexadecimal digits.
-    static func digits(_ digest: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        return Hex.text(digest)
     }
 }

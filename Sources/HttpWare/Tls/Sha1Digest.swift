@@ -13,8 +13,5 @@ public struct Sha1Digest {
     }
 
     /// The 40 hexadecimal digits, in lower case.
-    public var hex: String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-    }
+    public var hex: String { Hex.text(bytes) }
 }

@@ -87,15 +87,10 @@ public struct TlsClientIdentity: Sendable, Equatable {
     }
 
     private static func visible(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
-        var text = ""
-        for byte in bytes {
-            if byte > 0x20, byte < 0x7f, byte != UInt8(ascii: ","), byte != UInt8(ascii: "%") {
-                text.unicodeScalars.append(Unicode.Scalar(byte))
-            } else {
-                text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-            }
+        let text = PercentText.encoded(bytes) {
+            $0 > 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "%")
         }
-        return text
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// Calls the body with each alternative name and its type.

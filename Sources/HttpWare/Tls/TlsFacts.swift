@@ -103,7 +103,7 @@ extension TlsFacts.Certificate {
         var digest = [UInt8](repeating: 0, count: 32)
         var count = UInt32(digest.count)
         X509_digest(certificate, EVP_sha256(), &digest, &count)
-        sha256 = RunningDigest256.digits(digest)
+        sha256 = Hex.text(digest)
     }
 
     private static func cut(_ text: String) -> String {

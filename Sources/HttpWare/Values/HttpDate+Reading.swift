@@ -72,7 +72,7 @@ extension HttpDate {
         guard let day = number(2, &text), take("-", &text), let month = month(&text), take("-", &text),
             let short = number(2, &text), take(" ", &text), let second = timeOfDay(&text), takeZone(&text)
         else { return nil }
-        let thisYear = civil(now.seconds >= 0 ? now.seconds / 86400 : (now.seconds - 86399) / 86400).year
+        let thisYear = CivilDate(days: CivilDate.split(now.seconds).days).year
         var year = thisYear / 100 * 100 + short
         if year > thisYear + 50 { year -= 100 }
         return time(year, month, day, second)
@@ -127,9 +127,9 @@ extension HttpDate {
     }
 
     private static func time(_ year: Int, _ month: Int, _ day: Int, _ second: Int) -> WallTime? {
-        let days = days(year, month, day)
+        let days = CivilDate.days(year, month, day)
         // A day that the month does not have would become another date.
-        let back = civil(days)
+        let back = CivilDate(days: days)
         guard back.year == year, back.month == month, back.day == day else { return nil }
         return WallTime(seconds: days * 86400 + Int64(second))
     }
@@ -137,15 +137,5 @@ extension HttpDate {
     /// The start of the day, in seconds since 1970; `nil` for a day that its month does not have.
     package static func seconds(year: Int, month: Int, day: Int) -> Int64? {
         (1...12).contains(month) ? time(year, month, day, 0)?.seconds : nil
-    }
-
-    /// The number of days from 1970-01-01 to the date, in the Gregorian calendar: the reverse of `civil`.
-    static func days(_ year: Int, _ month: Int, _ day: Int) -> Int64 {
-        let shiftedYear = month <= 2 ? year - 1 : year
-        let era = (shiftedYear >= 0 ? shiftedYear : shiftedYear - 399) / 400
-        let yearOfEra = shiftedYear - era * 400
-        let ofYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        let ofEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + ofYear
-        return Int64(era * 146_097 + ofEra - 719_468)
     }
 }

@@ -40,16 +40,8 @@ extension WallTime {
             _ = take(0x5a, 0x7a)
         }
         guard rest.isEmpty else { return nil }
-        let seconds = WallTime.days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
+        let seconds =
+            Int(CivilDate.days(year, month, day)) * 86_400 + hour * 3600 + minute * 60 + second - offset
         self.init(seconds: Int64(seconds), nanoseconds: Int32(nanoseconds))
-    }
-
-    /// The number of days from 1970-01-01 to the date, in the Gregorian calendar.
-    private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
-        let year = month <= 2 ? year - 1 : year
-        let era = (year >= 0 ? year : year - 399) / 400
-        let yearOfEra = year - era * 400
-        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 }

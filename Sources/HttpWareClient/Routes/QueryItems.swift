@@ -1,3 +1,5 @@
+import HttpWare
+
 /// Parameters of a query or a form, in the written order. A name may occur more than once.
 ///
 /// ```swift
@@ -45,18 +47,18 @@ public struct QueryItems: Sendable, Hashable {
     public static func + (left: QueryItems, right: QueryItems) -> QueryItems { QueryItems(left.items + right.items) }
 
     /// The parameters as a query: percent-encoded, a space as `%20`.
-    public var query: String { text(PercentEncoding.append) }
+    public var query: String { text { PercentText.text($0) } }
 
     /// The parameters as `application/x-www-form-urlencoded`: a space as `+`.
-    public var form: String { text(PercentEncoding.appendForm) }
+    public var form: String { text { PercentText.form($0) } }
 
-    private func text(_ append: (String, inout String) -> Void) -> String {
+    private func text(_ encoded: (String) -> String) -> String {
         var text = ""
         for item in items {
             if !text.isEmpty { text += "&" }
-            append(item.name, &text)
+            text += encoded(item.name)
             text += "="
-            append(item.value, &text)
+            text += encoded(item.value)
         }
         return text
     }

@@ -1,3 +1,5 @@
+import HttpWare
+
 /// The destination of a route: a path relative to the service's base URL. It is written as a string whose interpolated
 /// values are encoded.
 ///
@@ -63,7 +65,7 @@ extension RoutePath: ExpressibleByStringInterpolation {
             let description = value.description
             values.append(description)
             if description.isEmpty { fault = "a value in the path is empty" }
-            PercentEncoding.append(description, to: &text)
+            text += PercentText.text(description)
         }
 
         /// One segment, or a part of one, from the raw value of a case.

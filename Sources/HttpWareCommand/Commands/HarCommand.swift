@@ -131,24 +131,10 @@ struct HarCommand: ParsableCommand {
     /// Writes to a temporary file first and then renames it, so that a file is never partial. With secrets, only this user can
     /// read it.
     private static func write(_ bytes: [UInt8], to path: String, isSecret: Bool) throws {
-        let fresh = "\(path).\(getpid())"
-        let descriptor = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isSecret ? 0o600 : 0o666)
-        guard descriptor >= 0 else {
-            Terminal.error("\(path) cannot be written: \(SystemError.text(of: errno))")
-            throw ExitCode(1)
-        }
-        var rest = bytes[...]
-        var code: Int32 = 0
-        while !rest.isEmpty, code == 0 {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno != EINTR { code = errno }
-            rest = rest.dropFirst(max(0, count))
-        }
-        close(descriptor)
-        if code == 0, rename(fresh, path) != 0 { code = errno }
-        guard code == 0 else {
-            unlink(fresh)
-            Terminal.error("\(path) cannot be written: \(SystemError.text(of: code))")
+        do throws(SystemError) {
+            try PrivateFile.write(bytes, to: path, rights: isSecret ? 0o600 : 0o666)
+        } catch {
+            Terminal.error("\(path) cannot be written: \(SystemError.text(of: error.code))")
             throw ExitCode(1)
         }
     }

@@ -96,13 +96,8 @@ struct ExchangeLine {
 
     /// The local time of day for a time in UTC (RFC 3339). An invalid time is returned unchanged.
     static func clock(_ time: String) -> String {
-        let parts = time.split { !$0.isASCII || !$0.isNumber }.prefix(6).compactMap { Int32($0) }
-        guard time.hasSuffix("Z"), parts.count == 6 else { return time }
-        var moment = tm()
-        moment.tm_year = parts[0] &- 1900
-        moment.tm_mon = parts[1] &- 1
-        (moment.tm_mday, moment.tm_hour, moment.tm_min, moment.tm_sec) = (parts[2], parts[3], parts[4], parts[5])
-        var seconds = timegm(&moment)
+        guard time.hasSuffix("Z"), let moment = WallTime(iso8601: time) else { return time }
+        var seconds = time_t(moment.seconds)
         var local = tm()
         guard localtime_r(&seconds, &local) != nil else { return time }
         return [local.tm_hour, local.tm_min, local.tm_sec].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")

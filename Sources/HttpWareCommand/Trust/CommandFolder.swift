@@ -26,13 +26,7 @@ struct CommandFolder {
         let descriptor = open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw SystemError("open", code: errno) }
         defer { close(descriptor) }
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw SystemError("write", code: errno) }
-            rest = rest.dropFirst(count)
-        }
+        try PrivateFile.write(bytes, to: descriptor)
         guard fchmod(descriptor, rights) == 0 else { throw SystemError("fchmod", code: errno) }
     }
 

@@ -14,8 +14,7 @@ struct RedisRecord {
 
     /// A new random mark, which is never used twice.
     static func makeMark() -> [UInt8] {
-        let digits = Array("0123456789abcdef".utf8)
-        return (0..<markBytes).map { _ in digits[Int.random(in: 0..<16)] }
+        (0..<markBytes).map { _ in Hex.lower(UInt8.random(in: 0..<16)) }
     }
 
     /// Reads a value from Redis; `nil` if no gateway wrote it.

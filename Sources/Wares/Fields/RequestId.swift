@@ -63,14 +63,9 @@ public struct RequestId: Middleware, Postware {
         let high = random.next() & ~0xf000 | 0x4000
         let low = random.next() & ~(3 << 62) | 2 << 62
         return [
-            hex(high >> 32, 8), hex(high >> 16 & 0xffff, 4), hex(high & 0xffff, 4), hex(low >> 48, 4),
-            hex(low & 0xffff_ffff_ffff, 12),
+            Hex.text(high >> 32, digits: 8), Hex.text(high >> 16, digits: 4), Hex.text(high, digits: 4),
+            Hex.text(low >> 48, digits: 4), Hex.text(low, digits: 12),
         ].joined(separator: "-")
-    }
-
-    private static func hex(_ value: UInt64, _ digits: Int) -> String {
-        let text = String(value, radix: 16)
-        return String(repeating: "0", count: digits - text.utf8.count) + text
     }
 }
 

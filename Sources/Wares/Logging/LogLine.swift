@@ -297,7 +297,8 @@ struct LogLine {
     }
 
     private mutating func hex(_ byte: UInt8) {
-        for digit in [byte >> 4, byte & 15] { self.byte(digit < 10 ? digit + 0x30 : digit + 0x57) }
+        self.byte(Hex.lower(byte >> 4))
+        self.byte(Hex.lower(byte & 15))
     }
 
     /// The length in bytes of the well-formed UTF-8 sequence at the beginning; 0 if it is malformed. Unicode 16 §3.9,

@@ -25,29 +25,21 @@ struct LogTime {
     }
 
     /// The time as text: `2026-11-21T02:38:25.123Z`.
-    static func text(_ time: WallTime) -> String {
-        var made = LogTime()
-        made.make(time.seconds)
-        return String(decoding: made.date, as: UTF8.self) + "." + padded(Int(time.nanoseconds) / 1_000_000, 3) + "Z"
-    }
+    static func text(_ time: WallTime) -> String { time.rfc3339(decimals: 3) }
 
     private mutating func make(_ seconds: Int64) {
         second = seconds
-        let (year, month, day) = HttpDate.civil(LogTime.floorDivide(seconds, 86_400))
-        let rest = Int(seconds - LogTime.floorDivide(seconds, 86_400) * 86_400)
+        let (days, rest) = CivilDate.split(seconds)
+        let day = CivilDate(days: days)
         let clock = [rest / 3600, rest / 60 % 60, rest % 60].map { LogTime.padded($0, 2) }.joined(separator: ":")
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        let yearText = LogTime.padded(year, 4)
-        date = Array("\(yearText)-\(LogTime.padded(month, 2))-\(LogTime.padded(day, 2))T\(clock)".utf8)
-        combined = Array("\(LogTime.padded(day, 2))/\(months[month - 1])/\(yearText):\(clock) +0000".utf8)
+        let yearText = LogTime.padded(day.year, 4)
+        date = Array("\(yearText)-\(LogTime.padded(day.month, 2))-\(LogTime.padded(day.day, 2))T\(clock)".utf8)
+        combined = Array("\(LogTime.padded(day.day, 2))/\(months[day.month - 1])/\(yearText):\(clock) +0000".utf8)
     }
 
     private static func padded(_ number: Int, _ digits: Int) -> String {
         let text = String(number)
         return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
-    }
-
-    private static func floorDivide(_ number: Int64, _ by: Int64) -> Int64 {
-        number / by - (number % by < 0 ? 1 : 0)
     }
 }

@@ -44,7 +44,7 @@ struct TraceContext: Sendable, Equatable {
     var traceId: String { TraceId(high: traceHigh, low: traceLow).description }
 
     /// The number as 16 hexadecimal digits in lower case.
-    static func hex(_ number: UInt64) -> String { TraceId.hex(number) }
+    static func hex(_ number: UInt64) -> String { Hex.text(number) }
 }
 
 extension TraceContext {

@@ -73,16 +73,7 @@ public struct QueryEdits: Sendable {
 
     /// Percent-encodes all but unreserved characters and the harmless `,:/@!$'()*;`.
     static func encode(_ text: String) -> String {
-        var encoded: [UInt8] = []
-        let digits = Array("0123456789ABCDEF".utf8)
-        for byte in text.utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: encoded.append(byte)
-            case _ where "-._~,:/@!$'()*;".utf8.contains(byte): encoded.append(byte)
-            default: encoded += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
-        return String(decoding: encoded, as: UTF8.self)
+        PercentText.text(text) { PercentText.isUnreserved($0) || ",:/@!$'()*;".utf8.contains($0) }
     }
 
     init(options: inout OptionsReader) {

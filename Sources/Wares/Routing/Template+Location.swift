@@ -41,12 +41,11 @@ extension Template {
         for index in bytes.indices {
             let byte = bytes[index]
             let isEscape =
-                isEncoded && byte == UInt8(ascii: "%") && index + 2 < bytes.count
-                && isHex(bytes[index + 1]) && isHex(bytes[index + 2])
+                isEncoded && byte == UInt8(ascii: "%") && Hex.byte(bytes[...], at: index + 1) != nil
             if isEscape || isPlain(byte) || kept.contains(byte) {
                 location.append(byte)
             } else {
-                location += [UInt8(ascii: "%"), digit(byte >> 4), digit(byte & 15)]
+                PercentText.append(byte, to: &location)
             }
         }
     }
@@ -58,13 +57,4 @@ extension Template {
         default: "-._~/:@!$'()*,=".utf8.contains(byte)
         }
     }
-
-    private static func isHex(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x46, 0x61...0x66: true
-        default: false
-        }
-    }
-
-    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x37 + value }
 }

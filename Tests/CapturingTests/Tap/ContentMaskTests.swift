@@ -230,6 +230,11 @@ import Testing
         }
     }
 
+    @Test func `an escape in a name has four hexadecimal digits, without a sign`() {
+        #expect(shown(#"{"\u0070assword":"hunter2"}"#, "text/plain") == #"{"\u0070assword":"…"}"#)
+        #expect(shown(#"{"\u+070assword":"hunter2"}"#, "text/plain") == #"{"\u+070assword":"hunter2"}"#)
+    }
+
     @Test(
         arguments: [nil, "text/plain", "application/json", "application/octet-stream", "text/html", "message/http"]
             as [String?])

@@ -108,7 +108,7 @@ import Testing
             #expect(ByteClass.isHost(byte) == host.contains(byte))
             #expect(ByteClass.isUnreserved(byte) == unreserved.contains(byte))
             #expect(
-                ByteClass.hexValue(byte)
+                Hex.value(byte)
                     == UInt8(
                         Character(Unicode.Scalar(byte)).isASCII
                             ? Character(Unicode.Scalar(byte)).hexDigitValue ?? 255 : 255

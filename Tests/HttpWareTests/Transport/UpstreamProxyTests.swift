@@ -28,6 +28,15 @@ import Testing
         #expect(!message.contains("u:p"))
     }
 
+    @Test(arguments: ["%+1", "%-1", "% 1", "%1", "%"])
+    func `a percent sign in user information needs two hexadecimal digits`(text: String) {
+        let url = ConfigNode(.scalar("http://u:p\(text)@a:1", isQuoted: true))
+        var reader = OptionsReader(["url": url], keyPath: "upstreamProxy")
+        var value: ProxyUrl?
+        reader.read("url", into: &value)
+        #expect(!reader.finish().isEmpty)
+    }
+
     @Test func `any other mistake in the URL of a proxy does not show it`() {
         var reader = OptionsReader(["url": "ftp://user:hunter@proxy.test"], keyPath: "upstreamProxy")
         var value: ProxyUrl?

@@ -14,15 +14,7 @@ public enum ReceivedText {
         let isPlain = bytes.allSatisfy { $0 > 0x20 && $0 != 0x7f }
         let isUtf8 = String(validating: bytes, as: UTF8.self) != nil
         if isPlain, isUtf8 { return String(decoding: bytes, as: UTF8.self) }
-        let digits = Array("0123456789ABCDEF".utf8)
-        var text: [UInt8] = []
-        for byte in bytes {
-            if byte > 0x20 && byte < 0x7f || byte >= 0x80 && isUtf8 {
-                text.append(byte)
-            } else {
-                text += [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
+        let text = PercentText.encoded(bytes) { $0 > 0x20 && $0 < 0x7f || $0 >= 0x80 && isUtf8 }
         return String(decoding: text, as: UTF8.self)
     }
 }
