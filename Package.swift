@@ -13,6 +13,10 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    // A warning names a mistake, such as a cast that always fails. Newer C libraries may deprecate functions. SwiftPM ignores this
+    // where the package is a dependency.
+    .treatAllWarnings(as: .error),
+    .treatWarning("DeprecatedDeclaration", as: .warning),
 ]
 
 // Swift checks at run time that nobody reads what another is changing. In debug builds, and so in every test, it does so here
@@ -289,8 +293,8 @@ let package = Package(
         .testTarget(
             name: "HttpGatewayTests",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "HttpCaching", "Credentials", "Wares", "GatewayWares", "HttpWare",
-                "HttpWareTesting",
+                "HttpGateway", "GatewayConfig", "HttpCaching", "HttpWareRedis", "Credentials", "Wares", "GatewayWares",
+                "HttpWare", "HttpWareTesting",
             ],
             swiftSettings: settings),
         .testTarget(

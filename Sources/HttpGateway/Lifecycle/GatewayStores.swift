@@ -10,8 +10,8 @@ public enum GatewayStores {
 
     /// Makes the stores that use threads of their own look names up again, as the loops do on a reload.
     static func refreshNames(of configuration: GatewayConfiguration) {
-        for definition in configuration.stores {
-            (definition.store as? RedisStore)?.client.refreshNames(longestUse: configuration.resolver.maxTtl)
+        for named in configuration.stores {
+            (named.store.store as? RedisStore)?.client.refreshNames(longestUse: configuration.resolver.maxTtl)
         }
     }
 }

@@ -231,6 +231,9 @@ public final class RedisClient: Sendable {
         home?.refreshNames(longestUse: longestUse)
     }
 
+    /// The longest use of an answer of a name server, in the client's own thread. Safe from any thread.
+    public var longestNameUse: Duration { state.withLock { $0.names.longestUse } }
+
     /// Ends all connections; commands fail from now on. Safe from any thread.
     public func close() {
         let (loops, home) = state.withLock { state -> ([WeakLoop], RedisHome?) in
