@@ -7,8 +7,6 @@ extension ExchangeDriver {
     static let pauseOfContent = Duration.milliseconds(50)
     /// Content that arrives without a pause streams after this time.
     private static let longestHold = Duration.seconds(1)
-    /// The maximum content that is held after placeholders in it were replaced, and with its coding removed.
-    private static let mostReplaced = 16 << 20
 
     // MARK: The start of the content
 
@@ -60,98 +58,48 @@ extension ExchangeDriver {
 
     // MARK: The search
 
-    /// Searches the request before it goes upstream. If tokens replace placeholders, makes the request that is sent instead.
+    /// Asks the guard about the request, before it goes upstream.
     func searchForPlaceholders(_ watch: any PlaceholderWatch) -> Aftermath {
         if awaitContent() == .over { return .over }
         let exchange = self.exchange
-        let swaps = exchange.tokenSwaps ?? TokenSwaps()
-        swaps.outgoing = nil
+        let judge = RequestGuard(exchange.tokenSwaps)
         exchange.requestFilters.removeAll { $0 is SearchedContent }
-        // The gateway must be able to read any protocol that the two sides could agree on.
-        if let upgrade = exchange.heldRequest.upgrade, upgrade.lowercased() != "websocket" {
-            exchange.heldRequest.upgrade = nil
-        }
-        exchange.heldRequest.fields.remove("Sec-WebSocket-Extensions" as FieldName)
+        let hasFilters = !exchange.requestFilters.isEmpty
+        let content = contentSoFar
+        let decision: RequestGuard.Decision
         do {
-            if RequestSearch.isNeeded(exchange.heldRequest) {
-                var search = RequestSearch(swaps.swaps)
-                let outgoing = OutgoingRequest(exchange.heldRequest)
-                try search.replace(in: &outgoing.request)
-                if !search.used.isEmpty {
-                    swaps.outgoing = outgoing
-                    for placeholder in search.used { swaps.use(placeholder) }
-                }
-            }
-            if let trailers = inward.trailers { try RequestSearch(swaps.swaps).searchTrailers(trailers) }
-            if exchange.heldRequest.upgrade != nil {
-                swaps.sentFilter = WebSocketFilter(isMasked: true) {
-                    SearchedContent(swaps, words: "a WebSocket message")
-                }
-                exchange.tokenSwaps = swaps
-            }
-            if !swaps.used.isEmpty { exchange.tokenSwaps = swaps }
-            return try searchContent(swaps)
-        } catch let fault as PlaceholderFault {
-            refuse(fault, watch)
-            return .over
-        } catch let error as GatewayError {
-            inward.isRefused = true
-            fail(error)
-            return .over
+            decision = try judge.judge(
+                &exchange.heldRequest, trailers: inward.trailers, isWhole: content.isWhole && !hasFilters)
         } catch {
-            inward.isRefused = true
-            fail(GatewayError(.downstream, .requestMalformed, "\(error)"))
+            refuse(error, watch)
             return .over
         }
-    }
-
-    private func searchContent(_ swaps: TokenSwaps) throws -> Aftermath {
-        guard !exchange.heldRequest.content.isEmpty else { return .goesOn }
-        guard let search = SearchedContent(exchange.heldRequest, swaps) else {
-            throw GatewayError(
-                .downstream, .contentCodingUnsupported,
-                "the content has a coding that cannot be searched for placeholders of tokens; send it as it is, or with "
-                    + ContentDecoder.names.joined(separator: ", "))
-        }
-        let (bytes, isWhole) = contentSoFar
-        if isWhole, exchange.requestFilters.isEmpty { return searchWhole(bytes, search, swaps) }
-        if search.decodes {
-            let outgoing = swaps.outgoing ?? OutgoingRequest(exchange.heldRequest)
-            outgoing.request.fields.remove(.contentEncoding as FieldName)
-            swaps.outgoing = outgoing
-        }
-        if !search.keepsLength {
-            // A placeholder may still come: then the origin server's response may hold its token.
-            for swap in swaps.swaps where !swap.places.isDisjoint(with: .content) { swaps.expect(swap.placeholder) }
-        }
-        exchange.tokenSwaps = swaps
-        exchange.filterRequestContent(with: search)
-        return .goesOn
-    }
-
-    /// Searches whole content before any part of the request is sent.
-    private func searchWhole(_ bytes: [UInt8], _ search: SearchedContent, _ swaps: TokenSwaps) -> Aftermath {
-        let used = swaps.used.count
-        search.isHeld = true
-        return filterInTurns(ContentPath(whole: bytes, [search]), upTo: ExchangeDriver.mostReplaced) {
-            driver, searched in
-            guard swaps.used.count > used || searched != bytes else { return .goesOn }
-            let outgoing = swaps.outgoing ?? OutgoingRequest(driver.exchange.heldRequest)
-            outgoing.request.content = .bytes(searched)
-            if search.decodes { outgoing.request.fields.remove(.contentEncoding as FieldName) }
-            for name in HttpFields.digests { outgoing.request.fields.remove(name) }
-            swaps.outgoing = outgoing
-            driver.exchange.tokenSwaps = swaps
+        let swaps = judge.swaps
+        if !swaps.used.isEmpty || swaps.sentFilter != nil { exchange.tokenSwaps = swaps }
+        switch decision {
+        case .passes(nil): return .goesOn
+        case .passes(let search?):
+            exchange.tokenSwaps = swaps
+            exchange.filterRequestContent(with: search)
             return .goesOn
-        } then: { driver in
-            if let service = driver.plan.service { driver.callSearched(service) }
+        case .searches(let search):
+            let used = swaps.used.count
+            return filterInTurns(ContentPath(whole: content.bytes, [search]), upTo: RequestGuard.mostReplaced) {
+                driver, searched in
+                guard swaps.used.count > used || searched != content.bytes else { return .goesOn }
+                judge.settle(searched, from: search, of: driver.exchange.heldRequest)
+                driver.exchange.tokenSwaps = swaps
+                return .goesOn
+            } then: { driver in
+                if let service = driver.plan.service { driver.callSearched(service) }
+            }
         }
     }
 
     /// Whether the trailers of streamed content hold no placeholder; if they do, the request is refused.
     func trailersArePassable() -> Bool {
         guard let watch = server.placeholders, let trailers = inward.trailers else { return true }
-        do throws(PlaceholderFault) {
+        do {
             try RequestSearch(exchange.tokenSwaps?.swaps ?? []).searchTrailers(trailers)
             return true
         } catch {
@@ -162,21 +110,18 @@ extension ExchangeDriver {
 
     // MARK: Refusing
 
-    /// Refuses a request with a placeholder in the wrong place: either no part of it has gone upstream, or it is cut off before the
-    /// placeholder.
-    func refuse(_ fault: PlaceholderFault, _ watch: any PlaceholderWatch) {
-        let host = exchange.heldRequest.host ?? "the host"
-        let reason: String
-        if let name = watch.credential(of: fault.placeholder) {
-            reason =
-                fault.isKnown
-                    || exchange.placeholdersElsewhere.contains(fault.placeholder)
-                ? "\(fault.place) holds the placeholder of \(name), which is not replaced there"
-                : "\(fault.place) holds the placeholder of \(name), which is not for \(host)"
-        } else {
-            reason = "\(fault.place) holds a placeholder that is not in force here"
-        }
+    /// Refuses a request with a placeholder in the wrong place, or one that cannot be searched: either no part of it has gone upstream,
+    /// or it is cut off before the placeholder.
+    func refuse(_ error: any Error, _ watch: any PlaceholderWatch) {
         inward.isRefused = true
+        guard let fault = error as? PlaceholderFault else {
+            let known = error as? GatewayError
+            return fail(known ?? GatewayError(.downstream, .requestMalformed, "\(error)"))
+        }
+        let reason = fault.reason(
+            of: watch.credential(of: fault.placeholder),
+            isElsewhere: exchange.placeholdersElsewhere.contains(fault.placeholder),
+            host: exchange.heldRequest.host ?? "the host")
         watch.refused(fault.placeholder, reason, exchange)
         fail(GatewayError(.downstream, .requestDenied, reason))
     }

@@ -44,10 +44,10 @@ extension ExchangeDriver: ResponseReceiver {
             }
         }
         tap?.responseReceived(response)
-        if response.fields.mayContain(OriginReferences.fields), let service = plan.service,
-            service.references.concern(response.fields) || exchange.strippedPrefix != nil
+        if response.fields.mayContain(OriginReferences.fields), let service = plan.service, let endpoint = call.endpoint
         {
-            rewriteReferences(service)
+            service.rewriteReferences(
+                in: &response.fields, from: endpoint, named: hostField(exchange, endpoint, service), of: exchange)
         }
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all content: the rest stays in the connection until then.
@@ -63,31 +63,6 @@ extension ExchangeDriver: ResponseReceiver {
             exchange.hedging?.responseTime = .nanoseconds(loop.now.nanoseconds - started)
         }
         return .goesOn
-    }
-
-    /// Rewrites the origin server's references to itself into the names that the client knows.
-    private func rewriteReferences(_ service: UpstreamService) {
-        guard let endpoint = call.endpoint else { return }
-        let request = exchange.heldRequest
-        var authorities = service.endpoints.map(\.authority)
-        if !authorities.contains(endpoint.authority) { authorities.append(endpoint.authority) }
-        if let host = hostField(exchange, endpoint, service) ?? request.authority?.description {
-            authorities.append(host)
-        }
-        let origin = OriginReferences.Place(
-            authorities: authorities, isSecure: endpoint.tls != nil, basePath: endpoint.basePath)
-        service.references.rewrite(
-            &response.fields, from: origin, for: clientsOrigin, under: exchange.strippedPrefix)
-    }
-
-    /// The scheme and authority that the client used, as the start of a URI; `nil` if it named no host.
-    private var clientsOrigin: String? {
-        let target = exchange.heldRequest.target
-        let names = target.receivedNames
-        guard names.host.count > 0 else { return nil }
-        let isSecure = exchange.isClientSecure
-        let port = names.port.flatMap { $0 == (isSecure ? 443 : 80) ? nil : ":\($0)" } ?? ""
-        return "\(isSecure ? "https" : "http")://\(target.string(names.host))\(port)"
     }
 
     /// Starts the way back of a response that did not come from upstream, at the ware with that index.
