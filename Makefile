@@ -15,7 +15,7 @@ export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --ex
 # For builds only: SwiftPM writes the flags of the traits in the order of a hashed set, and another order compiles everything again.
 STEADY := env SWIFT_DETERMINISTIC_HASHING=1
 
-.PHONY: run test bench format lint lint-tools count setup build wire clients acme load faults races leaks stores images reference docs page pictures dist install
+.PHONY: run test bench format lint lint-tools count setup build wire clients acme load faults races leaks stores images trial-trixie reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -83,6 +83,10 @@ stores: setup
 # The image without a container engine, and the other files in docker/: needs root, debootstrap, 8 GiB of disk and ten minutes.
 images: build
 	python3 docker/check.py --binary $(BINARY)
+
+# Every test in Debian 13: needs root, debootstrap and 6 GiB.
+trial-trixie:
+	.ci/trixie make test
 
 # The article about wares, from what they declare.
 reference: build

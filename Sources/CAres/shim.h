@@ -9,3 +9,13 @@ static inline long long ares_timeout_microseconds(ares_channel channel) {
     if (!ares_timeout(channel, 0, &left)) return -1;
     return left.tv_sec * 1000000LL + left.tv_usec;
 }
+
+// The statuses as plain numbers, which functions take and return: an enum since c-ares 1.28, which Swift imports as a type of its own.
+static const int ares_is_success = ARES_SUCCESS;
+static const int ares_is_no_data = ARES_ENODATA;
+static const int ares_is_not_found = ARES_ENOTFOUND;
+static const int ares_is_bad_name = ARES_EBADNAME;
+static const int ares_is_no_name = ARES_ENONAME;
+static const int ares_is_timeout = ARES_ETIMEOUT;
+static const int ares_is_destruction = ARES_EDESTRUCTION;
+static const int ares_is_cancelled = ARES_ECANCELLED;

@@ -78,6 +78,11 @@ int copenssl_set_least_version(SSL_CTX *context, int minor) {
 
 int copenssl_set_groups(SSL_CTX *context, const char *groups) { return (int)SSL_CTX_set1_groups_list(context, groups); }
 
+const char *copenssl_group(SSL *session) {
+    int group = (int)SSL_get_negotiated_group(session);
+    return group ? SSL_group_to_name(session, group) : NULL;
+}
+
 int copenssl_add_chain(SSL_CTX *context, X509 *certificate) {
     return (int)SSL_CTX_add1_chain_cert(context, certificate);
 }

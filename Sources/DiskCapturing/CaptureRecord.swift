@@ -160,6 +160,8 @@ enum CaptureRecord {
         tls(capture.tls.server, &rest)
         rest.optional(capture.reason)
         rest.flag(capture.isCutOff)
+        rest.optional(capture.tls.client?.group)
+        rest.optional(capture.tls.server?.group)
         return rest.bytes
     }
 
@@ -229,6 +231,10 @@ enum CaptureRecord {
         guard !rest.isAtEnd else { return }
         capture.reason = try rest.optional { (rest) throws(DamagedRecord) in try rest.text() }
         capture.isCutOff = try rest.flag()
+        guard !rest.isAtEnd else { return }
+        let text = { (rest: inout RecordReader) throws(DamagedRecord) -> String in try rest.text() }
+        if let group = try rest.optional(text) { capture.tls.client = capture.tls.client?.with(group: group) }
+        if let group = try rest.optional(text) { capture.tls.server = capture.tls.server?.with(group: group) }
     }
 
     private static func readMessage(

@@ -43,7 +43,8 @@ import Testing
             subject: "CN=host", issuer: "CN=ca", names: ["DNS:host"], moreNames: 2, notBefore: WallTime(seconds: 1),
             notAfter: WallTime(seconds: 2), sha256: "00ff")
         capture.tls.server = TlsFacts(
-            version: "TLSv1.3", cipher: "TLS_AES_128_GCM_SHA256", alpn: "h2", name: nil, isResumed: id % 2 == 0,
+            version: "TLSv1.3", cipher: "TLS_AES_128_GCM_SHA256", group: id % 3 == 0 ? nil : "x25519", alpn: "h2",
+            name: nil, isResumed: id % 2 == 0,
             certificate: certificate, clientCertificate: nil)
         capture.operations = ["One", "Two"]
         capture.timings = CapturedTimings()

@@ -286,7 +286,7 @@ const fromRecord = record => ({ ...record, isRecord: true, record, url: (record.
 
 const summary = capture => make("p.summary", capture.method + " " + capture.url + " " + (capture.version ?? ""));
 
-const tlsFacts = tls => !tls ? [] : [["TLS", [tls.version, tls.cipher].filter(Boolean).join(", ")], ["ALPN", tls.alpn], ["name (SNI)", tls.name],
+const tlsFacts = tls => !tls ? [] : [["TLS", [tls.version, tls.cipher, tls.group].filter(Boolean).join(", ")], ["ALPN", tls.alpn], ["name (SNI)", tls.name],
   ["session", tls.resumed ? "resumed" : null], ...certificateFacts("certificate", tls), ...tls.clientCertificate ? certificateFacts("certificate of the client", tls.clientCertificate) : []];
 
 const certificateFacts = (name, shown) => [[name, shown.sha256 ? shown.subject || "without a subject" : null], ["issued by", shown.issuer],

@@ -52,6 +52,9 @@ int copenssl_set_least_version(struct ssl_ctx_st *context, int minor);
 /// Sets the key exchange groups, in order. Returns 1 on success.
 int copenssl_set_groups(struct ssl_ctx_st *context, const char *groups);
 
+/// The name of the group of the key exchange; NULL without one.
+const char *copenssl_group(struct ssl_st *session);
+
 /// Adds a certificate to the chain of the certificate that was set last. Retains it. Returns 1 on success.
 int copenssl_add_chain(struct ssl_ctx_st *context, struct x509_st *certificate);
 

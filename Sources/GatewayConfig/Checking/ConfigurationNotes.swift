@@ -2,7 +2,15 @@ import HttpWare
 
 extension GatewayConfiguration {
     /// Notes on settings that are valid and usual, and still worth knowing; `check` shows them.
-    public var notes: [String] { [noteOnClaims].compactMap(\.self) }
+    public var notes: [String] { [noteOnClaims, noteOnKeyExchange].compactMap(\.self) }
+
+    /// The key exchanges of listeners with TLS: whether they withstand quantum computers depends on the machine's OpenSSL.
+    private var noteOnKeyExchange: String? {
+        guard listeners.contains(where: { $0.tls != nil }) else { return nil }
+        let groups = TlsContext.keyExchanges
+        let advice = groups.contains("X25519MLKEM768") ? "" : "; X25519MLKEM768 needs OpenSSL 3.5"
+        return "TLS key exchange, in order of preference: \(groups.joined(separator: ", "))\(advice)"
+    }
 
     /// Names the routes whose requests keep the fields by which a client claims another address or host.
     private var noteOnClaims: String? {

@@ -73,7 +73,8 @@ enum CaptureJson {
     private static func tls(_ facts: TlsFacts) -> Json {
         .object(
             given: [
-                ("version", .text(facts.version)), ("cipher", .text(facts.cipher)), ("alpn", facts.alpn.map(Json.text)),
+                ("version", .text(facts.version)), ("cipher", .text(facts.cipher)),
+                ("group", facts.group.map(Json.text)), ("alpn", facts.alpn.map(Json.text)),
                 ("name", facts.name.map(Json.text)), ("resumed", .bool(facts.isResumed)),
             ] + (facts.certificate.map(members) ?? []) + [
                 ("clientCertificate", facts.clientCertificate.map { .object(given: members($0)) })

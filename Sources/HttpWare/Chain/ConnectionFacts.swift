@@ -8,6 +8,8 @@ final class ConnectionFacts: Sendable {
     let local: SocketAddress?
     /// Whether the connection is encrypted.
     let isSecure: Bool
+    /// The group of the connection's key exchange; `nil` without TLS, or if it is not known.
+    let keyExchange: KeyExchange?
     /// The client's identity by its certificate.
     let clientIdentity: TlsClientIdentity?
     /// The principal that the certificate names.
@@ -26,13 +28,14 @@ final class ConnectionFacts: Sendable {
 
     init(
         peer: SocketAddress? = nil, local: SocketAddress? = nil, isSecure: Bool = false,
-        clientIdentity: TlsClientIdentity? = nil, tunnel: TunnelFacts? = nil,
+        keyExchange: KeyExchange? = nil, clientIdentity: TlsClientIdentity? = nil, tunnel: TunnelFacts? = nil,
         replay: ReplayMark? = nil, mayHaveBelongings: Bool = false
     ) {
         self.mayHaveBelongings = mayHaveBelongings
         self.peer = peer?.unmapped
         self.local = local?.unmapped
         self.isSecure = isSecure
+        self.keyExchange = keyExchange
         self.clientIdentity = clientIdentity
         principal = clientIdentity.map(Principal.init(certificate:))
         self.tunnel = tunnel

@@ -24,6 +24,8 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var unread: String?
     /// The scheme that the client used, `http` or `https`; `nil` for CONNECT.
     public var scheme: String?
+    /// The group of the key exchange of the client's connection, such as `X25519MLKEM768`; `nil` without TLS.
+    public var keyExchange: String?
     /// `-` if the request line could not be read that far; the same for `target` and `protocol`.
     public var method: String
     /// The target as received, with the values of parameters hidden that are named like credentials.
@@ -153,6 +155,7 @@ extension ExchangeReport {
         }
         unread = recorded.unread?.rawValue
         scheme = recorded.method == .connect ? nil : recorded.isSecure ? "https" : "http"
+        keyExchange = recorded.keyExchange?.name
         method = recorded.method.name
         target = text(recorded.target).map(Redaction.target) ?? "-"
         host = text(recorded.host) ?? recorded.tunnel?.host
@@ -221,6 +224,7 @@ extension ExchangeReport {
         object.text("unread", unread)
         object.text("method", method)
         object.text("scheme", scheme)
+        object.text("keyExchange", keyExchange)
         object.text("target", target)
         object.text("host", host)
         object.text("protocol", `protocol`)

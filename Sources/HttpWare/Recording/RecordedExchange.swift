@@ -17,6 +17,8 @@ public struct RecordedExchange: Sendable {
     var unread: UnreadReason?
     /// Whether the client asked for https.
     var isSecure = false
+    /// The group of the key exchange of the client's connection.
+    var keyExchange: KeyExchange?
     var method = HttpMethod.unread
     var version: HttpVersion?
     var target = WareTrail.Text()
@@ -61,6 +63,7 @@ public struct RecordedExchange: Sendable {
         unread = exchange.unread
         isSecure =
             exchange.isForward && tunnel == nil ? exchange.heldRequest.target.isSecure : exchange.connection.isSecure
+        keyExchange = exchange.connection.keyExchange
         method = exchange.heldRequest.receivedMethod
         version = exchange.heldRequest.receivedVersion
         status = exchange.finalStatus

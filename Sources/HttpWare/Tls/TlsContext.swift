@@ -68,19 +68,40 @@ public final class TlsContext: @unchecked Sendable {
         + "DHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384:DHE-RSA-CHACHA20-POLY1305"
     private static let ciphers13 = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
     private static let groups = "X25519:prime256v1:secp384r1"
+    /// The same behind the hybrid of X25519 and ML-KEM, which OpenSSL has since version 3.5 (FIPS 203, draft-ietf-tls-ecdhe-mlkem). A
+    /// client sends its share for both starred groups, so that a server without the first needs no further round trip.
+    private static let hybridGroups = "*X25519MLKEM768:*" + groups
 
     /// Makes a context with the settings common to both sides.
     static func make(_ method: OpaquePointer?, least: Version = .tls12) throws(TlsFault) -> OpaquePointer {
         guard let context = SSL_CTX_new(method) else { throw .material("OpenSSL cannot make a context") }
         copenssl_prepare(context)
         guard SSL_CTX_set_cipher_list(context, ciphers) == 1, SSL_CTX_set_ciphersuites(context, ciphers13) == 1,
-            copenssl_set_groups(context, groups) == 1,
+            setGroups(context),
             copenssl_set_least_version(context, least == .tls13 ? 3 : 2) == 1
         else {
             SSL_CTX_free(context)
             throw .material("OpenSSL does not know the ciphers")
         }
         return context
+    }
+
+    /// The groups for key exchange of both sides, in order, by their IANA names.
+    public static let keyExchanges: [String] = {
+        let isHybrid = (try? make(TLS_method())).map { context in
+            defer { SSL_CTX_free(context) }
+            return copenssl_set_groups(context, hybridGroups) == 1
+        }
+        ERR_clear_error()
+        let groups: [KeyExchange] = [.x25519, .secp256r1, .secp384r1]
+        return ((isHybrid == true ? [.hybrid] : []) + groups).map(\.name)
+    }()
+
+    /// Prefers the group that also withstands quantum computers, if OpenSSL has it.
+    private static func setGroups(_ context: OpaquePointer) -> Bool {
+        if copenssl_set_groups(context, hybridGroups) == 1 { return true }
+        ERR_clear_error()
+        return copenssl_set_groups(context, groups) == 1
     }
 
     /// Sets a certificate with its chain and its key. Returns the certificate, which the context retains.

@@ -36,6 +36,8 @@ public final class TlsFacts: Sendable {
     public let version: String
     /// The cipher suite by its IANA name.
     public let cipher: String
+    /// The group of the key exchange by its IANA name, such as `X25519MLKEM768`; `nil` if it is not known.
+    public let group: String?
     /// The protocol chosen by ALPN. RFC 7301.
     public let alpn: String?
     /// The server name that the client sent (SNI). RFC 6066 §3.
@@ -50,16 +52,24 @@ public final class TlsFacts: Sendable {
     private let holder = Atomic(0)
 
     public init(
-        version: String, cipher: String, alpn: String?, name: String?, isResumed: Bool, certificate: Certificate?,
-        clientCertificate: Certificate?
+        version: String, cipher: String, group: String? = nil, alpn: String?, name: String?, isResumed: Bool,
+        certificate: Certificate?, clientCertificate: Certificate?
     ) {
         self.version = version
         self.cipher = cipher
+        self.group = group
         self.alpn = alpn
         self.name = name
         self.isResumed = isResumed
         self.certificate = certificate
         self.clientCertificate = clientCertificate
+    }
+
+    /// The same facts with this group.
+    public func with(group: String?) -> TlsFacts {
+        TlsFacts(
+            version: version, cipher: cipher, group: group, alpn: alpn, name: name, isResumed: isResumed,
+            certificate: certificate, clientCertificate: clientCertificate)
     }
 
     /// The approximate memory use in bytes, for the first holder that asks; 0 for later ones. Holders are numbered from 1.
@@ -75,6 +85,7 @@ extension TlsFacts: Equatable {
     public static func == (one: TlsFacts, other: TlsFacts) -> Bool {
         one === other
             || (one.version, one.cipher, one.alpn, one.name) == (other.version, other.cipher, other.alpn, other.name)
+                && one.group == other.group
                 && one.isResumed == other.isResumed && one.certificate == other.certificate
                 && one.clientCertificate == other.clientCertificate
     }

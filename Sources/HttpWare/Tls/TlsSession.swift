@@ -189,11 +189,15 @@ public final class TlsSession {
         return TlsFacts(
             version: version,
             cipher: (SSL_CIPHER_standard_name(cipher) ?? SSL_CIPHER_get_name(cipher)).map { String(cString: $0) } ?? "",
+            group: keyExchange?.name,
             alpn: applicationProtocol?.rawValue,
             name: SSL_get_servername(pointer, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) },
             isResumed: isResumed, certificate: certificate.map { TlsFacts.Certificate($0) },
             clientCertificate: client.map { TlsFacts.Certificate($0) })
     }
+
+    /// The group of the key exchange.
+    var keyExchange: KeyExchange? { copenssl_group(pointer).map { KeyExchange(String(cString: $0)) } }
 
     /// Whether the handshake resumed an earlier session.
     var isResumed: Bool { SSL_session_reused(pointer) == 1 }

@@ -35,6 +35,6 @@ extension ConnectionFacts {
     convenience init(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?, of source: any ExchangeSource) {
         self.init(
             peer: peer, local: source.bindAddress ?? Socket.localAddress(socket.descriptor), isSecure: tls != nil,
-            clientIdentity: tls?.clientIdentity, mayHaveBelongings: true)
+            keyExchange: tls?.keyExchange, clientIdentity: tls?.clientIdentity, mayHaveBelongings: true)
     }
 }

@@ -95,7 +95,7 @@ public final class Resolver {
         cache = ResolverCache(capacity: options.cacheCapacity)
         timer = LoopTimer(loop: loop)
         timer.handler = self
-        guard Resolver.libraryStatus == ARES_SUCCESS else { throw Resolver.failure(Resolver.libraryStatus) }
+        guard Resolver.libraryStatus == ares_is_success else { throw Resolver.failure(Resolver.libraryStatus) }
         channel = try makeChannel()
     }
 
@@ -345,9 +345,9 @@ public final class Resolver {
     /// The error for a c-ares status.
     fileprivate static func failure(_ status: Int32) -> ResolveError {
         switch status {
-        case ARES_ENOTFOUND, ARES_ENODATA, ARES_ENONAME, ARES_EBADNAME: .notFound
-        case ARES_ETIMEOUT: .timeout
-        case ARES_EDESTRUCTION, ARES_ECANCELLED: .cancelled
+        case ares_is_not_found, ares_is_no_data, ares_is_no_name, ares_is_bad_name: .notFound
+        case ares_is_timeout: .timeout
+        case ares_is_destruction, ares_is_cancelled: .cancelled
         default: .serverFailure(String(cString: ares_strerror(status)))
         }
     }
@@ -378,11 +378,11 @@ public final class Resolver {
                 return ares_init_options(&channel, &settings, mask)
             }
         }
-        guard status == ARES_SUCCESS, let channel else { throw Resolver.failure(status) }
+        guard status == ares_is_success, let channel else { throw Resolver.failure(status) }
         if let servers = options.servers {
             let list = servers.map(\.description).joined(separator: ",")
             let status = ares_set_servers_ports_csv(channel, list)
-            guard status == ARES_SUCCESS else {
+            guard status == ares_is_success else {
                 ares_destroy(channel)
                 throw Resolver.failure(status)
             }
@@ -482,7 +482,7 @@ private func lookupEnded(
     guard let argument else { return }
     // Retained by resolve(_:port:completion:).
     let lookup = Unmanaged<ResolverLookup>.fromOpaque(argument).takeRetainedValue()
-    guard status == ARES_SUCCESS else {
+    guard status == ares_is_success else {
         return lookup.resolver.ended(lookup, .failure(Resolver.failure(status)), ttl: 0)
     }
     var addresses: [IPAddress] = []

@@ -61,7 +61,10 @@ struct Waterfall {
         if let endpoint = report.endpoint { way.append(endpoint + (report.reused ? " (reused)" : "")) }
         lines.append("  exchange \(report.id)\(report.exchange.map { " (\($0))" } ?? "") at \(report.time)")
         lines.append("  " + (report.client.map { "\($0) \(arrow) " } ?? "") + way.joined(separator: " \(arrow) "))
-        if let host = report.host { lines.append("  host \(host), \(report.protocol)") }
+        if let host = report.host {
+            let exchange = report.keyExchange.map { ", key exchange \($0)" } ?? ""
+            lines.append("  host \(host), \(report.protocol)\(exchange)")
+        }
         if let tunnel = report.tunnel {
             let address = tunnel.address.map { " at \($0)" } ?? ""
             let principal = tunnel.principal.map { ", opened by \($0)" } ?? ""

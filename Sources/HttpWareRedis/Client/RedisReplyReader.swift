@@ -13,6 +13,8 @@ final class RedisReplyReader {
     static let mostObjects = 65_536
     /// The maximum size of one reply, in bytes.
     static let mostBytes = 8 << 20
+    /// The maximum number of arrays around a value. Version 1 of hiredis knows no limit.
+    static let mostNested = 8
 
     private let reader: UnsafeMutablePointer<redisReader>
     private var objects = 0
@@ -55,6 +57,13 @@ final class RedisReplyReader {
         }
         objects += 1
         bytes += count
+        var depth = 0
+        var outer = task.parent
+        while let array = outer {
+            depth += 1
+            outer = array.pointee.parent
+        }
+        guard depth <= RedisReplyReader.mostNested else { return false }
         return objects + members <= RedisReplyReader.mostObjects && bytes <= RedisReplyReader.mostBytes
     }
 
@@ -62,10 +71,13 @@ final class RedisReplyReader {
     /// creation.
     private nonisolated(unsafe) static let functions: UnsafeMutablePointer<redisReplyObjectFunctions> = {
         let functions = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
-        functions.initialize(
-            to: redisReplyObjectFunctions(
-                createString: makeString, createArray: makeArray, createInteger: makeInteger, createNil: makeNil,
-                freeObject: freeReply))
+        functions.initialize(to: redisReplyObjectFunctions())
+        functions.pointee.createString = makeString
+        functions.pointee.createArray = makeArray
+        functions.pointee.createInteger = makeInteger
+        functions.pointee.createNil = makeNil
+        functions.pointee.freeObject = freeReply
+        redis_refuse_resp3(functions)
         return functions
     }()
 }
@@ -77,7 +89,7 @@ private final class RedisObject {
 
     init(_ value: RedisReply?) { self.value = value }
 
-    /// The reply. The recursion is bounded, because hiredis reads at most eight nested arrays.
+    /// The reply. The recursion is bounded by `mostNested`.
     var reply: RedisReply { value ?? .array(members.map(\.reply)) }
 
     /// Adds an object to the array that the parser is reading. Returns `nil`, which ends the parsing, if there is no room.
@@ -105,16 +117,19 @@ private final class RedisObject {
 private func makeString(
     _ task: UnsafePointer<redisReadTask>?, _ start: UnsafeMutablePointer<CChar>?, _ count: Int
 ) -> UnsafeMutableRawPointer? {
-    guard let start, count >= 0 else { return nil }
+    guard let start, count >= 0, let type = task?.pointee.type else { return nil }
+    guard type == REDIS_REPLY_STRING || type == REDIS_REPLY_STATUS || type == REDIS_REPLY_ERROR else { return nil }
     return RedisObject.put(task, bytes: count) {
         let bytes = UnsafeRawBufferPointer(start: start, count: count)
-        guard task?.pointee.type == REDIS_REPLY_ERROR else { return .bytes(Array(bytes)) }
+        guard type == REDIS_REPLY_ERROR else { return .bytes(Array(bytes)) }
         return .error(String(decoding: bytes.prefix(1024), as: UTF8.self))
     }
 }
 
-private func makeArray(_ task: UnsafePointer<redisReadTask>?, _ count: Int32) -> UnsafeMutableRawPointer? {
-    RedisObject.put(task, members: Int(count)) { nil }
+private func makeArray(_ task: UnsafePointer<redisReadTask>?, _ count: redis_member_count) -> UnsafeMutableRawPointer? {
+    // hiredis also reads the maps, sets and pushes of RESP3.
+    guard task?.pointee.type == REDIS_REPLY_ARRAY else { return nil }
+    return RedisObject.put(task, members: Int(clamping: count)) { nil }
 }
 
 private func makeInteger(_ task: UnsafePointer<redisReadTask>?, _ number: Int64) -> UnsafeMutableRawPointer? {

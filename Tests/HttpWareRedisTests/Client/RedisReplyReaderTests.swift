@@ -46,7 +46,9 @@ import Testing
         "HTTP/1.1 400 Bad Request\r\n\r\n", "\u{0}\u{0}\u{0}", "$abc\r\n", "*9999999999999999999\r\n",
         "*2147483648\r\n",
         "*2147483647\r\n", "*65536\r\n", ":12a\r\n", "$-2\r\n", "*-2\r\n",
-        String(repeating: "*1\r\n", count: 9) + ":1\r\n", "%1\r\n+a\r\n+b\r\n",
+        String(repeating: "*1\r\n", count: 9) + ":1\r\n", String(repeating: "*1\r\n", count: 60_000) + ":1\r\n",
+        "%1\r\n+a\r\n+b\r\n", ",1.5\r\n", "#t\r\n", "~1\r\n+a\r\n", ">1\r\n+a\r\n", "(123\r\n", "=5\r\ntxt:x\r\n",
+        "*1\r\n,1.5\r\n",
     ])
     func `bytes that are not a reply, or promise too much, are refused`(text: String) throws {
         #expect(try read(text) == nil)

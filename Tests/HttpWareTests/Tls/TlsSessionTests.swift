@@ -1,3 +1,4 @@
+import COpenSSL
 import Glibc
 import Testing
 
@@ -34,6 +35,22 @@ import Testing
         #expect(TlsPair.write(pair.server, "world") == .bytes(5))
         #expect(TlsPair.read(pair.client).1 == "world")
         #expect(pair.server.clientIdentity == nil)
+    }
+
+    @Test func `both sides agree on the first group of the key exchange`() throws {
+        let pair = try #require(TlsPair(try server(["a"]), try peer()))
+        _ = pair.shake()
+        let first = try #require(TlsContext.keyExchanges.first)
+        #expect(pair.server.facts.group == first && pair.client.facts.group == first)
+        #expect(pair.server.keyExchange?.name == first)
+        // OpenSSL has ML-KEM since version 3.5.
+        let isNew = OpenSSL_version_num() >= 0x3050_0000
+        #expect(first == (isNew ? "X25519MLKEM768" : "x25519"))
+    }
+
+    @Test(arguments: [("X25519MLKEM768", KeyExchange.hybrid), ("SecP256r1", .secp256r1), ("ffdhe2048", .other)])
+    func `a group is recognized by its registered name`(name: String, group: KeyExchange) {
+        #expect(KeyExchange(name) == group)
     }
 
     @Test func `close_notify is an end, a closed socket alone is not`() throws {
