@@ -2,7 +2,8 @@
 
 CONFIG ?= conf/httpware.yaml
 JOBS ?= 4
-BINARY := .build/release/httpware
+# With DEBUG=1, everything that needs the program takes the debug build, which is ready much sooner after a change: make wire DEBUG=1.
+BINARY := .build/$(if $(DEBUG),debug,release)/httpware
 
 # A crash under test must end the test: Swift's backtracer can hang for ever.
 export SWIFT_BACKTRACE = enable=no
@@ -128,7 +129,11 @@ setup:
 
 # With the Swift runtime in it, so that the program runs without the toolchain; without the path of this folder, also in an id.
 build: setup
+ifdef DEBUG
+	$(STEADY) swift build --product httpware
+else
 	$(STEADY) swift build -c release --product httpware --static-swift-stdlib -Xcc -ffile-prefix-map="$(CURDIR)"=. -Xlinker --build-id=none
+endif
 
 # The inspector page in headless Chromium: Debian's chromium and chromium-driver. Skipped without them.
 page: build
