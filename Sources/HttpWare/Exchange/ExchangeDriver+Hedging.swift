@@ -74,7 +74,7 @@ extension ExchangeDriver {
     func send(_ attempt: HedgeAttempt, on stream: any UpstreamStream) {
         guard let service = plan.service else { return stream.cancel() }
         exchange.record.attempts += 1
-        attempt.record.sendStarted = loop.now.nanoseconds
+        attempt.steps.sendStarted = loop.now.nanoseconds
         var options = HeadEncoder.RequestOptions()
         setOptions(&options, service, attempt.endpoint)
         let content = contentForHedges
@@ -91,7 +91,7 @@ extension ExchangeDriver {
             guard attempt.isWaiting else { return }
             stream.sendEnd(inward.trailers)
         }
-        attempt.record.requestSent = loop.now.nanoseconds
+        attempt.steps.requestSent = loop.now.nanoseconds
     }
 
     // MARK: The end of attempts
@@ -115,7 +115,7 @@ extension ExchangeDriver {
         call.hedges.remove(at: index)
         call.tried.append(attempt.member)
         attempt.member.endRequest()
-        exchange.record.note(attempt.record, endedAt: loop.now.nanoseconds, fault, endpoint: attempt.endpoint.name)
+        exchange.record.keep(attempt.steps, endedAt: loop.now.nanoseconds, fault, endpoint: attempt.endpoint.name)
         exchange.hedging?.keeper.hedgeEnded(outcome)
     }
 
@@ -160,7 +160,7 @@ extension ExchangeDriver {
         settleHedge(.lost)
         call.isHedge = true
         keepAttempt()
-        exchange.record.goOn(with: attempt.record)
+        exchange.record.steps = attempt.steps
         call.ticket?.giveUp()
         leaveEndpoint()
         let former = call.stream.take()

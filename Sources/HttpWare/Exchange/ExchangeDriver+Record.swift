@@ -82,7 +82,7 @@ extension ExchangeDriver {
     /// Ends the current attempt, by a fault or because its response is not needed, and a pause before the next one.
     func endAttempt(_ fault: GatewayError.Fault? = nil) {
         let now = loop.now.nanoseconds
-        exchange.record.endAttempt(at: now, fault, isSending: call.isForwarding)
+        exchange.record.steps.end(at: now, fault, isSending: call.isForwarding)
         exchange.record.endPause(at: now, fault)
     }
 
@@ -105,9 +105,10 @@ extension ExchangeDriver {
     }
 }
 
-extension ExchangeRecord {
-    /// The attempt has a connection: a new one, made at these times, or a reused one.
-    mutating func connectionReady(_ times: Connector.Times?, at now: Int64) {
+extension AttemptSteps {
+    /// There is a connection: a new one, made at these times, or a reused one.
+    mutating func connectionReady(_ times: Connector.Times?, isReused: Bool, at now: Int64) {
+        self.isReused = isReused
         guard let times else { return endQueue(at: now) }
         endQueue(at: times.resolveStarted > 0 ? times.resolveStarted : times.connectStarted)
         resolveStarted = times.resolveStarted

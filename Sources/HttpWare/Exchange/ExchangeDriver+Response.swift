@@ -25,7 +25,7 @@ extension ExchangeDriver: ResponseReceiver {
         swap(&response, &arrived)
         if asksToAuthenticate { responseAsksToAuthenticate() }
         exchange.responder = .upstream
-        exchange.record.firstByte = loop.now.nanoseconds
+        exchange.record.steps.firstByte = loop.now.nanoseconds
         if exchange.isIntercepted { response.fields.remove(TunnelFacts.altSvc) }
         if call.isAtEndpoint { endpointAnswered(response.status) }
         if exchange.steering != nil {
@@ -316,7 +316,7 @@ extension ExchangeDriver: ResponseReceiver {
         wait(continuing, response) { driver, message, result in
             driver.response = message
             // The content waited for the ware.
-            if driver.call.stream != nil { driver.exchange.record.contentStarted = driver.loop.now.nanoseconds }
+            if driver.call.stream != nil { driver.exchange.record.steps.contentStarted = driver.loop.now.nanoseconds }
             let step: Aftermath
             switch result {
             case .success(let answer): step = driver.decided(answer, label, hasWaited: true)

@@ -110,9 +110,9 @@ extension ExchangeDriver: ConnectionWaiter {
             endpoint = endpoint.introducing(ProxiedClient(facts.peer, to: facts.local))
         }
         endpoint = owned(endpoint)
-        if exchange.record.hasAttempt { keepAttempt() }
+        if exchange.record.steps.haveBegun { keepAttempt() }
         call.endpoint = endpoint
-        exchange.record.connectAsked = loop.now.nanoseconds
+        exchange.record.steps.connectAsked = loop.now.nanoseconds
         call.endpointAsked = loop.now.nanoseconds
         var timeout = exchange.timeouts.connect ?? service.connectTimeout
         if exchange.timeouts.perTry != nil { timeout = .nanoseconds(withinTry(timeout.nanoseconds)) }
@@ -277,9 +277,8 @@ extension ExchangeDriver: ConnectionWaiter {
         guard phase == .connecting, let service = plan.service else { return stream.cancel() }
         call.ticket = nil
         let exchange = self.exchange
-        exchange.record.connectionReady(times, at: loop.now.nanoseconds)
+        exchange.record.steps.connectionReady(times, isReused: stream.isReused, at: loop.now.nanoseconds)
         exchange.record.attempts += 1
-        exchange.record.isReused = stream.isReused
         exchange.upstreamAddress = call.endpoint?.name
         call.stream = stream
         if stream.isFinal { call.resends.leaveToConnection() }
@@ -295,7 +294,7 @@ extension ExchangeDriver: ConnectionWaiter {
     private func sendRequest(_ connection: any UpstreamStream, _ service: UpstreamService) {
         let exchange = self.exchange
         phase = .awaitingResponse
-        exchange.record.sendStarted = loop.now.nanoseconds
+        exchange.record.steps.sendStarted = loop.now.nanoseconds
         var options = HeadEncoder.RequestOptions()
         setOptions(&options, service, call.endpoint)
         let outgoing = exchange.tokenSwaps?.outgoing
@@ -322,7 +321,7 @@ extension ExchangeDriver: ConnectionWaiter {
             responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
             idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         guard aftermath == .goesOn else { return }
-        exchange.record.requestSent = loop.now.nanoseconds
+        exchange.record.steps.requestSent = loop.now.nanoseconds
         guard extent != .none || !inward.isWhole else { return }
         call.isForwarding = true
         let isResent = call.sent.isKept && call.hasSentContent
@@ -439,7 +438,7 @@ extension ExchangeDriver: ConnectionWaiter {
         if inward.trailers != nil, !trailersArePassable() { return .over }
         upstream.sendEnd(inward.trailers)
         guard aftermath == .goesOn else { return .over }
-        if exchange.record.firstByte == 0 { exchange.record.requestSent = loop.now.nanoseconds }
+        if exchange.record.firstByte == 0 { exchange.record.steps.requestSent = loop.now.nanoseconds }
         return .goesOn
     }
 
@@ -460,7 +459,7 @@ extension ExchangeDriver: ConnectionWaiter {
         call.ticket = nil
         guard phase == .connecting, let service = plan.service else { return }
         call.endpointsTried += 1
-        exchange.record.connectFailed(error.fault, failed: loop.now.nanoseconds)
+        exchange.record.steps.connectFailed(error.fault, at: loop.now.nanoseconds)
         // A full pool is a limit of the gateway; it says nothing about the endpoint.
         endpointFailed(error, isItsFault: error.fault != .connectionLimitReached)
         if exchange.steering != nil { tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked) }

@@ -21,7 +21,7 @@ final class HedgeAttempt {
     var ticket: ConnectionTicket?
     private(set) var stream: (any UpstreamStream)?
     /// The steps of this attempt.
-    var record = ExchangeRecord()
+    var steps = AttemptSteps()
     private var standing = Standing.beside
 
     init(_ driver: ExchangeDriver, _ member: EndpointMember, _ endpoint: Endpoint) {
@@ -29,7 +29,7 @@ final class HedgeAttempt {
         self.member = member
         self.endpoint = endpoint
         asked = driver.loop.now.nanoseconds
-        record.connectAsked = asked
+        steps.connectAsked = asked
     }
 
     /// Whether the attempt waits for its connection.
@@ -67,8 +67,7 @@ extension HedgeAttempt: ConnectionWaiter {
         }
         ticket = nil
         self.stream = stream
-        record.connectionReady(times, at: driver.loop.now.nanoseconds)
-        record.isReused = stream.isReused
+        steps.connectionReady(times, isReused: stream.isReused, at: driver.loop.now.nanoseconds)
         driver.transport.inEvent { driver.send(self, on: stream) }
     }
 
@@ -79,7 +78,7 @@ extension HedgeAttempt: ConnectionWaiter {
         case .over: break
         case .beside:
             standing = .over
-            record.connectFailed(error.fault, failed: driver.loop.now.nanoseconds)
+            steps.connectFailed(error.fault, at: driver.loop.now.nanoseconds)
             driver.hedgeFailed(self, error, isItsFault: error.fault != .connectionLimitReached)
         }
     }
@@ -118,7 +117,7 @@ extension HedgeAttempt: ResponseReceiver {
             standing = .over
             stream = nil
             driver.hedgeFailed(
-                self, error, isItsFault: !(record.isReused && error.fault == .connectionTerminated))
+                self, error, isItsFault: !(steps.isReused && error.fault == .connectionTerminated))
         }
     }
 
