@@ -104,16 +104,3 @@ extension ExchangeDriver {
         wareStarted = now
     }
 }
-
-extension AttemptSteps {
-    /// There is a connection: a new one, made at these times, or a reused one.
-    mutating func connectionReady(_ times: Connector.Times?, isReused: Bool, at now: Int64) {
-        self.isReused = isReused
-        guard let times else { return endQueue(at: now) }
-        endQueue(at: times.resolveStarted > 0 ? times.resolveStarted : times.connectStarted)
-        resolveStarted = times.resolveStarted
-        connectStarted = times.connectStarted
-        connected = times.connected
-        secured = times.secured
-    }
-}

@@ -125,8 +125,3 @@ extension HedgeAttempt: ResponseReceiver {
     func tunnelReceived(_ bytes: UnsafeRawBufferPointer) {}
     func tunnelReceivedEnd() {}
 }
-
-extension HttpStatus {
-    /// The status of a gateway, or of a server that cannot work now: another endpoint may answer better. RFC 9110 §15.6.3 to §15.6.5.
-    var isOfGatewayInTrouble: Bool { self == .badGateway || self == .serviceUnavailable || self == .gatewayTimeout }
-}
