@@ -146,38 +146,9 @@ extension ExchangeDriver: ConnectionWaiter {
             guard let balancer = service.balancer else { return service.endpoints[0] }
             return try choose(balancer, service)
         }
-        guard exchange.heldRequest.target.host.count > 0 else {
-            throw .malformed("the request names no host")
-        }
-        let rules = server.forward
-        let isConnect = exchange.heldRequest.method == .connect
-        let isSecure = !isConnect && exchange.heldRequest.target.isSecure
-        let port = exchange.heldRequest.port ?? (isConnect || isSecure ? 443 : 80)
-        if isConnect {
-            guard rules.connectPorts.contains(port) else {
-                throw GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed")
-            }
-        }
-        let tls = isSecure ? service.passing.tls ?? SystemTrust.shared.client : nil
-        if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL cannot make a context") }
-        let speaks = exchange.isIntercepted ? Endpoint.Version.auto : .h1
-        var hop: UpstreamProxy.Hop?
-        if let proxy = rules.upstreamProxy {
-            let address = tunnelAddress.map { $0.isIPv4 ? "\($0)" : "[\($0)]" }
-            hop = proxy.hop(
-                to: address ?? exchange.heldRequest.host ?? "", port: port, isSecure: isSecure || isConnect)
-        }
-        let endpoint = exchange.heldRequest.withHost(asReceived: false) {
-            transport.passing.endpoint(
-                $0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate,
-                deniesMetadata: rules.deniesMetadata, limits: service.passing.limits, speaks: speaks, hop: hop,
-                isTunnel: isConnect && hop != nil)
-        }
-        return tunnelAddress.map { endpoint.fixed(at: [.ip($0, port: port)]) } ?? endpoint
+        let address = interception?.address ?? exchange.connection.tunnel?.address
+        return try server.forward.endpoint(for: exchange, service, at: address, among: &transport.passing)
     }
-
-    /// The only address that the request may go to; `nil` if the name is resolved.
-    private var tunnelAddress: IPAddress? { interception?.address ?? exchange.connection.tunnel?.address }
 
     // MARK: The endpoint
 
