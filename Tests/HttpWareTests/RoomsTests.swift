@@ -6,7 +6,7 @@ import Testing
     /// The rooms of module HttpWare are on the path of a request: each may use only the rooms to its left.
     private static let rooms = [
         "Loop", "Values", "Formats", "Fields", "Messages", "Content", "Codec", "Options", "Matching", "Tls", "Broker",
-        "Chain", "Transport", "Balance", "Routing", "Recording", "Exchange", "Interception", "Calls",
+        "Chain", "Transport", "Balance", "Attempts", "Routing", "Recording", "Exchange", "Interception", "Calls",
     ]
 
     /// The rooms of the other modules: a file is in one of them, and a folder that is not listed here is an error.

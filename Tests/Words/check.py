@@ -36,6 +36,7 @@ ROOMS: tuple[str, ...] = (
     "GatewayWares",
     "HttpCaching",
     "HttpGateway",
+    "HttpWare/Attempts",
     "HttpWare/Balance",
     "HttpWare/Broker",
     "HttpWare/Calls",

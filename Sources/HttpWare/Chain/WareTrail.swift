@@ -53,7 +53,15 @@ struct WareTrail: Sendable {
         var attempt: UInt8
         /// The fault that ended the phase.
         var fault: GatewayError.Fault?
-        var endpoint: Text
+        var endpoint = Text()
+
+        init(_ name: Name, _ from: Int64, _ to: Int64, replays: Int, _ fault: GatewayError.Fault?) {
+            self.name = name
+            started = from
+            duration = to - from
+            attempt = UInt8(truncatingIfNeeded: replays + 1)
+            self.fault = fault
+        }
     }
 
     /// The names of the wares; `nil` if the exchange is not observed.

@@ -82,7 +82,7 @@ extension ExchangeDriver {
     /// Ends the current attempt, by a fault or because its response is not needed, and a pause before the next one.
     func endAttempt(_ fault: GatewayError.Fault? = nil) {
         let now = loop.now.nanoseconds
-        exchange.record.endAttempt(at: now, fault, isSending: call.isForwarding)
+        exchange.record.steps.end(at: now, fault, isSending: call.isForwarding)
         exchange.record.endPause(at: now, fault)
     }
 
@@ -102,17 +102,5 @@ extension ExchangeDriver {
             replays: exchange.record.replays, hasWaited: hasWaited)
         // The next ware's turn begins where this one's ends.
         wareStarted = now
-    }
-}
-
-extension ExchangeRecord {
-    /// The attempt has a connection: a new one, made at these times, or a reused one.
-    mutating func connectionReady(_ times: Connector.Times?, at now: Int64) {
-        guard let times else { return endQueue(at: now) }
-        endQueue(at: times.resolveStarted > 0 ? times.resolveStarted : times.connectStarted)
-        resolveStarted = times.resolveStarted
-        connectStarted = times.connectStarted
-        connected = times.connected
-        secured = times.secured
     }
 }

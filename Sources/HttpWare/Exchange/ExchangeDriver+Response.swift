@@ -19,18 +19,20 @@ extension ExchangeDriver: ResponseReceiver {
     }
 
     func responseStarted(_ arrived: inout HttpResponse) {
-        if exchange.hedging != nil, takeHedged(arrived.status) == .over { return }
+        if exchange.hedging == nil {
+            call.attempts.leading.standing = .answered
+        } else if answered(call.attempts.leading.number, arrived.status) == .over {
+            return
+        }
         if call.sent.isKept { call.sent.forget() }
         let asksToAuthenticate = arrived.asksToAuthenticateConnection
         swap(&response, &arrived)
         if asksToAuthenticate { responseAsksToAuthenticate() }
         exchange.responder = .upstream
-        exchange.record.firstByte = loop.now.nanoseconds
+        exchange.record.steps.firstByte = loop.now.nanoseconds
         if exchange.isIntercepted { response.fields.remove(TunnelFacts.altSvc) }
-        if call.isAtEndpoint { endpointAnswered(response.status) }
-        if exchange.steering != nil {
-            tellWatcher(.answered(response.status), at: call.endpoint, since: call.endpointAsked)
-        }
+        if call.attempts.leading.isCounted { endpointAnswered(response.status) }
+        if exchange.steering != nil { tellWatcher(.answered(response.status), call.attempts.leading) }
         exchange.heldServiceNotes?._withUnsafeGuaranteedRef {
             if $0.reachability.isDown { $0.reachability.reached() }
         }
@@ -52,17 +54,6 @@ extension ExchangeDriver: ResponseReceiver {
         startResponse(from: chain.middlewares.count - 1)
         // A ware waits, or needs all content: the rest stays in the connection until then.
         if phase == .responseWares { call.stream?.pause() }
-    }
-
-    /// The response is the first of several attempts, or may be: no further endpoint is asked.
-    private func takeHedged(_ status: HttpStatus) -> Aftermath {
-        hedgeTimer?.clear()
-        if !call.hedges.isEmpty, chooseAmongAttempts(status) == .over { return .over }
-        settleHedge(.won)
-        if let started = exchange.hedging?.started {
-            exchange.hedging?.responseTime = .nanoseconds(loop.now.nanoseconds - started)
-        }
-        return .goesOn
     }
 
     /// Starts the way back of a response that did not come from upstream, at the ware with that index.
@@ -159,12 +150,8 @@ extension ExchangeDriver: ResponseReceiver {
     /// Abandons the connection, or the wait for one.
     private func cancelUpstream() -> Aftermath {
         call.isForwarding = false
-        if exchange.hedging != nil {
-            dropHedges()
-            settleHedge(.lost)
-        }
-        call.ticket?.giveUp()
-        call.ticket = nil
+        if exchange.hedging != nil { dropOthers() }
+        call.attempts.giveUp()
         guard let upstream = call.stream else { return aftermath }
         call.stream = nil
         upstream.cancel()
@@ -316,7 +303,7 @@ extension ExchangeDriver: ResponseReceiver {
         wait(continuing, response) { driver, message, result in
             driver.response = message
             // The content waited for the ware.
-            if driver.call.stream != nil { driver.exchange.record.contentStarted = driver.loop.now.nanoseconds }
+            if driver.call.stream != nil { driver.exchange.record.steps.contentStarted = driver.loop.now.nanoseconds }
             let step: Aftermath
             switch result {
             case .success(let answer): step = driver.decided(answer, label, hasWaited: true)
@@ -404,9 +391,7 @@ extension ExchangeDriver: ResponseReceiver {
         keepAttempt()
         exchange.record.replays += 1
         guard discardUpstream() == .goesOn else { return }
-        // The next attempt must go to another endpoint.
-        if let member = call.member, !call.tried.contains(where: { $0 === member }) { call.tried.append(member) }
-        leaveEndpoint()
+        call.attempts.replayed()
         exchange.responseFilters.removeAll()
         exchange.failure = nil
         guard outward.replayDelay > .zero else { return sendAgain() }
@@ -437,7 +422,6 @@ extension ExchangeDriver: ResponseReceiver {
         inward.triedEditor = -1
         // The restored request no longer holds a credential that a ware further in added.
         if let bound = exchange.boundAuthority, bound.ware ?? .max > outward.halfIndex { exchange.boundAuthority = nil }
-        call.resends = ResendRule()
         call.sent.forget()
         phase = .middlewares
         runMiddlewares()
@@ -693,7 +677,7 @@ extension ExchangeDriver: ResponseReceiver {
     func responseEnded(_ trailers: HttpFields?) {
         call.stream = nil
         call.isForwarding = false
-        if call.isAtEndpoint { leaveEndpoint() }
+        call.attempts.leading.leave()
         if trailers != nil || outward.trailers != nil { outward.trailers = trailers }
         if response.rare != nil, let own = response.trailers { outward.trailers = own }
         if outward.trailers != nil {

@@ -1,8 +1,6 @@
-// One file: endpoint, connection, content and faults are steps of one call.
+// 5. The upstream call: the request and its content. `+Attempts` chooses endpoints and connections.
 
-// 5. The upstream call: an endpoint, a connection, the request and its content.
-
-extension ExchangeDriver: ConnectionWaiter {
+extension ExchangeDriver {
     /// The maximum number of times that a request goes inward.
     static let mostAttempts = 5
 
@@ -51,22 +49,11 @@ extension ExchangeDriver: ConnectionWaiter {
                 $0.requests.add(all: true, marked: false, at: loop.now)
             }
         }
-        call.endpointsTried = 0
+        call.attempts.goUpstream()
         call.tryStarted = loop.now.nanoseconds
         phase = .connecting
         if exchange.hedging != nil { beginHedging() }
         connect(service)
-    }
-
-    /// Moves the request to another service. The chain stays; the exchange's facts about its service become those of the new one.
-    func stepTo(_ next: ExchangePlan) {
-        leaveEndpoint()
-        plan = next
-        exchange.serviceNotes = next.service?.notes
-        call.tried.removeAll(keepingCapacity: true)
-        call.endpointsTried = 0
-        call.member = nil
-        call.isCounted = false
     }
 
     /// Answers TRACE and OPTIONS if Max-Forwards is 0; otherwise decrements it. RFC 9110 §7.6.2.
@@ -89,213 +76,12 @@ extension ExchangeDriver: ConnectionWaiter {
         exchange.heldRequest.fields.occurrences(of: " httpware", in: .via) >= 16
     }
 
-    /// Chooses the next endpoint, and asks for a connection to it.
-    private func connect(_ service: UpstreamService) {
-        var endpoint: Endpoint
-        do throws(GatewayError) {
-            endpoint = try choose(service)
-        } catch {
-            call.endpoint = nil
-            return fail(error)
-        }
-        let exchange = self.exchange
-        if exchange.tokenSwaps != nil, let refusal = reasonAgainstSwap(at: endpoint) { return fail(refusal) }
-        if exchange.heldRequest.method.returnsRequest,
-            let refusal = exchange.refusal(ofReturned: exchange.heldRequest, by: endpoint)
-        {
-            return fail(refusal)
-        }
-        if endpoint.key.proxyProtocol != nil {
-            let facts = exchange.connection
-            endpoint = endpoint.introducing(ProxiedClient(facts.peer, to: facts.local))
-        }
-        endpoint = owned(endpoint)
-        if exchange.record.hasAttempt { keepAttempt() }
-        call.endpoint = endpoint
-        exchange.record.connectAsked = loop.now.nanoseconds
-        call.endpointAsked = loop.now.nanoseconds
-        var timeout = exchange.timeouts.connect ?? service.connectTimeout
-        if exchange.timeouts.perTry != nil { timeout = .nanoseconds(withinTry(timeout.nanoseconds)) }
-        let ticket = server.connector.connect(
-            to: endpoint, need: connectionNeed(exchange), timeout: timeout, waiter: self)
-        // Without a ticket, the waiter was already answered; it may even have asked the next endpoint and set that ticket.
-        if let ticket, phase == .connecting { call.ticket = ticket }
-    }
+    // MARK: The request
 
-    /// The given limit, or the rest of the time for this try if that is shorter.
-    func withinTry(_ nanoseconds: Int64) -> Int64 {
-        guard let limit = exchange.timeouts.perTry else { return nanoseconds }
-        return min(nanoseconds, max(1, limit.nanoseconds - (loop.now.nanoseconds - call.tryStarted)))
-    }
-
-    func connectionNeed(_ exchange: Exchange) -> ConnectionNeed {
-        if exchange.heldRequest.method == .connect { return .new }
-        if exchange.heldRequest.upgrade != nil { return ConnectionNeed(freshness: .sure, version: .http1) }
-        let isSafeToRepeat = exchange.heldRequest.method.isIdempotent && exchange.heldRequest.content.isEmpty
-        // A pooled connection may be as dead as the first one: a second try takes a new connection.
-        return ConnectionNeed(
-            freshness: call.resends.hasRetried ? .new : isSafeToRepeat ? .usual : .sure,
-            version: exchange.heldRequest.needsHttp2 ? .http2 : .any)
-    }
-
-    private func choose(_ service: UpstreamService) throws(GatewayError) -> Endpoint {
-        if !service.isPassthrough {
-            guard !service.endpoints.isEmpty else {
-                throw GatewayError(.upstream, .destinationUnavailable, "\(service.name) has no endpoint")
-            }
-            guard let balancer = service.balancer else { return service.endpoints[0] }
-            return try choose(balancer, service)
-        }
-        guard exchange.heldRequest.target.host.count > 0 else {
-            throw .malformed("the request names no host")
-        }
-        let rules = server.forward
-        let isConnect = exchange.heldRequest.method == .connect
-        let isSecure = !isConnect && exchange.heldRequest.target.isSecure
-        let port = exchange.heldRequest.port ?? (isConnect || isSecure ? 443 : 80)
-        if isConnect {
-            guard rules.connectPorts.contains(port) else {
-                throw GatewayError(.downstream, .requestDenied, "CONNECT to port \(port) is not allowed")
-            }
-        }
-        let tls = isSecure ? service.passing.tls ?? SystemTrust.shared.client : nil
-        if isSecure, tls == nil { throw GatewayError(.gateway, .internalError, "OpenSSL cannot make a context") }
-        let speaks = exchange.isIntercepted ? Endpoint.Version.auto : .h1
-        var hop: UpstreamProxy.Hop?
-        if let proxy = rules.upstreamProxy {
-            let address = tunnelAddress.map { $0.isIPv4 ? "\($0)" : "[\($0)]" }
-            hop = proxy.hop(
-                to: address ?? exchange.heldRequest.host ?? "", port: port, isSecure: isSecure || isConnect)
-        }
-        let endpoint = exchange.heldRequest.withHost(asReceived: false) {
-            transport.passing.endpoint(
-                $0, port: port, tls: tls, deniesPrivate: rules.deniesPrivate,
-                deniesMetadata: rules.deniesMetadata, limits: service.passing.limits, speaks: speaks, hop: hop,
-                isTunnel: isConnect && hop != nil)
-        }
-        return tunnelAddress.map { endpoint.fixed(at: [.ip($0, port: port)]) } ?? endpoint
-    }
-
-    /// The only address that the request may go to; `nil` if the name is resolved.
-    private var tunnelAddress: IPAddress? { interception?.address ?? exchange.connection.tunnel?.address }
-
-    // MARK: The endpoint
-
-    /// Chooses the next endpoint by the service's rule, avoiding endpoints that were tried while others are left.
-    private func choose(
-        _ balancer: Balancer, _ service: UpstreamService
-    ) throws(GatewayError) -> Endpoint {
-        leaveEndpoint()
-        let seat = server.seat(of: balancer)
-        if let kept = service.sticky?.member(for: exchange, among: seat, excluding: call.tried, at: loop.now) {
-            return take(kept)
-        }
-        var key: UInt64 = 0
-        if case .hash(let part) = balancer.rules.rule { key = part.stableNumber(exchange.heldRequest, exchange) }
-        if let steering = exchange.steering {
-            guard let chosen = steered(steering, seat, key) else {
-                throw GatewayError(.upstream, .destinationUnavailable, "no endpoint may be asked at the moment")
-            }
-            return take(chosen)
-        }
-        var chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
-        if chosen == nil {
-            // All endpoints were tried: any may be chosen.
-            call.tried.removeAll(keepingCapacity: true)
-            chosen = seat.choose(key: key, excluding: call.tried, at: loop.now)
-        }
-        guard let chosen else { return service.endpoints[0] }
-        return take(chosen)
-    }
-
-    private func take(_ chosen: EndpointMember) -> Endpoint {
-        chosen.beginRequest()
-        call.isAtEndpoint = true
-        call.member = chosen
-        return chosen.endpoint
-    }
-
-    /// The endpoint that a ware prefers, or one that it does not avoid; `nil` if none is left.
-    private func steered(_ steering: EndpointSteering, _ seat: BalancerSeat, _ key: UInt64) -> EndpointMember? {
-        if let name = steering.preferred,
-            let member = seat.table.places.first(where: { $0.member.endpoint.name == name })?.member,
-            !call.tried.contains(where: { $0 === member })
-        {
-            return member
-        }
-        let avoided = seat.table.places.map(\.member).filter { steering.avoided.contains($0.endpoint.name) }
-        if let chosen = seat.choose(key: key, excluding: call.tried + avoided, at: loop.now) { return chosen }
-        // All other endpoints were tried: any of them may be chosen.
-        call.tried.removeAll(keepingCapacity: true)
-        return seat.choose(key: key, excluding: avoided, at: loop.now)
-    }
-
-    /// Reports the outcome of the attempt to the ware that watches endpoints.
-    func tellWatcher(_ outcome: EndpointOutcome, at endpoint: Endpoint?, since asked: Int64) {
-        guard let steering = exchange.steering, let endpoint else { return }
-        steering.watcher.ended(
-            endpoint.name, outcome, after: .nanoseconds(loop.now.nanoseconds - asked), in: exchange)
-    }
-
-    /// Ends the request's count at the endpoint.
-    func leaveEndpoint() {
-        guard call.isAtEndpoint, let member = call.member else { return }
-        call.isAtEndpoint = false
-        member.endRequest()
-    }
-
-    /// The endpoint did not answer the request. This exchange avoids it from now on; after too many failures, all exchanges do.
-    func endpointFailed(_ error: GatewayError, isItsFault: Bool = true) {
-        guard call.isAtEndpoint, let member = call.member else { return }
-        call.tried.append(member)
-        if isItsFault { plan.service?.balancer?.failed(member, error.proxyStatusName, at: loop.now) }
-        leaveEndpoint()
-    }
-
-    /// The endpoint answered. The statuses of a gateway in trouble (RFC 9110 §15.6.3 to §15.6.5) count as failures of the endpoint.
-    func endpointAnswered(_ status: HttpStatus) {
-        guard let member = call.member else { return }
-        plan.service?.sticky?.answered(by: member, to: exchange)
-        switch status {
-        case .badGateway, .serviceUnavailable, .gatewayTimeout:
-            plan.service?.balancer?.failed(member, "status \(status.code)", at: loop.now)
-        default: member.succeeded()
-        }
-    }
-
-    /// No endpoint accepted a connection. If a ware waits for the service, a probe detects when it is reachable again.
-    private func noteUnreachable(_ service: UpstreamService, _ error: GatewayError) {
-        guard error.side == .upstream, error.fault.isUnreachable, server.connector === transport,
-            service.notes.reachability.failed()
-        else { return }
-        RecoveryProbe.start(service, transport)
-    }
-
-    // MARK: The connection
-
-    func connectionReady(_ stream: any UpstreamStream, _ times: Connector.Times?) {
-        guard phase == .connecting, let service = plan.service else { return stream.cancel() }
-        call.ticket = nil
-        let exchange = self.exchange
-        exchange.record.connectionReady(times, at: loop.now.nanoseconds)
-        exchange.record.attempts += 1
-        exchange.record.isReused = stream.isReused
-        exchange.upstreamAddress = call.endpoint?.name
-        call.stream = stream
-        if stream.isFinal { call.resends.leaveToConnection() }
-        transport.inEvent {
-            if exchange.heldRequest.method == .connect {
-                openTunnel(stream, service)
-            } else {
-                sendRequest(stream, service)
-            }
-        }
-    }
-
-    private func sendRequest(_ connection: any UpstreamStream, _ service: UpstreamService) {
+    func sendRequest(_ connection: any UpstreamStream, _ service: UpstreamService) {
         let exchange = self.exchange
         phase = .awaitingResponse
-        exchange.record.sendStarted = loop.now.nanoseconds
+        exchange.record.steps.sendStarted = loop.now.nanoseconds
         var options = HeadEncoder.RequestOptions()
         setOptions(&options, service, call.endpoint)
         let outgoing = exchange.tokenSwaps?.outgoing
@@ -317,12 +103,9 @@ extension ExchangeDriver: ConnectionWaiter {
         var stated: Int?
         if case .length(let length) = extent, case .length = options.framing { stated = length }
         tap?.requestSent(exchange, host: options.host, tls: connection.tls?.facts)
-        connection.send(
-            requestOf: exchange, options, receiver: self,
-            responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
-            idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
+        send(options, on: connection, service, to: self)
         guard aftermath == .goesOn else { return }
-        exchange.record.requestSent = loop.now.nanoseconds
+        exchange.record.steps.requestSent = loop.now.nanoseconds
         guard extent != .none || !inward.isWhole else { return }
         call.isForwarding = true
         let isResent = call.sent.isKept && call.hasSentContent
@@ -351,6 +134,18 @@ extension ExchangeDriver: ConnectionWaiter {
             call.isForwarding = false
             if !inward.isWhole { sink?.resumeRequest() }
         }
+    }
+
+    /// Sends the head of the request.
+    @inline(__always)
+    func send(
+        _ options: HeadEncoder.RequestOptions, on stream: any UpstreamStream, _ service: UpstreamService,
+        to receiver: any ResponseReceiver
+    ) {
+        stream.send(
+            requestOf: exchange, options, receiver: receiver,
+            responseTimeout: withinTry(exchange.timeouts.response?.nanoseconds ?? service.responseNanoseconds),
+            idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
     }
 
     /// Sends once more what an earlier attempt sent of the content, behind the filters.
@@ -439,7 +234,7 @@ extension ExchangeDriver: ConnectionWaiter {
         if inward.trailers != nil, !trailersArePassable() { return .over }
         upstream.sendEnd(inward.trailers)
         guard aftermath == .goesOn else { return .over }
-        if exchange.record.firstByte == 0 { exchange.record.requestSent = loop.now.nanoseconds }
+        if exchange.record.firstByte == 0 { exchange.record.steps.requestSent = loop.now.nanoseconds }
         return .goesOn
     }
 
@@ -454,84 +249,10 @@ extension ExchangeDriver: ConnectionWaiter {
         askForMore(.up)
     }
 
-    // MARK: Faults
-
-    func connectionFailed(_ error: GatewayError) {
-        call.ticket = nil
-        guard phase == .connecting, let service = plan.service else { return }
-        call.endpointsTried += 1
-        exchange.record.connectFailed(error.fault, failed: loop.now.nanoseconds)
-        // A full pool is a limit of the gateway; it says nothing about the endpoint.
-        endpointFailed(error, isItsFault: error.fault != .connectionLimitReached)
-        if exchange.steering != nil { tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked) }
-        settleHedge(.failed)
-        if let next = call.hedges.first {
-            _ = adopt(next)
-            return
-        }
-        // Nothing was sent, so any request may go to another endpoint.
-        if let balancer = service.balancer, error.mayRetry, hasOtherEndpoint(server.seat(of: balancer)) {
-            connect(service)
-        } else {
-            noteUnreachable(service, error)
-            guard error.mayRetry, let next = plan.fallback, let other = next.service else {
-                return transport.inEvent { fail(error) }
-            }
-            stepTo(next)
-            connect(other)
-        }
-    }
-
-    /// Whether a failed connect may be repeated at another endpoint: each is tried once. A name may have got new addresses meanwhile.
-    private func hasOtherEndpoint(_ seat: BalancerSeat) -> Bool {
-        call.endpointsTried < seat.count
-            || exchange.steering == nil && call.endpointsTried < 2 * seat.count
-                && seat.hasOther(than: call.tried, at: loop.now)
-    }
-
-    func upstreamFailed(_ error: GatewayError) {
-        endAttempt(error.fault)
-        call.stream = nil
-        call.isForwarding = false
-        switch phase {
-        case .awaitingResponse:
-            if error.isUnprocessed { exchange.record.refusals += 1 }
-            let decision = call.resends.decide(after: error, resendFacts)
-            switch decision {
-            case .again:
-                // The endpoint takes requests, on another connection. After more than two refusals, others are asked.
-                if call.resends.refusals > 2, let member = call.member { call.tried.append(member) }
-                leaveEndpoint()
-            case .byHttp1: _ = call.endpoint?.requireHttp1()
-            case .onNewConnection, .fail:
-                // If a pooled connection was closed, that says nothing about the endpoint.
-                endpointFailed(error, isItsFault: !(exchange.record.isReused && error.fault == .connectionTerminated))
-            }
-            if exchange.steering != nil, !decision.isSameEndpoint {
-                tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked)
-            }
-            settleHedge(.failed)
-            if let next = call.hedges.first {
-                _ = adopt(next)
-                return
-            }
-            guard decision != .fail, let service = plan.service else { return fail(error) }
-            if !hasSentContentAtHand { startContentOver() }
-            phase = .connecting
-            connect(service)
-        case .collectingResponse, .responseWares, .streaming: fail(error)
-        case .replaying:
-            // The response was about to be discarded; without it, the exchange cannot fall back to it.
-            break
-        case .tunnel: end(.completed)
-        case .awaitingRequest, .middlewares, .collectingRequest, .awaitingContent, .countingRequest, .connecting,
-            .ended:
-            break
-        }
-    }
+    // MARK: The content once more
 
     /// The facts about the request that `ResendRule` needs.
-    private var resendFacts: ResendRule.Facts {
+    var resendFacts: ResendRule.Facts {
         let isForHttp1 = !exchange.heldRequest.needsHttp2 && exchange.heldRequest.upgrade == nil
         return ResendRule.Facts(
             isIdempotent: exchange.heldRequest.method.isIdempotent,
@@ -540,7 +261,7 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// Whether everything that was sent of the content is here, to be sent once more.
-    private var hasSentContentAtHand: Bool {
+    var hasSentContentAtHand: Bool {
         let content = exchange.heldRequest.content
         if content.isEmpty || !call.hasSentContent || call.sent.isKept { return true }
         guard exchange.requestFilters.isEmpty else { return false }
@@ -555,7 +276,7 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// Asks the client for the content from its beginning.
-    private func startContentOver() {
+    func startContentOver() {
         inward.isWhole = false
         inward.held = []
         inward.trailers = nil
@@ -567,7 +288,7 @@ extension ExchangeDriver: ConnectionWaiter {
 
     // MARK: Tunnels
 
-    private func openTunnel(_ connection: any UpstreamStream, _ service: UpstreamService) {
+    func openTunnel(_ connection: any UpstreamStream, _ service: UpstreamService) {
         connection.startTunnel(
             receiver: self, idleTimeout: exchange.timeouts.idle?.nanoseconds ?? service.idleNanoseconds)
         connection.pause()

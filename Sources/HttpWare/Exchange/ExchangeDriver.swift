@@ -69,7 +69,8 @@
 
 /// Drives one exchange after another: from a request's head to the end of its response. Used on its loop's thread only.
 ///
-/// `ExchangeDriver+Request` handles the request, `+Upstream` the origin server, and `+Response` the response.
+/// `ExchangeDriver+Request` handles the request, `+Upstream` its way to the origin server, `+Attempts` endpoints and connections, and
+/// `+Response` the response.
 final class ExchangeDriver: LoopTimerHandler {
     enum Phase {
         /// 2. The head is being read.
@@ -214,7 +215,7 @@ final class ExchangeDriver: LoopTimerHandler {
         self.sink = sink
         phase = .awaitingRequest
         inward = RequestProgress()
-        call = UpstreamCall()
+        call = UpstreamCall(behind: call.attempts.made)
         outward = ResponseProgress()
         if interception != nil { interception = nil }
         if tap != nil { tap = nil }
@@ -240,22 +241,15 @@ final class ExchangeDriver: LoopTimerHandler {
         exchange.end = end
         if end == .clientLeft { exchange.finalStatus = nil }
         giveUpWaiting()
-        if exchange.hedging != nil {
-            dropHedges()
-            settleHedge(.lost)
-        }
-        call.ticket?.giveUp()
-        call.ticket = nil
+        if exchange.hedging != nil { dropOthers() }
+        call.attempts.giveUp()
         call.stream?.cancel()
         call.stream = nil
         if let own = call.connections {
             call.connections = nil
             own.close()
         }
-        if call.member != nil {
-            leaveEndpoint()
-            call.member = nil
-        }
+        if call.attempts.leading.member != nil { call.attempts.leading.forgetMember() }
         totalTimer.clear()
         pauseTimer?.clear()
         requestPauseTimer?.clear()
@@ -388,10 +382,8 @@ final class ExchangeDriver: LoopTimerHandler {
             inward.isRefused = true
             let error = GatewayError(.upstream, .responseTimeout, "the exchange took longer than it may")
             if phase == .connecting || phase == .awaitingResponse {
-                endpointFailed(error)
-                if exchange.steering != nil {
-                    tellWatcher(.failed(error), at: call.endpoint, since: call.endpointAsked)
-                }
+                blame(call.attempts.leading, error)
+                call.attempts.avoidLeading()
             }
             fail(error)
         }

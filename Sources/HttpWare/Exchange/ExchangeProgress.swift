@@ -66,40 +66,23 @@ struct RequestProgress {
 
 /// 5. The call of the origin server: its destination and its progress.
 struct UpstreamCall {
-    /// The source of the response; `nil` before there is a connection, and when the response is complete or was discarded.
-    var stream: (any UpstreamStream)?
-    /// The place in the queue for a connection.
-    var ticket: ConnectionTicket?
-    var endpoint: Endpoint?
-    /// The endpoint as a member of its service's balancing; `nil` without balancing.
-    var member: EndpointMember?
-    /// The request counts among the endpoint's current requests.
-    var isAtEndpoint = false
-    /// The service's endpoints that the request was already sent to, or that failed to connect.
-    var tried: [EndpointMember] = []
-    var endpointsTried = 0
+    /// The attempts: the leading one, whose stream serves the exchange, and others beside it.
+    var attempts: UpstreamAttempts
     /// The request was counted for its service.
     var isCounted = false
     /// When the request last went upstream, in nanoseconds of the loop's clock.
     var tryStarted: Int64 = 0
-    /// When a connection to the endpoint was requested, in nanoseconds of the loop's clock.
-    var endpointAsked: Int64 = 0
-    /// The rule for what may be sent again after a failed attempt.
-    var resends = ResendRule()
     /// The content that went upstream, while it may be needed again.
     var sent = SentContent()
     /// Some of the content has gone upstream through the filters.
     var hasSentContent = false
     /// The client's content, and its end, are forwarded upstream.
     var isForwarding = false
-    /// The stream or ticket above was a further attempt, and has no response yet.
-    var isHedge = false
 
     /// Most calls have none of these: a new exchange clears one reference for all of them.
     private final class Rare {
         var connections: OwnedConnections?
         var path: ContentPath?
-        var hedges: [HedgeAttempt] = []
     }
     private var rare: Rare?
     /// The upstream connections that belong to this exchange alone; `nil` for almost all exchanges.
@@ -112,10 +95,18 @@ struct UpstreamCall {
         get { rare?.path }
         set { if rare != nil || newValue != nil { hold().path = newValue } }
     }
-    /// Further attempts that wait for a response, in addition to the stream or ticket above; the oldest first.
-    var hedges: [HedgeAttempt] {
-        get { rare?.hedges ?? [] }
-        _modify { yield &hold().hedges }
+    /// The numbers of its attempts continue behind that one.
+    init(behind made: Int = 0) { attempts = UpstreamAttempts(behind: made) }
+
+    /// The source of the response; `nil` before there is a connection, and when the response is complete or was discarded.
+    var stream: (any UpstreamStream)? {
+        @inline(__always) _read { yield attempts.leading.stream }
+        @inline(__always) _modify { yield &attempts.leading.stream }
+    }
+    /// The destination.
+    var endpoint: Endpoint? {
+        @inline(__always) _read { yield attempts.leading.endpoint }
+        @inline(__always) _modify { yield &attempts.leading.endpoint }
     }
 
     private mutating func hold() -> Rare {

@@ -181,7 +181,7 @@ import Testing
         var record = ExchangeRecord()
         record.trail.beginNotes(ChainLabels(middlewares: [], postwares: []))
         for number in 1...1000 {
-            record.connectAsked = Int64(number)
+            record.steps.connectAsked = Int64(number)
             record.keepAttempt(at: Int64(number) + 1, endpoint: "192.0.2.1:80")
         }
         #expect(record.phases.count == WareTrail.mostPhases)

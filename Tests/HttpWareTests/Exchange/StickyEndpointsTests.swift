@@ -147,6 +147,16 @@ import Testing
         #expect(await stage.step { $0.origin.streams.count } == 4)
     }
 
+    @Test func `a discarded response of an endpoint gives no cookie for it`() async throws {
+        let stage = try stage(wares: [Keeper()])
+        await stage.begin(.post)
+        await stage.advance(by: .milliseconds(100))
+        await stage.step { $0.origin.streams[0].respond(.serviceUnavailable) }
+        await stage.step { $0.origin.streams[1].fail() }
+        #expect(await stage.step { $0.client.status } == 502)
+        #expect(await stage.step { $0.client.response?.fields[.setCookie] } == nil)
+    }
+
     /// Permits a second attempt after 100 ms.
     private final class Keeper: Middleware, HedgeKeeper {
         func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
