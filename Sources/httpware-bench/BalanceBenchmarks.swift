@@ -26,7 +26,7 @@
             var tried: [EndpointMember] = []
             tried.reserveCapacity(1)
             for turn in 0..<times {
-                let key = StableHash.spread(UInt64(turn))
+                let key = SplitMix64.spread(UInt64(turn))
                 guard let member = seat.choose(key: key, excluding: [], at: loop.now) else { return }
                 member.beginRequest()
                 member.endRequest()

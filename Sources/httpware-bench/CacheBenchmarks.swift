@@ -74,7 +74,7 @@
             else { return }
             let server = LoopListener(
                 name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
-                router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
+                router: OnePlan(ExchangePlan(chain: chain, service: nil, route: nil)))
             let driver = ExchangeDriver(server: server)
             let sink = NoSink()
             let all = requests()

@@ -26,15 +26,6 @@
         func resumeRequest() {}
     }
 
-    /// A router with one plan for every request.
-    struct OnePlan: ExchangeRouter {
-        let listenerPlan: ExchangePlan
-
-        func plan(
-            for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]
-        ) throws(Pattern.LimitReached) -> ExchangePlan { listenerPlan }
-    }
-
     /// A middleware that only passes.
     private struct PassRequest: Middleware {
         func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict { .pass }
@@ -74,7 +65,7 @@
             else { return }
             let server = LoopListener(
                 name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
-                router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
+                router: OnePlan(ExchangePlan(chain: chain, service: nil, route: nil)))
             let ring = RecordRing(mostRecords: 2000, mostBytes: .mebibytes(64))
             if observed != .not { server.records = ring }
             let reader = RecordSubscription {}
@@ -111,7 +102,7 @@
             else { return }
             let server = LoopListener(
                 name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
-                router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: nil, route: nil)))
+                router: OnePlan(ExchangePlan(chain: chain, service: nil, route: nil)))
             let sink = NoSink()
             let driver = ExchangeDriver(server: server)
             for _ in 0..<times {
@@ -165,7 +156,7 @@
                 balancing: balancing)
             let server = LoopListener(
                 name: "bench", transport: LoopTransport(loop: loop, resolver: nil),
-                router: OnePlan(listenerPlan: ExchangePlan(chain: chain, service: service, route: "bench")))
+                router: OnePlan(ExchangePlan(chain: chain, service: service, route: "bench")))
             let origin = InstantOrigin()
             server.connector = origin
             if isCounted { server.counters = ExchangeCounters() }

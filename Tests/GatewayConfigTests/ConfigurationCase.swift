@@ -153,7 +153,7 @@ extension GatewayConfiguration {
     }
 
     /// The options of a service's balancing beyond its rule.
-    private static func balancing(_ service: ServiceDefinition) -> [String] {
+    private static func balancing(_ service: ConfiguredService) -> [String] {
         var lines: [String] = []
         if !service.fallbacks.isEmpty { lines.append("fallbacks \(service.fallbacks.joined(separator: " "))") }
         if let key = service.hashKey {

@@ -55,17 +55,17 @@ struct ConfigurationChecker {
         var listeners = named("listeners", entries).compactMap { entry in
             read(entry, "listeners") { ListenerDefinition(name: entry.key, options: &$0, files: source) }
         }
-        var passthrough = ServiceDefinition.passthrough
-        var services = named("services", entries).compactMap { entry -> ServiceDefinition? in
-            if entry.key == ServiceDefinition.passthroughName {
-                passthrough = read(entry, "services") { ServiceDefinition(passthrough: &$0, files: source) }
+        var passthrough = ConfiguredService.passthrough
+        var services = named("services", entries).compactMap { entry -> ConfiguredService? in
+            if entry.key == ConfiguredService.passthroughName {
+                passthrough = read(entry, "services") { ConfiguredService(passthrough: &$0, files: source) }
                 return nil
             }
-            return read(entry, "services") { ServiceDefinition(name: entry.key, options: &$0, files: source) }
+            return read(entry, "services") { ConfiguredService(name: entry.key, options: &$0, files: source) }
         }
         // Also adds services with an error, so that the error is reported only once.
         for entry in entries.filter({ $0.key == "services" }).flatMap({ $0.value.entries ?? [] })
-        where entry.key != ServiceDefinition.passthroughName {
+        where entry.key != ConfiguredService.passthroughName {
             builder.objects.add(nil, noun: "services", name: entry.key)
         }
         let credentials = readCredentials(entries)
@@ -337,7 +337,7 @@ struct ConfigurationChecker {
 
     /// Resolves each service's fallback, the fallback of that one, and so on. The number of services limits them: a cycle
     /// is an error.
-    private mutating func resolveFallbacks(_ services: inout [ServiceDefinition]) {
+    private mutating func resolveFallbacks(_ services: inout [ConfiguredService]) {
         let names = services.map(\.name)
         let next = Dictionary(
             services.compactMap { service in service.fallbackName.map { (service.name, $0.value) } },
@@ -346,7 +346,7 @@ struct ConfigurationChecker {
             guard let fallback = services[index].fallbackName else { continue }
             let keyPath = "services.\(services[index].name).fallback"
             guard names.contains(fallback.value) else {
-                let isBuiltIn = fallback.value == ServiceDefinition.passthroughName
+                let isBuiltIn = fallback.value == ConfiguredService.passthroughName
                 let why =
                     isBuiltIn
                     ? "passthrough goes where the client asks, and cannot be a fallback"
@@ -372,7 +372,7 @@ struct ConfigurationChecker {
     }
 
     private mutating func resolve(
-        _ routes: inout [RouteDefinition], _ services: [ServiceDefinition], _ listeners: [ListenerDefinition]
+        _ routes: inout [RouteDefinition], _ services: [ConfiguredService], _ listeners: [ListenerDefinition]
     ) {
         let byName = Dictionary(services.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let listenerNames = Set(listeners.map(\.name))
@@ -415,7 +415,7 @@ struct ConfigurationChecker {
     // MARK: Chains
 
     private mutating func join(
-        _ listeners: inout [ListenerDefinition], _ routes: [RouteDefinition], _ services: [ServiceDefinition],
+        _ listeners: inout [ListenerDefinition], _ routes: [RouteDefinition], _ services: [ConfiguredService],
         _ chains: inout ChainTable
     ) {
         let ofListeners = listeners.map { chains.chain($0.chainName, for: "listeners.\($0.name).chain") }

@@ -8,7 +8,7 @@ struct Lints {
 
     /// `namedServices` are the services that wares send requests to.
     init(
-        listeners: [ListenerDefinition], services: [ServiceDefinition], routes: [RouteDefinition],
+        listeners: [ListenerDefinition], services: [ConfiguredService], routes: [RouteDefinition],
         namedServices: Set<String>
     ) {
         let used = namedServices.union(

@@ -175,8 +175,8 @@ public struct ConfigurationDifference: Sendable {
     }
 
     private static func pairs(
-        _ old: [ServiceDefinition], _ new: [ServiceDefinition]
-    ) -> [(ServiceDefinition, ServiceDefinition)] {
+        _ old: [ConfiguredService], _ new: [ConfiguredService]
+    ) -> [(ConfiguredService, ConfiguredService)] {
         new.compactMap { now in old.first { $0.name == now.name }.map { (now, $0) } }
     }
 
@@ -252,7 +252,7 @@ public struct ConfigurationDifference: Sendable {
             guard let node = now[entry.key] else { continue }
             if definition(entry.value) == definition(node) { keptServices.insert(entry.key) }
         }
-        let name = ServiceDefinition.passthroughName
+        let name = ConfiguredService.passthroughName
         // The built-in service exists without an entry.
         if now[name] == nil, !old.contains(where: { $0.key == name }) { keptServices.insert(name) }
     }

@@ -12,9 +12,9 @@ public struct GatewayConfiguration: Sendable {
     /// The stores in file order; the built-in store is last if it is not written.
     public let stores: [ConfiguredStore]
     /// The services in file order, without the built-in `passthrough`.
-    public let services: [ServiceDefinition]
+    public let services: [ConfiguredService]
     /// The built-in `passthrough`, with the settings that the file gives it.
-    public let passthrough: ServiceDefinition
+    public let passthrough: ConfiguredService
     /// The routes in file order; the first matching route is used.
     public let routes: [RouteDefinition]
     /// The admin listener; `nil` without `admin` in the file.
@@ -37,7 +37,7 @@ public struct GatewayConfiguration: Sendable {
     var fileSecrets: Set<String> = []
 
     /// The services with `passthrough`.
-    var allServices: [ServiceDefinition] { services + [passthrough] }
+    var allServices: [ConfiguredService] { services + [passthrough] }
 
     /// Keeps one listener, bound to another address, without the admin listener: for a gateway that serves one command.
     public func only(_ listener: ListenerDefinition, at bind: SocketAddress) -> GatewayConfiguration {

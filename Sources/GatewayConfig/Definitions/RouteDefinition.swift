@@ -12,13 +12,13 @@ public struct RouteDefinition: Sendable {
     public internal(set) var match = RequestMatch()
     /// The service; `nil` if several services share the requests, or if the chain answers. In the latter case, a request that
     /// passes the whole chain is answered 404.
-    public internal(set) var service: ServiceDefinition?
+    public internal(set) var service: ConfiguredService?
     /// The services that share the requests; empty without `split`.
     public internal(set) var shares: [RouteShare] = []
     /// How clients stay with their share; `nil` if each request is distributed independently.
     public internal(set) var sticky: RouteSticky?
     /// The services that the requests may go to.
-    public var services: [ServiceDefinition] { service.map { [$0] } ?? shares.compactMap(\.service) }
+    public var services: [ConfiguredService] { service.map { [$0] } ?? shares.compactMap(\.service) }
 
     /// The names of the listeners that the route serves; empty for all listeners.
     var listeners: [Located<String>] = []

@@ -5,7 +5,7 @@ public struct RouteShare: Sendable {
     /// The weight of the share, relative to all weights of the route; with 0 it gets no new clients.
     public let weight: Int
     /// The service; `nil` only if there was an error.
-    public internal(set) var service: ServiceDefinition?
+    public internal(set) var service: ConfiguredService?
     let name: Located<String>
     /// The service's name.
     public var serviceName: String { name.value }

@@ -41,11 +41,11 @@ public struct ConfigurationSchema: Sendable {
             (
                 "services",
                 named(
-                    object { _ = ServiceDefinition(name: "", options: &$0) },
+                    object { _ = ConfiguredService(name: "", options: &$0) },
                     apart: [
                         (
-                            ServiceDefinition.passthroughName,
-                            object { _ = ServiceDefinition(passthrough: &$0) }
+                            ConfiguredService.passthroughName,
+                            object { _ = ConfiguredService(passthrough: &$0) }
                                 .describing("how the built-in service connects to the origins that clients choose")
                         )
                     ])

@@ -34,7 +34,7 @@ public struct AnyOf: Middleware {
 
     /// Refuses the request with the challenges of all members. RFC 9110 §11.6.1.
     private func refuse(_ request: HttpRequest, _ exchange: Exchange) throws -> Verdict {
-        var response = HttpResponse.problem(Challenge.status(exchange), "credentials are missing")
+        var response = HttpResponse.problem(AuthenticationChallenge.status(exchange), "credentials are missing")
         let name: FieldName = exchange.isForward ? .proxyAuthenticate : .wwwAuthenticate
         for member in members {
             var copy = request

@@ -57,8 +57,8 @@ public struct ApiKey: Middleware {
     }
 
     private func refuse(_ exchange: Exchange, _ detail: String) -> Verdict {
-        Challenge.refuse(
-            exchange, "\(exchange.isForward ? "Basic" : "ApiKey") realm=\"\(Challenge.realm)\"", detail)
+        AuthenticationChallenge.refuse(
+            exchange, "\(exchange.isForward ? "Basic" : "ApiKey") realm=\"\(AuthenticationChallenge.realm)\"", detail)
     }
 }
 

@@ -91,13 +91,14 @@ public struct BasicAuth: Middleware {
             exchange.authenticated(as: principal)
             return .pass
         case .wrong: return refuse(exchange, "the user name or the password is wrong")
-        case .tooMuchWaits: return Challenge.tryLater("too many passwords are being checked", after: 1)
+        case .tooMuchWaits: return AuthenticationChallenge.tryLater("too many passwords are being checked", after: 1)
         }
     }
 
     private func refuse(_ exchange: Exchange, _ detail: String) -> Verdict {
         // Tells the client how to encode user name and password. RFC 7617 §2.1.
-        Challenge.refuse(exchange, "Basic realm=\(Challenge.quoted(realm)), charset=\"UTF-8\"", detail)
+        AuthenticationChallenge.refuse(
+            exchange, "Basic realm=\(AuthenticationChallenge.quoted(realm)), charset=\"UTF-8\"", detail)
     }
 }
 
@@ -137,7 +138,7 @@ extension BasicAuth: ConfigurableWare {
         options.read(
             "realm", into: &realm, doc: "name of the protected area, which browsers show when they ask for the password"
         )
-        if !Challenge.isRealm(realm) {
+        if !AuthenticationChallenge.isRealm(realm) {
             options.fail(at: "realm", "is empty, longer than 255 bytes, or holds a control character")
         }
         self.init(users ?? PasswordFile(), realm: realm)

@@ -38,7 +38,8 @@ enum BearerToken {
     /// SHOULD NOT include an error code".
     static func missing(_ exchange: Exchange) -> Verdict {
         exchange.note("no token")
-        return Challenge.refuse(exchange, "Bearer realm=\"\(Challenge.realm)\"", "the bearer token is missing")
+        return AuthenticationChallenge.refuse(
+            exchange, "Bearer realm=\"\(AuthenticationChallenge.realm)\"", "the bearer token is missing")
     }
 
     /// Refuses a request with several tokens. §3.1: *invalid_request*, 400.
@@ -48,14 +49,14 @@ enum BearerToken {
 
     /// Refuses a request with an invalid token. §3.1: *invalid_token*, 401.
     static func invalid(_ exchange: Exchange, _ reason: String) -> Verdict {
-        refuse(exchange, Challenge.status(exchange), "invalid_token", reason)
+        refuse(exchange, AuthenticationChallenge.status(exchange), "invalid_token", reason)
     }
 
     /// Refuses a request whose token lacks a scope. §3.1: *insufficient_scope*, 403, with the required scope.
     static func insufficient(_ exchange: Exchange, _ reason: String, scope: String?) -> Verdict {
         refuse(
             exchange, .forbidden, "insufficient_scope", reason,
-            scope.map { ", scope=\(Challenge.quoted($0))" } ?? "")
+            scope.map { ", scope=\(AuthenticationChallenge.quoted($0))" } ?? "")
     }
 
     private static func refuse(
@@ -65,9 +66,9 @@ enum BearerToken {
         // `error_description` contains only ASCII, without quotes and backslashes: §3.
         let description = String(
             decoding: reason.utf8.map { 0x20..<0x7f ~= $0 && $0 != 0x22 && $0 != 0x5c ? $0 : 0x27 }, as: UTF8.self)
-        return Challenge.refuse(
+        return AuthenticationChallenge.refuse(
             exchange, status,
-            "Bearer realm=\"\(Challenge.realm)\", error=\"\(error)\", error_description=\"\(description)\"\(more)",
+            "Bearer realm=\"\(AuthenticationChallenge.realm)\", error=\"\(error)\", error_description=\"\(description)\"\(more)",
             reason)
     }
 }

@@ -143,7 +143,7 @@ public struct ExtAuthz: Middleware, Postware {
         if failOpen { return .pass }
         let detail = "the authorization server gave no decision"
         return status == .serviceUnavailable
-            ? Challenge.tryLater(detail, after: 5) : .abort(with: .problem(status, detail))
+            ? AuthenticationChallenge.tryLater(detail, after: 5) : .abort(with: .problem(status, detail))
     }
 
     // MARK: Refusals
@@ -181,7 +181,7 @@ public struct ExtAuthz: Middleware, Postware {
     /// server. RFC 9110 §15.5.8.
     private func proxyRefusal(_ response: HttpResponse, _ exchange: Exchange) -> HttpResponse {
         var refusal = response
-        refusal.status = Challenge.status(exchange)
+        refusal.status = AuthenticationChallenge.status(exchange)
         if refusal.status == .proxyAuthenticationRequired {
             refusal.fields.rename(.wwwAuthenticate, to: .proxyAuthenticate)
         } else {

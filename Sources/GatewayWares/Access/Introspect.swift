@@ -65,7 +65,7 @@ public struct Introspect: Middleware {
     private func ask(
         _ request: inout HttpRequest, _ token: [UInt8], _ key: Digest256, _ exchange: Exchange
     ) async throws -> Verdict {
-        let unavailable = Challenge.tryLater("tokens cannot be checked at the moment", after: 5)
+        let unavailable = AuthenticationChallenge.tryLater("tokens cannot be checked at the moment", after: 5)
         guard let introspector else { return unavailable }
         let answer = try await introspector.ask(token, key)
         let now = exchange.wallNow

@@ -133,7 +133,7 @@ public struct Jwt: Middleware {
         guard let keys = issuer.keys.keys(at: exchange.now) else {
             return .wait { request, exchange in
                 guard let keys = try await issuer.keys.firstKeys(at: exchange.now) else {
-                    return Challenge.tryLater("the signing keys are not available", after: 5)
+                    return AuthenticationChallenge.tryLater("the signing keys are not available", after: 5)
                 }
                 return self.decideFinally(&request, token, issuer, keys, exchange)
             }

@@ -122,12 +122,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
         }
         return .wait { request, exchange in
             guard try await sessions.isStoreReady(in: exchange) else {
-                return Challenge.tryLater("sessions cannot be read at the moment", after: 5)
+                return AuthenticationChallenge.tryLater("sessions cannot be read at the moment", after: 5)
             }
             switch await sessions.load(cookie, at: now) {
             case .session(let admission): return decide(&request, admission, shown, isSecure, exchange)
             case .none: return begin(request, shown, isSecure, exchange)
-            case .unavailable: return Challenge.tryLater("sessions cannot be read at the moment", after: 5)
+            case .unavailable:
+                return AuthenticationChallenge.tryLater("sessions cannot be read at the moment", after: 5)
             }
         }
     }
@@ -177,7 +178,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
                 return admit(&request, turn(current, admission, shown, isSecure, exchange), exchange)
             case .unavailable:
                 guard exchange.wallNow.seconds < current.session.expires else {
-                    return Challenge.tryLater("the login cannot be renewed at the moment", after: 5)
+                    return AuthenticationChallenge.tryLater("the login cannot be renewed at the moment", after: 5)
                 }
                 return admit(&request, turn(current, admission, shown, isSecure, exchange), exchange)
             }
@@ -230,8 +231,8 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
         else {
             exchange.note("no session")
             let challenge =
-                "Cookie realm=\"\(Challenge.realm)\", cookie-name=\"\(isSecure ? "__Host-" : "")\(sessions.cookies.name)\""
-            return Challenge.refuse(exchange, challenge, "a login is required")
+                "Cookie realm=\"\(AuthenticationChallenge.realm)\", cookie-name=\"\(isSecure ? "__Host-" : "")\(sessions.cookies.name)\""
+            return AuthenticationChallenge.refuse(exchange, challenge, "a login is required")
         }
         if let metadata = sessions.provider.metadata(at: exchange.now) {
             return redirect(request, shown, origin, metadata, isSecure, exchange, isAgain)
@@ -373,12 +374,13 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
         if sessions.isInCookies { return decided(sessions.open(cookie, at: now)) }
         return .wait { _, exchange in
             guard try await sessions.isStoreReady(in: exchange) else {
-                return Challenge.tryLater("sessions cannot be read at the moment", after: 5)
+                return AuthenticationChallenge.tryLater("sessions cannot be read at the moment", after: 5)
             }
             switch await sessions.load(cookie, at: now) {
             case .session(let admission): return decided(admission)
             case .none: return decided(nil)
-            case .unavailable: return Challenge.tryLater("sessions cannot be read at the moment", after: 5)
+            case .unavailable:
+                return AuthenticationChallenge.tryLater("sessions cannot be read at the moment", after: 5)
             }
         }
     }
@@ -426,7 +428,7 @@ public struct OidcLogin: Middleware, Postware, CountingWare, OccupyingWare {
         case .unavailable(let reason):
             sessions.counts.add(.unavailable)
             exchange.note("not available: \(reason)")
-            return Challenge.tryLater("logins are not possible at the moment", after: 5)
+            return AuthenticationChallenge.tryLater("logins are not possible at the moment", after: 5)
         case .refused(let reason):
             response = .problem(reason == Self.strange ? .badRequest : .forbidden, reason)
             exchange.note("refused: \(reason)")

@@ -74,14 +74,10 @@ public struct Fault: Middleware, Postware {
             count = Atomic(0)
         }
 
-        /// The next number, by SplitMix64.
+        /// The next number.
         func next() -> Double {
             let place = count.wrappingAdd(1, ordering: .relaxed).newValue
-            var mixed = start &+ place &* 0x9e37_79b9_7f4a_7c15
-            mixed = (mixed ^ mixed &>> 30) &* 0xbf58_476d_1ce4_e5b9
-            mixed = (mixed ^ mixed &>> 27) &* 0x94d0_49bb_1331_11eb
-            mixed ^= mixed &>> 31
-            return Double(mixed &>> 11) / Double(1 << 53)
+            return Double(SplitMix64.spread(start &+ place &* SplitMix64.step) &>> 11) / Double(1 << 53)
         }
     }
 }

@@ -66,7 +66,8 @@ public struct Verify: Middleware, ContentEditor {
         } catch {
             exchange.note("rejected: \(error.reason)", asDecision: true)
             if error.status == .contentTooLarge { return .abort(with: .problem(error.status, error.reason)) }
-            return Challenge.refuse(exchange, "Signature realm=\"\(Challenge.realm)\"", error.reason)
+            return AuthenticationChallenge.refuse(
+                exchange, "Signature realm=\"\(AuthenticationChallenge.realm)\"", error.reason)
         }
     }
 

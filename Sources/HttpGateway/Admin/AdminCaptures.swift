@@ -14,12 +14,7 @@ extension AdminEndpoint {
                 }
             },
             AdminEndpoint(path: "/v1/captures/events", access: .known) { request, _ in
-                filtered(request) { filter in
-                    guard let events = CaptureEvents(store, streams, filter) else {
-                        return .problem(.serviceUnavailable, "\(StreamCount.most) event streams are already open")
-                    }
-                    return HttpResponse(.ok, fields: ["Content-Type": "text/event-stream"], source: events)
-                }
+                filtered(request) { filter in EventFeed.response(CaptureEvents(store, filter), streams) }
             },
             AdminEndpoint(path: "/v1/captures/*", access: .known) { request, _ in
                 found(request, store) { .json(CaptureJson.detail($0)) }

@@ -21,19 +21,13 @@ extension AdminEndpoint {
                 if request.parameter("filter") != nil {
                     guard let store = subject.captures else { return .abort(with: withoutCaptures) }
                     return filtered(request) { filter in
-                        guard let events = CaptureEvents(store, streams, filter, form: .records) else {
-                            return .problem(
-                                .serviceUnavailable, "\(StreamCount.most) event streams are already open")
-                        }
-                        return HttpResponse(.ok, fields: ["Content-Type": "text/event-stream"], source: events)
+                        EventFeed.response(CaptureEvents(store, filter, form: .records), streams)
                     }
                 }
-                guard let records = subject.records, let events = RecordEvents(records, streams) else {
-                    return .abort(
-                        with: .problem(.serviceUnavailable, "\(StreamCount.most) event streams are already open"))
+                guard let records = subject.records else {
+                    return .abort(with: .problem(.serviceUnavailable, "no records of exchanges are kept"))
                 }
-                return .abort(
-                    with: HttpResponse(.ok, fields: ["Content-Type": "text/event-stream"], source: events))
+                return .abort(with: EventFeed.response(RecordEvents(records), streams))
             },
         ]
     }

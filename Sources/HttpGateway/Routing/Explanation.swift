@@ -58,7 +58,7 @@ public struct Explanation: Sendable {
     /// none.
     public let interception: String?
     /// The service that gets the request; of several shares, the chosen one.
-    public var service: ServiceDefinition? {
+    public var service: ConfiguredService? {
         guard let route = route?.route else { return nil }
         return route.service ?? route.services.first { $0.name == run.service }
     }

@@ -68,7 +68,7 @@ public struct ExplanationJson {
         .object([("name", shown(route.name)), ("at", at(route.location))])
     }
 
-    private func service(_ service: ServiceDefinition) -> Json {
+    private func service(_ service: ConfiguredService) -> Json {
         let endpoints = service.endpoints.map { endpoint -> Json in
             .object([
                 ("url", shown(endpoint.url)),

@@ -13,13 +13,13 @@ struct ServiceTable: Sendable {
             let kept = unchanged.contains(definition.name) ? former?.services[definition.name] : nil
             services[definition.name] = kept ?? ServiceTable.make(definition)
         }
-        let name = ServiceDefinition.passthroughName
+        let name = ConfiguredService.passthroughName
         let kept = unchanged.contains(name) ? former?.services[name] : nil
         services[name] = kept ?? ServiceTable.makePassthrough(configuration.passthrough)
         self.services = services
     }
 
-    private static func limits(_ definition: ServiceDefinition) -> Endpoint.PoolLimits {
+    private static func limits(_ definition: ConfiguredService) -> Endpoint.PoolLimits {
         var limits = Endpoint.PoolLimits()
         limits.maxIdle = definition.pool.maxIdle
         limits.maxPerEndpoint = definition.pool.maxPerEndpoint
@@ -29,7 +29,7 @@ struct ServiceTable: Sendable {
         return limits
     }
 
-    private static func timeouts(_ definition: ServiceDefinition) -> UpstreamService.Timeouts {
+    private static func timeouts(_ definition: ConfiguredService) -> UpstreamService.Timeouts {
         var timeouts = UpstreamService.Timeouts()
         timeouts.connect = definition.timeouts.connect
         timeouts.response = definition.timeouts.response
@@ -40,7 +40,7 @@ struct ServiceTable: Sendable {
     }
 
     /// The service whose origins the clients choose.
-    private static func makePassthrough(_ definition: ServiceDefinition) -> UpstreamService {
+    private static func makePassthrough(_ definition: ConfiguredService) -> UpstreamService {
         var passing = UpstreamService.Passing()
         passing.tls = definition.tls?.context
         passing.limits = limits(definition)
@@ -49,7 +49,7 @@ struct ServiceTable: Sendable {
             timeouts: timeouts(definition), passing: passing)
     }
 
-    private static func make(_ definition: ServiceDefinition) -> UpstreamService {
+    private static func make(_ definition: ConfiguredService) -> UpstreamService {
         let limits = limits(definition)
         let version: Endpoint.Version =
             switch definition.wireProtocol {
@@ -87,7 +87,7 @@ struct ServiceTable: Sendable {
             })
     }
 
-    private static func balancing(_ definition: ServiceDefinition) -> Balancing {
+    private static func balancing(_ definition: ConfiguredService) -> Balancing {
         var balancing = Balancing()
         switch definition.balance {
         case .roundRobin: balancing.rule = .roundRobin

@@ -18,9 +18,9 @@ final class BalancerSeat {
     @inline(__always)
     func choose(key: UInt64, excluding tried: [EndpointMember], at now: LoopInstant) -> EndpointMember? {
         if version != balancer.version.load(ordering: .acquiring) || now.nanoseconds >= table.nextReturn { renew(now) }
-        seed &+= 0x9e37_79b9_7f4a_7c15
+        seed &+= SplitMix64.step
         let chosen = table.choose(
-            balancer.rules.rule, turn: balancer.takeTurn(), random: StableHash.spread(seed), key: key, excluding: tried,
+            balancer.rules.rule, turn: balancer.takeTurn(), random: SplitMix64.spread(seed), key: key, excluding: tried,
             at: now.nanoseconds)
         if let chosen { return table.open[chosen].member }
         return lastResort(tried)
@@ -30,9 +30,9 @@ final class BalancerSeat {
     func chooseOpen(key: UInt64, excluding tried: [EndpointMember], at now: LoopInstant) -> EndpointMember? {
         if version != balancer.version.load(ordering: .acquiring) || now.nanoseconds >= table.nextReturn { renew(now) }
         guard !table.isForlorn else { return nil }
-        seed &+= 0x9e37_79b9_7f4a_7c15
+        seed &+= SplitMix64.step
         return table.choose(
-            balancer.rules.rule, turn: balancer.takeTurn(), random: StableHash.spread(seed), key: key, excluding: tried,
+            balancer.rules.rule, turn: balancer.takeTurn(), random: SplitMix64.spread(seed), key: key, excluding: tried,
             at: now.nanoseconds
         ).map { table.open[$0].member }
     }

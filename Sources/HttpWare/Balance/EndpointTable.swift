@@ -138,7 +138,7 @@ final class EndpointTable: Sendable {
         let first = drawn(random, shares, now)
         var draw = random
         for _ in 0..<4 {
-            draw = StableHash.spread(draw)
+            draw = SplitMix64.spread(draw)
             let second = drawn(draw, shares, now)
             if second != first { return lesser(first, second, now) }
         }
@@ -176,7 +176,7 @@ final class EndpointTable: Sendable {
         var best: (index: Int, rank: Double)?
         var fallback: (index: Int, rank: Double)?
         for index in open.indices where !isTried(index, tried) {
-            let number = StableHash.spread(key ^ open[index].member.identity) >> 11
+            let number = SplitMix64.spread(key ^ open[index].member.identity) >> 11
             let draw = (Double(number) + 0.5) / 9_007_199_254_740_992
             // With weights w, the largest w / -ln(draw) wins in proportion to w.
             let rank = isEven ? draw : Double(share(index, now)) / -log(draw)

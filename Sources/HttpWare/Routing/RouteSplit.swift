@@ -82,7 +82,7 @@ public final class RouteSplit: Sendable {
 
     /// A random share, by weight.
     private func draw() -> Int {
-        let number = StableHash.spread(turn.wrappingAdd(0x9e37_79b9_7f4a_7c15, ordering: .relaxed).newValue)
+        let number = SplitMix64.spread(turn.wrappingAdd(SplitMix64.step, ordering: .relaxed).newValue)
         let point = number.multipliedFullWidth(by: ends[ends.count - 1]).high
         let drawn = ends.firstIndex { point < $0 } ?? 0
         return shares[drawn].isDown ? another(than: drawn, number) : drawn
@@ -118,7 +118,7 @@ public final class RouteSplit: Sendable {
         var first: Int?
         var least = Double.infinity
         for (place, share) in shares.enumerated() where share.weight > 0 && isTaker(share) {
-            let drawn = StableHash.spread(number ^ numbers[place])
+            let drawn = SplitMix64.spread(number ^ numbers[place])
             // Strictly between 0 and 1.
             let even = (Double(drawn >> 11) + 0.5) / 9_007_199_254_740_992
             let time = -log(even) / Double(share.weight)

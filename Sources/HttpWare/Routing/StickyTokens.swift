@@ -96,6 +96,6 @@ struct StickyMemory {
     /// The slot of a token: by some characters of its tag, which is practically random.
     private static func slot(of text: UnsafeRawBufferPointer) -> Int {
         let word = text.loadUnaligned(fromByteOffset: 48, as: UInt64.self)
-        return Int(truncatingIfNeeded: StableHash.spread(word)) & (count - 1)
+        return Int(truncatingIfNeeded: SplitMix64.spread(word)) & (count - 1)
     }
 }

@@ -9,13 +9,5 @@ struct StableHash {
 
     mutating func add(_ text: String) { for byte in text.utf8 { add(byte) } }
 
-    var value: UInt64 { StableHash.spread(state) }
-
-    /// Makes every bit depend on every other: the final step of SplitMix64.
-    static func spread(_ number: UInt64) -> UInt64 {
-        var number = number
-        number = (number ^ number >> 30) &* 0xbf58_476d_1ce4_e5b9
-        number = (number ^ number >> 27) &* 0x94d0_49bb_1331_11eb
-        return number ^ number >> 31
-    }
+    var value: UInt64 { SplitMix64.spread(state) }
 }

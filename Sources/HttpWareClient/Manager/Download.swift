@@ -90,7 +90,8 @@ private struct PartialFile {
     ) async throws -> Download {
         var offset = 0
         if response.status == .partialContent {
-            guard let offered, let range = ContentRange(response.fields["Content-Range"] ?? ""), range.first == offered
+            guard let offered, let range = DownloadedRange(response.fields["Content-Range"] ?? ""),
+                range.first == offered
             else {
                 throw HttpError(
                     .upstream, .exchange(.responseMalformed), .checking,
@@ -164,7 +165,7 @@ private struct PartialFile {
 }
 
 /// The position of a part within the whole, such as `bytes 5-9/10`. RFC 9110 §14.4.
-struct ContentRange: Equatable {
+struct DownloadedRange: Equatable {
     let first: Int
     let last: Int
     /// `nil` if the server does not know the length.
@@ -174,9 +175,9 @@ struct ContentRange: Equatable {
         guard text.lowercased().hasPrefix("bytes ") else { return nil }
         let parts = text.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
-        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false).map(ContentRange.number)
+        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false).map(DownloadedRange.number)
         guard ends.count == 2, let first = ends[0], let last = ends[1], first <= last else { return nil }
-        let whole = ContentRange.number(parts[1])
+        let whole = DownloadedRange.number(parts[1])
         guard whole.map({ last < $0 }) ?? (parts[1] == "*") else { return nil }
         self.first = first
         self.last = last

@@ -30,7 +30,7 @@ struct RequestMaker: Sendable {
             try set(.accept, accepts.joined(separator: ", "), in: &message.fields)
         }
         if service.decodesContent, !message.fields.contains(.acceptEncoding), !message.fields.contains(.range) {
-            try set(.acceptEncoding, DecodedContent.accepted, in: &message.fields)
+            try set(.acceptEncoding, DecodingFilter.accepted, in: &message.fields)
         }
         return message
     }

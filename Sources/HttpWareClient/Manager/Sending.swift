@@ -100,7 +100,7 @@ final class Sending<Response: Decodable & Sendable> {
     private func begin() throws(HttpError) -> ClientCall {
         let order = ClientCall.Order(
             request: message, content: content,
-            decodesContent: message.fields[.acceptEncoding] == DecodedContent.accepted,
+            decodesContent: message.fields[.acceptEncoding] == DecodingFilter.accepted,
             about: ClientRequest(route: request.name, tags: request.tags, authentication: request.authentication),
             timeouts: timeouts, limit: limit, progress: progress)
         let core = try core()

@@ -28,5 +28,5 @@ public struct FileContent: Sendable {
             .streamed(length: length, mayRepeat: true) { try self.open() }, contentType: contentType)
     }
 
-    func open() throws -> any UploadSource { try FileSource(path: path, length: length) }
+    func open() throws -> any UploadSource { try FileUploadSource(path: path, length: length) }
 }

@@ -11,7 +11,7 @@ extension HttpRequest {
             switch name.lowercased() {
             case "host", "content-length": continue
             // curl decodes content only if it asks for the codings by its own option.
-            case "accept-encoding" where value == DecodedContent.accepted: words.append("--compressed")
+            case "accept-encoding" where value == DecodingFilter.accepted: words.append("--compressed")
             default:
                 let isSecret = FieldName(name).map { Redaction.fields.contains($0) } ?? false
                 // curl leaves out a field without a value unless it ends with a semicolon.

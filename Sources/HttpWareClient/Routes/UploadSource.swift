@@ -25,7 +25,7 @@ final class SequenceSource<Pieces: AsyncSequence>: UploadSource, @unchecked Send
 /// A part of a file, read in pieces of 256 KiB. Reading blocks, so it must not run on a loop.
 ///
 /// Unchecked: one task calls `next`, one call at a time.
-final class FileSource: UploadSource, @unchecked Sendable {
+final class FileUploadSource: UploadSource, @unchecked Sendable {
     private let descriptor: Int32
     private let path: String
     private var left: Int
@@ -43,7 +43,7 @@ final class FileSource: UploadSource, @unchecked Sendable {
 
     func next() async throws -> [UInt8]? {
         guard left > 0 else { return nil }
-        let wanted = min(left, FileSource.piece)
+        let wanted = min(left, FileUploadSource.piece)
         var count = 0
         let piece = [UInt8](unsafeUninitializedCapacity: wanted) { buffer, filled in
             repeat { count = read(descriptor, buffer.baseAddress, wanted) } while count < 0 && errno == EINTR

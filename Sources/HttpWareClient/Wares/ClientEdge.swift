@@ -40,12 +40,12 @@ struct ClientEdge: Middleware, Postware {
         let codings = response.fields.values(of: .contentEncoding)
         // The caller limits the length of whole content, and takes a stream at its own pace: the ratio needs no limit.
         guard let decoder = ContentDecoder(codings, growth: .unlimited) else {
-            throw DecodedContent.fault("the content coding \(codings.joined(separator: ", ")) was not asked for")
+            throw DecodingFilter.fault("the content coding \(codings.joined(separator: ", ")) was not asked for")
         }
         response.fields.remove(.contentEncoding)
         guard !decoder.isIdentity else { return .pass }
         exchange.note(codings.joined(separator: ", "), asDecision: true)
-        exchange.filterResponseContent(with: DecodedContent(decoder))
+        exchange.filterResponseContent(with: DecodingFilter(decoder))
         exchange.responseContentChanges()
         // The stated length is that of the coded content.
         if response.content.bytes == nil { response.content = .streamed() }

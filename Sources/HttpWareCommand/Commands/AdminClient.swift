@@ -123,15 +123,6 @@ struct AdminClient: Sendable {
 
     // MARK: One request
 
-    /// Routes every request to the admin listener.
-    private struct OnePlan: ExchangeRouter {
-        let listenerPlan: ExchangePlan
-
-        func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
-            listenerPlan
-        }
-    }
-
     private func send(
         _ method: HttpMethod, _ target: String, _ content: [UInt8] = [], idle: Duration, total: Duration?,
         receive: @escaping (HttpResponse, UnsafeRawBufferPointer) -> Bool,
@@ -162,7 +153,7 @@ struct AdminClient: Sendable {
         let transport = LoopTransport(loop: loop, resolver: nil)
         let server = LoopListener(
             name: "command", transport: transport,
-            router: OnePlan(listenerPlan: ExchangePlan(chain: .empty, service: service, route: nil)))
+            router: OnePlan(ExchangePlan(chain: .empty, service: service, route: nil)))
         let caller = LocalCaller(server, peer: nil, limit: AdminClient.mostContent)
         var result: Result<HttpResponse, GatewayError>?
         var failure: GatewayError?

@@ -226,7 +226,7 @@ private final class Stage: @unchecked Sendable {
         let originChain = try WareChain(middlewares: [ChainEntry(upstream)], postwares: [])
         let origin = LoopListener(
             name: "origin", transport: transport,
-            router: OnePlan(ExchangePlan(chain: originChain, service: nil, route: nil), captures: []))
+            router: TestPlans(ExchangePlan(chain: originChain, service: nil, route: nil), captures: []))
         self.origin = origin
         acceptor = LoopAcceptor(loop: loop, descriptor: upstream.takeListener(), server: origin)
 
@@ -237,7 +237,7 @@ private final class Stage: @unchecked Sendable {
         server = LoopListener(
             name: "test", transport: transport, settings: settings, trustedProxies: setting.trustedProxies,
             bindAddress: setting.bind,
-            router: OnePlan(
+            router: TestPlans(
                 ExchangePlan(chain: chain, service: service, route: setting.route), captures: setting.captures,
                 services: setting.services,
                 shares: setting.shares.map { name in
@@ -274,7 +274,7 @@ private final class Stage: @unchecked Sendable {
 }
 
 /// A router with one plan for every request, or one for each share.
-private struct OnePlan: ExchangeRouter {
+private struct TestPlans: ExchangeRouter {
     let listenerPlan: ExchangePlan
     let captures: [(name: String, value: String)]
     let services: [String: UpstreamService]

@@ -96,7 +96,7 @@ public final class LocalOrigin: Sendable {
             settings.idleTimeout = .seconds(3600)
             let server = LoopListener(
                 name: "origin", transport: LoopTransport(loop: loop, resolver: nil), settings: settings,
-                router: AnsweringRouter(chain))
+                router: OnePlan(ExchangePlan(chain: chain, service: nil, route: nil)))
             self.server = server
             acceptor = LoopAcceptor(loop: loop, descriptor: listener, server: server)
         }
@@ -123,15 +123,5 @@ private struct AnsweringWare: Middleware {
 
     func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
         .wait { request, _ in .abort(with: try await answer(request)) }
-    }
-}
-
-private struct AnsweringRouter: ExchangeRouter {
-    let listenerPlan: ExchangePlan
-
-    init(_ chain: WareChain) { listenerPlan = ExchangePlan(chain: chain, service: nil, route: nil) }
-
-    func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
-        listenerPlan
     }
 }

@@ -13,7 +13,7 @@ public struct Concurrency: Middleware, CountingWare {
     /// The maximum wait of a request.
     public var queueTimeout: Duration
     /// The priority by which waiting requests continue; higher ones go first.
-    public var priority: RequestPriority
+    public var priority: ConcurrencyPriority
     /// The status of refusals.
     public var status: HttpStatus
 
@@ -24,7 +24,7 @@ public struct Concurrency: Middleware, CountingWare {
 
     public init(
         max: Int = 100, key: RequestKey? = nil, queue: Int = 0, queueTimeout: Duration = .seconds(1),
-        priority: RequestPriority = .none, status: HttpStatus = .serviceUnavailable
+        priority: ConcurrencyPriority = .none, status: HttpStatus = .serviceUnavailable
     ) {
         self.max = max
         self.key = key
@@ -131,7 +131,7 @@ extension Concurrency: ConfigurableWare {
         options.read(
             "queueTimeout", into: &queueTimeout, in: .milliseconds(1) ... .seconds(3600),
             doc: "maximum time that a request waits for a free slot before it is refused")
-        priority = RequestPriority(
+        priority = ConcurrencyPriority(
             "priority", &options,
             doc: "priority of waiting requests, higher first: the number in a request field, or a number per route")
         options.read(

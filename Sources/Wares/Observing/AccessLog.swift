@@ -89,10 +89,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
         if always.contains(.slow), exchange.loggedNanoseconds >= 1_000_000_000 { return true }
         // Chooses a share of the exchanges that no client can influence, by the mixed bits of the start time in
         // nanoseconds.
-        var bits = UInt64(bitPattern: exchange.record.started) &+ 0x9e37_79b9_7f4a_7c15
-        bits = (bits ^ (bits >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        bits = (bits ^ (bits >> 27)) &* 0x94d0_49bb_1331_11eb
-        bits ^= bits >> 31
+        let bits = SplitMix64.spread(UInt64(bitPattern: exchange.record.started) &+ SplitMix64.step)
         return Double(bits >> 11) < sample.value * Double(1 << 53)
     }
 

@@ -23,9 +23,6 @@ final class Backoff: Sendable {
     }
 
     private func next() -> UInt64 {
-        var word = state.wrappingAdd(0x9e37_79b9_7f4a_7c15, ordering: .relaxed).newValue
-        word = (word ^ word >> 30) &* 0xbf58_476d_1ce4_e5b9
-        word = (word ^ word >> 27) &* 0x94d0_49bb_1331_11eb
-        return word ^ word >> 31
+        SplitMix64.spread(state.wrappingAdd(SplitMix64.step, ordering: .relaxed).newValue)
     }
 }

@@ -88,11 +88,11 @@ extension Fuzzing {
 
     /// A range is taken only as it is written, and written the same again.
     public static func contentRange(_ start: UnsafePointer<UInt8>?, _ count: Int) {
-        guard let (_, wire) = input(start, count), let range = ContentRange(text(wire)) else { return }
+        guard let (_, wire) = input(start, count), let range = DownloadedRange(text(wire)) else { return }
         require(range.first >= 0 && range.first <= range.last, "\(range)")
         if let whole = range.whole { require(range.last < whole, "\(range)") }
         let again = "bytes \(range.first)-\(range.last)/\(range.whole.map { "\($0)" } ?? "*")"
-        require(ContentRange(again) == range, "\(range) is not \(again)")
+        require(DownloadedRange(again) == range, "\(range) is not \(again)")
     }
 
     /// An archive that is read is written and read again: the same messages.

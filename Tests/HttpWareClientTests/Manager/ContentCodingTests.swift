@@ -115,7 +115,7 @@ import Testing
         let count = 4 << 20
         let bomb = try ContentCodingTests.coded(
             Array(repeating: 0, count: count), try #require(ContentCoding(rawValue: coding)))
-        let filter = DecodedContent(try #require(ContentDecoder([coding], growth: .unlimited)))
+        let filter = DecodingFilter(try #require(ContentDecoder([coding], growth: .unlimited)))
         var total = 0
         var steps = 0
         func step(_ body: (inout [UInt8]) throws -> Void) rethrows {

@@ -23,10 +23,10 @@ import Testing
     /// Requests of one loop, each with what may happen meanwhile; answers how many found no endpoint.
     private static func requests(_ balancer: Balancer, loop: EventLoop, number: Int, rounds: Int) -> Int {
         let seat = BalancerSeat(balancer, LoopTransport(loop: loop, resolver: nil))
-        var random = StableHash.spread(UInt64(number))
+        var random = SplitMix64.spread(UInt64(number))
         var homeless = 0
         for round in 0..<rounds {
-            random = StableHash.spread(random)
+            random = SplitMix64.spread(random)
             let now = LoopInstant(nanoseconds: Int64(round) * 10)
             guard let member = seat.choose(key: random, excluding: [], at: now) else {
                 homeless += 1

@@ -1,7 +1,7 @@
 public import HttpWare
 
 /// The priority of a waiting request; higher ones go first.
-public enum RequestPriority: Sendable {
+public enum ConcurrencyPriority: Sendable {
     /// All requests have the same priority.
     case none
     /// The number in a field of the request, from -1000 to 1000; 0 if it is missing. For trusted clients.

@@ -5,7 +5,7 @@ import Wares
 /// Refusals of requests without valid credentials: 401 with `WWW-Authenticate`; on a forward listener 407 with
 /// `Proxy-Authenticate`. In an intercepted tunnel it is 403, because the client believes that it talks to the origin server. RFC
 /// 9110 §11.6.1, §11.7.1, §15.5.2, §15.5.8.
-enum Challenge {
+enum AuthenticationChallenge {
     /// Refuses with a challenge, such as `Basic realm="x"`. It must be a valid field value, without control characters.
     static func refuse(_ exchange: Exchange, _ challenge: String, _ detail: String) -> Verdict {
         refuse(exchange, status(exchange), challenge, detail)

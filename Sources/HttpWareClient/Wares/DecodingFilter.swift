@@ -1,7 +1,7 @@
 import HttpWare
 
 /// Decodes content, in steps: while the reader of a stream takes its time, nothing is decoded. Used on one loop only.
-final class DecodedContent: ContentFilter {
+final class DecodingFilter: ContentFilter {
     private let decoder: ContentDecoder
 
     /// The codings that the client requests, in the form of `Accept-Encoding`.
@@ -15,7 +15,7 @@ final class DecodedContent: ContentFilter {
         do {
             try decoder.decode(input) { output.append(contentsOf: $0) }
         } catch {
-            throw DecodedContent.fault("\(error)")
+            throw DecodingFilter.fault("\(error)")
         }
     }
 
@@ -26,7 +26,7 @@ final class DecodedContent: ContentFilter {
     }
 
     func finish(into output: inout [UInt8]) throws {
-        do { try decoder.finish() } catch { throw DecodedContent.fault("\(error)") }
+        do { try decoder.finish() } catch { throw DecodingFilter.fault("\(error)") }
     }
 
     static func fault(_ reason: String) -> GatewayError { GatewayError(.upstream, .responseMalformed, reason) }

@@ -1,7 +1,7 @@
 public import HttpWare
 
 /// A service: the origin servers for requests, and how they are used.
-public struct ServiceDefinition: Sendable {
+public struct ConfiguredService: Sendable {
     /// The rule that chooses the endpoint for the next request.
     public enum Balance: String, OptionWord {
         case roundRobin, leastRequests, random2, hash
@@ -113,7 +113,7 @@ public struct ServiceDefinition: Sendable {
     public var isPassthrough: Bool { name == Self.passthroughName }
 
     /// The built-in service, without an entry in the file.
-    static let passthrough = ServiceDefinition(passthroughAt: .code)
+    static let passthrough = ConfiguredService(passthroughAt: .code)
 
     private init(passthroughAt location: SourceLocation) {
         name = Self.passthroughName
@@ -268,9 +268,9 @@ public struct ServiceDefinition: Sendable {
             options.fail(at: "endpoints", "has only backups; at least one endpoint must take requests as usual")
         }
         endpoints += read
-        if endpoints.count > ServiceDefinition.mostEndpoints {
+        if endpoints.count > ConfiguredService.mostEndpoints {
             options.fail(
-                at: "endpoints", "has \(endpoints.count); write at most \(ServiceDefinition.mostEndpoints)")
+                at: "endpoints", "has \(endpoints.count); write at most \(ConfiguredService.mostEndpoints)")
         }
     }
 
@@ -278,7 +278,7 @@ public struct ServiceDefinition: Sendable {
     static let mostEndpoints = 256
 }
 
-extension ServiceDefinition.Timeouts {
+extension ConfiguredService.Timeouts {
     fileprivate mutating func read(_ options: inout OptionsReader) {
         let range = Duration.milliseconds(1) ... .seconds(86_400)
         options.read("connect", into: &connect, in: range)
@@ -289,7 +289,7 @@ extension ServiceDefinition.Timeouts {
     }
 }
 
-extension ServiceDefinition.Limits {
+extension ConfiguredService.Limits {
     fileprivate mutating func read(_ options: inout OptionsReader) {
         options.read("response") {
             $0.read(
@@ -302,7 +302,7 @@ extension ServiceDefinition.Limits {
     }
 }
 
-extension ServiceDefinition.Pool {
+extension ConfiguredService.Pool {
     fileprivate mutating func read(_ options: inout OptionsReader) {
         options.read("maxIdle", into: &maxIdle, in: 0...100_000)
         options.read("maxPerEndpoint", into: &maxPerEndpoint, in: 1...100_000)
@@ -335,7 +335,7 @@ extension OriginReferences {
     }
 }
 
-extension ServiceDefinition.HostPolicy: OptionValue {
+extension ConfiguredService.HostPolicy: OptionValue {
     public static let optionType = "host policy"
 
     public var optionText: String {
