@@ -71,7 +71,7 @@ import Testing
         "CAres": ["HttpWare/Transport"], "CNghttp2": ["HttpWare/Codec"], "CPcre2": ["HttpWare/Matching"],
         "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWareRedis/Client"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
-        "CLmdb": ["DiskCaching/"], "CCrypt": ["Authentication/"],
+        "CLmdb": ["DiskCaching/"], "CCrypt": ["Authentication/"], "CPsl": ["HttpWareClient/Cookies"],
         "CInspectorPage": ["HttpGateway/Admin"],
     ]
 
