@@ -115,7 +115,7 @@ let package = Package(
         .library(name: "HttpWareTesting", targets: ["HttpWareTesting"]),
     ],
     traits: [
-        .default(enabledTraits: ["Gateway", "Publishers", "HttpTypes"]),
+        .default(enabledTraits: ["Gateway", "Publishers", "HttpTypes", "PublicSuffixes"]),
         .trait(
             name: "Gateway",
             description: "The gateway, its command, and configuration files: swift-argument-parser and Yams."),
@@ -123,6 +123,9 @@ let package = Package(
         .trait(
             name: "HttpTypes",
             description: "The client's conversions to HTTPRequest, HTTPResponse and HTTPFields: swift-http-types."),
+        .trait(
+            name: "PublicSuffixes",
+            description: "The list of public suffixes, for which the client takes no cookies: libpsl."),
     ],
     dependencies: [
         // Reads the command line, prints its help: our own would be one more parser to trust.
@@ -143,6 +146,8 @@ let package = Package(
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CBrotli", pkgConfig: "libbrotlienc", providers: [.apt(["libbrotli-dev"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        // Without pkgConfig: a program without the trait does not need it.
+        .systemLibrary(name: "CPsl", providers: [.apt(["libpsl-dev"])]),
         .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
@@ -209,6 +214,7 @@ let package = Package(
             name: "HttpWareClient",
             dependencies: [
                 "HttpWare", "HttpCaching", "Credentials", "Wares",
+                .target(name: "CPsl", condition: .when(traits: ["PublicSuffixes"])),
                 .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HttpTypes"])),
             ],
             swiftSettings: settings + dataPath),

@@ -70,7 +70,7 @@ import Testing
             contentsOf: root.appending(path: "Sources/HttpWareClient/HttpWareClient.docc/HttpWareClient.md"),
             encoding: .utf8)
         let packages = manifest.matches(of: /\.apt\(\["([^"]+)"\]\)/).map { String($0.1) }
-        #expect(packages.count == 10)
+        #expect(packages.count == 11)
         for package in packages where !["liblmdb-dev", "libhiredis-dev"].contains(package) {
             #expect(article.contains(" \(package) "), "\(package)")
         }

@@ -5,9 +5,9 @@ enum HarCookies {
     /// The cookies in `Cookie`.
     static func sent(_ message: CapturedMessage) -> Json {
         .list(
-            message.values(of: "cookie").flatMap { $0.split(separator: ";", maxSplits: HarEntry.mostParts) }
-                .prefix(HarEntry.mostParts).compactMap { text in
-                    pair(text).map { .object([("name", .text($0)), ("value", .text($1))]) }
+            message.values(of: "cookie").flatMap { CookieReader.pairs($0).prefix(HarEntry.mostParts) }
+                .prefix(HarEntry.mostParts).compactMap { name, value in
+                    value.map { .object([("name", .text(name)), ("value", .text($0))]) }
                 })
     }
 
@@ -17,8 +17,8 @@ enum HarCookies {
     }
 
     private static func received(_ value: String) -> Json? {
-        let parts = value.split(separator: ";", maxSplits: 64, omittingEmptySubsequences: false)
-        guard let first = parts.first, let (name, text) = pair(first) else { return nil }
+        let parts = CookieReader.pairs(value).prefix(65)
+        guard let first = parts.first, let text = first.value else { return nil }
         var path: Json?
         var domain: Json?
         var expires: Json?
@@ -26,8 +26,8 @@ enum HarCookies {
         var isHttpOnly = false
         var isSecure = false
         for part in parts.dropFirst() {
-            let (attribute, value) = pair(part) ?? (trimmed(part), "")
-            switch attribute.lowercased() {
+            let value = part.value ?? ""
+            switch part.name.lowercased() {
             case "path": path = .text(value)
             case "domain": domain = .text(value)
             // Readers expect ISO 8601 here.
@@ -40,19 +40,9 @@ enum HarCookies {
             }
         }
         return .object(given: [
-            ("name", .text(name)), ("value", .text(text)), ("path", path), ("domain", domain), ("expires", expires),
+            ("name", .text(first.name)), ("value", .text(text)), ("path", path), ("domain", domain),
+            ("expires", expires),
             ("httpOnly", .bool(isHttpOnly)), ("secure", .bool(isSecure)), ("sameSite", sameSite),
         ])
-    }
-
-    private static func pair(_ text: Substring) -> (String, String)? {
-        guard let equals = text.firstIndex(of: "=") else { return nil }
-        return (trimmed(text[..<equals]), trimmed(text[text.index(after: equals)...]))
-    }
-
-    private static func trimmed(_ text: Substring) -> String {
-        var text = text.drop { $0 == " " || $0 == "\t" }
-        while text.last == " " || text.last == "\t" { text.removeLast() }
-        return String(text)
     }
 }

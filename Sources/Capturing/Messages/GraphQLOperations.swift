@@ -109,39 +109,17 @@ public enum GraphQLOperations {
 
     // MARK: Forms
 
+    /// The parts that may precede the operations.
+    private static let mostParts = 8
+
     /// The content of the part `operations` of multipart/form-data (RFC 7578 §4), as far as it is available.
     private static func operationsPart(_ content: [UInt8]) -> [UInt8]? {
-        let lines = content.split(separator: 0x0a, maxSplits: 64, omittingEmptySubsequences: false)
-        guard let boundary = lines.first?.filter({ $0 != 0x0d }), boundary.starts(with: [0x2d, 0x2d]),
-            boundary.count > 2
-        else { return nil }
-        var isWanted = false
-        var isHead = false
-        for line in lines {
-            if line.starts(with: boundary) {
-                isWanted = false
-                isHead = true
-            } else if isHead {
-                if line.isEmpty || line.elementsEqual([0x0d]) {
-                    guard !isWanted else { return Array(content[line.endIndex...].dropFirst()).part(before: boundary) }
-                    isHead = false
-                } else if String(decoding: line, as: UTF8.self).lowercased().contains("name=\"operations\"") {
-                    isWanted = true
-                }
-            }
+        guard let boundary = MultipartReader.boundary(in: content) else { return nil }
+        var reader = MultipartReader(content, boundary: boundary)
+        for _ in 0..<mostParts {
+            guard let part = reader.next() else { return nil }
+            if part.names.contains("operations") { return Array(content[part.content]) }
         }
         return nil
-    }
-}
-
-extension [UInt8] {
-    /// The bytes before the line of a boundary.
-    fileprivate func part(before boundary: [UInt8]) -> [UInt8] {
-        var start = startIndex
-        while let end = self[start...].firstIndex(of: 0x0a) {
-            if self[(end + 1)...].starts(with: boundary) { return Array(self[..<end]) }
-            start = end + 1
-        }
-        return self
     }
 }

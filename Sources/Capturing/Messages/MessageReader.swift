@@ -65,7 +65,13 @@ public struct MessageReader {
         case .events(var reader):
             form = .events(EventReader(limit: 0))
             defer { form = .events(reader) }
-            return reader.read(input, at: time)
+            var pieces: [CapturedPiece] = []
+            var place = 0
+            while let event = reader.next(in: input, from: &place) {
+                let form = CapturedPiece.Form.event(type: event.type, id: event.id)
+                pieces.append(CapturedPiece(.receive, form, time: time, data: event.data, size: event.size))
+            }
+            return pieces
         case .grpc(var reader):
             form = .events(EventReader(limit: 0))
             defer { form = .grpc(reader) }

@@ -5,20 +5,10 @@ public import HttpWare
 /// Frames are unmasked, fragments joined, and compressed messages inflated. Memory is limited: only the beginning of a message is
 /// kept. A protocol error ends the reading; it does not affect the connection.
 public struct WebSocketReader {
-    private enum Place { case head, payload }
-
     private let direction: CapturedPiece.Direction
     private let inflater: MessageInflater?
-    private var place = Place.head
-    private var head: [UInt8] = []
-    private var opcode: UInt8 = 0
-    private var isLast = false
-    private var left: UInt64 = 0
-    private var mask: [UInt8] = []
-    private var maskPlace = 0
+    private var frames: WebSocketFrames
     private var message: PieceBuffer
-    private var messageOpcode: UInt8?
-    private var isCompressed = false
     private var control: PieceBuffer
     /// Whether reading has ended, because the peer violated the protocol or a message was too large.
     public private(set) var isBroken = false
@@ -35,109 +25,46 @@ public struct WebSocketReader {
         inflater =
             extensions.isDeflated
             ? MessageInflater(keepsContext: !forgets, longest: WebSocketReader.longestInflated) : nil
+        frames = WebSocketFrames(isMasked: nil, isDeflated: inflater != nil)
     }
 
     /// Reads bytes; returns the messages that they complete.
     public mutating func read(_ input: UnsafeRawBufferPointer, at time: WallTime) -> [CapturedPiece] {
         var pieces: [CapturedPiece] = []
-        var rest = input[...]
-        while !isBroken {
-            if place == .head {
-                guard readHead(&rest) else { break }
-                if isBroken { break }
+        guard !isBroken else { return pieces }
+        do {
+            var place = 0
+            while let part = try frames.next(in: input, from: &place) {
+                try part.withPayload(of: input) { payload throws(MessageInflater.Fault) in try take(payload, part.frame)
+                }
+                guard part.endsFrame, part.frame.isLast else { continue }
+                let (data, size) = try end(part.frame)
+                let form = CapturedPiece.Form.webSocket(opcode: part.frame.opcode)
+                pieces.append(CapturedPiece(direction, form, time: time, data: data, size: size))
             }
-            let part = rest.prefix(Int(min(left, UInt64(rest.count))))
-            rest = rest.dropFirst(part.count)
-            left -= UInt64(part.count)
-            readPayload(UnsafeRawBufferPointer(rebasing: part))
-            guard left == 0, !isBroken else { break }
-            place = .head
-            if let piece = endFrame(at: time) { pieces.append(piece) }
+        } catch {
+            isBroken = true
         }
         return pieces
     }
 
-    /// Reads the head of a frame; returns false if it is still incomplete.
-    private mutating func readHead(_ rest: inout Slice<UnsafeRawBufferPointer>) -> Bool {
-        while head.count < 2 || head.count < WebSocketReader.headLength(head) {
-            guard let byte = rest.popFirst() else { return false }
-            head.append(byte)
-        }
-        defer { head.removeAll(keepingCapacity: true) }
-        isLast = head[0] & 0x80 != 0
-        opcode = head[0] & 0x0f
-        let short = head[1] & 0x7f
-        let lengthBytes = short == 126 ? 2 : short == 127 ? 8 : 0
-        left = lengthBytes == 0 ? UInt64(short) : head[2..<2 + lengthBytes].reduce(0) { $0 << 8 | UInt64($1) }
-        mask = head[1] & 0x80 != 0 ? Array(head.suffix(4)) : []
-        maskPlace = 0
-        place = .payload
-        let isFirst = opcode == 1 || opcode == 2
-        let hasFlag = head[0] & 0x40 != 0
-        let usesUnknown = head[0] & 0x30 != 0 || hasFlag && (inflater == nil || !isFirst)
-        if opcode & 0x08 != 0 {
-            if !isLast || left > 125 || usesUnknown { isBroken = true }
-        } else if opcode == 0 {
-            if messageOpcode == nil || usesUnknown { isBroken = true }
-        } else if !isFirst || messageOpcode != nil || usesUnknown {
-            isBroken = true
+    private mutating func take(_ payload: UnsafeRawBufferPointer, _ frame: WebSocketFrames.Frame) throws(MessageInflater
+        .Fault)
+    {
+        if frame.isControl {
+            control.append(payload)
+        } else if frame.isCompressed, let inflater {
+            try inflater.inflate(payload) { message.append($0) }
         } else {
-            messageOpcode = opcode
-            isCompressed = hasFlag
-        }
-        return true
-    }
-
-    private static func headLength(_ head: [UInt8]) -> Int {
-        let short = head[1] & 0x7f
-        return 2 + (short == 126 ? 2 : short == 127 ? 8 : 0) + (head[1] & 0x80 != 0 ? 4 : 0)
-    }
-
-    private mutating func readPayload(_ part: UnsafeRawBufferPointer) {
-        guard !part.isEmpty else { return }
-        if mask.isEmpty {
-            take(part)
-            return
-        }
-        let plain = [UInt8](unsafeUninitializedCapacity: part.count) { bytes, count in
-            for index in part.indices { bytes[index] = part[index] ^ mask[(maskPlace + index) & 3] }
-            count = part.count
-        }
-        maskPlace = (maskPlace + part.count) & 3
-        plain.withUnsafeBytes { take($0) }
-    }
-
-    private mutating func take(_ part: UnsafeRawBufferPointer) {
-        if opcode & 0x08 != 0 {
-            control.append(part)
-        } else if isCompressed, let inflater {
-            do throws(MessageInflater.Fault) {
-                try inflater.inflate(part) { message.append($0) }
-            } catch {
-                isBroken = true
-            }
-        } else {
-            message.append(part)
+            message.append(payload)
         }
     }
 
-    private mutating func endFrame(at time: WallTime) -> CapturedPiece? {
-        if opcode & 0x08 != 0 {
-            let (bytes, size) = control.take()
-            return CapturedPiece(direction, .webSocket(opcode: opcode), time: time, data: bytes, size: size)
-        }
-        guard isLast, let opcode = messageOpcode else { return nil }
-        if isCompressed, let inflater {
-            do throws(MessageInflater.Fault) {
-                try inflater.endMessage { message.append($0) }
-            } catch {
-                isBroken = true
-                return nil
-            }
-        }
-        messageOpcode = nil
-        isCompressed = false
-        let (bytes, size) = message.take()
-        return CapturedPiece(direction, .webSocket(opcode: opcode), time: time, data: bytes, size: size)
+    private mutating func end(_ frame: WebSocketFrames.Frame) throws(MessageInflater.Fault) -> (
+        bytes: [UInt8], size: Int
+    ) {
+        guard !frame.isControl else { return control.take() }
+        if frame.isCompressed, let inflater { try inflater.endMessage { message.append($0) } }
+        return message.take()
     }
 }

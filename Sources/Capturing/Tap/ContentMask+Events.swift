@@ -1,3 +1,5 @@
+import HttpWare
+
 /// Masks the data of server-sent events. The data lines of an event form one text, and lines without a known field another
 /// one. HTML Standard §9.2.6.
 extension ContentMask {
@@ -5,44 +7,24 @@ extension ContentMask {
         var marks: [Mark] = []
         var data = EventData()
         var other = EventData()
+        var lines = EventLines()
         var at = 0
-        while at < bytes.count {
-            let end = bytes[at...].firstIndex { $0 == 0x0a || $0 == 0x0d } ?? bytes.count
-            let isEmpty = at == end
-            // A byte order mark does not belong to the first line. Removing it from other lines is harmless.
-            if bytes[at..<end].starts(with: [0xef, 0xbb, 0xbf]) { at += 3 }
-            let line = bytes[at..<end]
-            if isEmpty {
+        while let (text, _) = bytes.withUnsafeBytes({ lines.next(in: $0, from: &at) }) {
+            guard !text.isEmpty else {
                 EventData.take(&data, &other, &marks)
-            } else if line.starts(with: [0x64, 0x61, 0x74, 0x61, 0x3a]) {
-                let start = at + 5
-                data.add(bytes[(start < end && bytes[start] == 0x20 ? start + 1 : start)..<end])
-            } else if !isField(line) {
-                other.add(line)
+                continue
             }
-            at = end + 1
-            // A line feed after a carriage return belongs to the same line end.
-            if at < bytes.count, bytes[at] == 0x0a, bytes[at - 1] == 0x0d { at += 1 }
+            // A byte order mark does not belong to the first line. Removing it from other lines is harmless.
+            let line = bytes[text].starts(with: EventReader.byteOrderMark) ? bytes[text].dropFirst(3) : bytes[text]
+            let (field, value) = EventReader.field(line)
+            switch field {
+            case .data: data.add(value)
+            case .unknown: other.add(line)
+            case .comment, .event, .id, .retry: break
+            }
         }
         EventData.take(&data, &other, &marks)
         return marks
-    }
-
-    /// Whether a line is a comment, or has a field other than data.
-    private static func isField(_ line: ArraySlice<UInt8>) -> Bool {
-        [":", "event:", "id:", "retry:"].contains { line.starts(with: $0.utf8) }
-    }
-
-    /// The start of the last event that is still incomplete. The content before it no longer changes.
-    static func endOfEvents(in bytes: [UInt8], from start: Int) -> Int {
-        var end = bytes.count
-        while end > start + 1 {
-            end -= 1
-            let (before, last) = (bytes[end - 1], bytes[end])
-            if last == 0x0a && before == 0x0a || last == 0x0d && before == 0x0d { return end + 1 }
-            if last == 0x0a, before == 0x0d, end - start >= 2, bytes[end - 2] == 0x0a { return end + 1 }
-        }
-        return start
     }
 }
 
@@ -111,7 +93,7 @@ struct MaskedEvents {
     }
 
     private mutating func updated(_ content: [UInt8], isLast: Bool) -> [UInt8] {
-        let complete = isLast ? content.count : ContentMask.endOfEvents(in: content, from: end)
+        let complete = isLast ? content.count : EventReader.endOfEvents(in: content, from: end)
         if complete > end {
             let part = Array(content[end..<complete])
             let shown = ContentMask.masked(part, .events)

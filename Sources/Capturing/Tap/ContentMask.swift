@@ -96,7 +96,7 @@ enum ContentMask {
         if form == .events { return eventMarks(in: bytes) }
         var marks = ShapeMarks.marks(in: bytes, isCode: isCode)
         if let form { marks += self.marks(in: bytes, form) }
-        if let boundary = boundary(in: bytes), form != .parts(boundary: boundary) {
+        if let boundary = MultipartReader.boundary(in: bytes), form != .parts(boundary: boundary) {
             marks += partMarks(in: bytes, boundary, depth: 0)
         }
         return joined(marks)

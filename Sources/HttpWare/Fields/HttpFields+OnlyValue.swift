@@ -1,5 +1,3 @@
-import Glibc
-
 /// The result of looking for a value that must be unique, because two would be ambiguous.
 public enum OnlyValue<Value> {
     case absent
@@ -114,10 +112,10 @@ extension HttpFields {
             forEachCrumb(lines[line].value) { crumb, value in
                 if value != nil, isCookie(crumb, name) {
                     isFound = true
-                    if isAccepted { accepted = Array(bytes[crumb]) }
+                    if isAccepted { accepted = Array(bytes[crumb.text]) }
                 } else {
                     if !rest.isEmpty { rest += [0x3b, 0x20] }
-                    rest += bytes[crumb]
+                    rest += bytes[crumb.text]
                 }
             }
             if !rest.isEmpty { kept.append(rest) }
@@ -156,10 +154,9 @@ extension HttpFields {
             var hasOthers = false
             bytes.withUnsafeBytes { all in
                 forEachCrumb(lines[line].value) { crumb, value in
-                    let end = all[crumb].firstIndex(of: 0x3d) ?? crumb.upperBound
-                    let name = UnsafeRawBufferPointer(rebasing: all[trimmed(crumb.lowerBound..<end)])
+                    let name = UnsafeRawBufferPointer(rebasing: all[crumb.name])
                     if let value, isTaken(name, .init(rebasing: all[value])) {
-                        taken.append(crumb.lowerBound)
+                        taken.append(crumb.text.lowerBound)
                     } else {
                         hasOthers = true
                     }
@@ -173,56 +170,29 @@ extension HttpFields {
             }
             var rest: [UInt8] = []
             forEachCrumb(lines[line].value) { crumb, _ in
-                if taken.first == crumb.lowerBound {
+                if taken.first == crumb.text.lowerBound {
                     taken.removeFirst()
                     return
                 }
                 if !rest.isEmpty { rest += [0x3b, 0x20] }
-                rest += bytes[crumb]
+                rest += bytes[crumb.text]
             }
             setValue(rest, ofLine: line)
         }
     }
 
-    /// Passes the range of each piece between semicolons, without surrounding white space, and of its value: after the first
-    /// `=`, without surrounding quotes; `nil` without a `=`.
-    private func forEachCrumb(_ value: Range<Int>, _ body: (_ crumb: Range<Int>, _ value: Range<Int>?) -> Void) {
+    /// Passes each piece of a value that is not empty, and the range of its value without quotes; `nil` without a `=`.
+    private func forEachCrumb(_ value: Range<Int>, _ body: (_ crumb: CookieReader.Piece, _ value: Range<Int>?) -> Void)
+    {
         bytes.withUnsafeBytes { all in
-            func first(_ byte: Int32, in range: Range<Int>) -> Int? {
-                guard !range.isEmpty, let base = all.baseAddress,
-                    let found = memchr(base + range.lowerBound, byte, range.count)
-                else { return nil }
-                return found - UnsafeMutableRawPointer(mutating: base)
-            }
-            var start = value.lowerBound
-            while start < value.upperBound {
-                let end = first(0x3b, in: start..<value.upperBound) ?? value.upperBound
-                let equals = first(0x3d, in: start..<end)
-                let crumb = trimmed(start..<end)
-                if !crumb.isEmpty {
-                    body(crumb, equals.map { unquoted(trimmed(($0 + 1)..<crumb.upperBound)) })
-                }
-                start = end + 1
+            var reader = CookieReader(all, value)
+            while let crumb = reader.next() {
+                if !crumb.text.isEmpty { body(crumb, crumb.value.map(reader.unquoted)) }
             }
         }
     }
 
-    private func isCookie(_ crumb: Range<Int>, _ name: String) -> Bool {
-        let end = bytes[crumb].firstIndex(of: 0x3d) ?? crumb.upperBound
-        return bytes[trimmed(crumb.lowerBound..<end)].elementsEqual(name.utf8)
-    }
-
-    private func trimmed(_ range: Range<Int>) -> Range<Int> {
-        var range = range
-        while let last = range.last, bytes[last] == 0x20 || bytes[last] == 0x09 { range = range.dropLast() }
-        while let first = range.first, bytes[first] == 0x20 || bytes[first] == 0x09 { range = range.dropFirst() }
-        return range
-    }
-
-    private func unquoted(_ range: Range<Int>) -> Range<Int> {
-        guard range.count >= 2, bytes[range.lowerBound] == 0x22, bytes[range.upperBound - 1] == 0x22 else {
-            return range
-        }
-        return (range.lowerBound + 1)..<(range.upperBound - 1)
+    private func isCookie(_ crumb: CookieReader.Piece, _ name: String) -> Bool {
+        bytes[crumb.name].elementsEqual(name.utf8)
     }
 }

@@ -145,43 +145,38 @@ public struct OriginReferences: Sendable, Equatable {
     }
 }
 
-extension OriginReferences {
-    /// The value of an attribute `Path=/…`; `nil` for a path that is not absolute, which counts as missing. RFC 6265 §5.2.4.
-    fileprivate static func cookiePath(_ part: ArraySlice<UInt8>) -> String? {
-        guard let equals = part.firstIndex(of: 0x3d) else { return nil }
-        let value = part[part.index(after: equals)...].drop { $0 == 0x20 || $0 == 0x09 }
-        guard value.first == 0x2f, let text = String(validating: value, as: UTF8.self) else { return nil }
-        return text
-    }
-}
-
 extension OriginReferences.CookieEdits {
     /// A value of `Set-Cookie` with the changes; its other parts stay unchanged, byte for byte.
     func edited(_ value: [UInt8], under prefix: StrippedPrefix? = nil) -> [UInt8] {
-        let parts = value.split(separator: 0x3b, omittingEmptySubsequences: false)
-        guard let pair = parts.first else { return value }
-        var edited = Array(pair)
-        var hasSecure = false
-        for part in parts.dropFirst() {
-            let name = part.prefix { $0 != 0x3d }.filter { $0 != 0x20 && $0 != 0x09 }.map { ByteClass.lower($0) }
-            var shown: [UInt8]? = Array(part)
-            switch String(decoding: name, as: UTF8.self) {
-            case "domain":
-                if let domain { shown = domain.isEmpty ? nil : Array(" Domain=\(domain)".utf8) }
-            case "path":
-                if let path {
-                    shown = Array(" Path=\(path)".utf8)
-                } else if let prefix, let given = OriginReferences.cookiePath(part), given != "/" {
-                    shown = Array(" Path=\(prefix.reference(given))".utf8)
+        value.withUnsafeBytes { bytes in
+            var reader = CookieReader(bytes, 0..<bytes.count)
+            guard let pair = reader.next() else { return value }
+            var edited = Array(bytes[pair.whole])
+            var hasSecure = false
+            while let part = reader.next() {
+                var shown: [UInt8]? = Array(bytes[part.whole])
+                switch String(decoding: bytes[part.name], as: UTF8.self).lowercased() {
+                case "domain":
+                    if let domain { shown = domain.isEmpty ? nil : Array(" Domain=\(domain)".utf8) }
+                case "path":
+                    // A path that is not absolute counts as missing. RFC 6265 §5.2.4.
+                    if let path {
+                        shown = Array(" Path=\(path)".utf8)
+                    } else if let prefix,
+                        let given = part.value.flatMap({ String(validating: bytes[$0], as: UTF8.self) }),
+                        given.hasPrefix("/"), given != "/"
+                    {
+                        shown = Array(" Path=\(prefix.reference(given))".utf8)
+                    }
+                case "secure":
+                    hasSecure = true
+                    if isSecure == false { shown = nil }
+                default: break
                 }
-            case "secure":
-                hasSecure = true
-                if isSecure == false { shown = nil }
-            default: break
+                if let shown { edited += [0x3b] + shown }
             }
-            if let shown { edited += [0x3b] + shown }
+            if isSecure == true, !hasSecure { edited += "; Secure".utf8 }
+            return edited
         }
-        if isSecure == true, !hasSecure { edited += "; Secure".utf8 }
-        return edited
     }
 }

@@ -93,7 +93,6 @@ struct CookiePlace {
         return host.utf8.allSatisfy { $0 == 0x2e || (0x30...0x39).contains($0) }
     }
 
-    /// Whether anyone can register a name directly below this one. Without the list of public suffixes, only names with one
-    /// label, such as `com`, are recognized. Addresses count too.
-    static func isPublicSuffix(_ domain: String) -> Bool { !domain.contains(".") || isAddress(domain) }
+    /// Whether anyone can register a name directly below this one. Addresses count too.
+    static func isPublicSuffix(_ domain: String) -> Bool { isAddress(domain) || PublicSuffixes.contains(domain) }
 }

@@ -11,8 +11,8 @@ public import HttpWare
 /// A private cache never uses a response stored for the account of one jar for the account of another jar. See
 /// `account`.
 ///
-/// Keeps at most 50 cookies of a domain and 3,000 in all; the least recently used ones are dropped first. There is no list of
-/// public suffixes: a server can set a cookie for any of its own domains with two labels or more.
+/// Keeps at most 50 cookies of a domain and 3,000 in all; the least recently used ones are dropped first. With the trait
+/// `PublicSuffixes`, a server cannot set a cookie for a public suffix such as `co.uk`; without it, for a name with one label.
 ///
 /// Usable from any thread: a lock guards its state.
 public final class CookieJar: Sendable {

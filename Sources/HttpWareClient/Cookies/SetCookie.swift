@@ -24,25 +24,18 @@ struct SetCookie {
     /// `nil` if the value must be ignored.
     init?(_ line: String, now: Date) {
         guard line.utf8.allSatisfy({ ($0 >= 0x20 && $0 != 0x7f) || $0 == 0x09 }) else { return nil }
-        var parts = line.utf8.split(separator: 0x3b, omittingEmptySubsequences: false)[...]
+        var parts = CookieReader.pairs(line)[...]
         guard let pair = parts.popFirst() else { return nil }
-        if let equals = pair.firstIndex(of: 0x3d) {
-            name = SetCookie.trimmed(pair[..<equals])
-            value = SetCookie.trimmed(pair[pair.index(after: equals)...])
-        } else {
-            name = ""
-            value = SetCookie.trimmed(pair)
-        }
+        name = pair.value == nil ? "" : pair.name
+        value = pair.value ?? pair.name
         guard !name.isEmpty || !value.isEmpty, name.utf8.count + value.utf8.count <= SetCookie.mostBytes else {
             return nil
         }
         var ends: (date: Date?, age: Date?) = (nil, nil)
         for part in parts {
-            let equals = part.firstIndex(of: 0x3d)
-            let key = SetCookie.trimmed(part[..<(equals ?? part.endIndex)]).lowercased()
-            let text = equals.map { SetCookie.trimmed(part[part.index(after: $0)...]) } ?? ""
+            let text = part.value ?? ""
             guard text.utf8.count <= SetCookie.mostAttributeBytes else { continue }
-            switch key {
+            switch part.name.lowercased() {
             case "expires":
                 if let date = CookieDate.read(text) {
                     ends.date = min(Date(timeIntervalSince1970: TimeInterval(date)), now + SetCookie.longestLife)
@@ -59,13 +52,6 @@ struct SetCookie {
             }
         }
         expires = ends.age ?? ends.date
-    }
-
-    private static func trimmed(_ text: Substring.UTF8View) -> String {
-        var text = text
-        while let first = text.first, first == 0x20 || first == 0x09 { text.removeFirst() }
-        while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
-        return String(text) ?? ""
     }
 
     /// The number of seconds; `nil` if the text is not a number. A number that exceeds 64 bits becomes the largest or

@@ -3,17 +3,13 @@ public struct ContentLines: AsyncSequence, Sendable {
     public typealias Element = String
 
     private let bytes: ResponseContent
-    private let ends: LineSplitter.Ends
     /// The maximum length of a line. It keeps a stream without line ends from filling the memory.
     public var limit = ByteCount.mebibytes(1)
 
-    init(_ bytes: ResponseContent, ends: LineSplitter.Ends = .lineFeed) {
-        self.bytes = bytes
-        self.ends = ends
-    }
+    init(_ bytes: ResponseContent) { self.bytes = bytes }
 
     public func makeAsyncIterator() -> Iterator {
-        Iterator(bytes: bytes.makeAsyncIterator(), failure: bytes.failure, limit: limit, ends)
+        Iterator(bytes: bytes.makeAsyncIterator(), failure: bytes.failure, limit: limit)
     }
 
     public struct Iterator: AsyncIteratorProtocol {
@@ -23,13 +19,11 @@ public struct ContentLines: AsyncSequence, Sendable {
         private var splitter: LineSplitter
         private var isOver = false
 
-        init(
-            bytes: ResponseContent.Iterator, failure: StreamFailure, limit: ByteCount, _ ends: LineSplitter.Ends
-        ) {
+        init(bytes: ResponseContent.Iterator, failure: StreamFailure, limit: ByteCount) {
             self.bytes = bytes
             self.failure = failure
             self.limit = limit
-            splitter = LineSplitter(ends, limit: limit.bytes)
+            splitter = LineSplitter(limit: limit.bytes)
         }
 
         /// The next line; `nil` at the end. Throws the errors of the content, and an error if a line is too long.
@@ -41,12 +35,8 @@ public struct ContentLines: AsyncSequence, Sendable {
                     if let piece = try await bytes.next() { splitter.append(piece) } else { isOver = true }
                 }
             } catch is LineSplitter.TooLong {
-                throw tooLarge("a line is longer than \(limit)")
+                throw failure.error(GatewayError(.upstream, .responseContentTooLarge, "a line is longer than \(limit)"))
             }
-        }
-
-        func tooLarge(_ reason: String) -> HttpError {
-            failure.error(GatewayError(.upstream, .responseContentTooLarge, reason))
         }
     }
 }

@@ -17,6 +17,8 @@ struct AdminClient: Sendable {
     }
 
     private static let mostContent = ByteCount.mebibytes(256)
+    /// The most bytes of an event's data; events of an admin listener are far shorter.
+    private static let longestEvent = 1 << 20
 
     /// Sends a GET and waits for the answer, at most for `limit`. Ends the program if the listener cannot be reached or requires
     /// a token.
@@ -75,7 +77,7 @@ struct AdminClient: Sendable {
         _ take: @escaping (_ event: String, _ data: String) throws -> Bool
     ) throws {
         var hasBegun = false
-        var events = EventStream()
+        var events = EventReader(limit: AdminClient.longestEvent)
         var failure: (any Error)?
         var refused = Answer()
         func receive(_ head: HttpResponse, _ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -89,7 +91,10 @@ struct AdminClient: Sendable {
                     hasBegun = true
                     guard try first(meanwhile(before)) else { return false }
                 }
-                for (event, data) in events.add(bytes) where try !take(event, data) { return false }
+                var place = 0
+                while let event = events.next(in: bytes, from: &place) {
+                    guard try take(event.type ?? "", String(decoding: event.data, as: UTF8.self)) else { return false }
+                }
                 return true
             } catch {
                 failure = error
@@ -223,52 +228,5 @@ extension AdminClient.Answer {
     func refusal(of file: String?) -> ExitCode {
         Terminal.error(TerminalStyle.plain.shown([file, problem].compactMap(\.self).joined(separator: ": ")))
         return ExitCode(1)
-    }
-}
-
-/// Parses server-sent events. WHATWG HTML §9.2.6.
-struct EventStream {
-    private var line: [UInt8] = []
-    private var hadReturn = false
-    private var event = ""
-    private var data: [String] = []
-
-    /// The longest line in bytes; lines of an admin listener are far shorter.
-    private static let longestLine = 1 << 20
-
-    /// The events that these bytes complete.
-    mutating func add(_ bytes: some Sequence<UInt8>) -> [(event: String, data: String)] {
-        var events: [(event: String, data: String)] = []
-        for byte in bytes {
-            if byte == 0x0a, hadReturn {
-                hadReturn = false
-                continue
-            }
-            hadReturn = byte == 0x0d
-            guard byte == 0x0a || byte == 0x0d else {
-                if line.count < EventStream.longestLine { line.append(byte) }
-                continue
-            }
-            if line.isEmpty {
-                if !data.isEmpty { events.append((event, data.joined(separator: "\n"))) }
-                event = ""
-                data = []
-            } else {
-                takeLine(String(decoding: line, as: UTF8.self))
-                line = []
-            }
-        }
-        return events
-    }
-
-    private mutating func takeLine(_ line: String) {
-        let colon = line.firstIndex(of: ":") ?? line.endIndex
-        var value = line[colon...].dropFirst()
-        if value.first == " " { value = value.dropFirst() }
-        switch line[..<colon] {
-        case "event": event = String(value)
-        case "data": data.append(String(value))
-        default: break  // comments, ids and unknown fields
-        }
     }
 }

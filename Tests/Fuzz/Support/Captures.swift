@@ -93,6 +93,12 @@ extension Fuzzing {
                 require(Set(names).count == names.count && !names.contains(""), "\(names)")
             }
             _ = GraphQLOperations.names(method: "GET", url: "/?" + text(wire), mediaType: nil, content: [])
+            var reader = MultipartReader(wire, boundary: MultipartReader.boundary(in: wire) ?? [0x62])
+            var end = 0
+            while let part = reader.next() {
+                require(part.content.lowerBound > end && !part.content.isEmpty, "parts overlap")
+                end = part.content.upperBound
+            }
         default: archive(wire)
         }
     }

@@ -1,5 +1,6 @@
 import Capturing
 @testable import HttpWareClient
+@testable import HttpWare
 import HttpWareTesting
 import GatewayWares
 
@@ -8,29 +9,77 @@ extension Fuzzing {
     /// The content comes out the same whole and in pieces, as another reading of it has it.
     public static func eventStream(_ start: UnsafePointer<UInt8>?, _ count: Int) {
         guard let (choice, wire) = input(start, count) else { return }
-        let ends: LineSplitter.Ends = choice & 1 == 0 ? .any : .lineFeed
         let limit = choice & 2 == 0 ? 1 << 20 : 20
-        let whole = lines(wire, wire.count, ends, limit)
-        let pieces = lines(wire, choice >> 2 % 7 + 1, ends, limit)
-        require(whole.lines == pieces.lines && whole.isTooLong == pieces.isTooLong, "\(whole) and \(pieces)")
-        if limit > wire.count { require(whole.lines == plainLines(wire, ends), "\(whole) of \(text(wire))") }
-
-        var parser = ServerEventParser()
-        for line in whole.lines {
-            if let event = parser.takeLine(line) {
-                require(!event.type.isEmpty, "an event without a type")
-                require(!event.id.unicodeScalars.contains("\0"), "an id with NUL")
-                require(parser.size == 0, "data is left behind an event")
+        let size = Int(choice >> 2) % 7 + 1
+        if choice & 1 == 0 {
+            let whole = events(wire, max(wire.count, 1), limit)
+            require(whole == events(wire, size, limit), "\(whole) in pieces of \(size)")
+            for event in whole {
+                require(event.type != "", "an event with an empty type")
+                require(!(event.id ?? "").utf8.contains(0), "an id with NUL")
+                require(event.data.count == min(event.size, limit) && event.size < wire.count, "\(event) of \(limit)")
+                value(event.data)
             }
-            require(parser.size <= wire.count * 3, "more data than came")
-            value(Array(line.utf8))
+            if limit > wire.count { require(whole == plainEvents(wire), "\(whole) of \(text(wire))") }
+            return
         }
+        let whole = lines(wire, wire.count, limit)
+        let pieces = lines(wire, size, limit)
+        require(whole.lines == pieces.lines && whole.isTooLong == pieces.isTooLong, "\(whole) and \(pieces)")
+        if limit > wire.count {
+            require(whole.lines == plainLines(wire, .lineFeed).map(text), "\(whole) of \(text(wire))")
+        }
+        for line in whole.lines { value(Array(line.utf8)) }
     }
 
-    private static func lines(
-        _ wire: [UInt8], _ size: Int, _ ends: LineSplitter.Ends, _ limit: Int
-    ) -> (lines: [String], isTooLong: Bool) {
-        var splitter = LineSplitter(ends, limit: limit)
+    private static func events(_ wire: [UInt8], _ size: Int, _ limit: Int) -> [EventReader.Event] {
+        var reader = EventReader(limit: limit)
+        var events: [EventReader.Event] = []
+        for start in stride(from: 0, to: wire.count, by: size) {
+            Array(wire[start..<min(start + size, wire.count)]).withUnsafeBytes {
+                var place = 0
+                while let event = reader.next(in: $0, from: &place) { events.append(event) }
+            }
+            require(reader.size <= wire.count, "more data than came")
+        }
+        return events
+    }
+
+    /// The events, of whole lines.
+    private static func plainEvents(_ wire: [UInt8]) -> [EventReader.Event] {
+        var events: [EventReader.Event] = []
+        var (type, id): (String?, String?)
+        var data: [[UInt8]] = []
+        let hasMark = wire.starts(with: [0xef, 0xbb, 0xbf])
+        var lines = plainLines(hasMark ? Array(wire.dropFirst(3)) : wire, .any)
+        // A last line without an end is dropped, like the event that it belongs to.
+        if let last = wire.last, last != 0x0a, last != 0x0d, !lines.isEmpty { lines.removeLast() }
+        for line in lines {
+            if line.isEmpty {
+                let joined = Array(data.joined(separator: [0x0a]))
+                if !data.isEmpty {
+                    events.append(EventReader.Event(type: type, id: id, data: joined, size: joined.count))
+                }
+                (type, data) = (nil, [])
+                continue
+            }
+            let colon = line.firstIndex(of: 0x3a) ?? line.count
+            var value = Array(line.dropFirst(colon + 1))
+            if value.first == 0x20 { value.removeFirst() }
+            switch text(Array(line[..<colon])) {
+            case "data": data.append(value)
+            case "event": type = value.isEmpty ? nil : text(value)
+            case "id" where !value.contains(0): id = text(value)
+            default: break
+            }
+        }
+        return events
+    }
+
+    private enum Ends { case any, lineFeed }
+
+    private static func lines(_ wire: [UInt8], _ size: Int, _ limit: Int) -> (lines: [String], isTooLong: Bool) {
+        var splitter = LineSplitter(limit: limit)
         var lines: [String] = []
         do throws(LineSplitter.TooLong) {
             for start in stride(from: 0, to: wire.count, by: max(size, 1)) {
@@ -45,14 +94,14 @@ extension Fuzzing {
     }
 
     /// The lines, one byte after the other.
-    private static func plainLines(_ wire: [UInt8], _ ends: LineSplitter.Ends) -> [String] {
-        var lines: [String] = []
+    private static func plainLines(_ wire: [UInt8], _ ends: Ends) -> [[UInt8]] {
+        var lines: [[UInt8]] = []
         var line: [UInt8] = []
         var index = 0
         while index < wire.count {
             let isPair = wire[index] == 0x0d && index + 1 < wire.count && wire[index + 1] == 0x0a
             if wire[index] == 0x0a || isPair || wire[index] == 0x0d && ends == .any {
-                lines.append(text(line))
+                lines.append(line)
                 line = []
                 index += isPair ? 2 : 1
             } else {
@@ -60,7 +109,7 @@ extension Fuzzing {
                 index += 1
             }
         }
-        return line.isEmpty ? lines : lines + [text(line)]
+        return line.isEmpty ? lines : lines + [line]
     }
 
     private struct Item: Decodable, Sendable {

@@ -62,6 +62,23 @@ import Testing
     }
 
     @Test(
+        "RFC 6265bis §5.7, step 8: a server sets no cookie for a public suffix, unless it is its own name",
+        arguments: [
+            ("a.co.uk", "co.uk", nil), ("a.co.uk", "a.co.uk", "a.co.uk"), ("x.a.co.uk", "a.co.uk", "a.co.uk"),
+            ("a.co.uk", ".CO.UK", nil), ("a.co.uk.", "co.uk.", nil), ("a.com.", "com.", nil),
+            ("co.uk", "co.uk", "only co.uk"), ("a.github.io", "github.io", nil),
+            // Rules with an asterisk and an exception.
+            ("a.b.ck", "b.ck", nil), ("a.www.ck", "www.ck", "www.ck"),
+            // A name outside of the list, and one in another script.
+            ("a.unlisted", "unlisted", nil), ("a.b.unlisted", "b.unlisted", "b.unlisted"),
+            ("a.xn--55qx5d.cn", "xn--55qx5d.cn", nil),
+        ] as [(String, String, String?)])
+    func publicSuffix(host: String, domain: String, stored: String?) throws {
+        let cookies = try jar([("https://\(host)/", "a=b; Domain=\(domain)")]).cookies
+        #expect(cookies.first.map { ($0.isHostOnly ? "only " : "") + $0.domain } == stored)
+    }
+
+    @Test(
         "RFC 6265bis §5.7: a server sets no cookie for what is not its own",
         arguments: [
             ("https://a.example/", "a=b; Domain=b.example"), ("https://a.example/", "a=b; Domain=x.a.example"),
