@@ -28,7 +28,7 @@ struct NamedLines {
 
     init(_ bytes: [UInt8], form: String) {
         for (index, raw) in bytes.split(separator: 0x0a, omittingEmptySubsequences: false).enumerated() {
-            let start = raw.firstIndex { $0 != 0x20 && $0 != 0x09 && $0 != 0x0d } ?? raw.endIndex
+            let start = raw.firstIndex { !TextBytes.isSpace($0) } ?? raw.endIndex
             let line = raw[start...].dropLast(raw[start...].reversed().prefix { $0 <= 0x20 }.count)
             guard let first = line.first, first != 0x23 else { continue }
             func mistake(_ message: String) {

@@ -189,37 +189,26 @@ import Testing
         }
     }
 
-    /// The files outside of the room `Codec` that name the line end of HTTP, each with its reason.
+    /// The files outside of the rooms `Codec` and `Formats` that name the line end of HTTP, each with its reason.
     private static let lineEnds = [
         "FieldLine.swift":
             "a message keeps its field lines as they go over the wire, so that neighbours are copied in one piece",
         "MultipartRanges.swift": "writes multipart/byteranges, RFC 9110 §14.6",
         "Multipart.swift": "writes multipart/form-data, RFC 7578",
         "LineSplitter.swift": "splits content into lines that end with LF or CRLF",
-        "ContentValues.swift": "passes over the blank lines between JSON values",
-        "JsonScanner.swift": "passes over the white space of JSON, RFC 8259 §2",
-        "JsonString.swift": "reads and writes the escapes of JSON, RFC 8259 §7",
-        "EventReader.swift": "splits server-sent events into lines with any of the three line ends",
-        "MultipartReader.swift": "reads multipart content, RFC 2046 §5.1",
-        "TokenScrubber.swift": "passes over the ends of lines in base64, RFC 2045 §6.8",
         "TokenPrefixes.swift": "knows the ends of lines in base64, RFC 2045 §6.8",
-        "ProtobufField.swift": "judges whether bytes are text",
-        "FilterParser.swift": "passes over white space",
-        "ShapeMarks.swift": "finds names and values in lines of text with any of the three line ends",
         "SentUrl.swift": "removes the line ends that browsers remove from URLs",
-        "HarText.swift": "passes over white space in base64",
-        "NamedLines.swift": "reads files of keys and passwords that were written on any system",
-        "CertificateBundle.swift": "reads PEM that was written on any system",
         "JavaTrustStore.swift": "writes object identifiers that contain the byte",
         "AwsChunkedContent.swift": "writes the content coding aws-chunked",
         "NodePreload.swift": "is a script for Node, which edits heads that Node has made",
         "ScriptedOrigin.swift": "speaks the raw bytes that a test gives it",
     ]
 
-    @Test func `only the room Codec knows how a line of HTTP ends`() throws {
+    @Test func `only the rooms Codec and Formats know how a line ends`() throws {
         var unused = Set(RoomsTests.lineEnds.keys)
         for module in RoomsTests.imports.keys {
-            for file in try RoomsTests.files(of: module) where (file.module, file.room) != ("HttpWare", "Codec") {
+            for file in try RoomsTests.files(of: module)
+            where !["HttpWare/Codec", "HttpWare/Formats"].contains("\(file.module)/\(file.room)") {
                 guard file.code.contains(/\\r\\n|0x0[dD]\b|\\u\{0*[dD]\}/) else { continue }
                 #expect(RoomsTests.lineEnds[file.name] != nil, "\(file.path) writes or reads a line end of HTTP")
                 unused.remove(file.name)

@@ -230,7 +230,7 @@ struct FilterParser {
     // MARK: Characters
 
     private static func isSpace(_ scalar: Unicode.Scalar) -> Bool {
-        scalar == " " || (0x09...0x0d).contains(scalar.value) && scalar.value != 0x0b && scalar.value != 0x0c
+        scalar.isASCII && TextBytes.isSpace(UInt8(scalar.value))
     }
 
     /// The next character that is not a space. It is not consumed.

@@ -6,8 +6,7 @@ struct HarText {
     let isBase64: Bool
 
     init(_ bytes: [UInt8], mediaType: String?) {
-        let isPlain = bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7f || (0x09...0x0d).contains($0) }
-        if isPlain, let text = String(validating: bytes, as: UTF8.self) {
+        if TextBytes.isPlain(bytes), let text = String(validating: bytes, as: UTF8.self) {
             // A reader that applies another charset would decode other bytes, except for ASCII.
             let charset = HarText.charset(mediaType)
             if charset == nil || charset == "utf-8" || charset == "utf8" || bytes.allSatisfy({ $0 < 0x80 }) {
@@ -45,7 +44,8 @@ struct HarText {
         digits.reserveCapacity(text.utf8.count)
         for byte in text.utf8 {
             switch byte {
-            case 0x20, 0x09, 0x0a, 0x0d, 0x3d: continue
+            case 0x3d: continue
+            case _ where TextBytes.isSpace(byte): continue
             case 0x2d: digits.append(0x2b)
             case 0x5f: digits.append(0x2f)
             default: digits.append(byte)

@@ -66,7 +66,7 @@ public struct ProtobufField: Sendable, Equatable {
     private static func guess(_ content: ArraySlice<UInt8>, depth: Int, _ left: inout Int) -> Value {
         guard let first = content.first else { return .text("") }
         let text = String(validating: content, as: UTF8.self)
-        let isText = text != nil && content.allSatisfy { $0 >= 0x20 && $0 != 0x7f || (0x09...0x0d).contains($0) }
+        let isText = text != nil && TextBytes.isPlain(content)
         if let text, isText, first >= 0x20 { return .text(text) }
         if depth < deepest {
             var attempt = left

@@ -258,12 +258,12 @@ struct ShapeMarks {
         while at > 0, start - at < 64, bytes[at - 1] == 0x20 || bytes[at - 1] == 0x09 || bytes[at - 1] == 0x2d {
             at -= 1
         }
-        return at == 0 || bytes[at - 1] == 0x0a || bytes[at - 1] == 0x0d
+        return at == 0 || TextBytes.isLineEnd(bytes[at - 1])
     }
 
     private func endOfLine(from start: Int, orAt other: UInt8 = 0x0a) -> Int {
         var at = start
-        while at < bytes.count, bytes[at] != 0x0a, bytes[at] != 0x0d, bytes[at] != other { at += 1 }
+        while at < bytes.count, !TextBytes.isLineEnd(bytes[at]), bytes[at] != other { at += 1 }
         return at
     }
 
@@ -356,7 +356,7 @@ struct ShapeMarks {
             while name < end, bytes[name] <= 0x20 || bytes[name] == 0x3f { name += 1 }
             if let equals = bytes[name..<end].firstIndex(of: 0x3d), isSecret(name..<equals) {
                 var last = end
-                while last > equals + 1, bytes[last - 1] == 0x0d || bytes[last - 1] == 0x0a { last -= 1 }
+                while last > equals + 1, TextBytes.isLineEnd(bytes[last - 1]) { last -= 1 }
                 mark(equals + 1..<last)
             }
             start = end + 1

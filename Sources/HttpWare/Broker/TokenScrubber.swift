@@ -179,7 +179,7 @@ struct TokenScrubber {
 
     private mutating func stepBase64(_ byte: UInt8, at start: Int, from first: Int) -> Find? {
         // Lines of base64 may be broken anywhere. RFC 2045 §6.8.
-        if byte == 0x0a || byte == 0x0d { return nil }
+        if TextBytes.isLineEnd(byte) { return nil }
         let value = Base64Digits.values[Int(byte)]
         for alignment in 0..<3 {
             if let began = base64[first + alignment].step(value, at: start) {
@@ -330,7 +330,7 @@ struct TokenScrubber {
             if byte != 0x3d { output.append(byte) }
             return
         }
-        if byte == 0x0a || byte == 0x0d {
+        if TextBytes.isLineEnd(byte) {
             // The end of the run, or of one of its lines.
             lineEnds.append(byte)
             return

@@ -1,3 +1,5 @@
+import HttpWare
+
 /// The values of JSON lines, one per line.
 public struct ContentValues<Model: Decodable & Sendable>: AsyncSequence, Sendable {
     public typealias Element = Model
@@ -18,7 +20,7 @@ public struct ContentValues<Model: Decodable & Sendable>: AsyncSequence, Sendabl
         /// The next value; `nil` at the end. Throws an `HttpError` for a line that cannot be decoded.
         public mutating func next() async throws -> Model? {
             while let line = try await lines.next() {
-                if line.utf8.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0d }) { continue }
+                if line.utf8.allSatisfy(TextBytes.isSpace) { continue }
                 let content = Array(line.utf8)
                 do {
                     return try decoder.decode(Model.self, from: content)

@@ -22,7 +22,7 @@ struct CertificateBundle {
         var hasAny = false
         var body: Data?
         // The text is searched as bytes: finding lines in a long String is slow.
-        for line in text.utf8.split(whereSeparator: { $0 == 0x0a || $0 == 0x0d }) {
+        for line in text.utf8.split(whereSeparator: TextBytes.isLineEnd) {
             if line.starts(with: "-----BEGIN ".utf8) {
                 body = line.suffix(16).elementsEqual("CERTIFICATE-----".utf8) ? Data() : nil
             } else if line.starts(with: "-----END ".utf8), let encoded = body {
