@@ -27,7 +27,7 @@ extension HttpManager {
     /// Throws `ConfigurationMistakes` with every error in the file, or if the file has no such chain. It reads files, so it must
     /// not be called on a loop.
     public convenience init(
-        configuration path: String, chain name: String, service: HttpWareClient.ServiceDefinition,
+        configuration path: String, chain name: String, service: ServiceDefinition,
         client: any HttpClient = .libevent,
         wares: [any ConfigurableWare.Type] = BuiltinWares.all, stores: [any StoreKind.Type] = [],
         environment: [String: String]? = nil, records: RecordRing? = nil,
@@ -53,11 +53,11 @@ extension HttpManager {
         configuration path: String, service name: String, chain: String? = nil, client: any HttpClient = .libevent,
         wares: [any ConfigurableWare.Type] = BuiltinWares.all, stores: [any StoreKind.Type] = [],
         environment: [String: String]? = nil, records: RecordRing? = nil, loops: ClientLoops = .shared,
-        adjust: (inout HttpWareClient.ServiceDefinition) -> Void = { _ in }
+        adjust: (inout ServiceDefinition) -> Void = { _ in }
     ) throws {
         let file = try ClientFile(path, wares, stores, environment)
         let written = try file.service(name)
-        var service = try HttpWareClient.ServiceDefinition(written)
+        var service = try ServiceDefinition(written)
         adjust(&service)
         self.init(
             service: service, client: client, chain: try (chain ?? written.chain).map(file.chain) ?? .empty,
@@ -92,7 +92,7 @@ private struct ClientFile {
         return chain
     }
 
-    func service(_ name: String) throws -> GatewayConfig.ServiceDefinition {
+    func service(_ name: String) throws -> ConfiguredService {
         guard let service = configuration.services.first(where: { $0.name == name }) else {
             throw missing("service", name, configuration.services.map(\.name).sorted())
         }

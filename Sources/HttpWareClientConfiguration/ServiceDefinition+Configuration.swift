@@ -2,10 +2,10 @@ import GatewayConfig
 import HttpWare
 import HttpWareClient
 
-extension HttpWareClient.ServiceDefinition {
+extension ServiceDefinition {
     /// Takes over a service from a configuration file. A feature that clients do not support is reported as an error
     /// with its place.
-    init(_ written: GatewayConfig.ServiceDefinition) throws(ConfigurationMistakes) {
+    init(_ written: ConfiguredService) throws(ConfigurationMistakes) {
         func mistake(_ key: String, _ message: String) -> ConfigurationMistakes {
             ConfigurationMistakes(errors: [
                 ConfigError(at: written.location, keyPath: "services.\(written.name).\(key)", message: message)

@@ -26,7 +26,7 @@ package struct StoredLines: Sendable {
         self.bytes = bytes
     }
 
-    /// Lines that were packed before; `unpacked` are those that cannot be.
+    /// Lines that were packed before; `unpacked` are the lines that cannot be packed.
     init(packed bytes: [UInt8], keyCount: Int, unpacked: HttpFields?) {
         self.bytes = bytes
         self.keyCount = keyCount

@@ -14,7 +14,7 @@ struct RequestGuard {
 
     let swaps: TokenSwaps
 
-    /// Starts anew for a further attempt: earlier ones may have replaced other placeholders.
+    /// Begins again for a further attempt: earlier attempts may have replaced other placeholders.
     init(_ swaps: TokenSwaps?) {
         self.swaps = swaps ?? TokenSwaps()
         self.swaps.outgoing = nil

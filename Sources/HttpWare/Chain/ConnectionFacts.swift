@@ -43,9 +43,10 @@ final class ConnectionFacts: Sendable {
     }
 
     /// The facts of a connection inside a tunnel of this connection.
-    func inside(_ tunnel: TunnelFacts, isSecure: Bool) -> ConnectionFacts {
+    func inside(_ tunnel: TunnelFacts, isSecure: Bool, keyExchange: KeyExchange?) -> ConnectionFacts {
         ConnectionFacts(
-            peer: peer, local: local, isSecure: isSecure, clientIdentity: clientIdentity, tunnel: tunnel,
+            peer: peer, local: local, isSecure: isSecure, keyExchange: keyExchange, clientIdentity: clientIdentity,
+            tunnel: tunnel,
             mayHaveBelongings: true)
     }
 

@@ -105,7 +105,7 @@ final class InterceptedTunnel: ExchangeSource {
     var isDraining: Bool { listener.isDraining }
 
     func facts(_ socket: SocketEvents, _ tls: TlsSession?, peer: SocketAddress?) -> ConnectionFacts {
-        outer.inside(facts, isSecure: tls != nil)
+        outer.inside(facts, isSecure: tls != nil, keyExchange: tls?.keyExchange)
     }
 
     func makeReceiver(for sink: any ResponseSink, of connection: any DownstreamConnection) -> any RequestReceiver {

@@ -36,7 +36,7 @@ final class BalanceStage {
         let table = table
         seed &+= 1
         let index = table.choose(
-            balancer.rules.rule, turn: balancer.takeTurn(), random: StableHash.spread(seed), key: key, excluding: tried,
+            balancer.rules.rule, turn: balancer.takeTurn(), random: SplitMix64.spread(seed), key: key, excluding: tried,
             at: now.nanoseconds)
         let member = index.map { table.open[$0].member }
         member?.beginRequest()
@@ -53,7 +53,7 @@ final class BalanceStage {
     /// The number of requests that each endpoint gets, of this number, each finished before the next.
     func counts(of requests: Int) -> [Int] {
         var counts = [Int](repeating: 0, count: balancer.origins.count)
-        for index in 0..<requests { counts[number(key: StableHash.spread(UInt64(index))) - 1] += 1 }
+        for index in 0..<requests { counts[number(key: SplitMix64.spread(UInt64(index))) - 1] += 1 }
         return counts
     }
 

@@ -100,7 +100,7 @@ import Testing
             $0.rule = .hash(.route)
             $0.healthCheck = Balancing.HealthCheck(path: "/")
         }
-        let keys = (0..<10_000).map { StableHash.spread(UInt64($0)) }
+        let keys = (0..<10_000).map { SplitMix64.spread(UInt64($0)) }
         let before = keys.map { stage.number(key: $0) }
         #expect(before == keys.map { stage.number(key: $0) })
         for number in 1...5 {
@@ -148,7 +148,7 @@ import Testing
     @Test func `the number of a key is the same in every process`() {
         var hash = StableHash()
         hash.add("abc")
-        #expect(hash.value == StableHash.spread(0xe71f_a219_0541_574b))  // FNV-1a of "abc"
+        #expect(hash.value == SplitMix64.spread(0xe71f_a219_0541_574b))  // FNV-1a of "abc"
     }
 
     // MARK: Slow start
@@ -167,7 +167,7 @@ import Testing
             guard together else { return stage.counts(of: 1000)[1] }
             var members: [EndpointMember] = []
             for index in 0..<1000 {
-                if let member = stage.take(key: StableHash.spread(UInt64(index))) { members.append(member) }
+                if let member = stage.take(key: SplitMix64.spread(UInt64(index))) { members.append(member) }
             }
             for member in members { member.endRequest() }
             return members.count { $0.place == 1 }
