@@ -9,7 +9,7 @@ package enum CollapsedHead {
 
     /// The head of a response that is stored under `head`, and that has this length.
     ///
-    /// Followers receive the fields that other clients may receive: all lines, except those that storing removes. `Age` and `Date` are
+    /// Followers receive the fields that other clients may receive: all lines except the ones that are not stored. `Age` and `Date` are
     /// those of the response.
     package init(
         _ response: borrowing HttpResponse, _ head: borrowing StoredHead, directives: borrowing ResponseDirectives,

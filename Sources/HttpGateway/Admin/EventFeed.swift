@@ -1,7 +1,7 @@
 import Capturing
 import HttpWare
 
-/// Something whose news a client may follow. Used on the loop of the client's exchange only, but for `wake`.
+/// Something whose news a client may follow. Used on the loop of the client's exchange only; `wake` is called on any thread.
 protocol EventTopic: AnyObject {
     /// The comment that begins the stream.
     static var greeting: String { get }
