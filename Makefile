@@ -109,7 +109,7 @@ install: build
 	@.ci/setup lowdown
 	python3 docker/dist.py --binary $(BINARY) --install "$(PREFIX)"
 
-# Swift and C.
+# Swift, JavaScript and C.
 format:
 	@.ci/lint --format
 

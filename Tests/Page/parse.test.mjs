@@ -5,9 +5,11 @@ import { readFileSync } from "node:fs";
 
 // The page's files are modules, but their names do not say so to node.
 const source = readFileSync(new URL("../../Sources/CInspectorPage/Page/parse.js", import.meta.url), "utf8");
-const { finder, parts, prettyJson, protobuf, JsonReader, mostFields, mostParts } = await import("data:text/javascript;base64," + Buffer.from(source).toString("base64"));
+const { finder, parts, prettyJson, protobuf, JsonReader, mostFields, mostParts } = await import(
+  "data:text/javascript;base64," + Buffer.from(source).toString("base64")
+);
 
-const encoded = text => new TextEncoder().encode(text), decoded = data => new TextDecoder().decode(data);
+const encoded = (text) => new TextEncoder().encode(text), decoded = (data) => new TextDecoder().decode(data);
 const within = (milliseconds, body) => {
   const start = performance.now(), result = body();
   assert.ok(performance.now() - start < milliseconds, `takes ${Math.round(performance.now() - start)} ms`);
@@ -16,16 +18,17 @@ const within = (milliseconds, body) => {
 
 test("a mark is found as indexOf finds it", () => {
   for (let round = 0; round < 2000; round += 1) {
-    const letters = length => Array.from({ length }, () => "ab-"[Math.floor(Math.random() * 3)]).join("");
+    const letters = (length) => Array.from({ length }, () => "ab-"[Math.floor(Math.random() * 3)]).join("");
     const text = letters(40), mark = letters(1 + Math.floor(Math.random() * 6)), from = Math.floor(Math.random() * 10);
     assert.equal(finder(encoded(mark))(encoded(text), from), text.indexOf(mark, from));
   }
 });
 
 test("parts have their names, fields and content", () => {
-  const body = "preamble\r\n--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\none\r\n--b\r\nContent-Type: text/plain\r\n\r\ntwo\r\nlines\r\n--b--\r\n";
+  const body =
+    'preamble\r\n--b\r\nContent-Disposition: form-data; name="a"\r\n\r\none\r\n--b\r\nContent-Type: text/plain\r\n\r\ntwo\r\nlines\r\n--b--\r\n';
   const found = parts(encoded(body), "b");
-  assert.deepEqual(found.map(part => [part.name, decoded(part.content)]), [["a", "one"], [null, "two\r\nlines"]]);
+  assert.deepEqual(found.map((part) => [part.name, decoded(part.content)]), [["a", "one"], [null, "two\r\nlines"]]);
   assert.deepEqual(found[1].fields, [{ name: "Content-Type", value: "text/plain" }]);
   assert.deepEqual(parts(encoded("--b"), "b"), []);
 });
@@ -40,27 +43,36 @@ test("no boundary and no number of parts or lines takes long", () => {
 });
 
 test("JSON keeps its numbers, and two that differ are not the same", () => {
-  const [a, b] = ["2", "3"].map(digit => prettyJson(`{"id":900719925474099${digit},"x":[1.0,1e400,-0],"y":{}}`));
+  const [a, b] = ["2", "3"].map((digit) => prettyJson(`{"id":900719925474099${digit},"x":[1.0,1e400,-0],"y":{}}`));
   assert.notEqual(a, b);
-  assert.equal(a, "{\n  \"id\": 9007199254740992,\n  \"x\": [\n    1.0,\n    1e400,\n    -0\n  ],\n  \"y\": {}\n}");
+  assert.equal(a, '{\n  "id": 9007199254740992,\n  "x": [\n    1.0,\n    1e400,\n    -0\n  ],\n  "y": {}\n}');
   assert.equal(prettyJson("not {json"), "not {json");
-  assert.equal(prettyJson("\"a\\u0000\\ud800\\\"\""), JSON.stringify("a\u0000\ud800\""));
-  for (const wrong of ["\"", "\"\\", "\"\\x\"", "\"\n\"", "{", "[1,]", "01", "{\"a\" 1}"]) assert.throws(() => new JsonReader(wrong).document());
+  assert.equal(prettyJson('"a\\u0000\\ud800\\""'), JSON.stringify('a\u0000\ud800"'));
+  for (const wrong of ['"', '"\\', '"\\x"', '"\n"', "{", "[1,]", "01", '{"a" 1}']) {
+    assert.throws(() => new JsonReader(wrong).document());
+  }
 });
 
 test("long and deep JSON ends in time", () => {
-  within(4000, () => new JsonReader("\"" + "\\\"a".repeat(2_000_000) + "\"").document());
+  within(4000, () => new JsonReader('"' + '\\"a'.repeat(2_000_000) + '"').document());
   within(4000, () => new JsonReader("[" + "1,".repeat(1_000_000) + "1]").document());
   assert.throws(() => new JsonReader("[".repeat(100_000)).document(), /too deeply/);
 });
 
 test("protobuf is read, with its messages, and stops at a number of fields", () => {
-  const read = data => protobuf(Uint8Array.from(data), part => { try { return new TextDecoder("utf-8", { fatal: true }).decode(part); } catch { return null; } });
+  const read = (data) =>
+    protobuf(Uint8Array.from(data), (part) => {
+      try {
+        return new TextDecoder("utf-8", { fatal: true }).decode(part);
+      } catch {
+        return null;
+      }
+    });
   assert.deepEqual(read([8, 150, 1, 18, 2, 104, 105]), [[1, "varint", "150"], [2, "text", "hi"]]);
   assert.deepEqual(read([26, 3, 8, 150, 1]), [[3, "message", [[1, "varint", "150"]]]]);
   assert.throws(() => read([8]), /ends early/);
   const many = new Uint8Array(2_000_000).map((_, place) => place % 2 ? 0 : 8);
   assert.equal(within(2000, () => protobuf(many, () => null)).length, mostFields);
-  const nested = [...Array(5000)].reduce(inner => inner.length < 120 ? [10, inner.length, ...inner] : inner, [8, 0]);
+  const nested = [...Array(5000)].reduce((inner) => inner.length < 120 ? [10, inner.length, ...inner] : inner, [8, 0]);
   within(2000, () => read(Array(2000).fill(nested).flat()));
 });

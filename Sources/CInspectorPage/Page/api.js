@@ -13,32 +13,56 @@ const place = "httpware-session";
 let own = null;
 
 function session() {
-  try { return localStorage.getItem(place); } catch { return own; }
+  try {
+    return localStorage.getItem(place);
+  } catch {
+    return own;
+  }
 }
 
 function keep(value) {
   own = value;
-  try { if (value) localStorage.setItem(place, value); else localStorage.removeItem(place); } catch { /* kept until the page is closed */ }
+  try {
+    if (value) localStorage.setItem(place, value);
+    else localStorage.removeItem(place);
+  } catch { /* kept until the page is closed */ }
 }
 
 /** Begins a session with the token, or with the code that a URL had. */
 export async function begin(proof) {
   let answer;
   try {
-    answer = await fetch("/v1/session", { method: "POST", cache: "no-store", headers: { Authorization: "Bearer " + proof } });
-  } catch { throw new ApiError(0, "the gateway does not answer, or that is not its token"); }
-  if (!answer.ok) throw new ApiError(answer.status, answer.status === 401 ? "that is not its token" : "the gateway answers " + answer.status);
+    answer = await fetch("/v1/session", {
+      method: "POST",
+      cache: "no-store",
+      headers: { Authorization: "Bearer " + proof },
+    });
+  } catch {
+    throw new ApiError(0, "the gateway does not answer, or that is not its token");
+  }
+  if (!answer.ok) {
+    throw new ApiError(
+      answer.status,
+      answer.status === 401 ? "that is not its token" : "the gateway answers " + answer.status,
+    );
+  }
   keep((await answer.json()).session);
 }
 
 let whenUnknown = () => {};
-export const onTokenNeeded = body => { whenUnknown = body; };
+export const onTokenNeeded = (body) => {
+  whenUnknown = body;
+};
 
 export async function ask(path, options) {
   let answer;
   const known = session();
   try {
-    answer = await fetch(path, { cache: "no-store", ...options, headers: { ...options?.headers, ...(known ? { Authorization: "Bearer " + known } : {}) } });
+    answer = await fetch(path, {
+      cache: "no-store",
+      ...options,
+      headers: { ...options?.headers, ...(known ? { Authorization: "Bearer " + known } : {}) },
+    });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "the gateway does not answer");
@@ -50,7 +74,9 @@ export async function ask(path, options) {
     whenUnknown();
   }
   let problem = {};
-  try { problem = await answer.json(); } catch { /* not a problem document */ }
+  try {
+    problem = await answer.json();
+  } catch { /* not a problem document */ }
   const error = new ApiError(answer.status, problem.detail ?? path + ": " + answer.status, problem.column);
   error.errors = problem.errors;
   throw error;
@@ -60,13 +86,15 @@ export const get = async (path, options) => (await ask(path, options)).json();
 
 export async function post(path, value, options) {
   const answer = await ask(path, {
-    method: "POST", ...(value === undefined ? {} : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) }), ...options,
+    method: "POST",
+    ...(value === undefined ? {} : { headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) }),
+    ...options,
   });
   const text = await answer.text();
   return text ? JSON.parse(text) : null;
 }
 
-export const remove = path => ask(path, { method: "DELETE" });
+export const remove = (path) => ask(path, { method: "DELETE" });
 
 /** Server-sent events until `signal`: calls `take(type, data)` for each, `state(isOpen)` when the stream opens or breaks; tries again. */
 export async function follow(path, signal, take, state) {
@@ -98,7 +126,7 @@ export async function follow(path, signal, take, state) {
     }
     if (signal.aborted) return;
     state(false);
-    await new Promise(resolve => setTimeout(resolve, pause));
+    await new Promise((resolve) => setTimeout(resolve, pause));
     pause = Math.min(pause * 2, 8000);
   }
 }

@@ -27,15 +27,41 @@ export const button = (text, onclick, more) => make("button", { type: "button", 
 
 /** A table of rows of cells; a cell is a text or a node. */
 export function table(heads, rows, more) {
-  return make("div.scroll", make("table", more ?? {},
-    heads.length ? make("thead", make("tr", heads.map(head => make(head.startsWith("#") ? "th.number" : "th", { scope: "col" }, head.replace(/^#/, ""))))) : null,
-    make("tbody", rows.map(row => row instanceof Node ? row : make("tr", row.map((cell, place) =>
-      make(heads[place]?.startsWith("#") ? "td.number" : "td", cell)))))));
+  return make(
+    "div.scroll",
+    make(
+      "table",
+      more ?? {},
+      heads.length
+        ? make(
+          "thead",
+          make(
+            "tr",
+            heads.map((head) =>
+              make(head.startsWith("#") ? "th.number" : "th", { scope: "col" }, head.replace(/^#/, ""))
+            ),
+          ),
+        )
+        : null,
+      make(
+        "tbody",
+        rows.map((row) =>
+          row instanceof Node
+            ? row
+            : make("tr", row.map((cell, place) => make(heads[place]?.startsWith("#") ? "td.number" : "td", cell)))
+        ),
+      ),
+    ),
+  );
 }
 
 /** Names and values, one below the other. */
-export const facts = pairs => make("dl.facts", pairs.filter(pair => pair && pair[1] !== null && pair[1] !== undefined && pair[1] !== "")
-  .map(([name, value]) => [make("dt", name), make("dd", value)]));
+export const facts = (pairs) =>
+  make(
+    "dl.facts",
+    pairs.filter((pair) => pair && pair[1] !== null && pair[1] !== undefined && pair[1] !== "")
+      .map(([name, value]) => [make("dt", name), make("dd", value)]),
+  );
 
 export const empty = (title, text) => make("div.empty", make("p.title", title), text ? make("p", text) : null);
 
@@ -46,7 +72,10 @@ const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 export function bytes(count) {
   if (!Number.isFinite(count)) return "";
   let unit = 0;
-  while (count >= 1024 && unit < units.length - 1) { count /= 1024; unit += 1; }
+  while (count >= 1024 && unit < units.length - 1) {
+    count /= 1024;
+    unit += 1;
+  }
   return (unit === 0 ? count : count < 10 ? count.toFixed(1) : Math.round(count)) + " " + units[unit];
 }
 
@@ -59,13 +88,14 @@ export function duration(milliseconds) {
   return Math.floor(milliseconds / 60000) + " min " + Math.round(milliseconds % 60000 / 1000) + " s";
 }
 
-const two = number => String(number).padStart(2, "0");
+const two = (number) => String(number).padStart(2, "0");
 
 /** The local time of an RFC 3339 time: `14:03:07.120`. */
 export function clock(text) {
   const date = new Date(text);
   if (isNaN(date)) return "";
-  return two(date.getHours()) + ":" + two(date.getMinutes()) + ":" + two(date.getSeconds()) + "." + String(date.getMilliseconds()).padStart(3, "0");
+  return two(date.getHours()) + ":" + two(date.getMinutes()) + ":" + two(date.getSeconds()) + "." +
+    String(date.getMilliseconds()).padStart(3, "0");
 }
 
 export const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone + " (UTC" + offset() + ")";
@@ -78,10 +108,12 @@ function offset() {
 export function fullTime(text) {
   const date = new Date(text);
   if (isNaN(date)) return "";
-  return date.getFullYear() + "-" + two(date.getMonth() + 1) + "-" + two(date.getDate()) + " " + clock(text) + ", " + zone();
+  return date.getFullYear() + "-" + two(date.getMonth() + 1) + "-" + two(date.getDate()) + " " + clock(text) + ", " +
+    zone();
 }
 
-export const statusClass = row => row.state === "open" && !row.status ? "s0" : row.fault && !row.status ? "s5" : "s" + String(row.status ?? 0)[0];
+export const statusClass = (row) =>
+  row.state === "open" && !row.status ? "s0" : row.fault && !row.status ? "s5" : "s" + String(row.status ?? 0)[0];
 
 // Feedback
 
@@ -119,17 +151,30 @@ export function save(name, text, type) {
 /** A dialog with a form. `done` gets the form when it is sent; what it throws is shown, and the dialog stays. */
 export function dialog(title, body, done, label = "OK") {
   const mistake = make("p.mistake", { role: "alert" });
-  const form = make("form", { method: "dialog", onsubmit: async event => {
-    event.preventDefault();
-    mistake.textContent = "";
-    try {
-      await done?.(form);
-      box.close();
-    } catch (error) {
-      mistake.textContent = error.message;
-    }
-  } }, make("h2", title), body, mistake, make("menu",
-    done ? button("Cancel", () => box.close()) : null, make("button.primary", { type: "submit" }, done ? label : "Close")));
+  const form = make(
+    "form",
+    {
+      method: "dialog",
+      onsubmit: async (event) => {
+        event.preventDefault();
+        mistake.textContent = "";
+        try {
+          await done?.(form);
+          box.close();
+        } catch (error) {
+          mistake.textContent = error.message;
+        }
+      },
+    },
+    make("h2", title),
+    body,
+    mistake,
+    make(
+      "menu",
+      done ? button("Cancel", () => box.close()) : null,
+      make("button.primary", { type: "submit" }, done ? label : "Close"),
+    ),
+  );
   const box = make("dialog", { "aria-label": title, onclose: () => box.remove() }, form);
   document.body.append(box);
   box.showModal();
@@ -137,4 +182,5 @@ export function dialog(title, body, done, label = "OK") {
 }
 
 /** A labelled field of a form. */
-export const field = (label, input, hint) => make("label.field", make("span", label), input, hint ? make("small", hint) : null);
+export const field = (label, input, hint) =>
+  make("label.field", make("span", label), input, hint ? make("small", hint) : null);

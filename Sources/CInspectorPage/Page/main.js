@@ -1,19 +1,27 @@
 // The frame of the page: which view is shown, the keys that work everywhere, the colours.
-import { make, dialog, field, table } from "./dom.js";
+import { dialog, field, make, table } from "./dom.js";
 import { begin, onTokenNeeded } from "./api.js";
-import { place, link, go, choices } from "./state.js";
+import { choices, go, link, place } from "./state.js";
 import { requests } from "./requests.js";
 import { compare } from "./compare.js";
 import { overview } from "./overview.js";
 import { rules } from "./rules.js";
 import { breakpoints } from "./breakpoints.js";
-import { services, cache, tokens } from "./gateway.js";
-import { routes, configuration } from "./config.js";
+import { cache, services, tokens } from "./gateway.js";
+import { configuration, routes } from "./config.js";
 
 const views = { requests, overview, rules, breakpoints, services, cache, tokens, routes, configuration, compare };
 const titles = {
-  requests: "Requests", overview: "Overview", rules: "Rules", breakpoints: "Breakpoints", services: "Services",
-  cache: "Cache", tokens: "Tokens", routes: "Routes", configuration: "Configuration", compare: "Compare",
+  requests: "Requests",
+  overview: "Overview",
+  rules: "Rules",
+  breakpoints: "Breakpoints",
+  services: "Services",
+  cache: "Cache",
+  tokens: "Tokens",
+  routes: "Routes",
+  configuration: "Configuration",
+  compare: "Compare",
 };
 const main = document.getElementById("main");
 let shown = null;
@@ -25,8 +33,7 @@ function show() {
     if (item.dataset.view === name) {
       item.setAttribute("aria-current", "page");
       item.scrollIntoView({ block: "nearest", inline: "nearest" });
-    }
-    else item.removeAttribute("aria-current");
+    } else item.removeAttribute("aria-current");
   }
   if (shown?.name === name) return shown.view.update?.(now);
   shown?.view.leave?.();
@@ -50,7 +57,8 @@ function paint(choice) {
 
 paint(choices.read("theme", null));
 document.getElementById("theme").addEventListener("click", () => {
-  const isDark = (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const isDark = (document.documentElement.dataset.theme ??
+    (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const choice = isDark ? "light" : "dark";
   choices.write("theme", choice);
   paint(choice);
@@ -58,20 +66,32 @@ document.getElementById("theme").addEventListener("click", () => {
 });
 
 function help() {
-  const key = name => make("kbd", name);
-  dialog("Keys", table([], [
-    [key("/"), "to the filter"], [[key("↑"), " ", key("↓"), " ", key("Page ↑"), " ", key("Home")], "choose a request"],
-    [key("Enter"), "open it"], [key("Esc"), "close, or leave the filter"], [key("x"), "pause the list, or go on"],
-    [key("p"), "pin"], [key("c"), "compare: first one, then the other"], [key("e"), "edit and send again"],
-    [key("y"), "copy as curl"], [[key("g"), " ", key("o"), key("r"), key("u"), key("b"), key("s"), key("t")], "go to Overview, Requests, Rules, Breakpoints, Services, Tokens"],
-    [key("?"), "this table"],
-  ]));
+  const key = (name) => make("kbd", name);
+  dialog(
+    "Keys",
+    table([], [
+      [key("/"), "to the filter"],
+      [[key("↑"), " ", key("↓"), " ", key("Page ↑"), " ", key("Home")], "choose a request"],
+      [key("Enter"), "open it"],
+      [key("Esc"), "close, or leave the filter"],
+      [key("x"), "pause the list, or go on"],
+      [key("p"), "pin"],
+      [key("c"), "compare: first one, then the other"],
+      [key("e"), "edit and send again"],
+      [key("y"), "copy as curl"],
+      [
+        [key("g"), " ", key("o"), key("r"), key("u"), key("b"), key("s"), key("t")],
+        "go to Overview, Requests, Rules, Breakpoints, Services, Tokens",
+      ],
+      [key("?"), "this table"],
+    ]),
+  );
 }
 
 document.getElementById("help").addEventListener("click", help);
 
 let goesTo = false;
-document.addEventListener("keydown", event => {
+document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const isTyping = event.target.matches("input, textarea, select");
   if (event.key === "Escape") return shown?.view.escape?.(event);
@@ -82,7 +102,13 @@ document.addEventListener("keydown", event => {
     if (view) go(view);
     return;
   }
-  if (event.key === "g") { goesTo = true; setTimeout(() => { goesTo = false; }, 1500); return; }
+  if (event.key === "g") {
+    goesTo = true;
+    setTimeout(() => {
+      goesTo = false;
+    }, 1500);
+    return;
+  }
   if (event.key === "?") return help();
   if (shown?.view.key?.(event)) event.preventDefault();
 });
@@ -92,21 +118,35 @@ onTokenNeeded(() => {
   if (asks) return;
   asks = true;
   const input = make("input", { type: "password", autocomplete: "off", name: "token", required: true });
-  dialog("The admin listener wants its token", field("Token", input, "httpware page prints a URL that opens this page without it."), async () => {
-    await begin(input.value.trim());
-    location.reload();
-  }, "Open").addEventListener("close", () => { asks = false; });
+  dialog(
+    "The admin listener wants its token",
+    field("Token", input, "httpware page prints a URL that opens this page without it."),
+    async () => {
+      await begin(input.value.trim());
+      location.reload();
+    },
+    "Open",
+  ).addEventListener("close", () => {
+    asks = false;
+  });
 });
 
 addEventListener("hashchange", show);
 // A page that the browser keeps for the way back holds no connection.
-addEventListener("pagehide", () => { shown?.view.leave?.(); shown = null; });
-addEventListener("pageshow", event => { if (event.persisted) show(); });
+addEventListener("pagehide", () => {
+  shown?.view.leave?.();
+  shown = null;
+});
+addEventListener("pageshow", (event) => {
+  if (event.persisted) show();
+});
 
 // A URL of httpware ends in a code that begins one session. It leaves the address before anything else happens.
 const code = /^#open=(\w+)$/.exec(location.hash)?.[1];
 if (code) {
   history.replaceState(null, "", "/");
-  try { await begin(code); } catch { /* used already, or too old: the page asks for the token */ }
+  try {
+    await begin(code);
+  } catch { /* used already, or too old: the page asks for the token */ }
 }
 show();

@@ -39,10 +39,19 @@ export function parts(data, boundary) {
     if (next < 0) break;
     const part = data.subarray(start, Math.max(start, next - 2)), most = Math.min(part.length, mostHead);
     let end = 0;
-    while (end < most && !(part[end] === 13 && part[end + 1] === 10 && part[end + 2] === 13 && part[end + 3] === 10)) end += 1;
+    while (end < most && !(part[end] === 13 && part[end + 1] === 10 && part[end + 2] === 13 && part[end + 3] === 10)) {
+      end += 1;
+    }
     const head = new TextDecoder("latin1").decode(part.subarray(0, end));
-    const fields = head.split("\r\n", mostHeadLines).filter(Boolean).map(line => ({ name: line.slice(0, line.indexOf(":")), value: line.slice(line.indexOf(":") + 1).trim() }));
-    found.push({ name: /name="([^"]*)"/.exec(head)?.[1] ?? null, fields, content: part.subarray(Math.min(part.length, end + 4)) });
+    const fields = head.split("\r\n", mostHeadLines).filter(Boolean).map((line) => ({
+      name: line.slice(0, line.indexOf(":")),
+      value: line.slice(line.indexOf(":") + 1).trim(),
+    }));
+    found.push({
+      name: /name="([^"]*)"/.exec(head)?.[1] ?? null,
+      fields,
+      content: part.subarray(Math.min(part.length, end + 4)),
+    });
     at = next;
   }
   return found;
@@ -51,7 +60,11 @@ export function parts(data, boundary) {
 // JSON: numbers and the order of members stay as they were written, so this does not go by JSON.parse.
 
 export class JsonReader {
-  constructor(text) { this.text = text; this.at = 0; this.depth = 0; }
+  constructor(text) {
+    this.text = text;
+    this.at = 0;
+    this.depth = 0;
+  }
 
   document() {
     const value = this.value();
@@ -60,8 +73,12 @@ export class JsonReader {
     return value;
   }
 
-  fail() { throw new Error("JSON is wrong at character " + (this.at + 1)); }
-  blank() { while (" \t\n\r".includes(this.text[this.at]) && this.at < this.text.length) this.at += 1; }
+  fail() {
+    throw new Error("JSON is wrong at character " + (this.at + 1));
+  }
+  blank() {
+    while (" \t\n\r".includes(this.text[this.at]) && this.at < this.text.length) this.at += 1;
+  }
 
   value() {
     this.blank();
@@ -82,7 +99,12 @@ export class JsonReader {
     if (end >= this.text.length) this.fail();
     const start = this.at;
     this.at = end + 1;
-    try { return JSON.parse(this.text.slice(start, end + 1)); } catch { this.at = start; return this.fail(); }
+    try {
+      return JSON.parse(this.text.slice(start, end + 1));
+    } catch {
+      this.at = start;
+      return this.fail();
+    }
   }
 
   group(open) {
@@ -90,7 +112,11 @@ export class JsonReader {
     const close = open === "{" ? "}" : "]", items = [];
     this.at += 1;
     this.blank();
-    if (this.text[this.at] === close) { this.at += 1; this.depth -= 1; return { kind: open, items }; }
+    if (this.text[this.at] === close) {
+      this.at += 1;
+      this.depth -= 1;
+      return { kind: open, items };
+    }
     for (;;) {
       if (open === "{") {
         this.blank();
@@ -101,7 +127,10 @@ export class JsonReader {
         items.push([key, this.value()]);
       } else items.push([items.length, this.value()]);
       this.blank();
-      if (this.text[this.at] === ",") { this.at += 1; continue; }
+      if (this.text[this.at] === ",") {
+        this.at += 1;
+        continue;
+      }
       if (this.text[this.at] !== close) this.fail();
       this.at += 1;
       this.depth -= 1;
@@ -116,11 +145,15 @@ export function prettyJson(text) {
     const pieces = [];
     write(new JsonReader(text).document(), "\n", pieces);
     return pieces.join("");
-  } catch { return text; }
+  } catch {
+    return text;
+  }
 }
 
 function write(value, line, pieces) {
-  if (value.kind !== "{" && value.kind !== "[") return pieces.push(value.kind === "s" ? JSON.stringify(value.text) : value.text);
+  if (value.kind !== "{" && value.kind !== "[") {
+    return pieces.push(value.kind === "s" ? JSON.stringify(value.text) : value.text);
+  }
   const close = value.kind === "{" ? "}" : "]", inner = line + "  ";
   if (!value.items.length) return pieces.push(value.kind + close);
   pieces.push(value.kind);
@@ -151,22 +184,45 @@ export function protobuf(data, readText, budget = { left: mostFields }, depth = 
     const tag = Number(varint() & 0xffffffffn), number = tag >>> 3, wire = tag & 7;
     if (!number) throw new Error("a field has the number 0");
     budget.left -= 1;
-    if (wire === 0) { found.push([number, "varint", String(varint())]); continue; }
+    if (wire === 0) {
+      found.push([number, "varint", String(varint())]);
+      continue;
+    }
     const length = wire === 1 ? 8 : wire === 5 ? 4 : wire === 2 ? Number(varint()) : NaN;
     if (!(at + length <= data.length)) throw new Error("the message ends early");
     const part = data.subarray(at, at + length);
     at += length;
     if (wire !== 2) {
       const view = new DataView(part.buffer, part.byteOffset, length);
-      found.push([number, wire === 1 ? "fixed64" : "fixed32", wire === 1 ? view.getBigUint64(0, true) + " / " + view.getFloat64(0, true) : view.getUint32(0, true) + " / " + view.getFloat32(0, true)]);
+      found.push([
+        number,
+        wire === 1 ? "fixed64" : "fixed32",
+        wire === 1
+          ? view.getBigUint64(0, true) + " / " + view.getFloat64(0, true)
+          : view.getUint32(0, true) + " / " + view.getFloat32(0, true),
+      ]);
       continue;
     }
     const text = readText(part);
     // deno-lint-ignore no-control-regex
-    if (text !== null && !/[\u0000-\u0008\u000e-\u001f]/.test(text)) { found.push([number, "text", text]); continue; }
+    if (text !== null && !/[\u0000-\u0008\u000e-\u001f]/.test(text)) {
+      found.push([number, "text", text]);
+      continue;
+    }
     let inner = null;
-    if (depth < mostDepth && length) try { inner = protobuf(part, readText, budget, depth + 1); } catch { /* bytes */ }
-    found.push(inner ? [number, "message", inner] : [number, "bytes", [...part.subarray(0, 64)].map(byte => byte.toString(16).padStart(2, "0")).join(" ") + (length > 64 ? " …" : "")]);
+    if (depth < mostDepth && length) {
+      try {
+        inner = protobuf(part, readText, budget, depth + 1);
+      } catch { /* bytes */ }
+    }
+    found.push(
+      inner ? [number, "message", inner] : [
+        number,
+        "bytes",
+        [...part.subarray(0, 64)].map((byte) => byte.toString(16).padStart(2, "0")).join(" ") +
+        (length > 64 ? " …" : ""),
+      ],
+    );
   }
   return found;
 }

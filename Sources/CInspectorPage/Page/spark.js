@@ -1,11 +1,16 @@
 // Bandwidth and latency of the last two minutes, one column for each second.
-import { make, bytes, duration } from "./dom.js";
+import { bytes, duration, make } from "./dom.js";
 
 const seconds = 120, width = 180, height = 30;
 
 export class Spark {
   constructor() {
-    this.canvas = make("canvas", { width: width * 2, height: height * 2, role: "img", "aria-label": "bytes and latency of the last two minutes" });
+    this.canvas = make("canvas", {
+      width: width * 2,
+      height: height * 2,
+      role: "img",
+      "aria-label": "bytes and latency of the last two minutes",
+    });
     this.text = make("span.quiet");
     this.element = make("span.spark", this.canvas, this.text);
     this.columns = [];
@@ -13,7 +18,9 @@ export class Spark {
     this.timer = setInterval(() => this.turn(), 1000);
   }
 
-  leave() { clearInterval(this.timer); }
+  leave() {
+    clearInterval(this.timer);
+  }
 
   get now() {
     const second = Math.floor(Date.now() / 1000);
@@ -40,24 +47,43 @@ export class Spark {
   turn() {
     void this.now;
     const last = this.columns[this.columns.length - 2];
-    if (last) this.text.textContent = `${last.count}/s  ${bytes(last.bytes)}/s` + (last.longest ? `  ≤ ${duration(last.longest)}` : "");
+    if (last) {
+      this.text.textContent = `${last.count}/s  ${bytes(last.bytes)}/s` +
+        (last.longest ? `  ≤ ${duration(last.longest)}` : "");
+    }
     const context = this.canvas.getContext("2d"), style = getComputedStyle(this.canvas);
     const step = width * 2 / seconds, end = Math.floor(Date.now() / 1000);
     context.clearRect(0, 0, width * 2, height * 2);
-    const mostBytes = Math.max(1, ...this.columns.map(column => column.bytes)), longest = Math.max(1, ...this.columns.map(column => column.longest));
+    const mostBytes = Math.max(1, ...this.columns.map((column) => column.bytes)),
+      longest = Math.max(1, ...this.columns.map((column) => column.longest));
     context.fillStyle = style.getPropertyValue("--spark");
     for (const column of this.columns) {
       const tall = column.bytes / mostBytes * height * 2;
-      if (tall) context.fillRect((seconds - 1 - (end - column.second)) * step, height * 2 - Math.max(2, tall), step - 0.6, Math.max(2, tall));
+      if (tall) {
+        context.fillRect(
+          (seconds - 1 - (end - column.second)) * step,
+          height * 2 - Math.max(2, tall),
+          step - 0.6,
+          Math.max(2, tall),
+        );
+      }
     }
     context.strokeStyle = style.getPropertyValue("--spark-line");
     context.lineWidth = 2.5;
     context.beginPath();
     let begun = false;
     for (const column of this.columns) {
-      if (!column.longest) { begun = false; continue; }
-      const x = (seconds - 0.5 - (end - column.second)) * step, y = height * 2 - 3 - column.longest / longest * (height * 2 - 6);
-      if (begun) context.lineTo(x, y); else { context.moveTo(x, y); context.lineTo(x + 0.1, y); }
+      if (!column.longest) {
+        begun = false;
+        continue;
+      }
+      const x = (seconds - 0.5 - (end - column.second)) * step,
+        y = height * 2 - 3 - column.longest / longest * (height * 2 - 6);
+      if (begun) context.lineTo(x, y);
+      else {
+        context.moveTo(x, y);
+        context.lineTo(x + 0.1, y);
+      }
       begun = true;
     }
     context.stroke();

@@ -30,9 +30,13 @@ export const choices = {
     try {
       const text = localStorage.getItem("httpware." + name);
       return text === null ? otherwise : JSON.parse(text);
-    } catch { return otherwise; }
+    } catch {
+      return otherwise;
+    }
   },
   write(name, value) {
-    try { localStorage.setItem("httpware." + name, JSON.stringify(value)); } catch { /* private windows */ }
+    try {
+      localStorage.setItem("httpware." + name, JSON.stringify(value));
+    } catch { /* private windows */ }
   },
 };
