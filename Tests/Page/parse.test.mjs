@@ -25,8 +25,8 @@ test("a mark is found as indexOf finds it", () => {
 });
 
 test("parts have their names, fields and content", () => {
-  const body =
-    'preamble\r\n--b\r\nContent-Disposition: form-data; name="a"\r\n\r\none\r\n--b\r\nContent-Type: text/plain\r\n\r\ntwo\r\nlines\r\n--b--\r\n';
+  const body = 'preamble\r\n--b\r\nContent-Disposition: form-data; name="a"\r\n\r\none\r\n' +
+    "--b\r\nContent-Type: text/plain\r\n\r\ntwo\r\nlines\r\n--b--\r\n";
   const found = parts(encoded(body), "b");
   assert.deepEqual(found.map((part) => [part.name, decoded(part.content)]), [["a", "one"], [null, "two\r\nlines"]]);
   assert.deepEqual(found[1].fields, [{ name: "Content-Type", value: "text/plain" }]);

@@ -5,7 +5,8 @@
 
 Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc, which contain the texts that wares declare; the comments of the
 Swift files in `ROOMS` and of all Swift tests; the texts in all Swift files of Sources, errors and problems among them; the names of all Swift tests;
-the texts and comments of the inspector page. With a binary, also the help of every command and the descriptions in the schema. Code is not read.
+the texts and comments of the inspector page, and the length of its lines. With a binary, also the help of every command and the descriptions in the
+schema. Code is not read.
 A FILE may be a Swift file, a file of the page, or a folder of them. Each shape is first tried on its own good and bad sentences.
 Python 3.11, standard library only. Last: `N passed, N failed`.
 """
@@ -68,6 +69,8 @@ ROOMS: tuple[str, ...] = (
 )
 
 PAGE = "Sources/CInspectorPage/Page"
+# The longest line of JavaScript. deno, which formats it, does not break comments and texts.
+COLUMNS = 120
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,7 @@ def name_faults(name: str, code: str) -> list[str]:
 
 def page_texts(code: str) -> Iterator[tuple[int, str]]:
     """Literals, comments and texts between tags in a file of the page, each with its line."""
-    found = r'"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`|(?:^|\s)//+ ?(.*)|/\*\*? ?(.*?)\*/|>([^<>]+)<'
+    found = r'"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`|(?:^|\s)//+ ?(.*)|/\*\*? ?(.*?)\*/|^\s+\* (.*)|>([^<>]+)<'
     for number, line in enumerate(code.splitlines(), 1):
         for match in re.finditer(found, line):
             text = next((group for group in match.groups() if group), "")
@@ -219,6 +222,11 @@ def page_texts(code: str) -> Iterator[tuple[int, str]]:
 
 def page_faults(name: str, code: str) -> list[str]:
     return [fault for line, text in page_texts(code) for fault in faults(name, text, SHAPES + COMMENT_SHAPES + TEXT_SHAPES, line)]
+
+
+def script_faults(name: str, code: str) -> list[str]:
+    """A script of the page or of its tests: no line is longer than `COLUMNS`."""
+    return [f"{name}:{number}: {len(line)} columns: at most {COLUMNS}" for number, line in enumerate(code.splitlines(), 1) if len(line) > COLUMNS]
 
 
 def trials() -> Iterator[tuple[str, list[str]]]:
@@ -242,6 +250,10 @@ def trials() -> Iterator[tuple[str, list[str]]]:
     code = '// Read it anew.\nmake("p", `${one} that nobody has`); make("a", "none"); /** One. */ "https://a.b"\n'
     expected = ["code:1: 'anew.': again", "code:2: 'nobody has': name the subject: the client, a request, the operator"]
     yield "a sample of the page", [] if page_faults("code", code) == expected else [f"{page_faults('code', code)}, not {expected}"]
+    code, expected = "/**\n * It is read\n * by all, anew.\n */\n", ["code:3: 'anew.': again"]
+    yield "a sample of a comment of the page", [] if page_faults("code", code) == expected else [f"{page_faults('code', code)}, not {expected}"]
+    code, expected = "x" * COLUMNS + "\n" + "é" * (COLUMNS + 1) + "\n", [f"code:2: {COLUMNS + 1} columns: at most {COLUMNS}"]
+    yield "a sample of a script", [] if script_faults("code", code) == expected else [f"{script_faults('code', code)}, not {expected}"]
 
 
 def described(node: object) -> Iterator[str]:
@@ -292,6 +304,8 @@ def main() -> int:
         read(ROOT / "Sources", (".swift",), text_faults)
         read(ROOT / "Tests", (".swift",), name_faults)
         read(ROOT / PAGE, (".js", ".html"), page_faults)
+        read(ROOT / PAGE, (".js",), script_faults)
+        read(ROOT / "Tests/Page", (".mjs",), script_faults)
     if options.binary:
         results += [(name, faults(name, text)) for name, text in declared(options.binary)]
     for name, wrong in results:

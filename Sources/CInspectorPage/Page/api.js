@@ -1,5 +1,5 @@
-// The gateway's API. Where the admin listener wants a token, the page has a session: a value of its own, in the storage of its origin,
-// which no page of another port can read. A cookie would go to all ports of the host.
+// The gateway's API. If the admin listener wants a token, the page has a session: a value of its own, in the storage of
+// its origin, which pages of other ports cannot read. A cookie would go to all ports of the host.
 
 export class ApiError extends Error {
   constructor(status, detail, column) {
@@ -96,7 +96,10 @@ export async function post(path, value, options) {
 
 export const remove = (path) => ask(path, { method: "DELETE" });
 
-/** Server-sent events until `signal`: calls `take(type, data)` for each, `state(isOpen)` when the stream opens or breaks; tries again. */
+/**
+ * Reads server-sent events until `signal`, and tries again when the stream breaks. Calls `take(type, data)` for each
+ * event, and `state(isOpen)` when the stream opens or breaks.
+ */
 export async function follow(path, signal, take, state) {
   let pause = 500;
   while (!signal.aborted) {

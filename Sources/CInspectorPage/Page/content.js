@@ -139,7 +139,8 @@ function textView(text) {
     isLong
       ? make(
         "p.note",
-        `The first ${mostText.toLocaleString()} characters of ${text.length.toLocaleString()}; save it to see the rest.`,
+        `The first ${mostText.toLocaleString()} characters of ${text.length.toLocaleString()}; ` +
+          "save it to see the rest.",
       )
       : null,
   );

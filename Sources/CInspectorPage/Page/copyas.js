@@ -19,14 +19,20 @@ const own = new Set([
 /** Fields whose variables have a short name. */
 const known = new Set(["AUTHORIZATION", "PROXY_AUTHORIZATION", "COOKIE", "X_API_KEY"]);
 
-/** The variable of the environment for a masked value. A request chooses the names of its fields, so they name no variable that a user may have. */
+/**
+ * The variable of the environment for a masked value. A request chooses the names of its fields, so each variable has a
+ * prefix: it names no variable that a user may have.
+ */
 const variable = (name) => {
   const word = name.toUpperCase().replace(/[^A-Z0-9]+/g, "_");
   return "HTTPWARE_" + (known.has(word) ? word : "FIELD_" + word);
 };
 const secret = "HTTPWARE_SECRET";
 
-/** The mark where the gateway writes it: a whole value, or what is behind the scheme of credentials. Elsewhere a field's own text has it. */
+/**
+ * The mark is the gateway's if it is a whole value, or all that follows the scheme of credentials. Elsewhere it belongs
+ * to the field's own text.
+ */
 const isMaskedField = (value) => /^([A-Za-z]+ )?…$/.test(value);
 
 const single = (text) => "'" + text.replaceAll("'", "'\\''") + "'";
@@ -110,7 +116,10 @@ function curl(capture, body) {
   return before + parts.join(" \\\n  ");
 }
 
-/** A field for HTTPie. Behind the colon, @ would read a file, and = a value of JSON; a backslash takes that meaning away. */
+/**
+ * A field for HTTPie. Behind the colon, @ would read a file, and = a value of JSON: a backslash takes that meaning
+ * away.
+ */
 function itemOf(line) {
   if (line.value === "") return shell(line.name + ";");
   return shellField(line, line.name + ":", line.value.replace(/^(?=[@=:])/, "\\"));

@@ -1,6 +1,9 @@
 // Makes elements. Whatever comes from outside becomes text, never markup.
 
-/** `make("td.number", {title: "…"}, "text", child…)`: attributes that begin with `on` are listeners; null children are left out. */
+/**
+ * Makes an element, as in `make("td.number", {title: "…"}, "text", child…)`. Attributes that begin with `on` are
+ * listeners; null children are left out.
+ */
 export function make(name, ...rest) {
   const [tag, ...classes] = name.split(".");
   const element = document.createElement(tag);

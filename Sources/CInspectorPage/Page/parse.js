@@ -1,4 +1,5 @@
-// Reads content: JSON, multipart and protocol buffers. Each reader takes linear time and is bounded, because content was written by others.
+// Reads content: JSON, multipart and protocol buffers. Each reader takes linear time and is bounded, because content
+// was written by others.
 
 /** The longest boundary. RFC 2046 §5.1.1. */
 export const mostBoundary = 70;
@@ -9,7 +10,10 @@ const mostHead = 16384, mostHeadLines = 100, mostDepth = 20;
 
 // Bytes
 
-/** The place of `mark` in `data` at or after `from`, or -1. Takes linear time for any bytes (Knuth, Morris and Pratt). */
+/**
+ * A function of `data` and `from`: the place of `mark` in the data at or after `from`, or -1. It takes linear time for
+ * any bytes (Knuth, Morris and Pratt).
+ */
 export function finder(mark) {
   const falls = [0];
   for (let index = 1, length = 0; index < mark.length; index += 1) {
@@ -139,7 +143,9 @@ export class JsonReader {
   }
 }
 
-/** JSON with one member on a line, and with its numbers as they were written; a text that is not JSON stays as it is. */
+/**
+ * JSON with one member on a line, and with its numbers as they were written. A text that is not JSON stays as it is.
+ */
 export function prettyJson(text) {
   try {
     const pieces = [];
@@ -166,7 +172,10 @@ function write(value, line, pieces) {
 
 // Protocol buffers without their description: numbers of fields, and the values as the wire shows them.
 
-/** The fields of a message as `[number, kind, value]`; a message inside it is a list of fields. `budget.left` counts down; at 0 the rest is left out. */
+/**
+ * The fields of a message as `[number, kind, value]`; the value of a message inside it is a list of fields.
+ * `budget.left` counts down; at 0 the rest is left out.
+ */
 export function protobuf(data, readText, budget = { left: mostFields }, depth = 0) {
   let at = 0;
   const found = [];

@@ -97,7 +97,7 @@ const allColumns = [
     className: (row) => row.duration > 1000 ? "number slow" : "number",
   },
 ];
-/** The columns that leave where there is little room, the first one first; and the share of it that stretching columns want. */
+/** The columns that leave if there is little room, the first one first; and the width that stretching columns want. */
 const leaving = ["service", "route", "version", "client", "comment", "type", "id", "did", "size", "time", "host"],
   wants = { host: 110, path: 220 };
 const want = (columns) =>
@@ -327,7 +327,8 @@ export function requests(main, start) {
   async function loadRecords(own) {
     note.hidden = false;
     note.textContent =
-      "Nothing is captured: write admin.capture: {} in the configuration, or start with httpware inspect, to see fields and content here. Shown are the records of the last exchanges, without a filter.";
+      "Nothing is captured: write admin.capture: {} in the configuration, or start with httpware inspect, " +
+      "to see fields and content here. Shown are the records of the last exchanges, without a filter.";
     filter.input.disabled = true;
     try {
       const path = "/v1/requests?limit=200";
@@ -366,7 +367,8 @@ export function requests(main, start) {
   function take(type, data) {
     if (type === "lost") {
       return toast(
-        `${data.lost.toLocaleString()} requests are not kept: pinned requests fill the memory. Unpin some, or raise admin.capture.memory.`,
+        `${data.lost.toLocaleString()} requests are not kept: pinned requests fill the memory. ` +
+          "Unpin some, or raise admin.capture.memory.",
       );
     }
     if (type === "dropped") {

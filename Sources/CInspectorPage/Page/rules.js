@@ -28,7 +28,8 @@ export function rules(main, start) {
     make("div.viewhead", make("h2", "Rules for a while"), button("add a rule", () => add(""), { class: "primary" })),
     make(
       "p.quiet",
-      "They act on requests that their filter finds, behind every ware that checks access and before the wares that answer, and end by themselves. httpware rule save prints one for the file.",
+      "They act on requests that their filter finds, behind every ware that checks access and before the wares " +
+        "that answer, and end by themselves. httpware rule save prints one for the file.",
     ),
     box,
   );
