@@ -9,11 +9,17 @@ static const uint8_t api_js[] = {
 static const uint8_t breakpoints_js[] = {
 #embed "Page/breakpoints.js"
 };
+static const uint8_t comment_js[] = {
+#embed "Page/comment.js"
+};
 static const uint8_t compare_js[] = {
 #embed "Page/compare.js"
 };
 static const uint8_t config_js[] = {
 #embed "Page/config.js"
+};
+static const uint8_t connection_js[] = {
+#embed "Page/connection.js"
 };
 static const uint8_t content_js[] = {
 #embed "Page/content.js"
@@ -24,14 +30,23 @@ static const uint8_t copyas_js[] = {
 static const uint8_t detail_js[] = {
 #embed "Page/detail.js"
 };
+static const uint8_t divider_js[] = {
+#embed "Page/divider.js"
+};
 static const uint8_t dom_js[] = {
 #embed "Page/dom.js"
+};
+static const uint8_t fields_js[] = {
+#embed "Page/fields.js"
 };
 static const uint8_t filter_js[] = {
 #embed "Page/filter.js"
 };
 static const uint8_t gateway_js[] = {
 #embed "Page/gateway.js"
+};
+static const uint8_t hex_js[] = {
+#embed "Page/hex.js"
 };
 static const uint8_t icon_svg[] = {
 #embed "Page/icon.svg"
@@ -45,17 +60,29 @@ static const uint8_t list_js[] = {
 static const uint8_t main_js[] = {
 #embed "Page/main.js"
 };
+static const uint8_t messages_js[] = {
+#embed "Page/messages.js"
+};
 static const uint8_t overview_js[] = {
 #embed "Page/overview.js"
 };
 static const uint8_t parse_js[] = {
 #embed "Page/parse.js"
 };
+static const uint8_t record_js[] = {
+#embed "Page/record.js"
+};
 static const uint8_t requests_js[] = {
 #embed "Page/requests.js"
 };
+static const uint8_t resend_js[] = {
+#embed "Page/resend.js"
+};
 static const uint8_t rules_js[] = {
 #embed "Page/rules.js"
+};
+static const uint8_t sides_js[] = {
+#embed "Page/sides.js"
 };
 static const uint8_t spark_js[] = {
 #embed "Page/spark.js"
@@ -73,22 +100,31 @@ static const uint8_t waterfall_js[] = {
 static const struct CInspectorFile files[] = {
     {"api.js", api_js, sizeof api_js},
     {"breakpoints.js", breakpoints_js, sizeof breakpoints_js},
+    {"comment.js", comment_js, sizeof comment_js},
     {"compare.js", compare_js, sizeof compare_js},
     {"config.js", config_js, sizeof config_js},
+    {"connection.js", connection_js, sizeof connection_js},
     {"content.js", content_js, sizeof content_js},
     {"copyas.js", copyas_js, sizeof copyas_js},
     {"detail.js", detail_js, sizeof detail_js},
+    {"divider.js", divider_js, sizeof divider_js},
     {"dom.js", dom_js, sizeof dom_js},
+    {"fields.js", fields_js, sizeof fields_js},
     {"filter.js", filter_js, sizeof filter_js},
     {"gateway.js", gateway_js, sizeof gateway_js},
+    {"hex.js", hex_js, sizeof hex_js},
     {"icon.svg", icon_svg, sizeof icon_svg},
     {"index.html", index_html, sizeof index_html},
     {"list.js", list_js, sizeof list_js},
     {"main.js", main_js, sizeof main_js},
+    {"messages.js", messages_js, sizeof messages_js},
     {"overview.js", overview_js, sizeof overview_js},
     {"parse.js", parse_js, sizeof parse_js},
+    {"record.js", record_js, sizeof record_js},
     {"requests.js", requests_js, sizeof requests_js},
+    {"resend.js", resend_js, sizeof resend_js},
     {"rules.js", rules_js, sizeof rules_js},
+    {"sides.js", sides_js, sizeof sides_js},
     {"spark.js", spark_js, sizeof spark_js},
     {"state.js", state_js, sizeof state_js},
     {"style.css", style_css, sizeof style_css},

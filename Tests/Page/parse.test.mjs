@@ -1,13 +1,15 @@
-// Readers of the page, without a browser: node --test Tests/Page/
+// The readers of content, without a browser: node --test Tests/Page/
 import test from "node:test";
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-
-// The page's files are modules, but their names do not say so to node.
-const source = readFileSync(new URL("../../Sources/CInspectorPage/Page/parse.js", import.meta.url), "utf8");
-const { finder, parts, prettyJson, protobuf, JsonReader, mostFields, mostParts } = await import(
-  "data:text/javascript;base64," + Buffer.from(source).toString("base64")
-);
+import {
+  finder,
+  JsonReader,
+  mostFields,
+  mostParts,
+  parts,
+  prettyJson,
+  protobuf,
+} from "../../Sources/CInspectorPage/Page/parse.js";
 
 const encoded = (text) => new TextEncoder().encode(text), decoded = (data) => new TextDecoder().decode(data);
 const within = (milliseconds, body) => {

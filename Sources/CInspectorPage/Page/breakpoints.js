@@ -2,7 +2,7 @@
 import { button, dialog, duration, empty, field, make, table, toast } from "./dom.js";
 import { get, post } from "./api.js";
 import { link } from "./state.js";
-import { readFields } from "./detail.js";
+import { readFields, writeFields } from "./fields.js";
 
 export function breakpoints(main) {
   const box = make("div");
@@ -104,7 +104,7 @@ export function breakpoints(main) {
       capture = item.capture ? await get("/v1/captures/" + item.capture) : null;
     } catch { /* it is edited without its fields */ }
     const half = isRequest ? capture?.request : capture?.response, message = half?.client ?? half?.origin;
-    const lines = (message?.headers ?? []).map((line) => line.name + ": " + line.value).join("\n");
+    const lines = writeFields(message?.headers ?? []);
     const method = make("input", { name: "method", value: item.method ?? capture?.method ?? "", size: 10 }),
       url = make("input", { name: "url", value: item.url ?? capture?.url ?? "" });
     const status = make("input", {

@@ -1,5 +1,6 @@
 // Content as people read it: JSON as a tree, forms, multipart, images, GraphQL, protobuf, text, and bytes.
 import { button, bytes, copy, empty, facts, make, save, table } from "./dom.js";
+import { hexText } from "./hex.js";
 import { JsonReader, mostFields, parts, prettyJson, protobuf } from "./parse.js";
 
 const mostText = 400000, mostHex = 65536, mostChildren = 200, mostValue = 20000;
@@ -144,20 +145,6 @@ function textView(text) {
       )
       : null,
   );
-}
-
-export function hexText(data, from = 0, to = data.length) {
-  const lines = [];
-  for (let index = from; index < to; index += 16) {
-    const part = [...data.subarray(index, Math.min(index + 16, to))];
-    lines.push(
-      index.toString(16).padStart(8, "0") + "  " + part.map((byte) =>
-        byte.toString(16).padStart(2, "0")
-      ).join(" ").padEnd(48) + " " +
-        part.map((byte) => byte > 31 && byte < 127 ? String.fromCharCode(byte) : "·").join(""),
-    );
-  }
-  return lines.join("\n");
 }
 
 function hexView(data) {

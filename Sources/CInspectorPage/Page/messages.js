@@ -1,0 +1,67 @@
+// The messages of a WebSocket, of server-sent events and of gRPC.
+import { bytes, clock, dialog, empty, make, table } from "./dom.js";
+import { get } from "./api.js";
+import { hexText } from "./hex.js";
+import { prettyJson } from "./parse.js";
+
+const mostMessages = 2000, mostRow = 300, mostHex = 65536, mostText = 400000;
+
+/** Fills `box` with the last messages, if still `isCurrent()` when they are read. */
+export async function showMessages(box, capture, isCurrent) {
+  try {
+    const { messages } = await get(`/v1/captures/${capture.id}/messages`);
+    if (!isCurrent()) return;
+    const shown = messages.slice(-mostMessages);
+    const isAtEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+    const isCut = messages.length > shown.length;
+    box.replaceChildren(
+      isCut ? make("p.note", `The last ${shown.length} of ${messages.length} are shown.`) : "",
+      messages.length ? table(["time", "", "#size", "message"], shown.map(messageRow)) : empty("No messages yet"),
+    );
+    if (isAtEnd && capture.state === "open") box.scrollTop = box.scrollHeight;
+  } catch (error) {
+    if (error.name !== "AbortError") box.replaceChildren(empty("The messages cannot be shown", error.message));
+  }
+}
+
+/** The content of a message in one line. */
+export function messageText(message) {
+  if (message.type === "grpc" && message.fields) return message.fields.map(grpcField).join("  ");
+  if (message.encoding === "base64") return "binary, " + bytes(message.size);
+  return message.data ?? "";
+}
+
+function grpcField({ number, value }) {
+  const text = Array.isArray(value) ? JSON.stringify(value) : value.base64 ?? value;
+  return number + ": " + text;
+}
+
+function messageRow(message, place) {
+  const isSent = message.type === "send" || message.direction === "send";
+  const text = messageText(message);
+  const head = [message.event, message.id && "id " + message.id].filter(Boolean).join(", ");
+  const short = text.length > mostRow ? text.slice(0, mostRow) + " …" : text;
+  const open = () => dialog("Message " + (place + 1), make("pre.message", wholeText(message, text)));
+  const key = (event) => {
+    if (event.key !== "Enter") return;
+    event.stopPropagation();
+    open();
+  };
+  const direction = isSent
+    ? make("td.up", { title: "from the client" }, "↑")
+    : make("td.down", { title: "to the client" }, "↓");
+  return make(
+    "tr.message",
+    { onclick: open, tabindex: 0, onkeydown: key },
+    make("td.quiet", clock(message.time)),
+    direction,
+    make("td.number", bytes(message.size)),
+    make("td.value", head ? make("b", head + "  ") : null, short),
+  );
+}
+
+function wholeText(message, text) {
+  if (message.encoding !== "base64") return prettyJson(text).slice(0, mostText);
+  const data = Uint8Array.from(atob(message.data), (char) => char.charCodeAt(0));
+  return hexText(data, 0, Math.min(data.length, mostHex), ".");
+}
