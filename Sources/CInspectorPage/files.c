@@ -9,6 +9,12 @@ static const uint8_t api_js[] = {
 static const uint8_t breakpoints_js[] = {
 #embed "Page/breakpoints.js"
 };
+static const uint8_t columnmenu_js[] = {
+#embed "Page/columnmenu.js"
+};
+static const uint8_t columns_js[] = {
+#embed "Page/columns.js"
+};
 static const uint8_t comment_js[] = {
 #embed "Page/comment.js"
 };
@@ -36,6 +42,9 @@ static const uint8_t divider_js[] = {
 static const uint8_t dom_js[] = {
 #embed "Page/dom.js"
 };
+static const uint8_t feed_js[] = {
+#embed "Page/feed.js"
+};
 static const uint8_t fields_js[] = {
 #embed "Page/fields.js"
 };
@@ -44,6 +53,9 @@ static const uint8_t filter_js[] = {
 };
 static const uint8_t gateway_js[] = {
 #embed "Page/gateway.js"
+};
+static const uint8_t har_js[] = {
+#embed "Page/har.js"
 };
 static const uint8_t hex_js[] = {
 #embed "Page/hex.js"
@@ -100,6 +112,8 @@ static const uint8_t waterfall_js[] = {
 static const struct CInspectorFile files[] = {
     {"api.js", api_js, sizeof api_js},
     {"breakpoints.js", breakpoints_js, sizeof breakpoints_js},
+    {"columnmenu.js", columnmenu_js, sizeof columnmenu_js},
+    {"columns.js", columns_js, sizeof columns_js},
     {"comment.js", comment_js, sizeof comment_js},
     {"compare.js", compare_js, sizeof compare_js},
     {"config.js", config_js, sizeof config_js},
@@ -109,9 +123,11 @@ static const struct CInspectorFile files[] = {
     {"detail.js", detail_js, sizeof detail_js},
     {"divider.js", divider_js, sizeof divider_js},
     {"dom.js", dom_js, sizeof dom_js},
+    {"feed.js", feed_js, sizeof feed_js},
     {"fields.js", fields_js, sizeof fields_js},
     {"filter.js", filter_js, sizeof filter_js},
     {"gateway.js", gateway_js, sizeof gateway_js},
+    {"har.js", har_js, sizeof har_js},
     {"hex.js", hex_js, sizeof hex_js},
     {"icon.svg", icon_svg, sizeof icon_svg},
     {"index.html", index_html, sizeof index_html},

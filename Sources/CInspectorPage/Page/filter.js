@@ -40,6 +40,26 @@ const operators = [
 ];
 const alone = new Set(["~a", "~all", "~e", "~grpc", "~http", "~marked", "~q", "~replay", "~s", "~sse", "~websocket"]);
 
+/** The value of a row that may follow an operator. */
+const valueReaders = {
+  "~m": (row) => row.method,
+  "~d": (row) => row.parts?.[0]?.replace(/:\d+$/, ""),
+  "~c": (row) => String(row.status ?? ""),
+  "~route": (row) => row.route,
+  "~service": (row) => row.service,
+  "~did": (row) => row.did?.[0],
+  "~gql": (row) => row.operation,
+  "~t": (row) => row.contentType?.split(";")[0],
+  "~ts": (row) => row.contentType?.split(";")[0],
+};
+
+/** The values that may follow an operator, of the last 3000 rows, in order. */
+export function valuesOf(operator, rows) {
+  const read = valueReaders[operator];
+  if (!read) return [];
+  return [...new Set(rows.slice(-2999).map(read).filter(Boolean))].sort();
+}
+
 export class FilterBox {
   /** `values(operator)` gives words that may follow an operator. */
   constructor(onChange, values) {

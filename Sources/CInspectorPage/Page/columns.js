@@ -1,0 +1,125 @@
+// The columns of the list of requests, and which of them fit.
+import { bytes, clock, duration, statusClass } from "./dom.js";
+
+/** The host and the path of a URL. */
+export const hostAndPath = (url) => {
+  const rest = /^[a-z]+:\/\/([^/?#]*)(.*)$/i.exec(url ?? "");
+  return rest ? [rest[1], rest[2] || "/"] : ["", url ?? ""];
+};
+/** The words for exchanges other than plain HTTP. */
+const kinds = { http: "", websocket: "ws", sse: "sse", grpc: "grpc" };
+
+/** A content type without what most types have in common: `json` for `application/json; charset=utf-8`. */
+const shortType = (type) =>
+  (type ?? "").split(";")[0]
+    .replace(/^(application|text|image)\//, "")
+    .replace(/^x-/, "")
+    .replace("javascript", "js")
+    .replace("octet-stream", "binary");
+
+export const allColumns = [
+  { key: "id", title: "#", width: "58px", isNumber: true, text: (row) => row.id, className: () => "number quiet" },
+  { key: "time", title: "Time", width: "92px", text: (row) => row.clock ??= clock(row.time), className: () => "quiet" },
+  {
+    key: "method",
+    title: "Method",
+    width: "70px",
+    text: (row) => row.method,
+    className: (row) => "method m-" + row.method,
+  },
+  {
+    key: "status",
+    title: "Status",
+    width: "58px",
+    text: (row) => row.status ? String(row.status) : row.state === "open" ? "…" : row.fault ? "fault" : "–",
+    className: (row) => "status " + statusClass(row),
+  },
+  {
+    key: "host",
+    title: "Host",
+    width: "minmax(90px,1fr)",
+    hasTitle: true,
+    text: (row) => (row.parts ??= hostAndPath(row.url))[0],
+  },
+  {
+    key: "path",
+    title: "Path",
+    width: "minmax(90px,3fr)",
+    hasTitle: true,
+    text: (row) =>
+      (row.pinned ? "★ " : "") + (row.operation ? row.operation + "  " : "") + (row.parts ??= hostAndPath(row.url))[1],
+  },
+  {
+    key: "type",
+    title: "Type",
+    width: "minmax(60px,92px)",
+    hasTitle: true,
+    text: (row) => kinds[row.kind] || shortType(row.contentType) || "",
+    className: () => "quiet",
+  },
+  {
+    key: "did",
+    title: "Wares",
+    width: "minmax(60px,130px)",
+    hasTitle: true,
+    text: (row) =>
+      row.fault ?? (row.replayOf ? "replay " : "") + (row.rules?.length ? "rule " : "") + (row.did ?? []).join(" "),
+    className: (row) => row.fault ? "fault" : "did",
+  },
+  {
+    key: "route",
+    title: "Route",
+    width: "minmax(60px,96px)",
+    hasTitle: true,
+    text: (row) => row.route ?? "",
+    className: () => "quiet",
+  },
+  {
+    key: "service",
+    title: "Service",
+    width: "minmax(60px,96px)",
+    text: (row) => row.service ?? "",
+    className: () => "quiet",
+  },
+  {
+    key: "client",
+    title: "Client",
+    width: "minmax(90px,130px)",
+    text: (row) => row.client ?? "",
+    className: () => "quiet",
+  },
+  { key: "version", title: "Protocol", width: "74px", text: (row) => row.version ?? "", className: () => "quiet" },
+  { key: "comment", title: "Comment", width: "minmax(60px,130px)", hasTitle: true, text: (row) => row.comment ?? "" },
+  { key: "size", title: "Size", width: "76px", isNumber: true, text: (row) => bytes(row.responseSize) },
+  {
+    key: "duration",
+    title: "Duration",
+    width: "80px",
+    isNumber: true,
+    text: (row) => duration(row.duration),
+    className: (row) => row.duration > 1000 ? "number slow" : "number",
+  },
+];
+/** The columns that are shown until the user chooses others. */
+export const usual = ["time", "method", "status", "host", "path", "type", "did", "route", "size", "duration"];
+
+/** The columns that leave if there is little room, the first one first. */
+const leaving = ["service", "route", "version", "client", "comment", "type", "id", "did", "size", "time", "host"];
+
+/** The width that stretching columns want. */
+const wants = { host: 110, path: 220 };
+
+/** The width that a column has at least, of a style such as `58px` or `minmax(90px,1fr)`. */
+export const leastWidth = (column) => parseInt(column.width.replace("minmax(", ""));
+
+const wantedWidth = (columns) =>
+  columns.reduce((sum, column) => sum + 12 + (wants[column.key] ?? leastWidth(column)), 30);
+
+/** The chosen columns that fit in a width: the first of `leaving` are left out until the others fit. */
+export function fitting(chosen, width) {
+  let shown = allColumns.filter((column) => chosen.has(column.key));
+  for (const key of leaving) {
+    if (shown.length > 1 && wantedWidth(shown) > width) shown = shown.filter((column) => column.key !== key);
+  }
+  return shown;
+}
