@@ -9,6 +9,9 @@ static const uint8_t api_js[] = {
 static const uint8_t breakpoints_js[] = {
 #embed "Page/breakpoints.js"
 };
+static const uint8_t chart_js[] = {
+#embed "Page/chart.js"
+};
 static const uint8_t columnmenu_js[] = {
 #embed "Page/columnmenu.js"
 };
@@ -35,6 +38,9 @@ static const uint8_t copyas_js[] = {
 };
 static const uint8_t detail_js[] = {
 #embed "Page/detail.js"
+};
+static const uint8_t difference_js[] = {
+#embed "Page/difference.js"
 };
 static const uint8_t divider_js[] = {
 #embed "Page/divider.js"
@@ -75,6 +81,9 @@ static const uint8_t main_js[] = {
 static const uint8_t messages_js[] = {
 #embed "Page/messages.js"
 };
+static const uint8_t metrics_js[] = {
+#embed "Page/metrics.js"
+};
 static const uint8_t overview_js[] = {
 #embed "Page/overview.js"
 };
@@ -112,6 +121,7 @@ static const uint8_t waterfall_js[] = {
 static const struct CInspectorFile files[] = {
     {"api.js", api_js, sizeof api_js},
     {"breakpoints.js", breakpoints_js, sizeof breakpoints_js},
+    {"chart.js", chart_js, sizeof chart_js},
     {"columnmenu.js", columnmenu_js, sizeof columnmenu_js},
     {"columns.js", columns_js, sizeof columns_js},
     {"comment.js", comment_js, sizeof comment_js},
@@ -121,6 +131,7 @@ static const struct CInspectorFile files[] = {
     {"content.js", content_js, sizeof content_js},
     {"copyas.js", copyas_js, sizeof copyas_js},
     {"detail.js", detail_js, sizeof detail_js},
+    {"difference.js", difference_js, sizeof difference_js},
     {"divider.js", divider_js, sizeof divider_js},
     {"dom.js", dom_js, sizeof dom_js},
     {"feed.js", feed_js, sizeof feed_js},
@@ -134,6 +145,7 @@ static const struct CInspectorFile files[] = {
     {"list.js", list_js, sizeof list_js},
     {"main.js", main_js, sizeof main_js},
     {"messages.js", messages_js, sizeof messages_js},
+    {"metrics.js", metrics_js, sizeof metrics_js},
     {"overview.js", overview_js, sizeof overview_js},
     {"parse.js", parse_js, sizeof parse_js},
     {"record.js", record_js, sizeof record_js},

@@ -4,7 +4,12 @@ import { ask, get } from "./api.js";
 import { link } from "./state.js";
 import { comparable } from "./content.js";
 
-const mostLines = 3000;
+import { difference } from "./difference.js";
+import { writeFields } from "./fields.js";
+
+const mostLines = 3000, mostLine = 4000;
+/** Of more equal lines than `mostEqual`, only `context` next to a difference are shown. */
+const mostEqual = 7, context = 3;
 
 export function compare(main, start) {
   let turn = 0;
@@ -13,62 +18,12 @@ export function compare(main, start) {
     const own = ++turn, ids = [now.parameters.get("a"), now.parameters.get("b")];
     main.replaceChildren(make("p.quiet", "reading …"));
     try {
-      const both = await Promise.all(ids.map(async (id) => {
-        const capture = await get("/v1/captures/" + encodeURIComponent(id));
-        const read = async (half) => {
-          const message = capture[half].client ?? capture[half].origin;
-          if (!message?.content.size) return "";
-          const side = capture[half].client ? "client" : "origin";
-          return comparable(
-            new Uint8Array(await (await ask(`/v1/captures/${id}/${half}/content?side=${side}`)).arrayBuffer()),
-            message.headers,
-          );
-        };
-        return { capture, request: await read("request"), response: await read("response") };
-      }));
-      if (own !== turn) return;
-      const [a, b] = both;
-      const fields = (item, half) =>
-        ((item.capture[half].client ?? item.capture[half].origin)?.headers ?? []).map((line) =>
-          line.name + ": " + line.value
-        ).sort((x, y) => x.toLowerCase() < y.toLowerCase() ? -1 : 1);
-      const line = (item) => [item.capture.method + " " + item.capture.url];
-      const status = (item) => [String(item.capture.status ?? "no response")];
-      const steps = (item) => (item.capture.record?.wares ?? []).map((ware) => ware.ware + ": " + ware.text);
-      main.replaceChildren(
-        make(
-          "h2",
-          "Compare ",
-          make("a", { href: link("requests", ids[0]) }, "request " + ids[0]),
-          " with ",
-          make("a", { href: link("requests", ids[1]) }, "request " + ids[1]),
-        ),
-        make(
-          "p.legend",
-          make("span.removed", "− only in " + ids[0]),
-          "  ",
-          make("span.added", "+ only in " + ids[1]),
-          `  ${duration(a.capture.duration)} and ${duration(b.capture.duration)}, ${
-            bytes(a.capture.responseSize)
-          } and ${bytes(b.capture.responseSize)}`,
-        ),
-        part("Request line", line(a), line(b)),
-        part("Request headers", fields(a, "request"), fields(b, "request")),
-        part("Request content", a.request.split("\n"), b.request.split("\n")),
-        part("Status", status(a), status(b)),
-        part("Response headers", fields(a, "response"), fields(b, "response")),
-        part("Response content", a.response.split("\n"), b.response.split("\n")),
-        part("The wares", steps(a), steps(b)),
-      );
+      const both = await Promise.all(ids.map(read));
+      if (own === turn) main.replaceChildren(...comparison(ids, both));
     } catch (error) {
-      if (own === turn) {
-        main.replaceChildren(
-          empty(
-            "They cannot be compared",
-            error.status === 404 ? "One of the two is not kept any more." : error.message,
-          ),
-        );
-      }
+      if (own !== turn) return;
+      const text = error.status === 404 ? "One of the two is not kept any more." : error.message;
+      main.replaceChildren(empty("They cannot be compared", text));
     }
   }
 
@@ -84,106 +39,99 @@ export function compare(main, start) {
   };
 }
 
+/** A capture with its contents as texts. */
+async function read(id) {
+  const capture = await get("/v1/captures/" + encodeURIComponent(id));
+  const request = await readContent(capture, id, "request");
+  return { capture, request, response: await readContent(capture, id, "response") };
+}
+
+async function readContent(capture, id, half) {
+  const side = capture[half].client ? "client" : "origin", message = capture[half][side];
+  if (!message?.content.size) return "";
+  const answer = await ask(`/v1/captures/${id}/${half}/content?side=${side}`);
+  return comparable(new Uint8Array(await answer.arrayBuffer()), message.headers);
+}
+
+/** The parts that are compared: a title, and the lines of a capture. */
+const parts = [
+  ["Request line", ({ capture }) => [capture.method + " " + capture.url]],
+  ["Request headers", ({ capture }) => fieldLines(capture.request)],
+  ["Request content", ({ request }) => request.split("\n")],
+  ["Status", ({ capture }) => [String(capture.status ?? "no response")]],
+  ["Response headers", ({ capture }) => fieldLines(capture.response)],
+  ["Response content", ({ response }) => response.split("\n")],
+  ["The wares", ({ capture }) => (capture.record?.wares ?? []).map((ware) => ware.ware + ": " + ware.text)],
+];
+
+/** The fields of a half as lines, in order of their names. */
+function fieldLines({ client, origin }) {
+  const lines = ((client ?? origin)?.headers ?? []).map((field) => writeFields([field]));
+  return lines.sort((a, b) => a.toLowerCase() < b.toLowerCase() ? -1 : 1);
+}
+
+function comparison(ids, [a, b]) {
+  const requestLink = (id) => make("a", { href: link("requests", id) }, "request " + id);
+  return [
+    make("h2", "Compare ", requestLink(ids[0]), " with ", requestLink(ids[1])),
+    make(
+      "p.legend",
+      make("span.removed", "− only in " + ids[0]),
+      "  ",
+      make("span.added", "+ only in " + ids[1]),
+      `  ${duration(a.capture.duration)} and ${duration(b.capture.duration)}, ` +
+        `${bytes(a.capture.responseSize)} and ${bytes(b.capture.responseSize)}`,
+    ),
+    ...parts.map(([title, linesOf]) => part(title, linesOf(a), linesOf(b))),
+  ];
+}
+
 function part(title, a, b) {
   if (a.join("\n") === b.join("\n")) {
     return make("section", make("h3", title, make("span.quiet", a.join("").length ? "  equal" : "  none")));
   }
-  const lines = difference(a.slice(0, mostLines), b.slice(0, mostLines));
-  const rows = [];
-  let same = [];
-  const flush = (isLast) => {
-    if (same.length > 7) {
-      const first = rows.length ? same.slice(0, 3) : [], last = isLast ? [] : same.slice(-3);
-      rows.push(
-        ...first.map((text) => row("", text)),
-        make("div.skipped", `… ${same.length - first.length - last.length} equal lines`),
-        ...last.map((text) => row("", text)),
-      );
-    } else rows.push(...same.map((text) => row("", text)));
-    same = [];
-  };
-  for (const [mark, text] of lines) {
-    if (mark === " ") same.push(text);
-    else {
-      flush(false);
-      rows.push(row(mark === "-" ? "removed" : "added", text));
-    }
-  }
-  flush(true);
+  const isCut = a.length > mostLines || b.length > mostLines;
+  const lines = folded(difference(a.slice(0, mostLines), b.slice(0, mostLines)));
   return make(
     "section",
     make("h3", title),
-    make("div.diff", rows),
-    a.length > mostLines || b.length > mostLines ? make("p.note", `The first ${mostLines} lines were compared.`) : null,
+    make("div.diff", lines.map(([mark, text]) => row(mark, text))),
+    isCut ? make("p.note", `The first ${mostLines} lines were compared.`) : null,
   );
 }
 
-const row = (kind, text) =>
-  make(
+/** The lines of a difference, with one line marked `…` in place of many equal ones. */
+export function folded(lines) {
+  const found = [];
+  let same = [];
+  const flush = (isLast) => {
+    if (same.length > mostEqual) {
+      const first = found.length ? same.slice(0, context) : [], last = isLast ? [] : same.slice(-context);
+      const count = same.length - first.length - last.length;
+      same = [...first, ["…", `… ${count} equal lines`], ...last];
+    }
+    found.push(...same);
+    same = [];
+  };
+  for (const line of lines) {
+    if (line[0] === " ") {
+      same.push(line);
+    } else {
+      flush(false);
+      found.push(line);
+    }
+  }
+  flush(true);
+  return found;
+}
+
+function row(mark, text) {
+  if (mark === "…") return make("div.skipped", text);
+  const kind = { "-": "removed", "+": "added" }[mark];
+  return make(
     "div" + (kind ? "." + kind : ""),
     make("b", { "aria-hidden": "true" }, { removed: "−", added: "+" }[kind] ?? " "),
     kind ? make("span.hidden", kind + ": ") : null,
-    make("code", text.length > 4000 ? text.slice(0, 4000) + " …" : text),
+    make("code", text.length > mostLine ? text.slice(0, mostLine) + " …" : text),
   );
-
-/** The shortest list of lines that were removed and added (Myers), up to 500 of them; beyond that all differ. */
-function difference(a, b) {
-  let head = 0;
-  while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
-  let tail = 0;
-  while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) {
-    tail += 1;
-  }
-  const x = a.slice(head, a.length - tail), y = b.slice(head, b.length - tail);
-  const middle = shortest(x, y) ?? [...x.map((text) => ["-", text]), ...y.map((text) => ["+", text])];
-  return [
-    ...a.slice(0, head).map((text) => [" ", text]),
-    ...middle,
-    ...a.slice(a.length - tail).map((text) => [" ", text]),
-  ];
-}
-
-function shortest(a, b) {
-  const most = Math.min(a.length + b.length, 500), trace = [];
-  const ends = new Map([[1, 0]]);
-  for (let edits = 0; edits <= most; edits += 1) {
-    trace.push(new Map(ends));
-    for (let k = -edits; k <= edits; k += 2) {
-      let x = k === -edits || (k !== edits && (ends.get(k - 1) ?? -1) < (ends.get(k + 1) ?? -1))
-        ? ends.get(k + 1) ?? 0
-        : (ends.get(k - 1) ?? 0) + 1;
-      let y = x - k;
-      while (x < a.length && y < b.length && a[x] === b[y]) {
-        x += 1;
-        y += 1;
-      }
-      ends.set(k, x);
-      if (x >= a.length && y >= b.length) return walk(trace, a, b);
-    }
-  }
-  return null;
-}
-
-function walk(trace, a, b) {
-  const found = [];
-  let x = a.length, y = b.length;
-  for (let edits = trace.length - 1; edits >= 0; edits -= 1) {
-    const ends = trace[edits], k = x - y;
-    const before = k === -edits || (k !== edits && (ends.get(k - 1) ?? -1) < (ends.get(k + 1) ?? -1)) ? k + 1 : k - 1;
-    const fromX = edits === 0 ? 0 : ends.get(before) ?? 0, fromY = fromX - before;
-    while (x > fromX && y > Math.max(0, fromY) && x > 0 && y > 0 && a[x - 1] === b[y - 1]) {
-      x -= 1;
-      y -= 1;
-      found.push([" ", a[x]]);
-    }
-    if (edits === 0) break;
-    if (x > fromX) {
-      x -= 1;
-      found.push(["-", a[x]]);
-    } else if (y > 0) {
-      y -= 1;
-      found.push(["+", b[y]]);
-    }
-  }
-  return found.reverse();
 }

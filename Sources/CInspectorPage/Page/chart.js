@@ -1,0 +1,75 @@
+// A chart of one or two lines over time.
+import { make } from "./dom.js";
+
+const shortest = 120000; // the least time from the left edge to the right one, in milliseconds
+
+/** A value with as many digits as it needs. */
+export function nice(value) {
+  if (value >= 100) return Math.round(value);
+  return value.toFixed(value >= 1 ? 1 : 2);
+}
+
+export class Chart {
+  constructor(title) {
+    this.canvas = make("canvas", { role: "img", "aria-label": title });
+    this.last = make("b");
+    this.element = make("figure", make("figcaption", title + "  ", this.last), this.canvas);
+  }
+
+  /** Draws the values under `keys` of the points, which have a `time`; a value that is not finite leaves a gap. */
+  draw(points, keys) {
+    const canvas = this.canvas, last = points[points.length - 1];
+    const width = canvas.clientWidth * devicePixelRatio, height = canvas.clientHeight * devicePixelRatio;
+    if (!width || !height) return;
+    canvas.width = width;
+    canvas.height = height;
+    const highest = Math.max(0, ...points.flatMap((point) => valuesOf(point, keys)));
+    const end = last?.time ?? 0, span = Math.max(shortest, end - (points[0]?.time ?? 0));
+    const frame = height - 16 * devicePixelRatio;
+    const x = (time) => width - (end - time) / span * width;
+    const y = (value) => height - 2 - value / (highest || 1) * frame;
+    this.drawGrid(width, highest, y);
+    keys.forEach((key, index) => {
+      const line = points.map((point) => ({ x: x(point.time), y: y(point[key]) }));
+      this.drawLine(line, index ? "--spark-line" : "--accent");
+    });
+    this.last.textContent = valuesOf(last, keys).map(nice).join(" · ");
+  }
+
+  drawGrid(width, highest, y) {
+    const context = this.canvas.getContext("2d");
+    context.font = `${11 * devicePixelRatio}px system-ui`;
+    context.fillStyle = this.style("--quiet");
+    context.strokeStyle = this.style("--line");
+    context.lineWidth = devicePixelRatio;
+    for (const part of [0, 0.5, 1]) {
+      const value = (highest || 1) * part;
+      context.beginPath();
+      context.moveTo(0, y(value));
+      context.lineTo(width, y(value));
+      context.stroke();
+      if (part && highest) context.fillText(nice(value), 2, y(value) - 3);
+    }
+  }
+
+  drawLine(line, style) {
+    const context = this.canvas.getContext("2d");
+    context.strokeStyle = this.style(style);
+    context.lineWidth = 1.6 * devicePixelRatio;
+    context.beginPath();
+    let isBegun = false;
+    for (const { x, y } of line) {
+      const isShown = Number.isFinite(y);
+      if (isShown && isBegun) context.lineTo(x, y);
+      else if (isShown) context.moveTo(x, y);
+      isBegun = isShown;
+    }
+    context.stroke();
+  }
+
+  style(name) {
+    return getComputedStyle(this.canvas).getPropertyValue(name);
+  }
+}
+
+const valuesOf = (point, keys) => keys.map((key) => point?.[key]).filter(Number.isFinite);
