@@ -55,8 +55,8 @@ const valueReaders = {
 
 /** The values that may follow an operator, of the last 3000 rows, in order. */
 export function valuesOf(operator, rows) {
+  if (!Object.hasOwn(valueReaders, operator)) return [];
   const read = valueReaders[operator];
-  if (!read) return [];
   return [...new Set(rows.slice(-2999).map(read).filter(Boolean))].sort();
 }
 
