@@ -9,6 +9,9 @@ static const uint8_t api_js[] = {
 static const uint8_t breakpoints_js[] = {
 #embed "Page/breakpoints.js"
 };
+static const uint8_t cache_js[] = {
+#embed "Page/cache.js"
+};
 static const uint8_t chart_js[] = {
 #embed "Page/chart.js"
 };
@@ -57,9 +60,6 @@ static const uint8_t fields_js[] = {
 static const uint8_t filter_js[] = {
 #embed "Page/filter.js"
 };
-static const uint8_t gateway_js[] = {
-#embed "Page/gateway.js"
-};
 static const uint8_t har_js[] = {
 #embed "Page/har.js"
 };
@@ -74,6 +74,9 @@ static const uint8_t index_html[] = {
 };
 static const uint8_t list_js[] = {
 #embed "Page/list.js"
+};
+static const uint8_t live_js[] = {
+#embed "Page/live.js"
 };
 static const uint8_t main_js[] = {
 #embed "Page/main.js"
@@ -102,6 +105,9 @@ static const uint8_t resend_js[] = {
 static const uint8_t rules_js[] = {
 #embed "Page/rules.js"
 };
+static const uint8_t services_js[] = {
+#embed "Page/services.js"
+};
 static const uint8_t sides_js[] = {
 #embed "Page/sides.js"
 };
@@ -114,6 +120,9 @@ static const uint8_t state_js[] = {
 static const uint8_t style_css[] = {
 #embed "Page/style.css"
 };
+static const uint8_t tokens_js[] = {
+#embed "Page/tokens.js"
+};
 static const uint8_t waterfall_js[] = {
 #embed "Page/waterfall.js"
 };
@@ -121,6 +130,7 @@ static const uint8_t waterfall_js[] = {
 static const struct CInspectorFile files[] = {
     {"api.js", api_js, sizeof api_js},
     {"breakpoints.js", breakpoints_js, sizeof breakpoints_js},
+    {"cache.js", cache_js, sizeof cache_js},
     {"chart.js", chart_js, sizeof chart_js},
     {"columnmenu.js", columnmenu_js, sizeof columnmenu_js},
     {"columns.js", columns_js, sizeof columns_js},
@@ -137,12 +147,12 @@ static const struct CInspectorFile files[] = {
     {"feed.js", feed_js, sizeof feed_js},
     {"fields.js", fields_js, sizeof fields_js},
     {"filter.js", filter_js, sizeof filter_js},
-    {"gateway.js", gateway_js, sizeof gateway_js},
     {"har.js", har_js, sizeof har_js},
     {"hex.js", hex_js, sizeof hex_js},
     {"icon.svg", icon_svg, sizeof icon_svg},
     {"index.html", index_html, sizeof index_html},
     {"list.js", list_js, sizeof list_js},
+    {"live.js", live_js, sizeof live_js},
     {"main.js", main_js, sizeof main_js},
     {"messages.js", messages_js, sizeof messages_js},
     {"metrics.js", metrics_js, sizeof metrics_js},
@@ -152,10 +162,12 @@ static const struct CInspectorFile files[] = {
     {"requests.js", requests_js, sizeof requests_js},
     {"resend.js", resend_js, sizeof resend_js},
     {"rules.js", rules_js, sizeof rules_js},
+    {"services.js", services_js, sizeof services_js},
     {"sides.js", sides_js, sizeof sides_js},
     {"spark.js", spark_js, sizeof spark_js},
     {"state.js", state_js, sizeof state_js},
     {"style.css", style_css, sizeof style_css},
+    {"tokens.js", tokens_js, sizeof tokens_js},
     {"waterfall.js", waterfall_js, sizeof waterfall_js},
 };
 

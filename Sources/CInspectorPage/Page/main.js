@@ -7,7 +7,9 @@ import { compare } from "./compare.js";
 import { overview } from "./overview.js";
 import { rules } from "./rules.js";
 import { breakpoints } from "./breakpoints.js";
-import { cache, services, tokens } from "./gateway.js";
+import { services } from "./services.js";
+import { cache } from "./cache.js";
+import { tokens } from "./tokens.js";
 import { configuration, routes } from "./config.js";
 
 const views = { requests, overview, rules, breakpoints, services, cache, tokens, routes, configuration, compare };
