@@ -8,126 +8,142 @@ const mostText = 400000, mostHex = 65536, mostChildren = 200, mostValue = 20000;
 const valueOf = (fields, name) =>
   (fields ?? []).filter((line) => line.name.toLowerCase() === name).map((line) => line.value).join(", ");
 
-/** Fills `box`. `raw(isRaw)` draws it again as it went over the wire. */
+/**
+ * Fills `box` with `data`, the content of a message with `fields`; `content` says how much of it was kept. `raw(isRaw)`
+ * draws it again as it went over the wire, or decoded. `name` is the one of the file to save, `choice` an element.
+ */
 export function showContent(box, { data, fields, content, isOpen, isRaw, name, choice, raw }) {
-  const type = valueOf(fields, "content-type"), media = type.split(";")[0].trim().toLowerCase();
-  const coding = valueOf(fields, "content-encoding");
-  const text = readText(data, type);
-  const ways = isRaw ? [] : waysOf(media, type, data, text);
-  ways.push(
-    ...(text !== null && !ways.some((way) => way.name === "Text")
-      ? [{ name: "Text", draw: () => textView(text) }]
-      : []),
-    { name: "Bytes", draw: () => hexView(data) },
+  const type = valueOf(fields, "content-type"), coding = valueOf(fields, "content-encoding");
+  const text = readText(data, type), note = noteOf(content, isOpen);
+  const { tabs, view, draw } = switcher(isRaw ? plainWays(data, text) : waysOf(type, data, text));
+  box.replaceChildren(
+    make(
+      "div.contenthead",
+      make("span.quiet", headText({ type, coding, size: content.size, count: data.length, isRaw })),
+      choice,
+      tabs,
+      coding ? rawToggle(isRaw, raw) : null,
+      text !== null ? button("copy", () => copy(text, "content")) : null,
+      button("save", () => save(name, data, "application/octet-stream")),
+    ),
+    note ? make("p.note", note) : "",
+    view,
   );
-  const view = make("div.content");
-  const shown = new Map();
+  draw(0);
+}
+
+/** Buttons for the ways to show content, and the view that has the chosen one. Each is drawn once. */
+function switcher(ways) {
+  const view = make("div.content"), shown = new Map();
   const tabs = make(
     "span.ways",
     ways.map((way, place) => button(way.name, () => draw(place), { "aria-pressed": "false" })),
   );
   function draw(place) {
     [...tabs.children].forEach((tab, index) => tab.setAttribute("aria-pressed", String(index === place)));
-    if (!shown.has(place)) {
-      try {
-        shown.set(place, ways[place].draw());
-      } catch (error) {
-        shown.set(place, empty("It is not well-formed", error.message));
-      }
-    }
+    if (!shown.has(place)) shown.set(place, drawn(ways[place]));
     view.replaceChildren(shown.get(place));
   }
-  const notes = [];
-  if (isOpen) notes.push("It is still under way.");
-  if (content.kept < content.size) {
-    notes.push(
-      `${bytes(content.kept)} of ${bytes(content.size)} were kept` +
-        (content.sha256 ? `; the whole has SHA-256 ${content.sha256}.` : "."),
-    );
-  }
-  box.replaceChildren(
-    make(
-      "div.contenthead",
-      make(
-        "span.quiet",
-        [
-          type || "no content type",
-          coding && (isRaw ? coding + ", as it went over the wire" : coding + ", decoded"),
-          bytes(content.size) + (data.length !== content.size && !isRaw ? " → " + bytes(data.length) : ""),
-        ].filter(Boolean).join(" · "),
-      ),
-      choice,
-      tabs,
-      coding
-        ? make(
-          "label",
-          make("input", {
-            type: "checkbox",
-            checked: isRaw,
-            onchange: (event) => raw(event.target.checked),
-          }),
-          " raw",
-        )
-        : null,
-      text !== null ? button("copy", () => copy(text, "content")) : null,
-      button("save", () => save(name, data, "application/octet-stream")),
-    ),
-    notes.length ? make("p.note", notes.join(" ")) : "",
-    view,
-  );
-  draw(0);
+  return { tabs, view, draw };
 }
 
-function readText(data, type) {
-  const charset = /charset="?([\w-]+)/i.exec(type)?.[1];
-  for (let index = 0; index < Math.min(data.length, 4096); index += 1) if (data[index] === 0) return null;
+function drawn(way) {
   try {
-    return new TextDecoder(charset && !/^utf-?8$/i.test(charset) ? charset : "utf-8", {
-      fatal: !charset || /^utf-?8$/i.test(charset),
-    }).decode(data);
+    return way.draw();
+  } catch (error) {
+    return empty("It is not well-formed", error.message);
+  }
+}
+
+/** The type, coding and size of content. */
+export function headText({ type, coding, size, count, isRaw }) {
+  const decodedSize = count !== size && !isRaw ? " → " + bytes(count) : "";
+  return [
+    type || "no content type",
+    coding && coding + (isRaw ? ", as it went over the wire" : ", decoded"),
+    bytes(size) + decodedSize,
+  ].filter(Boolean).join(" · ");
+}
+
+/** Says what of the content is not there. */
+export function noteOf({ kept, size, sha256 }, isOpen) {
+  const notes = isOpen ? ["It is still under way."] : [];
+  if (kept < size) {
+    const whole = sha256 ? `; the whole has SHA-256 ${sha256}.` : ".";
+    notes.push(`${bytes(kept)} of ${bytes(size)} were kept` + whole);
+  }
+  return notes.join(" ");
+}
+
+const rawToggle = (isRaw, raw) =>
+  make(
+    "label",
+    make("input", { type: "checkbox", checked: isRaw, onchange: (event) => raw(event.target.checked) }),
+    " raw",
+  );
+
+/** The text of content; `null` for bytes. Only a type that names another charset is read leniently. */
+export function readText(data, type) {
+  if (data.subarray(0, 4096).includes(0)) return null;
+  const charset = /charset="?([\w-]+)/i.exec(type)?.[1] ?? "utf-8";
+  const isUtf8 = /^utf-?8$/i.test(charset);
+  const text = decoded(data, isUtf8 ? "utf-8" : charset, isUtf8);
+  if (text !== null) return text;
+  // The end may be in the middle of a character.
+  for (let cut = 1; cut < 4 && cut < data.length; cut += 1) {
+    const shorter = decoded(data.subarray(0, data.length - cut), "utf-8", true);
+    if (shorter !== null) return shorter;
+  }
+  return null;
+}
+
+function decoded(data, charset, fatal) {
+  try {
+    return new TextDecoder(charset, { fatal }).decode(data);
   } catch {
-    // The end may be in the middle of a character.
-    for (let cut = 1; cut < 4 && cut < data.length; cut += 1) {
-      try {
-        return new TextDecoder("utf-8", { fatal: true }).decode(data.subarray(0, data.length - cut));
-      } catch { /* further back */ }
-    }
     return null;
   }
 }
 
-function waysOf(media, type, data, text) {
-  const ways = [];
-  if (text !== null && (/json$/.test(media) || /^\s*[[{]/.test(text))) {
-    try {
-      const value = new JsonReader(text).document();
-      const query = value.kind === "{" ? value.items.find(([key]) => key === "query")?.[1] : null;
-      if (query?.kind === "s" && /\{/.test(query.text)) {
-        ways.push({
-          name: "GraphQL",
-          draw: () => graphQL(value, query.text),
-        });
-      }
-      ways.push({ name: "JSON", draw: () => jsonView(value) });
-    } catch { /* shown as a text */ }
-  }
-  if (media === "application/x-www-form-urlencoded" && text !== null) {
-    ways.push({
-      name: "Form",
-      draw: () => pairs([...new URLSearchParams(text.slice(0, mostText))]),
-    });
-  }
-  if (media === "application/graphql" && text !== null) ways.push({ name: "GraphQL", draw: () => make("pre", text) });
-  const boundary = /boundary="?([^";]+)/i.exec(type)?.[1];
-  if (media.startsWith("multipart/") && boundary) ways.push({ name: "Parts", draw: () => multipart(data, boundary) });
-  if (media.startsWith("image/")) ways.push({ name: "Image", draw: () => image(data, media) });
-  if (/protobuf|x-protobuf|grpc/.test(media)) {
-    ways.push({
-      name: "Protobuf",
-      draw: () => protobufView(/grpc/.test(media) ? data.subarray(5) : data),
-    });
-  }
+/** The ways that any content can be shown. */
+function plainWays(data, text) {
+  const ways = [{ name: "Bytes", draw: () => hexView(data) }];
+  if (text !== null) ways.unshift({ name: "Text", draw: () => textView(text) });
   return ways;
+}
+
+/** The ways to show content of a type, the best one first. `text` is null for bytes. */
+export function waysOf(type, data, text) {
+  const media = type.split(";")[0].trim().toLowerCase(), ways = [];
+  const add = (name, draw) => ways.push({ name, draw });
+  if (text !== null && (/json$/.test(media) || /^\s*[[{]/.test(text))) ways.push(...jsonWays(text));
+  if (media === "application/x-www-form-urlencoded" && text !== null) {
+    add("Form", () => pairs([...new URLSearchParams(text.slice(0, mostText))]));
+  }
+  if (media === "application/graphql" && text !== null) add("GraphQL", () => make("pre", text));
+  const boundary = /boundary="?([^";]+)/i.exec(type)?.[1];
+  if (media.startsWith("multipart/") && boundary) add("Parts", () => multipart(data, boundary));
+  if (media.startsWith("image/")) add("Image", () => image(data, media));
+  if (/protobuf|x-protobuf|grpc/.test(media)) {
+    add("Protobuf", () => protobufView(/grpc/.test(media) ? data.subarray(5) : data));
+  }
+  return ways.concat(plainWays(data, text));
+}
+
+/** The ways to show JSON; none for a text that is not JSON. */
+function jsonWays(text) {
+  let value;
+  try {
+    value = new JsonReader(text).document();
+  } catch {
+    return [];
+  }
+  const query = value.kind === "{" ? value.items.find(([key]) => key === "query")?.[1] : null;
+  const isGraphQL = query?.kind === "s" && /\{/.test(query.text);
+  return [
+    isGraphQL && { name: "GraphQL", draw: () => graphQL(value, query.text) },
+    { name: "JSON", draw: () => jsonView(value) },
+  ].filter(Boolean);
 }
 
 // Text and bytes
@@ -228,46 +244,42 @@ function graphQL(value, query) {
 const jsonView = (value) => make("div.json", { role: "tree", "aria-label": "JSON" }, jsonNode(null, value, 2));
 
 function jsonNode(key, value, levels) {
-  const label = key === null
-    ? null
-    : [make("span.key", typeof key === "number" ? String(key) : short(JSON.stringify(key))), ": "];
+  const label = key === null ? null : [make("span.key", keyText(key)), ": "];
   if (value.kind !== "{" && value.kind !== "[") {
-    return make(
-      "div",
-      { role: "treeitem" },
-      label,
-      make("span.v" + value.kind, short(value.kind === "s" ? JSON.stringify(value.text) : value.text)),
-    );
+    const text = value.kind === "s" ? JSON.stringify(value.text) : value.text;
+    return make("div", { role: "treeitem" }, label, make("span.v" + value.kind, short(text)));
   }
   const count = value.items.length, close = value.kind === "{" ? "}" : "]";
   if (!count) return make("div", { role: "treeitem" }, label, value.kind + close);
-  const node = make(
-    "details",
-    { role: "treeitem" },
-    make(
-      "summary",
-      label,
-      value.kind,
-      make(
-        "span.quiet",
-        ` ${count} ${value.kind === "{" ? count === 1 ? "member" : "members" : count === 1 ? "item" : "items"} `,
-      ),
-      close,
-    ),
-  );
-  let built = false;
-  const build = () => {
-    if (!built && node.open) {
-      built = true;
-      inSteps(node, value.items, (some) => some.map(([key, item]) => jsonNode(key, item, levels - 1)));
-    }
-  };
-  node.addEventListener("toggle", build);
-  if (key === null || levels > 0 && count <= 100) {
-    node.open = true;
-    build();
-  }
+  const size = make("span.quiet", ` ${count} ${itemWord(value.kind, count)} `);
+  const node = make("details", { role: "treeitem" }, make("summary", label, value.kind, size, close));
+  const isOpen = key === null || levels > 0 && count <= 100;
+  fillWhenOpen(node, isOpen, () => {
+    inSteps(node, value.items, (some) => some.map(([key, item]) => jsonNode(key, item, levels - 1)));
+  });
   return node;
+}
+
+/** A name as JSON writes it; a number for an item of a list. */
+const keyText = (key) => typeof key === "number" ? String(key) : short(JSON.stringify(key));
+
+function itemWord(kind, count) {
+  const word = kind === "{" ? "member" : "item";
+  return count === 1 ? word : word + "s";
+}
+
+/** Fills a node when it is open for the first time: now, or when the user opens it. */
+function fillWhenOpen(node, isOpen, fill) {
+  let isFilled = false;
+  const check = () => {
+    if (isFilled || !node.open) return;
+    isFilled = true;
+    fill();
+  };
+  node.addEventListener("toggle", check);
+  if (!isOpen) return;
+  node.open = true;
+  check();
 }
 
 // Protocol buffers
@@ -291,14 +303,7 @@ function protobufRows(box, fields, depth = 0) {
         "details.nested",
         make("summary", head, make("span.quiet", `${value.length.toLocaleString()} fields`)),
       );
-      const build = () => {
-        if (node.open && node.childElementCount === 1) protobufRows(node, value, depth + 1);
-      };
-      node.addEventListener("toggle", build);
-      if (depth < 3 && value.length <= 20) {
-        node.open = true;
-        build();
-      }
+      fillWhenOpen(node, depth < 3 && value.length <= 20, () => protobufRows(node, value, depth + 1));
       return node;
     }));
 }
