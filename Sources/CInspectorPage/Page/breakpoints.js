@@ -3,139 +3,25 @@ import { button, dialog, duration, empty, field, make, table, toast } from "./do
 import { get, post } from "./api.js";
 import { link } from "./state.js";
 import { readFields, writeFields } from "./fields.js";
+import { withoutCaptures } from "./live.js";
+
+const pause = 1000;
 
 export function breakpoints(main) {
   const box = make("div");
   let timer = 0;
-  const filter = make("input", {
-    name: "filter",
-    "aria-label": "filter of the breakpoint",
-    placeholder: "filter, as ~u /orders & ~m POST",
-    spellcheck: "false",
-  });
-  const side = make("select", { "aria-label": "side" }, ["request", "response"].map((name) => make("option", name)));
-  main.append(
-    make("div.viewhead", make("h2", "Breakpoints")),
-    make(
-      "form.line",
-      {
-        onsubmit: async (event) => {
-          event.preventDefault();
-          try {
-            await post("/v1/rules", {
-              filter: filter.value.trim(),
-              ware: "break",
-              options: { on: side.value },
-              for: "30m",
-              reason: "breakpoint of the inspector",
-            });
-            toast("the breakpoint is set for 30 minutes");
-            load();
-          } catch (error) {
-            toast((error.column ? `column ${error.column}: ` : "") + error.message);
-          }
-        },
-      },
-      filter,
-      side,
-      make("button.primary", { type: "submit" }, "set a breakpoint"),
-    ),
-    box,
-  );
+  const { form, filter } = breakForm(load);
+  main.append(make("div.viewhead", make("h2", "Breakpoints")), form, box);
 
   async function load() {
     try {
       const { breaks } = await get("/v1/breaks");
-      box.replaceChildren(
-        breaks.length
-          ? table(
-            ["id", "held", "what", "since", ""],
-            breaks.map(
-              (item) => [
-                String(item.id),
-                item.side,
-                make(
-                  "a",
-                  { href: link("requests", item.capture) },
-                  [item.method, item.url].filter(Boolean).join(" ") || "request " + item.capture,
-                ),
-                item.since ? duration(Math.max(0, Date.now() - new Date(item.since))) : "",
-                make(
-                  "span.tools",
-                  button("resume", () => act(item, "resume", {}), { "aria-label": "resume " + item.id }),
-                  button("edit", () => edit(item), { "aria-label": "edit " + item.id }),
-                  button("abort", () => act(item, "abort"), { "aria-label": "abort " + item.id }),
-                ),
-              ],
-            ),
-          )
-          : empty(
-            "Nothing is held",
-            "Set a breakpoint; requests that its filter finds wait here until they are resumed, changed or aborted.",
-          ),
-      );
+      box.replaceChildren(heldTable(breaks, load));
     } catch (error) {
-      box.replaceChildren(
-        empty(
-          error.status === 404 ? "Breakpoints are not on" : "They cannot be shown",
-          error.status === 404
-            ? "Write admin.capture: {} in the configuration, or start with httpware inspect."
-            : error.message,
-        ),
-      );
+      box.replaceChildren(withoutCaptures("Breakpoints are not on", error));
     }
     clearTimeout(timer);
-    timer = setTimeout(load, 1000);
-  }
-
-  async function act(item, what, value) {
-    try {
-      await post(`/v1/breaks/${item.id}/${what}`, value);
-    } catch (error) {
-      toast(error.message);
-    }
-    load();
-  }
-
-  async function edit(item) {
-    const isRequest = item.side === "request";
-    let capture = null;
-    try {
-      capture = item.capture ? await get("/v1/captures/" + item.capture) : null;
-    } catch { /* it is edited without its fields */ }
-    const half = isRequest ? capture?.request : capture?.response, message = half?.client ?? half?.origin;
-    const lines = writeFields(message?.headers ?? []);
-    const method = make("input", { name: "method", value: item.method ?? capture?.method ?? "", size: 10 }),
-      url = make("input", { name: "url", value: item.url ?? capture?.url ?? "" });
-    const status = make("input", {
-      name: "status",
-      type: "number",
-      min: 200,
-      max: 599,
-      value: item.status ?? capture?.status ?? 200,
-    });
-    const headers = make("textarea", { name: "headers", rows: 8, value: lines, spellcheck: "false" }),
-      body = make("textarea", {
-        name: "body",
-        rows: 6,
-        spellcheck: "false",
-        placeholder: "empty: the content stays as it is",
-      });
-    const first = { method: method.value, url: url.value, status: status.value };
-    dialog(`Change the ${item.side}`, [
-      isRequest ? make("div.line", field("Method", method), field("URL", url)) : field("Status", status),
-      field("Headers", headers, "A masked value that is left as it is stays what it was."),
-      field("Body", body),
-    ], async () => {
-      const change = {};
-      if (isRequest && method.value !== first.method) change.method = method.value;
-      if (isRequest && url.value !== first.url) change.url = url.value;
-      if (!isRequest && status.value !== first.status) change.status = Number(status.value);
-      if (headers.value !== lines) change.headers = readFields(headers.value);
-      if (body.value) change.body = body.value;
-      await post(`/v1/breaks/${item.id}/resume`, change);
-      load();
-    }, "Resume");
+    timer = setTimeout(load, pause);
   }
 
   load();
@@ -144,11 +30,140 @@ export function breakpoints(main) {
       clearTimeout(timer);
     },
     key(event) {
-      if (event.key === "/") {
-        filter.focus();
-        return true;
-      }
-      return false;
+      if (event.key !== "/") return false;
+      filter.focus();
+      return true;
     },
   };
+}
+
+/** The form that sets a breakpoint, then calls `done`; and its filter. */
+function breakForm(done) {
+  const filter = make("input", {
+    name: "filter",
+    "aria-label": "filter of the breakpoint",
+    placeholder: "filter, as ~u /orders & ~m POST",
+    spellcheck: "false",
+  });
+  const side = make("select", { "aria-label": "side" }, ["request", "response"].map((name) => make("option", name)));
+  const set = async (event) => {
+    event.preventDefault();
+    try {
+      await post("/v1/rules", {
+        filter: filter.value.trim(),
+        ware: "break",
+        options: { on: side.value },
+        for: "30m",
+        reason: "breakpoint of the inspector",
+      });
+      toast("the breakpoint is set for 30 minutes");
+      done();
+    } catch (error) {
+      toast((error.column ? `column ${error.column}: ` : "") + error.message);
+    }
+  };
+  const send = make("button.primary", { type: "submit" }, "set a breakpoint");
+  return { form: make("form.line", { onsubmit: set }, filter, side, send), filter };
+}
+
+function heldTable(breaks, done) {
+  if (!breaks.length) {
+    return empty(
+      "Nothing is held",
+      "Set a breakpoint; requests that its filter finds wait here until they are resumed, changed or aborted.",
+    );
+  }
+  const rows = breaks.map((item) => [
+    String(item.id),
+    item.side,
+    make("a", { href: link("requests", item.capture) }, nameOf(item)),
+    item.since ? duration(Math.max(0, Date.now() - new Date(item.since))) : "",
+    tools(item, done),
+  ]);
+  return table(["id", "held", "what", "since", ""], rows);
+}
+
+const nameOf = (item) => [item.method, item.url].filter(Boolean).join(" ") || "request " + item.capture;
+
+function tools(item, done) {
+  const tool = (name, onclick) => button(name, onclick, { "aria-label": name + " " + item.id });
+  return make(
+    "span.tools",
+    tool("resume", () => act(item, "resume", {}, done)),
+    tool("edit", () => edit(item, done)),
+    tool("abort", () => act(item, "abort", undefined, done)),
+  );
+}
+
+async function act(item, action, value, done) {
+  try {
+    await post(`/v1/breaks/${item.id}/${action}`, value);
+  } catch (error) {
+    toast(error.message);
+  }
+  done();
+}
+
+/** Asks for changes of what is held, and lets it go on; then calls `done`. */
+async function edit(item, done) {
+  const isRequest = item.side === "request", first = firstValues(item, await captureOf(item));
+  const inputs = makeInputs(first);
+  const { method, url, status, headers, body } = inputs;
+  const form = [
+    isRequest ? make("div.line", field("Method", method), field("URL", url)) : field("Status", status),
+    field("Headers", headers, "A masked value that is left as it is stays what it was."),
+    field("Body", body),
+  ];
+  const resume = async () => {
+    const now = Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value]));
+    await post(`/v1/breaks/${item.id}/resume`, changeOf(isRequest, first, now));
+    done();
+  };
+  dialog(`Change the ${item.side}`, form, resume, "Resume");
+}
+
+/** The capture of what is held; `null` if there is none: it is edited without its fields then. */
+async function captureOf(item) {
+  try {
+    return item.capture ? await get("/v1/captures/" + item.capture) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The texts that the user may change. */
+export function firstValues(item, capture) {
+  const half = capture?.[item.side], message = half?.client ?? half?.origin;
+  return {
+    method: item.method ?? capture?.method ?? "",
+    url: item.url ?? capture?.url ?? "",
+    status: String(item.status ?? capture?.status ?? 200),
+    headers: writeFields(message?.headers ?? []),
+  };
+}
+
+function makeInputs(first) {
+  return {
+    method: make("input", { name: "method", value: first.method, size: 10 }),
+    url: make("input", { name: "url", value: first.url }),
+    status: make("input", { name: "status", type: "number", min: 200, max: 599, value: first.status }),
+    headers: make("textarea", { name: "headers", rows: 8, value: first.headers, spellcheck: "false" }),
+    body: make("textarea", {
+      name: "body",
+      rows: 6,
+      spellcheck: "false",
+      placeholder: "empty: the content stays as it is",
+    }),
+  };
+}
+
+/** The changes of the user: those of `now` that differ from `first`, and a body if one was written. */
+export function changeOf(isRequest, first, now) {
+  const change = {};
+  if (isRequest && now.method !== first.method) change.method = now.method;
+  if (isRequest && now.url !== first.url) change.url = now.url;
+  if (!isRequest && now.status !== first.status) change.status = Number(now.status);
+  if (now.headers !== first.headers) change.headers = readFields(now.headers);
+  if (now.body) change.body = now.body;
+  return change;
 }

@@ -63,3 +63,9 @@ export function postButton(text, path, done) {
   };
   return actionButton(text, act, done);
 }
+
+/** Says that a view cannot be shown; with `title`, if the gateway has no captures. */
+export function withoutCaptures(title, error) {
+  if (error.status !== 404) return empty("They cannot be shown", error.message);
+  return empty(title, "Write admin.capture: {} in the configuration, or start with httpware inspect.");
+}

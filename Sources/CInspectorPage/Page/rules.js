@@ -1,6 +1,9 @@
 // Rules for a while: wares that act on a running gateway without touching its file.
 import { button, clock, dialog, duration, empty, field, make, table, toast } from "./dom.js";
 import { get, post, remove } from "./api.js";
+import { withoutCaptures } from "./live.js";
+
+const pause = 2000;
 
 const edit = { rules: [{ find: "old", replace: "new" }] };
 /** The options of a ware, as a beginning. */
@@ -23,9 +26,14 @@ const examples = {
 };
 
 export function rules(main, start) {
-  const box = make("div"), turn = { timer: 0 };
+  const box = make("div");
+  let timer = 0;
   main.append(
-    make("div.viewhead", make("h2", "Rules for a while"), button("add a rule", () => add(""), { class: "primary" })),
+    make(
+      "div.viewhead",
+      make("h2", "Rules for a while"),
+      button("add a rule", () => addRule("", load), { class: "primary" }),
+    ),
     make(
       "p.quiet",
       "They act on requests that their filter finds, behind every ware that checks access and before the wares " +
@@ -37,115 +45,130 @@ export function rules(main, start) {
   async function load() {
     try {
       const { rules } = await get("/v1/rules");
-      box.replaceChildren(
-        rules.length
-          ? table(
-            ["id", "filter", "ware", "options", "reason", "until", "#hits", ""],
-            rules.map((rule) => [
-              String(rule.id),
-              make("code", rule.filter || "all"),
-              rule.ware,
-              make("code", JSON.stringify(rule.options ?? {})),
-              rule.reason ?? "",
-              until(rule.until),
-              rule.missed
-                ? make("span", { title: "not acted on: " + rule.missedBecause }, rule.hits + ", missed " + rule.missed)
-                : String(rule.hits),
-              button("remove", async () => {
-                try {
-                  await remove("/v1/rules/" + rule.id);
-                  load();
-                } catch (error) {
-                  toast(error.message);
-                }
-              }, { "aria-label": "remove rule " + rule.id }),
-            ]),
-          )
-          : empty(
-            "No rules are in force",
-            "Add one to answer with a fault, slow requests down, hold them at a breakpoint, or change their headers.",
-          ),
-      );
+      box.replaceChildren(ruleTable(rules, load));
     } catch (error) {
-      box.replaceChildren(
-        empty(
-          error.status === 404 ? "Rules are not on" : "They cannot be shown",
-          error.status === 404
-            ? "Write admin.capture: {} in the configuration, or start with httpware inspect."
-            : error.message,
-        ),
-      );
+      box.replaceChildren(withoutCaptures("Rules are not on", error));
     }
-    clearTimeout(turn.timer);
-    turn.timer = setTimeout(load, 2000);
-  }
-
-  function until(text) {
-    const left = new Date(text) - Date.now();
-    return make(
-      "span",
-      { title: text },
-      clock(text).slice(0, 8) + ", " + (left > 0 ? duration(left) + " left" : "over"),
-    );
-  }
-
-  function add(filter) {
-    const ware = make("select", {
-      name: "ware",
-      onchange: () => {
-        options.value = JSON.stringify(examples[ware.value], null, 2);
-      },
-    }, Object.keys(examples).map((name) => make("option", name)));
-    const text = make("input", {
-      name: "filter",
-      value: filter,
-      spellcheck: "false",
-      placeholder: "~d example.com & ~m POST",
-    });
-    const options = make("textarea", {
-      name: "options",
-      rows: 5,
-      spellcheck: "false",
-      value: JSON.stringify(examples.fault, null, 2),
-    });
-    const time = make("input", { name: "for", value: "10m", required: true, size: 6 }),
-      count = make("input", { name: "count", type: "number", min: 1, size: 6 }),
-      reason = make("input", { name: "reason", required: true, placeholder: "the reason, for other users" });
-    dialog("Add a rule", [
-      field("Ware", ware),
-      field("Filter", text, "Empty for every request."),
-      field("Options", options, "JSON, as the ware's options in the file."),
-      make("div.line", field("For", time, "at most 24h"), field("Times at most", count)),
-      field("Reason", reason),
-    ], async () => {
-      let value;
-      try {
-        value = options.value.trim() ? JSON.parse(options.value) : {};
-      } catch (error) {
-        throw new Error("the options are not JSON: " + error.message);
-      }
-      try {
-        await post("/v1/rules", {
-          filter: text.value.trim(),
-          ware: ware.value,
-          options: value,
-          for: time.value.trim(),
-          ...(count.value ? { count: Number(count.value) } : {}),
-          reason: reason.value,
-        });
-      } catch (error) {
-        if (error.column) throw new Error(`filter, column ${error.column}: ${error.message}`);
-        throw error;
-      }
-      load();
-    }, "Put in force");
+    clearTimeout(timer);
+    timer = setTimeout(load, pause);
   }
 
   load();
-  if (start.parameters.has("filter")) add(start.parameters.get("filter"));
+  if (start.parameters.has("filter")) addRule(start.parameters.get("filter"), load);
   return {
     leave() {
-      clearTimeout(turn.timer);
+      clearTimeout(timer);
     },
   };
+}
+
+function ruleTable(rules, done) {
+  if (!rules.length) {
+    return empty(
+      "No rules are in force",
+      "Add one to answer with a fault, slow requests down, hold them at a breakpoint, or change their headers.",
+    );
+  }
+  const rows = rules.map((rule) => [
+    String(rule.id),
+    make("code", rule.filter || "all"),
+    rule.ware,
+    make("code", JSON.stringify(rule.options ?? {})),
+    rule.reason ?? "",
+    make("span", { title: rule.until }, untilText(rule.until)),
+    hits(rule),
+    removeButton(rule.id, done),
+  ]);
+  return table(["id", "filter", "ware", "options", "reason", "until", "#hits", ""], rows);
+}
+
+function hits({ hits, missed, missedBecause }) {
+  if (!missed) return String(hits);
+  return make("span", { title: "not acted on: " + missedBecause }, hits + ", missed " + missed);
+}
+
+function removeButton(id, done) {
+  const act = async () => {
+    try {
+      await remove("/v1/rules/" + id);
+      done();
+    } catch (error) {
+      toast(error.message);
+    }
+  };
+  return button("remove", act, { "aria-label": "remove rule " + id });
+}
+
+/** When a rule ends, and how much time is left. */
+export function untilText(text, now = Date.now()) {
+  const left = new Date(text) - now;
+  return clock(text).slice(0, 8) + ", " + (left > 0 ? duration(left) + " left" : "over");
+}
+
+/** Asks for a rule, and puts it in force; then calls `done`. */
+function addRule(filter, done) {
+  const inputs = makeInputs(filter);
+  const form = [
+    field("Ware", inputs.ware),
+    field("Filter", inputs.filter, "Empty for every request."),
+    field("Options", inputs.options, "JSON, as the ware's options in the file."),
+    make("div.line", field("For", inputs.time, "at most 24h"), field("Times at most", inputs.count)),
+    field("Reason", inputs.reason),
+  ];
+  const send = async () => {
+    const values = Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value]));
+    await postRule(ruleOf(values));
+    done();
+  };
+  dialog("Add a rule", form, send, "Put in force");
+}
+
+function makeInputs(text) {
+  const spellcheck = "false";
+  const showExample = () => {
+    options.value = exampleOf(ware.value);
+  };
+  const names = Object.keys(examples).map((name) => make("option", name));
+  const ware = make("select", { name: "ware", onchange: showExample }, names);
+  const options = make("textarea", { name: "options", rows: 5, spellcheck, value: exampleOf("fault") });
+  return {
+    ware,
+    filter: make("input", { name: "filter", value: text, spellcheck, placeholder: "~d example.com & ~m POST" }),
+    options,
+    time: make("input", { name: "for", value: "10m", required: true, size: 6 }),
+    count: make("input", { name: "count", type: "number", min: 1, size: 6 }),
+    reason: make("input", { name: "reason", required: true, placeholder: "the reason, for other users" }),
+  };
+}
+
+const exampleOf = (ware) => JSON.stringify(examples[ware], null, 2);
+
+/** The rule that the user has written. */
+export function ruleOf({ filter, ware, options, time, count, reason }) {
+  return {
+    filter: filter.trim(),
+    ware,
+    options: readOptions(options),
+    for: time.trim(),
+    ...(count ? { count: Number(count) } : {}),
+    reason,
+  };
+}
+
+function readOptions(text) {
+  if (!text.trim()) return {};
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error("the options are not JSON: " + error.message);
+  }
+}
+
+async function postRule(rule) {
+  try {
+    await post("/v1/rules", rule);
+  } catch (error) {
+    if (error.column) throw new Error(`filter, column ${error.column}: ${error.message}`);
+    throw error;
+  }
 }
