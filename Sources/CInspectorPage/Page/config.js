@@ -3,223 +3,147 @@ import { button, empty, facts, fullTime, make, table } from "./dom.js";
 import { get, post } from "./api.js";
 import { link } from "./state.js";
 
-const place = (at) => {
+/** A place in a file, as `file:line:column`, with a link to the line. */
+function placeLink(at) {
   const found = /^(.*):(\d+):(\d+)$/.exec(at ?? "");
-  return found ? make("a.quiet", { href: link("configuration", null, { file: found[1], line: found[2] }) }, at) : at;
-};
+  if (!found) return at;
+  return make("a.quiet", { href: link("configuration", null, { file: found[1], line: found[2] }) }, at);
+}
+
+// Routes
 
 export function routes(main) {
   const box = make("div"), answer = make("div.explanation", { "aria-live": "polite" });
-  const method = make("input", { name: "method", value: "GET", size: 8, "aria-label": "method" }),
-    url = make("input", {
-      name: "url",
-      required: true,
-      "aria-label": "URL",
-      placeholder: "http://localhost:8080/orders/7",
-      spellcheck: "false",
-    });
-  main.append(
-    make("div.viewhead", make("h2", "Routes")),
-    make(
-      "form.line",
-      {
-        onsubmit: async (event) => {
-          event.preventDefault();
-          try {
-            answer.replaceChildren(
-              explained(await post("/v1/explain", { method: method.value.trim(), url: url.value.trim() })),
-            );
-          } catch (error) {
-            answer.replaceChildren(make("p.mistake", error.message));
-          }
-        },
-      },
-      method,
-      url,
-      make("button.primary", { type: "submit" }, "explain"),
-    ),
-    answer,
-    box,
-  );
-  (async () => {
-    try {
-      const { listeners } = await get("/v1/routes");
-      box.replaceChildren(
-        ...listeners.map((listener) =>
-          make(
-            "section.card",
-            make(
-              "h3",
-              listener.name,
-              make("span.quiet", `  ${listener.mode}, ${listener.address}  `),
-              place(listener.at),
-            ),
-            listener.routes.length
-              ? table(
-                ["route", "matches", "service", "wares; ? on a condition", "written at"],
-                listener.routes.map((route) => [
-                  route.name,
-                  route.match.map((item) => item.key + " " + item.value).join(", ") || "everything",
-                  route.service ?? "none",
-                  chain(route.chain),
-                  place(route.at),
-                ]),
-              )
-              : make("p.quiet", "no routes"),
-          )
-        ),
-      );
-    } catch (error) {
-      box.replaceChildren(empty("They cannot be shown", error.message));
-    }
-  })();
+  main.append(make("div.viewhead", make("h2", "Routes")), explainForm(answer), answer, box);
+  showRoutes(box);
   return {};
 }
 
-const chain = (chain) =>
-  make(
-    "span.chain",
-    chain.middlewares.concat(chain.postwares).map((ware) =>
-      make("code", { title: ware.at }, ware.label + (ware.conditional ? "?" : ""))
-    ),
-  );
+/** The form that asks which route takes a URL, and shows the answer in `box`. */
+function explainForm(box) {
+  const method = make("input", { name: "method", value: "GET", size: 8, "aria-label": "method" });
+  const url = make("input", {
+    name: "url",
+    required: true,
+    "aria-label": "URL",
+    placeholder: "http://localhost:8080/orders/7",
+    spellcheck: "false",
+  });
+  const explain = async (event) => {
+    event.preventDefault();
+    try {
+      const question = { method: method.value.trim(), url: url.value.trim() };
+      box.replaceChildren(explanation(await post("/v1/explain", question)));
+    } catch (error) {
+      box.replaceChildren(make("p.mistake", error.message));
+    }
+  };
+  const send = make("button.primary", { type: "submit" }, "explain");
+  return make("form.line", { onsubmit: explain }, method, url, send);
+}
 
-/** The answer of /v1/explain: which route takes it, and what each ware would do. */
-function explained(value) {
-  const steps = value.middlewares.map(
-    (step) => [
-      step.label,
-      make("span.badge." + ({ passed: "s2", answers: "s3", failed: "s5" }[step.decision] ?? "s0"), step.decision),
-      [
-        step.reason,
-        step.target,
-        ...(step.added ?? []).map((line) => "+ " + line),
-        ...(step.removed ?? []).map((line) => "− " + line),
-      ].filter(Boolean).join("\n"),
-      step.if ?? "",
-      place(step.at),
-    ],
-  );
-  const answer = value.answer &&
-    `${value.answer.status} by ${value.answer.by}` + (value.answer.because ? ": " + value.answer.because : "");
+async function showRoutes(box) {
+  try {
+    const { listeners } = await get("/v1/routes");
+    box.replaceChildren(...listeners.map(listenerCard));
+  } catch (error) {
+    box.replaceChildren(empty("They cannot be shown", error.message));
+  }
+}
+
+function listenerCard({ name, mode, address, at, routes }) {
+  const heads = ["route", "matches", "service", "wares; ? on a condition", "written at"];
   return make(
     "section.card",
-    facts([
-      ["listener", value.listener.name],
-      ["route", value.route ? [value.route.name, " ", place(value.route.at)] : "none"],
-      ["service", value.service?.name],
-      ["sent to", value.upstream?.to],
-      ["answer", answer],
-      ["tunnel", value.interception],
-    ]),
-    value.passed.length
-      ? make(
-        "details",
-        make("summary", `${value.passed.length} routes before it do not match`),
-        table(["route", "because", "written at"], value.passed.map((item) => [item.name, item.reason, place(item.at)])),
-      )
-      : null,
-    steps.length ? table(["ware", "decision", "effect", "if", "written at"], steps) : null,
-    value.postwares.length
-      ? table(
-        ["postware", "decision", "if", "written at"],
-        value.postwares.map((step) => [step.label, step.decision, step.if ?? "", place(step.at)]),
-      )
-      : null,
+    make("h3", name, make("span.quiet", `  ${mode}, ${address}  `), placeLink(at)),
+    routes.length ? table(heads, routes.map(routeRow)) : make("p.quiet", "no routes"),
   );
 }
 
+const routeRow = (route) => [
+  route.name,
+  route.match.map((item) => item.key + " " + item.value).join(", ") || "everything",
+  route.service ?? "none",
+  chain(route.chain),
+  placeLink(route.at),
+];
+
+function chain({ middlewares, postwares }) {
+  const wares = middlewares.concat(postwares);
+  return make(
+    "span.chain",
+    wares.map((ware) => make("code", { title: ware.at }, ware.label + (ware.conditional ? "?" : ""))),
+  );
+}
+
+/** The answer of /v1/explain: which route takes it, and what each ware would do. */
+function explanation(value) {
+  const { listener, route, service, upstream, answer, interception, passed, middlewares, postwares } = value;
+  return make(
+    "section.card",
+    facts([
+      ["listener", listener.name],
+      ["route", route ? [route.name, " ", placeLink(route.at)] : "none"],
+      ["service", service?.name],
+      ["sent to", upstream?.to],
+      ["answer", answer && answerText(answer)],
+      ["tunnel", interception],
+    ]),
+    passed.length ? passedRoutes(passed) : null,
+    middlewares.length
+      ? table(["ware", "decision", "effect", "if", "written at"], middlewares.map(middlewareRow))
+      : null,
+    postwares.length ? table(["postware", "decision", "if", "written at"], postwares.map(postwareRow)) : null,
+  );
+}
+
+const answerText = ({ status, by, because }) => `${status} by ${by}` + (because ? ": " + because : "");
+
+function passedRoutes(passed) {
+  const rows = passed.map((route) => [route.name, route.reason, placeLink(route.at)]);
+  return make(
+    "details",
+    make("summary", `${passed.length} routes before it do not match`),
+    table(["route", "because", "written at"], rows),
+  );
+}
+
+const decisionClasses = { passed: "s2", answers: "s3", failed: "s5" };
+
+const middlewareRow = (step) => [
+  step.label,
+  make("span.badge." + (decisionClasses[step.decision] ?? "s0"), step.decision),
+  effectText(step),
+  step.if ?? "",
+  placeLink(step.at),
+];
+
+/** The effects of a ware on a request, a line for each. */
+export const effectText = ({ reason, target, added, removed }) =>
+  [
+    reason,
+    target,
+    ...(added ?? []).map((line) => "+ " + line),
+    ...(removed ?? []).map((line) => "− " + line),
+  ].filter(Boolean).join("\n");
+
+const postwareRow = (step) => [step.label, step.decision, step.if ?? "", placeLink(step.at)];
+
+// The configuration
+
 export function configuration(main, start) {
   const box = make("div"), result = make("div", { role: "alert" });
+  let wanted = start.parameters;
+  const load = () => showConfiguration(box, wanted);
+  const reload = async () => {
+    result.replaceChildren(...await reloadGateway());
+    load();
+  };
   main.append(
     make("div.viewhead", make("h2", "Configuration"), button("reload", reload, { class: "primary" })),
     result,
     box,
   );
-  let wanted = start.parameters;
-
-  async function reload() {
-    try {
-      const answer = await post("/v1/reload");
-      result.replaceChildren(
-        make(
-          "p.good",
-          `The configuration was read again and is in force: ${answer.changes} ${
-            answer.changes === 1 ? "change" : "changes"
-          }.`,
-        ),
-        ...answer.warnings.map((text) => make("p.note", text)),
-      );
-    } catch (error) {
-      result.replaceChildren(
-        make("p.mistake", error.message),
-        ...(error.errors ?? []).map((text) => make("pre.mistake", linked(text))),
-      );
-    }
-    load();
-  }
-
-  /** `file:line:column: …` leads to the line. */
-  function linked(text) {
-    const found = /^(.*?:\d+:\d+)(: .*)$/s.exec(text);
-    return found ? [place(found[1]), found[2]] : text;
-  }
-
-  async function load() {
-    try {
-      const { values, lastReload } = await get("/v1/config");
-      let texts = [];
-      try {
-        texts = (await get("/v1/config/text")).files;
-      } catch { /* only values */ }
-      const parts = [
-        make(
-          "p.quiet",
-          `${lastReload.success ? "loaded" : "refused"} ${fullTime(lastReload.time)}`,
-          lastReload.reloads ? `, read again ${lastReload.reloads} times` : "",
-        ),
-      ];
-      if (lastReload.error) parts.push(make("pre.mistake", lastReload.error));
-      for (const file of texts) parts.push(make("h3", file.name), source(file));
-      parts.push(
-        make(
-          "details",
-          { open: !texts.length },
-          make("summary", "values in force, with what was not written"),
-          table(
-            ["path", "value", "written at"],
-            values.map(
-              (value) => [
-                make("code", value.path),
-                make(value.secret ? "span.masked" : "span", value.value),
-                place(value.at),
-              ],
-            ),
-          ),
-        ),
-      );
-      box.replaceChildren(...parts);
-      box.querySelector(".marked")?.scrollIntoView({ block: "center" });
-    } catch (error) {
-      box.replaceChildren(empty("It cannot be shown", error.message));
-    }
-  }
-
-  function source(file) {
-    const line = wanted.get("file") === file.name || files1(wanted, file) ? Number(wanted.get("line")) : 0;
-    return make(
-      "ol.source",
-      file.lines.map((text, index) =>
-        make(
-          "li" + (index + 1 === line ? ".marked" : ""),
-          { id: index + 1 === line ? "line" : null },
-          make("code", text || " "),
-        )
-      ),
-    );
-  }
-  const files1 = (wanted, file) => wanted.get("file") && file.name.endsWith("/" + wanted.get("file"));
-
   load();
   return {
     update(now) {
@@ -227,4 +151,84 @@ export function configuration(main, start) {
       load();
     },
   };
+}
+
+/** Makes the gateway read its configuration again; gives elements that say what came of it. */
+async function reloadGateway() {
+  try {
+    const { changes, warnings } = await post("/v1/reload");
+    const count = `${changes} ${changes === 1 ? "change" : "changes"}`;
+    return [
+      make("p.good", `The configuration was read again and is in force: ${count}.`),
+      ...warnings.map((text) => make("p.note", text)),
+    ];
+  } catch (error) {
+    return [
+      make("p.mistake", error.message),
+      ...(error.errors ?? []).map((text) => make("pre.mistake", linked(text))),
+    ];
+  }
+}
+
+/** An error, as `file:line:column: …`, with a link to the line. */
+function linked(text) {
+  const found = /^(.*?:\d+:\d+)(: .*)$/s.exec(text);
+  return found ? [placeLink(found[1]), found[2]] : text;
+}
+
+async function showConfiguration(box, wanted) {
+  try {
+    const { values, lastReload } = await get("/v1/config"), files = await readFiles();
+    box.replaceChildren(
+      make("p.quiet", reloadText(lastReload)),
+      lastReload.error ? make("pre.mistake", lastReload.error) : "",
+      ...files.flatMap((file) => [make("h3", file.name), source(file, lineOf(file, wanted))]),
+      valueTable(values, !files.length),
+    );
+    box.querySelector(".marked")?.scrollIntoView({ block: "center" });
+  } catch (error) {
+    box.replaceChildren(empty("It cannot be shown", error.message));
+  }
+}
+
+/** The texts of the files; none if the gateway shows only values. */
+async function readFiles() {
+  try {
+    return (await get("/v1/config/text")).files;
+  } catch {
+    return [];
+  }
+}
+
+function reloadText({ success, time, reloads }) {
+  return `${success ? "loaded" : "refused"} ${fullTime(time)}` + (reloads ? `, read again ${reloads} times` : "");
+}
+
+function valueTable(values, isOpen) {
+  const rows = values.map((value) => [
+    make("code", value.path),
+    make(value.secret ? "span.masked" : "span", value.value),
+    placeLink(value.at),
+  ]);
+  return make(
+    "details",
+    { open: isOpen },
+    make("summary", "values in force, with what was not written"),
+    table(["path", "value", "written at"], rows),
+  );
+}
+
+/** The number of the line that a link wants of a file; 0 if it wants another file. */
+export function lineOf(file, wanted) {
+  const name = wanted.get("file");
+  const isWanted = name === file.name || name && file.name.endsWith("/" + name);
+  return isWanted ? Number(wanted.get("line")) : 0;
+}
+
+function source(file, marked) {
+  const line = (text, index) => {
+    const isMarked = index + 1 === marked;
+    return make("li" + (isMarked ? ".marked" : ""), { id: isMarked ? "line" : null }, make("code", text || " "));
+  };
+  return make("ol.source", file.lines.map(line));
 }
