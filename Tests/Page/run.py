@@ -499,6 +499,7 @@ def _(p: Page) -> None:
     expect(answers and answers[0][0] == 200, answers)
     fields = {name.lower(): value for name, value in json.loads(answers[0][1])["headers"]}
     expect(fields.get("x-edited") == "by hand", fields)
+    p.until("![...document.querySelectorAll('main button')].some(e => e.innerText === 'abort')", "the first one is no longer listed")
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     p.until("[...document.querySelectorAll('main button')].some(e => e.innerText === 'abort')", "another is held")
