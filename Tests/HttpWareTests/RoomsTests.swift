@@ -117,7 +117,7 @@ import Testing
     @Test func `a module imports only the modules above it`() throws {
         for (module, allowed) in RoomsTests.imports {
             for file in try RoomsTests.files(of: module) {
-                for match in file.code.matches(of: /(?m)^(?:@\w+ )?(?:(?:public|internal) )?import (?:\w+ )?(\w+)/) {
+                for match in file.code.matches(of: /(?m)^(?:@\w+ )?(?:(?:public|package|internal) )?import (?:\w+ )?(\w+)/) {
                     let name = String(match.1)
                     guard RoomsTests.imports[name] != nil else { continue }
                     #expect(allowed.contains(name), "\(file.path) imports \(name)")
@@ -144,7 +144,7 @@ import Testing
     @Test func `a room uses only types of itself and of the rooms to its left`() throws {
         let files = try RoomsTests.files(of: "HttpWare")
         let declaration =
-            /(?m)^(?:(?:public|final|fileprivate|private|@\w+|indirect)\s+)*(?:struct|class|enum|protocol|typealias)\s+([A-Z]\w*)/
+            /(?m)^(?:(?:public|package|final|fileprivate|private|@\w+|indirect)\s+)*(?:struct|class|enum|protocol|typealias)\s+([A-Z]\w*)/
         var homes: [String: Int] = [:]
         for (place, room) in RoomsTests.rooms.enumerated() {
             for file in files where file.room == room {
@@ -166,7 +166,7 @@ import Testing
     @Test func `a room uses only members of itself and of the rooms to its left`() throws {
         let files = try RoomsTests.files(of: "HttpWare")
         let declaration =
-            /(?m)^ {4,}(?:(?:public|final|private\(set\)|internal\(set\)|static|mutating|override|@\w+(?:\([^)]*\))?|borrowing|consuming|lazy|weak|unowned|let|var)\s+)*(?:func|var|let)\s+([a-z]+[A-Z]\w*)/
+            /(?m)^ {4,}(?:(?:public|package|final|private\(set\)|internal\(set\)|package\(set\)|static|mutating|override|@\w+(?:\([^)]*\))?|borrowing|consuming|lazy|weak|unowned|let|var)\s+)*(?:func|var|let)\s+([a-z]+[A-Z]\w*)/
         let standard: Set = ["hasSuffix", "hasPrefix", "endIndex", "startIndex", "firstIndex", "lastIndex", "rawValue"]
         var homes: [String: Int] = [:]
         for file in files {

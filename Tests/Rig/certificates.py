@@ -32,7 +32,7 @@ class Certificates:
         self.leaf("expired", "IP:127.0.0.1")
         self.openssl("req", "-new", "-key", self / "expired.key", "-subj", "/CN=a.test", "-addext", "subjectAltName=IP:127.0.0.1",
                      "-out", self / "expired.csr")
-        self.openssl("x509", "-req", "-in", self / "expired.csr", "-CA", self / "ca.pem", "-CAkey", self / "ca.key", "-days", "-1",
+        self.openssl("x509", "-req", "-in", self / "expired.csr", "-CA", self / "ca.pem", "-CAkey", self / "ca.key", *self.expired(),
                      "-copy_extensions", "copyall", "-out", self / "expired.pem")
         self.openssl("req", "-x509", "-nodes", "-keyout", self / "self.key", "-out", self / "self.pem", "-subj", "/CN=self", "-days", "30",
                      "-addext", "subjectAltName=IP:127.0.0.1", *CURVE)
@@ -51,6 +51,11 @@ class Certificates:
 
     def openssl(self, *arguments: str | Path) -> str:
         return subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout
+
+    def expired(self) -> list[str]:
+        """Options for a certificate that has ended: OpenSSL 3.4 and later refuse negative days, and earlier versions take no dates."""
+        major, minor = self.openssl("version").split()[1].split(".")[:2]
+        return ["-not_before", "20200101000000Z", "-not_after", "20200102000000Z"] if (int(major), int(minor)) >= (3, 4) else ["-days", "-1"]
 
     def authority(self, name: str) -> None:
         self.openssl("req", "-x509", "-nodes", "-keyout", self / f"{name}.key", "-out", self / f"{name}.pem", "-subj", f"/CN={name}",

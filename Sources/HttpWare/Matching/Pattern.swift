@@ -185,7 +185,7 @@ public final class Pattern: @unchecked Sendable {
         let time = min(time, limits.time)
         guard subject.count <= limits.subject, let workspace = takeWorkspace() else { throw LimitReached() }
         defer { giveBack(workspace) }
-        let began = ContinuousClock.now
+        var bound = TimeBound(time)
         var result: [UInt8] = []
         var count = 0
         /// Bytes before this place are already in the result.
@@ -201,7 +201,7 @@ public final class Pattern: @unchecked Sendable {
             guard range.lowerBound >= copied else { throw LimitReached() }
             result.append(contentsOf: subject[copied..<range.lowerBound])
             Self.append(replacement, of: match, in: subject, to: &result)
-            guard result.count <= size, began.duration(to: .now) <= time else { throw LimitReached() }
+            guard result.count <= size, !bound.isOver() else { throw LimitReached() }
             count += 1
             copied = range.upperBound
             start = copied
@@ -254,7 +254,8 @@ public final class Pattern: @unchecked Sendable {
         _ subject: UnsafeRawBufferPointer, from start: Int, in workspace: Workspace, _ time: Duration,
         _ found: (Workspace) -> T
     ) throws(LimitReached) -> T? {
-        var began: ContinuousClock.Instant?
+        // Begins with the first step that found nothing: most matches need one step.
+        var bound: TimeBound?
         var former: ContinuousClock.Instant?
         var step = min(Self.firstStep, limits.step)
         var offset = start
@@ -270,13 +271,13 @@ public final class Pattern: @unchecked Sendable {
             if last == subject.count || style.contains(.whole) { return nil }
             offset = last + 1
             let now = ContinuousClock.now
-            if let began, began.duration(to: now) > time { throw LimitReached() }
+            if bound?.isOver(at: now) == true { throw LimitReached() }
             if let former {
                 let isQuick = former.duration(to: now) < Self.quickStep
                 step = isQuick ? min(step * 2, limits.step) : min(Self.firstStep, limits.step)
             }
             former = now
-            began = began ?? now
+            if bound == nil { bound = TimeBound(time) }
         }
     }
 

@@ -2,8 +2,9 @@
 ///
 /// Without this limit, each expression of routes and conditions could keep the loop busy up to the limit of one match.
 public struct PatternTime: Sendable {
-    /// The remaining time in nanoseconds.
+    /// The remaining time in nanoseconds: of the clock, and after that once more of the thread. Another program may have had the CPU.
     private var left = Pattern.Limits.loop.time.nanoseconds
+    private var leftOfThread = Pattern.Limits.loop.time.nanoseconds
 
     /// Begins with the time limit of one match on a loop.
     public init() {}
@@ -12,7 +13,12 @@ public struct PatternTime: Sendable {
     mutating func spend<Value>(
         _ match: (Duration) throws(Pattern.LimitReached) -> Value
     ) throws(Pattern.LimitReached) -> Value {
-        guard left > 0 else { throw Pattern.LimitReached() }
+        guard left > 0 else {
+            guard leftOfThread > 0 else { throw Pattern.LimitReached() }
+            let began = TimeBound.threadTime()
+            defer { leftOfThread -= TimeBound.threadTime() - began }
+            return try match(.nanoseconds(leftOfThread))
+        }
         let clock = SystemLoopClock()
         let began = clock.now()
         defer { left -= (clock.now() - began).nanoseconds }

@@ -367,6 +367,7 @@ public final class Resolver {
             | ARES_OPT_LOOKUPS
         if options.servers != nil { mask |= ARES_OPT_DOMAINS }
         mask |= ARES_OPT_RESOLVCONF | ARES_OPT_UDP_PORT | ARES_OPT_TCP_PORT
+        mask = ares_keep_nothing(&settings, mask)
         settings.udp_port = options.serversPort
         settings.tcp_port = options.serversPort
         var channel: ares_channel?

@@ -1,3 +1,4 @@
+import COpenSSL
 import COpenSSLShims
 import Foundation
 import Glibc
@@ -26,12 +27,17 @@ final class TestCertificates: Sendable {
         leaf("expired", names: "DNS:a.test")
         run(["req", "-new", "-key", path("expired.key"), "-subj", "/CN=a.test", "-out", path("expired.csr")])
         run([
-            "x509", "-req", "-in", path("expired.csr"), "-CA", path("ca.pem"), "-CAkey", path("ca.key"), "-days", "-1",
+            "x509", "-req", "-in", path("expired.csr"), "-CA", path("ca.pem"), "-CAkey", path("ca.key"),
             "-out", path("expired.pem"),
-        ])
+        ] + expired)
         run(["pkey", "-in", path("a.key"), "-aes256", "-passout", "pass:x", "-out", path("locked.key")])
         staple()
     }
+
+    /// Options for a certificate that has ended: OpenSSL 3.4 and later refuse negative days, and earlier versions take no dates.
+    private let expired =
+        OpenSSL_version_num() >= 0x3040_0000
+        ? ["-not_before", "20200101000000Z", "-not_after", "20200102000000Z"] : ["-days", "-1"]
 
     deinit { try? FileManager.default.removeItem(at: folder) }
 
