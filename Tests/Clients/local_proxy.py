@@ -31,7 +31,7 @@ class With:
 
     def run(self, *command: str, options: tuple[str, ...] = (), environment: dict[str, str] | None = None, timeout: float = 60,
             fails: bool = False, program: str | None = None) -> tuple[str, str]:
-        """What the command writes to standard output and to standard error."""
+        """The text that the command writes to standard output and to standard error."""
         if program is None and not shutil.which(command[0]):
             raise Skipped(f"{command[0]} is not installed")
         clean = {name: value for name, value in os.environ.items() if "proxy" not in name.lower() and not name.startswith(("XDG_", "NODE_", "JAVA_"))}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real clients that nobody here wrote, through a running gateway. Python 3.11, standard library only.
+"""Real clients, written by others, through a running gateway. Python 3.11, standard library only.
 
     Tests/Clients/run.py --binary .build/release/httpware [--only TEXT]
     Tests/Clients/run.py --smoke        # only what needs no installation

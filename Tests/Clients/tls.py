@@ -59,7 +59,7 @@ class Listeners:
 
     def ask(self, *arguments: str, to: str = "web", name: str | None = "a.test", request: bytes = GET, authority: str = "ca",
             timeout: float = 10) -> str:
-        """What s_client says, what it got, and its exit status, which counts the verification."""
+        """The messages of s_client, the bytes that it received, and its exit status, which includes the verification."""
         command = ["openssl", "s_client", "-connect", f"127.0.0.1:{self.ports[to]}", "-CAfile", str(self.folder / f"{authority}.pem"),
                    "-verify_return_error", *(["-servername", name] if name else ["-noservername"]),
                    *(["-ign_eof"] if request else []), *arguments]
@@ -78,7 +78,7 @@ class Listeners:
 
 
 def listeners(t) -> Listeners:
-    """One for all trials."""
+    """The listeners that all trials share."""
     if not hasattr(t, "tls"):
         t.tls = Listeners(t)
     expect(t.tls.process.is_running, "it died:", t.tls.process.log[-500:])

@@ -84,7 +84,7 @@ class Named(FaultStand):
 
 
 def flapping(options) -> list[dict]:
-    """The server of names fails, is silent and is well in turn; the origin server is well. What is known of a name is better than nothing."""
+    """The server of names fails, is silent and is well in turn; the origin server is well. An address that was found before is better than no address."""
     server = NameServer()
     try:
         with Named(options) as stand:

@@ -54,7 +54,7 @@ class Line:
 
 
 def orphan(command: list[str]) -> list[str]:
-    """nginx lets itself be followed only when whoever started it has gone."""
+    """nginx lets itself be followed only when the process that started it has ended."""
     return ["/bin/sh", "-c", '("$@" & sleep 1); exec sleep 600', "sh", *command]
 
 

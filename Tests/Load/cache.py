@@ -288,7 +288,7 @@ def disk_full(options: argparse.Namespace) -> list[dict]:
 
 @result("corrupt")
 def corrupt(options: argparse.Namespace) -> list[dict]:
-    """The gateway is killed, its file is damaged, and it starts again: it serves, says what it did, and stores anew."""
+    """The gateway is killed, its file is damaged, and it starts again: it serves, logs how it repaired the file, and stores again."""
     body = os.urandom(50_000)
     aside = said = served = again = wrong = 0
     with stand(options, lambda target: b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 50000\r\n\r\n" + body, starts=False) as made:
@@ -317,7 +317,7 @@ def corrupt(options: argparse.Namespace) -> list[dict]:
             aside += damaged.exists()
             said += made.says("and the store begins empty")
             process.stop()
-    return [line("12 times killed, and the file damaged", "each time served at once, stored anew, moved aside where it is damaged, and said so",
+    return [line("12 times killed, and the file damaged", "each time served at once, stored again; a damaged file is moved aside, with a line in the log",
                  {"served": served, "stored anew": again, "moved aside": aside, "said": said, "wrong": wrong},
                  served == again == 12 and wrong == 0 and aside == said >= 8)]
 

@@ -432,7 +432,7 @@ log: {{ output: "file:{self.gateway.folder}/own{turn % 2}.log" }}
         return requests, failed
 
     def load(self, seconds: float, turn) -> tuple[int, list]:
-        """Traffic for so long; `turn` is called once a second."""
+        """Traffic for a duration; `turn` is called once a second."""
         traffic = [Traffic(self.stand, readers=4, writers=2, think=0.01), Traffic(self.stand, readers=2, reconnect=1, think=0.01)]
         self.wrk("/r5", seconds)
         self.wrk("/mock", seconds, "-H", "Connection: close")
@@ -463,7 +463,7 @@ def reload(options: argparse.Namespace) -> list[dict]:
     """A new valid configuration every second for a minute under load; nothing fails, nothing grows."""
     reloads = Reloads(options.binary)
     try:
-        # What the first load and each configuration take once is not growth.
+        # The memory that the first load and each configuration take once is not growth.
         reloads.load(max(3, options.seconds), lambda turn: reloads.reload(reloads.text(turn)))
         memory, descriptors = reloads.at_rest()
         taken: list[bool] = []
@@ -482,7 +482,7 @@ def reload(options: argparse.Namespace) -> list[dict]:
         reloads.stand.close()
 
 
-# What is broken in the first configuration: what is replaced, by what, and the line that the error names.
+# The mistakes that are made in the first configuration: a text, its replacement, and the line that the error names.
 BROKEN = {
     "not YAML": ("services:\n", "services: [\n", 0),
     "a tab": ("  origin:", "\torigin:", 4),
@@ -619,7 +619,7 @@ http {{
 
 
 def kibibytes_per_tls_connection(process: Process, port: int, count: int) -> tuple[float, int]:
-    """Opens so many TLS connections, every second of them used, and leaves them idle: what each costs, and how many failed."""
+    """Opens `count` TLS connections, uses every second of them, and leaves them idle: the cost of each, and how many failed."""
     context, failed, kept = certificates().client(), 0, []
 
     def opened(index: int) -> socket.socket:

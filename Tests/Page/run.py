@@ -188,7 +188,7 @@ class Page:
         return self.js("return document.querySelector(arguments[0])?.innerText ?? ''", css)
 
     def messages(self) -> list[str]:
-        """What the browser complained of, but for answers of 4xx that a trial asked for."""
+        """The complaints of the browser, except about answers of 4xx that a trial asked for."""
         return [entry["message"] for entry in self.driver.get_log("browser") if "status of 4" not in entry["message"] and "status of 5" not in entry["message"]]
 
 
@@ -711,7 +711,7 @@ def _(p: Page) -> None:
     frames = [event for event in events if event["name"] == "FireAnimationFrame"]
     expect(len(frames) >= 200, "only", len(frames), "frames")
     main = [event for event in events if (event["pid"], event["tid"]) == (frames[-1]["pid"], frames[-1]["tid"])]
-    # What a script calls is part of it. Time of the thread counts, not that of others on the machine.
+    # Calls from a script are part of it. Time of the thread counts, not that of others on the machine.
     spent, place, end = [0.0], 0, 0.0
     for event in main:
         while place < len(frames) and event["ts"] >= frames[place]["ts"]:
