@@ -166,7 +166,7 @@ def _(t: Trial) -> None:
     expect(answer["length"] > len(t.data), answer)
 
 
-@client("curl -H 'Connection: X-Foo' loses the field it names, and no other", smoke=True)
+@client("curl -H 'Connection: X-Foo': the named field is removed, other fields are kept", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "-H", "Connection: X-Foo", "-H", "X-Foo: 1", "-H", "X-Bar: 2", f"{t.web}/get"))
     expect(field(answer, "X-Foo") is None and field(answer, "X-Bar") == "2", answer)
@@ -195,7 +195,7 @@ def _(t: Trial) -> None:
     expect(t.run(*CURL, "-r", "256-259", f"{t.web}/files/data.bin").encode("latin-1") == bytes(range(4)))
 
 
-@client("curl --limit-rate, a large download arrives whole", smoke=True)
+@client("curl --limit-rate: a large download arrives whole", smoke=True)
 def _(t: Trial) -> None:
     t.run(*CURL, "--limit-rate", "10M", "-o", "limited.bin", f"{t.web}/files/data.bin")
     expect((t.home / "limited.bin").read_bytes() == t.data, "differs")
@@ -231,12 +231,12 @@ def _(t: Trial) -> None:
     expect((t.home / "tunnel.bin").read_bytes() == t.data, "differs")
 
 
-@client("curl -x -p to a port that is not allowed is 403", smoke=True)
+@client("curl -x -p: a port that is not allowed is 403", smoke=True)
 def _(t: Trial) -> None:
     expect(t.run(*CURL, "-x", t.proxy, "-p", "-w", "%{http_connect}", "http://127.0.0.1:25/", fails=True).endswith("403"))
 
 
-@client("curl -x --proxy-user is not sent on", smoke=True)
+@client("curl -x --proxy-user: the credentials are not passed on", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "-x", t.proxy, "--proxy-user", "a:b", "-u", "c:d", f"{t.origin}/get"))
     expect(field(answer, "Proxy-Authorization") is None and field(answer, "Authorization"), answer)
@@ -252,7 +252,7 @@ def _(t: Trial) -> None:
     expect(json.loads(t.run(*CURL, "--unix-socket", t.local, "http://localhost/get"))["target"] == "/get")
 
 
-@client("curl --path-as-is and odd targets", smoke=True)
+@client("curl --path-as-is, and unusual targets", smoke=True)
 def _(t: Trial) -> None:
     expect(json.loads(t.run(*CURL, "--path-as-is", f"{t.web}/a/./b/../c?x=/../"))["target"] == "/a/c?x=/../")
     expect(t.run(*CURL, "--path-as-is", "-o", "/dev/null", "-w", "%{http_code}", f"{t.web}/../x") == "400")
@@ -360,7 +360,7 @@ print("done")
 """
 
 
-@client("python httpx: 60 requests at once, and through the proxy")
+@client("python httpx: 60 requests at once, directly and through the proxy")
 def _(t: Trial) -> None:
     python = python_with(t, "httpx")
     expect("done" in t.run(python, "-c", HTTPX, t.web, t.proxy, t.origin))
@@ -565,7 +565,7 @@ def _(t: Trial) -> None:
     expect("done | post:100000 | chunked:3 | bytes:300000 | redirect:200 | rgb(1, 2, 3)" in output, output[-600:])
 
 
-@client("chromium, headless, over TLS: its network log shows h2 for the page and all that it loads")
+@client("chromium, headless, over TLS: its network log shows h2 for the page and all its resources")
 def _(t: Trial) -> None:
     program = next((name for name in ("chromium", "chromium-browser", "google-chrome") if shutil.which(name)), "chromium")
     key = subprocess.run(["openssl", "x509", "-in", str(certificates() / "a.pem"), "-noout", "-pubkey"], capture_output=True, check=True).stdout
@@ -588,7 +588,7 @@ def _(t: Trial) -> None:
     expect('"next_proto":"h2"' in text or '"negotiated_protocol":"h2"' in text or '"protocol":"h2"' in text, "ALPN did not come to h2")
 
 
-@client("wrk, 64 connections for 2 s, no error")
+@client("wrk: 64 connections for 2 s without an error")
 def _(t: Trial) -> None:
     output = t.run("wrk", "-t1", "-c64", "-d2s", f"{t.web}/hello")
     expect("Requests/sec" in output and "Non-2xx" not in output and "Socket errors" not in output, output)
@@ -774,7 +774,7 @@ for where in ("clear text", "TLS"):
         t.run(python_with(t, "grpcio"), "-c", GRPC, base, str(t.ports["grpc"]), authority, timeout=90)
 
 
-@client("the gateway is still well", smoke=True)
+@client("the gateway still serves", smoke=True)
 def _(t: Trial) -> None:
     expect(t.gateway.is_running, "it died:", t.gateway.log[-500:])
     expect(t.gateway.descriptors() < 200, f"{t.gateway.descriptors()} descriptors are open")

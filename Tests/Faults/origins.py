@@ -94,7 +94,7 @@ def all_down(options) -> list[dict]:
         took = stand.recovery()
         slowest = round(max(each for _, each in answers) * 1000)
         wrong = [status for status, _ in answers if status not in (502, 503, 504)]
-        return [line("all origin servers down for 10 s", "each request is told so by 502, 503 or 504 within 1 s; recovery within 1 s",
+        return [line("all origin servers down for 10 s", "each request is answered 502, 503 or 504 within 1 s; recovery within 1 s",
                      {"requests": len(answers), "wrong": wrong[:5], "slowest ms": slowest, "recovery s": took}, len(answers) > 20 and not wrong and slowest < 1000 and took <= 1),
                 beside.verdict("all origin servers down for 10 s", (calm, under))]
 
