@@ -57,7 +57,7 @@ http {{
 
 
 def ahead(priority: int, more: Callable[[], None] | None = None) -> Callable[[], None]:
-    """Before a program starts: it computes whenever it can. In life the clients that harm, and those that measure, have machines of their own; here
+    """Before a program starts: it computes whenever it can. In life harmful clients and measuring clients have machines of their own; here
     all of them want two processors, and what would be told is how long everybody waits for one."""
 
     def prepare() -> None:

@@ -231,7 +231,7 @@ def _(t: Trial) -> None:
         expect_same("content", request.body, b"hello")
 
 
-@case("RFC 9110 §9.2.2: a large PUT whose content is no longer buffered is not tried again with half of it", nginx=NO_RETRY)
+@case("RFC 9110 §9.2.2: a large PUT is not tried again with half of its content", nginx=NO_RETRY)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         c.serve()
