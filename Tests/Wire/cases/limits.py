@@ -9,10 +9,10 @@ from suite import Failure, Trial, case, check, eventually, expect_closed, expect
 
 from .refused_requests import OTHER, head, post, refused
 
-refused("RFC 9110 §15.5.15: a target over the limit is 414", head(start=b"GET /" + b"a" * 1100 + b" HTTP/1.1"), 414, listener="narrow", nginx=OTHER)
-refused("RFC 6585 §5: more field lines than the limit is 431", head(*[b"X-%d: a" % index for index in range(21)]), 431, listener="narrow", nginx=OTHER)
-refused("RFC 6585 §5: a head over the limit is 431", head(b"X-A: " + b"a" * 4200), 431, listener="narrow", nginx=OTHER)
-refused("RFC 6585 §5: a field name over the limit is 431", head(b"X" * 4200 + b": a"), 431, listener="narrow", nginx=OTHER)
+refused("RFC 9110 §15.5.15: a target over the limit", head(start=b"GET /" + b"a" * 1100 + b" HTTP/1.1"), 414, listener="narrow", nginx=OTHER)
+refused("RFC 6585 §5: more field lines than the limit", head(*[b"X-%d: a" % index for index in range(21)]), 431, listener="narrow", nginx=OTHER)
+refused("RFC 6585 §5: a head over the limit", head(b"X-A: " + b"a" * 4200), 431, listener="narrow", nginx=OTHER)
+refused("RFC 6585 §5: a field name over the limit", head(b"X" * 4200 + b": a"), 431, listener="narrow", nginx=OTHER)
 
 
 @case("default limits: a target of 17 KiB is 414, one of 15 KiB is not", nginx=OTHER)
@@ -33,21 +33,21 @@ def _(t: Trial) -> None:
     expect_status(t.ask(head(b"X-A: " + b"a" * 60 * 1024)), 200)
 
 
-@case("a target without end is refused before it is complete: 414", nginx=OTHER)
+@case("an endless target is refused with 414 before it is complete", nginx=OTHER)
 def _(t: Trial) -> None:
     client = t.client()
     client.send(b"GET /" + b"a" * 20 * 1024)
     expect_status(client.read_response(), 414)
 
 
-@case("a method without end is refused", nginx=OTHER)
+@case("an endless method is refused", nginx=OTHER)
 def _(t: Trial) -> None:
     client = t.client()
     client.send(b"A" * 70 * 1024)
     expect_status(client.read_response(), 400, 414, 431, 501)
 
 
-@case("RFC 9110 §15.5.9: a head that does not arrive is 408", nginx=OTHER)
+@case("RFC 9110 §15.5.9: a head that does not arrive in time is 408", nginx=OTHER)
 def _(t: Trial) -> None:
     client = t.client("tight")
     client.send(b"GET / HTTP/1.1\r\nHost: a.te")
@@ -58,7 +58,7 @@ def _(t: Trial) -> None:
     check(0.4 < time.monotonic() - began < 2.5, f"after {time.monotonic() - began:.2f} s instead of 0.6")
 
 
-@case("RFC 9110 §15.5.9: a head that dribbles is 408: every byte does not extend the time", nginx=OTHER)
+@case("RFC 9110 §15.5.9: a head that dribbles is 408, since a byte does not extend the time", nginx=OTHER)
 def _(t: Trial) -> None:
     client = t.client("tight")
     began = time.monotonic()
@@ -179,7 +179,7 @@ costs("linear cost: a response of 10,000 field lines", lambda: head(), (200, 502
 costs("linear cost: 5,000 pipelined requests in one write", lambda: head(start=b"GET /mock HTTP/1.1") * 5_000, (200,), limit=0.200)
 
 
-@case("linear cost: a head in 60,000 pieces of one byte", nginx=OTHER, alone=True)
+@case("a head in 60,000 pieces of one byte has linear cost", nginx=OTHER, alone=True)
 def _(t: Trial) -> None:
     raw = head(b"X-A: " + b"a" * 30_000)
     client = t.client("wide", timeout=20)
@@ -188,11 +188,11 @@ def _(t: Trial) -> None:
         client.sock.send(raw[index : index + 1])
     expect_status(client.read_response(), 200, 431)
     took = t.gateway.cpu_seconds() - before
-    # a read each: some 2 µs; a parser that begins anew at each byte would need whole seconds
+    # a read each: some 2 µs; a parser that starts again at each byte would need whole seconds
     check(took < 0.6, f"{took * 1000:.0f} ms of CPU time")
 
 
-@case("other clients are served while one sends the worst it can", nginx=OTHER, alone=True)
+@case("other clients are served while one client sends the most expensive bytes", nginx=OTHER, alone=True)
 def _(t: Trial) -> None:
     import threading
 
