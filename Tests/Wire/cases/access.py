@@ -328,7 +328,7 @@ def _(t: Trial) -> None:
 # Keys and passwords
 
 
-@case("apiKey: the file is read again on reload; a bad one is refused with its place and changes nothing", nginx=NO)
+@case("apiKey: the file is read again on reload; an invalid file is refused with its place and changes nothing", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     expect_status(g.ask("/keyed/a", f"X-API-Key: {API_KEY}"), 200)

@@ -365,7 +365,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.pass_one(), 200)
 
 
-@case("admin: a reload to an address that is taken changes nothing", nginx=NO)
+@case("admin: a reload to an address in use changes nothing", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     with socket.create_server(("127.0.0.1", 0)) as taken:

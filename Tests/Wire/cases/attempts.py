@@ -190,7 +190,7 @@ def _(t: Trial) -> None:
     expect_same("asked", len(origin.requests), 1)
 
 
-@case("circuitBreaker: an endpoint that fails is avoided, and another service stands in for one that fails", nginx=NO)
+@case("circuitBreaker: a failing endpoint is avoided, and another service replaces a failing service", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(answering(answer(500)))

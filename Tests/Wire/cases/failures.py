@@ -301,7 +301,7 @@ def _(t: Trial) -> None:
     expect_same("requests", len(t.main.requests), 12)
 
 
-@case("endpoints take turns", nginx="no such service")
+@case("endpoints receive requests in turn", nginx="no such service")
 def _(t: Trial) -> None:
     second = t.origin(answering(OK), "second")
     client = t.client()

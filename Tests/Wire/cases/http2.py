@@ -169,7 +169,8 @@ if not MISSING:
             wire.send(sent)
             expect_goaway(wire, *codes)
 
-        http2(f"RFC 9113 {section} ends the connection")(broken)
+        prefix = "" if section.startswith("RFC") else "RFC 9113 "
+        http2(f"{prefix}{section} ends the connection")(broken)
 
 
 # --- Stream errors of messages: name, fields

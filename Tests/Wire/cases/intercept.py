@@ -207,7 +207,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 200)
 
 
-@case("intercept: closed and malformed handshakes, and refusals behind an accepted one, let nothing pass unread", nginx=NO)
+@case("intercept: after closed and malformed handshakes, and refusals behind an accepted one, no byte passes unread", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     hello = b"\x16\x03\x01\x00\x2f\x01\x00\x00\x2b\x03\x03" + b"\7" * 32 + b"\0\0\2\x13\x01\1\0"

@@ -270,7 +270,7 @@ def _(t: Trial) -> None:
     connect(("127.0.0.1", port), 1).close()  # it still listens
 
 
-@case("operations: sockets of a service manager outlive a reload that takes the listener away and brings it back", nginx=NO)
+@case("operations: sockets of a service manager survive a reload that removes a listener and a reload that restores it", nginx=NO)
 def _(t: Trial) -> None:
     own = free_port()
     web = listening(("127.0.0.1", 0))

@@ -643,7 +643,7 @@ def expect_fault(response: Message, status: int, fault: str) -> None:
 
 for label, name, tls, url in [
         ("a certificate for another name", "named", "ca: ca.pem", "https://127.0.0.1:@MAIN@"),
-        ("a certificate for an address, where a name is asked for", "stranger", "ca: other.pem", "https://localhost:@MAIN@"),
+        ("a certificate for an address in place of a name", "stranger", "ca: other.pem", "https://localhost:@MAIN@"),
         ("an expired certificate", "expired", "ca: ca.pem", "https://127.0.0.1:@MAIN@"),
         ("a self-signed certificate", "self", "ca: ca.pem", "https://127.0.0.1:@MAIN@"),
         ("a certificate of an unknown authority", "stranger", "ca: ca.pem", "https://127.0.0.1:@MAIN@"),
@@ -720,10 +720,10 @@ def leaving(_: OriginConnection) -> None:
     pass
 
 
-for label, script, status, fault in [("speaks no TLS", answering(OK), 502, "tls_protocol_error"), ("says nothing", silent, 504, "connection_timeout"),
+for label, script, status, fault in [("speaks no TLS", answering(OK), 502, "tls_protocol_error"), ("sends nothing", silent, 504, "connection_timeout"),
                                      ("leaves", leaving, 502, "connection_terminated")]:
 
-    @case(f"https upstream: an origin server that {label} in place of a handshake", nginx=NO)
+    @case(f"https upstream: an origin server that {label} in place of a handshake is {status}", nginx=NO)
     def _(t: Trial, script: Script = script, status: int = status, fault: str = fault) -> None:
         def quietly(connection: OriginConnection) -> None:
             connection.fill()
@@ -916,7 +916,7 @@ routes: [{{ listener: web, service: api }}, {{ listener: proxy, service: passthr
 
 
 def wrong(label: str, web: str, api: str, *words: str) -> None:
-    @case(f"check: TLS: {label}", nginx=NO)
+    @case(f"check: TLS: {label} is refused", nginx=NO)
     def _(t: Trial) -> None:
         folder = certificates().folder
         text = f"""version: 1
@@ -930,7 +930,7 @@ routes: [{{ service: api }}]
             check(word.replace("@", f"{folder}/") in result.stderr, f"{word!r} is not in:", result.stderr)
 
 
-wrong("a certificate that is not there", ", tls: { cert: @none.pem, key: @a.key }", "", "file.yaml:2:", "listeners.web.tls.cert", "@none.pem: no such file")
+wrong("a certificate that does not exist", ", tls: { cert: @none.pem, key: @a.key }", "", "file.yaml:2:", "listeners.web.tls.cert", "@none.pem: no such file")
 wrong("a key of another certificate", ", tls: { cert: @a.pem, key: @wild.key }", "", "tls.key: @wild.key: is not the key of the certificate in @a.pem; use")
 wrong("an encrypted key", ", tls: { cert: @a.pem, key: @locked.key }", "", "file.yaml:2:", "tls.key: @locked.key: the key is encrypted; use a key without")
 wrong("a certificate in DER", ", tls: { cert: @a.der, key: @a.key }", "", "file.yaml:2:", "tls.cert: @a.der: contains no certificate in PEM; it looks like DER, which openssl x509")
@@ -939,14 +939,14 @@ wrong("an empty key", ", tls: { cert: @a.pem, key: @empty.pem }", "", "tls.key: 
 wrong("a directory", ", tls: { cert: @directory, key: @a.key }", "", "file.yaml:2:", "tls.cert: @directory: is a directory")
 wrong("a request in place of a certificate", ", tls: { cert: @expired.csr, key: @expired.key }", "", "tls.cert: @expired.csr: contains no certificate in PEM")
 wrong("authorities in DER", ", tls: { cert: @a.pem, key: @a.key, clientCa: @a.der }", "", "tls.clientCa: @a.der: contains no certificate in PEM; it looks like DER")
-wrong("a key that is none", ", tls: { cert: @a.pem, key: @a.pem }", "", "@a.pem: contains no private key in PEM")
-wrong("no certificate", ", tls: {}", "", "listeners.web.tls", "needs cert, certificates or acme")
+wrong("a certificate in place of a key", ", tls: { cert: @a.pem, key: @a.pem }", "", "@a.pem: contains no private key in PEM")
+wrong("tls without a certificate", ", tls: {}", "", "listeners.web.tls", "needs cert, certificates or acme")
 wrong("a certificate without a key", ", tls: { cert: @a.pem }", "", "listeners.web.tls.cert", "needs key")
 wrong("clientCert without clientCa", ", tls: { cert: @a.pem, key: @a.key, clientCert: require }", "", "needs clientCa")
 wrong("an unknown version", ", tls: { cert: @a.pem, key: @a.key, minVersion: '1.1' }", "", "minVersion", "1.1")
-wrong("an OCSP response that is none", ", tls: { certificates: [{ cert: @a.pem, key: @a.key, ocsp: @a.pem }] }", "", "@a.pem: is not a successful OCSP response")
-wrong("authorities that are none", "", ", tls: { ca: @a.key }", "services.api.tls", "@a.key: contains no certificate in PEM")
-wrong("plain endpoints", "", ", tls: { ca: @ca.pem }", "services.api.tls", "no endpoint is https")
+wrong("an invalid OCSP response", ", tls: { certificates: [{ cert: @a.pem, key: @a.key, ocsp: @a.pem }] }", "", "@a.pem: is not a successful OCSP response")
+wrong("a key in place of authorities", "", ", tls: { ca: @a.key }", "services.api.tls", "@a.key: contains no certificate in PEM")
+wrong("tls for plain endpoints", "", ", tls: { ca: @ca.pem }", "services.api.tls", "no endpoint is https")
 wrong("insecureSkipVerify beside ca", "", ", tls: { ca: @ca.pem, insecureSkipVerify: true }", "cannot be combined with ca")
 
 

@@ -46,7 +46,7 @@ def echo_bytes(c: OriginConnection) -> None:
         c.sock.sendall(c.take(len(c.buffer)))
 
 
-@case("RFC 9110 §7.8: Upgrade and Connection: upgrade go upstream, 101 comes back with its fields", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: Upgrade and Connection: upgrade go upstream, and 101 comes back with its fields", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     t.origin(switching(echo_bytes))
     client = t.client()
