@@ -122,9 +122,9 @@ def _(t: Trial) -> None:
 
 
 for name, cut in {
-    "a length that does not come": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 10\r\n\r\n12345",
-    "chunks without an end": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n",
-    "a chunk that breaks": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\nx",
+    "content shorter than its length": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 10\r\n\r\n12345",
+    "chunks without a last chunk": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n",
+    "a broken chunk": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\nx",
 }.items():
 
     @both(f"RFC 9111 §3.3: an incomplete response is never stored as complete: {name}")

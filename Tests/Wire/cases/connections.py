@@ -83,7 +83,7 @@ def _(t: Trial) -> None:
     expect_same("bodies", [client.read_response().body for _ in range(6)], [b"one", b"mocked", b"two", b"", b"", b"mocked"])
 
 
-@case("RFC 9112 §9.3.2: a slow first response holds the second back", nginx=None)
+@case("RFC 9112 §9.3.2: a slow first response delays the second", nginx=None)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         while True:
@@ -215,7 +215,7 @@ def _(t: Trial) -> None:
         check("keep-alive" not in response.options(), "keep-alive, with content that ends with the connection:", response)
 
 
-@case("RFC 9112 §9.3: an HTTP/1.0 client that asks for keep-alive: kept with Connection: keep-alive, or closed")
+@case("RFC 9112 §9.3: a connection of an HTTP/1.0 client that requests keep-alive is kept with Connection: keep-alive, or closed")
 def _(t: Trial) -> None:
     client = t.client()
     client.send(b"GET / HTTP/1.0\r\nHost: a.test\r\nConnection: Keep-Alive\r\n\r\n")
@@ -480,7 +480,7 @@ for status in (204, 304):
         expect_same("body", client.read_response().body, b"ok")
 
 
-@case("RFC 9110 §8.6: no Content-Length in a 204 to the client", nginx=OTHER)
+@case("RFC 9110 §8.6: Content-Length is removed from a 204 to the client", nginx=OTHER)
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"))
     response = t.ask(head())

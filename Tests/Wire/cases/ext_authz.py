@@ -171,7 +171,7 @@ def _(t: Trial) -> None:
         expect_same("the addresses", second.requests[-1].get("X-Forwarded-For"), addresses)
 
 
-@case("extAuthz: Authelia's auth-request endpoint and signIn redirect pages only", nginx=NO)
+@case("extAuthz: Authelia's auth-request endpoint with signIn redirects pages only", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     t.origin(serving(authelia), "second")

@@ -104,7 +104,7 @@ def _(t: Trial) -> None:
 
 
 def stalls(name: str, path: bytes, within: float) -> None:
-    @case(f"RFC 9110 §15.5.9: content that stops coming is the client's fault, 408, {name}", nginx=FAULTS)
+    @case(f"RFC 9110 §15.5.9: content that stops arriving is the client's fault, 408, {name}", nginx=FAULTS)
     def run(t: Trial) -> None:
         client, began = t.client("tight", timeout=5), time.monotonic()
         client.send(head(b"Content-Length: 8", start=b"POST " + path + b" HTTP/1.1") + b"abc")
@@ -113,9 +113,9 @@ def stalls(name: str, path: bytes, within: float) -> None:
         check(time.monotonic() - began < within, f"took {time.monotonic() - began:.2f} s")
 
 
-stalls("not the origin server's of HTTP/1.1, whose response may take less", b"/slowContent/", 1.5)
+stalls("even if the response timeout of the origin server is shorter", b"/slowContent/", 1.5)
 stalls("by the total timeout", b"/total/", 0.85)
-stalls("not a try's", b"/shortTriesUpload/", 1.5)
+stalls("even if the timeout of a try is shorter", b"/shortTriesUpload/", 1.5)
 
 
 def ends(name: str, path: bytes, least: float, most: float) -> None:
@@ -130,8 +130,8 @@ def ends(name: str, path: bytes, least: float, most: float) -> None:
         check(least < took < most, f"took {took:.2f} s")
 
 
-ends("timeout.connect is in place of the service's", b"/shortConnect/", 0.35, 2)
-ends("timeout.idle is in place of the service's", b"/shortIdle/", 0.35, 2)
+ends("timeout.connect replaces the service's", b"/shortConnect/", 0.35, 2)
+ends("timeout.idle replaces the service's", b"/shortIdle/", 0.35, 2)
 ends("retry.perTry ends a try without a connection, and each has its own time", b"/shortTries/", 0.75, 3)
 
 

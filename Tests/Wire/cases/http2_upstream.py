@@ -595,7 +595,7 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.used), 1)
 
 
-@http2("RFC 9110 §15.5.9: content that stops coming is the client's fault, 408, not the origin server's")
+@http2("RFC 9110 §15.5.9: content that stops arriving is the client's fault, 408, not the origin server's")
 def _(t: Trial) -> None:
     t.origin(serving(lambda o, stream, fields, body: None))
     client = t.client("tight")

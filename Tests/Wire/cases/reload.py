@@ -477,7 +477,7 @@ def _(t: Trial) -> None:
 def watched(name: str, change) -> None:
     """`change(gateway, text)` brings the new text into the file, in one way or another."""
 
-    @case(f"watch: {name}", nginx=NO)
+    @case(f"watch: {name} is noticed", nginx=NO)
     def _(t: Trial) -> None:
         g = Gateway(t, watch=True)
         for turn in range(3):
@@ -512,7 +512,7 @@ def slowly(g: Gateway, text: str) -> None:
 
 watched("a file written in place", lambda g, text: g.file.write_text(text))
 watched("a file renamed over the old one", renamed)
-watched("an editor that moves the old file away", like_vim)
+watched("a file that an editor replaces after moving the old one away", like_vim)
 watched("a file written slowly", slowly)
 
 

@@ -150,7 +150,7 @@ def pump(client: Wire, data: bytes, is_all: Callable[[bytearray], bool], within:
 
 for label, version in [("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.TLSv1_3)]:
 
-    @case(f"TLS {label}: a GET and a POST on one connection", nginx=NO)
+    @case(f"TLS {label}: a GET and a POST share one connection", nginx=NO)
     def _(t: Trial, version: ssl.TLSVersion = version) -> None:
         gateway = TlsGateway(t)
         t.origin(echo)
