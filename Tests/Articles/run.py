@@ -63,7 +63,7 @@ class Section:
     def all(cls) -> dict[str, Section]:
         sections = [cls(text) for text in re.split(r"(?m)^## ", ARTICLE.read_text())[1:]]
         readme = [cls(text) for text in re.split(r"(?m)^## ", (ROOT / "README.md").read_text())]
-        # WritingAWare.md has a ware that is not built in.
+        # WritingAWare.md has a ware that is not part of the program.
         articles = [path for path in sorted(ARTICLE.parent.glob("*.md")) if path.name not in (ARTICLE.name, "WritingAWare.md")]
         others = cls(f"{OTHERS}\n" + "".join(path.read_text() for path in articles))
         return {section.title: section for section in [*sections, *readme, others] if section.files or section.title == README}
@@ -93,7 +93,7 @@ class Recipe:
         return re.sub(r"\b(127\.0\.0\.1|0\.0\.0\.0):(\d+)", lambda match: f"127.0.0.1:{self.ports.get(match[2], match[2])}", text)
 
     def type(self, commands: str, fails: bool = False) -> str:
-        """What a shell prints for the commands. Variables that they export or set are there for the next ones."""
+        """The output of a shell for the commands. Variables that they export or set are there for the next ones."""
         script = f"set -a; [ ! -f .shell ] || . ./.shell; {{\n{self.local(commands)}\n}}; status=$?; export -p | grep -v ' PWD=\\| OLDPWD=' > .shell; exit $status"
         result = subprocess.run(["bash", "-c", script], cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=60)
         expect(fails or result.returncode == 0, "exit", result.returncode, commands, result.stdout, result.stderr)

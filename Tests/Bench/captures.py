@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What captures cost: CPU and memory, and how long a filter over many of them takes. Standard library, nginx, wrk, h2load, socat, openssl.
+"""The cost of captures: CPU and memory, and how long a filter over many of them takes. Standard library, nginx, wrk, h2load, socat, openssl.
 
     Tests/Bench/captures.py --binary .build/release/httpware [--only cost,filters,memory] [--rounds 3] [--seconds 3] [--captures 100000]
 
     cost     CPU of a GET of 1 KiB with and without capture, plain and intercepted, 32 connections, one worker. They take turns
-    filters  two gateways capture so many requests, before an origin server that answers with 1 KiB of JSON: one keeps them in memory, the
+    filters  two gateways capture as many requests as `--captures` says, before an origin server that answers with 1 KiB of JSON: one keeps them in memory, the
              other in files. The filters match nothing, so that all captures are looked at. `first` is the time of the first page, which may
              end before the search does; `whole` is the time until all pages that `next` names are there. Medians, in milliseconds
     memory   resident memory and the bytes of the disk, behind each tenth of ten times as many requests, with 64 MiB of memory and 256 MiB of disk

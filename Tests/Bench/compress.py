@@ -4,7 +4,7 @@
     Tests/Bench/compress.py --binary .build/release/httpware [--rounds 5] [--seconds 3] [--levels 1,4,6]
 
 As run.py: one worker each on the first CPU, wrk and the origin server on the second, turns round by round. Both use the same zlib, window
-and memory. What came is read back, and its size told.
+and memory. Each response is decoded again, and its size is printed.
 """
 
 from __future__ import annotations

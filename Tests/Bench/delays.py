@@ -113,7 +113,7 @@ def connect(port: int) -> socket.socket:
 
 
 def measure(body, port: int, seconds: float, streams: int) -> list[int]:
-    """All delays of so many streams at once."""
+    """The delays of all streams that run at the same time."""
     delays: list[int] = []
     threads = [threading.Thread(target=lambda: delays.extend(body(port, seconds))) for _ in range(streams)]
     for thread in threads:

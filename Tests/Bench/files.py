@@ -4,7 +4,7 @@
     Tests/Bench/files.py --binary .build/release/httpware [--rounds 5] [--seconds 3] [--only 1k,100k,1g] [--open-file-cache]
 
 As run.py: one worker each on the first CPU, the client on the second, turns round by round. nginx has sendfile and no access log, and with
---open-file-cache also that. What came is compared with the file first.
+--open-file-cache also that. Before that, one response is compared with the file.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What intercepted TLS costs beside our own reverse gateway with TLS on both sides, and beside mitmproxy. Standard library, nginx, wrk,
+"""The cost of intercepted TLS beside our own reverse gateway with TLS on both sides, and beside mitmproxy. Standard library, nginx, wrk,
 h2load, socat, openssl; mitmproxy where --mitmdump names the program (PyPI `mitmproxy`, in a venv).
 
     Tests/Bench/intercept.py --binary .build/release/httpware [--mitmdump VENV/bin/mitmdump] [--rounds 3] [--seconds 3] [--only requests,tunnels]

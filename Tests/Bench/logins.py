@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a request with a valid session of `oidcLogin` costs beside one without the ware. Standard library, nginx and wrk.
+"""The cost of a request with a valid session of `oidcLogin` beside one without the ware. Standard library, nginx and wrk.
 
     Tests/Bench/logins.py --binary .build/release/httpware [--rounds 5] [--seconds 3]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a request costs that the cache stores, or that waits for another one's response, beside one that is only passed on.
+"""The cost of a request that the cache stores, or that waits for the response to another, beside a request that is only passed on.
 Standard library, nginx and wrk.
 
     Tests/Bench/misses.py --binary .build/release/httpware [--beside OLD] [--rounds 5] [--seconds 3] [--only stored,waiting]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What wares and tables add to a GET: CPU time per request beside the same gateway without them. Needs wrk and nginx.
+"""The cost that wares and tables add to a GET: CPU time per request beside the same gateway without them. Needs wrk and nginx.
 
     Tests/Bench/wares.py --binary .build/release/httpware [--rounds 3] [--seconds 3] [--only extAuthz,split,routes,mirror]
 

@@ -279,7 +279,7 @@ def redis(place: Workplace, port: int):
 
 
 def command(port: int, *words: str) -> bytes:
-    """What a Redis server answers, as it comes."""
+    """The answers of a Redis server, as they come."""
     with socket.create_connection(("127.0.0.1", port), 5) as client:
         client.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()) for word in words))
         client.shutdown(socket.SHUT_WR)

@@ -100,7 +100,7 @@ def stage(t) -> LoginStage:
 
 for way in ("reverse", "forward", "intercepted"):
 
-    @client(f"curl --ntlm, {way}: a stranger is never served as the user", smoke=True)
+    @client(f"curl --ntlm, {way}: another client is never served as the user", smoke=True)
     def _(t, way: str = way) -> None:
         s = stage(t)
         place = s.ways()[way]
@@ -110,7 +110,7 @@ for way in ("reverse", "forward", "intercepted"):
             for _ in range(3):
                 expect((answer := s.ask(place, "/secret")) == "nobody", "a stranger got", answer)
 
-    @client(f"curl --ntlm, {way}: eight at once, each authenticated as itself", smoke=True)
+    @client(f"curl --ntlm, {way}: eight clients at once are each authenticated as themselves", smoke=True)
     def _(t, way: str = way) -> None:
         s = stage(t)
         place = s.ways()[way]
@@ -132,7 +132,7 @@ for way in ("reverse", "forward", "intercepted"):
         expect(lines[0] == "dave" and lines[3] == "dave" and lines[2] == lines[5], answer)
 
 
-@client("a client of HTTP/2 has one authenticated connection, which no other client gets", smoke=True)
+@client("a client of HTTP/2 has an authenticated connection of its own", smoke=True)
 def _(t) -> None:
     s = stage(t)
     place = s.ways()["reverse"]
@@ -144,7 +144,7 @@ def _(t) -> None:
         expect(s.ask(place, "/secret") == "nobody")
 
 
-@client("nothing of an authenticated connection is stored or shared", smoke=True)
+@client("responses on an authenticated connection are neither stored nor shared", smoke=True)
 def _(t) -> None:
     s = stage(t)
     place = s.ways()["reverse"]

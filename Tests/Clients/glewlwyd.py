@@ -4,7 +4,7 @@
     python3 Tests/Clients/glewlwyd.py --binary .build/release/httpware [--root DIR]
 
 Where it is not installed, it and those of its libraries that are missing are fetched from Debian and unpacked into a folder of the
-run's own; nothing is installed. DIR is where somebody has unpacked them before.
+run's own; nothing is installed. DIR is a folder that they were unpacked into before.
 
 Both grants, by `tokenUrl` and by discovery, client authentication by `basic` and `post`, rotation, a restart that goes on from the
 file, a spent refresh token. Exits 1 when something is not as it should be, 0 with a word when there is no glewlwyd.
@@ -65,7 +65,7 @@ def packages():
 
 
 def fetched(folder):
-    """Where glewlwyd is unpacked; `None` where it cannot be had."""
+    """Where glewlwyd is unpacked; `None` if it is not available."""
     root = os.path.join(folder, "root")
     os.makedirs(root)
     if shutil.which("apt-get") is None or shutil.which("dpkg-query") is None:
@@ -249,7 +249,7 @@ class Gateway:
 
 
 class Trial:
-    """What a run with glewlwyd begins with: its options, a folder of its own, the program, and the count of what failed."""
+    """The beginning of a run with glewlwyd: its options, a folder of its own, the program, and the count of what failed."""
 
     def __init__(self, description):
         parser = argparse.ArgumentParser(description=description.split("\n")[0])
@@ -310,7 +310,7 @@ def main():
         gateway = Gateway(options.binary, folder, credentials, port)
         time.sleep(LIFETIME + 0.5)
         status, text = gateway.get("person")
-        # Who waits goes on as soon as there is a token; the refresh ends when it is in the file.
+        # The waiting requests continue as soon as there is a token; the refresh ends when it is in the file.
         end = time.time() + 5
         while not gateway.report("person")["history"] and time.time() < end:
             time.sleep(0.05)

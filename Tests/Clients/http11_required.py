@@ -79,7 +79,7 @@ class RequiredStage(Stage):
 for way in ("reset", "goaway"):
     for place in ("reverse", "intercepted"):
 
-        @client(f"HTTP_1_1_REQUIRED by {way}, {place}: the request goes on by HTTP/1.1, and so do later ones", smoke=True)
+        @client(f"HTTP_1_1_REQUIRED by {way}, {place}: the request is repeated over HTTP/1.1, and later requests use it too", smoke=True)
         def _(t, way: str = way, place: str = place) -> None:
             s = RequiredStage(t)
             origin = s.origins[way]

@@ -31,7 +31,7 @@ class With:
 
     def run(self, *command: str, options: tuple[str, ...] = (), environment: dict[str, str] | None = None, timeout: float = 60,
             fails: bool = False, program: str | None = None) -> tuple[str, str]:
-        """What the command writes to standard output and to standard error."""
+        """The text that the command writes to standard output and to standard error."""
         if program is None and not shutil.which(command[0]):
             raise Skipped(f"{command[0]} is not installed")
         clean = {name: value for name, value in os.environ.items() if "proxy" not in name.lower() and not name.startswith(("XDG_", "NODE_", "JAVA_"))}
@@ -51,7 +51,7 @@ class With:
         expect(f"{host or self.t.secure.removeprefix('https://')}{target}" in errors, "no line:", errors[-500:])
 
 
-@client("with: curl trusts the proxy; the authority is made at the first run, and said", smoke=True)
+@client("with: curl trusts the proxy; the first run makes the authority, and reports it", smoke=True)
 def _(t) -> None:
     w = With(t)
     output, errors = w.run("curl", "-sS", "--max-time", "20", w.url)
@@ -64,7 +64,7 @@ def _(t) -> None:
     expect("certificate authority" not in errors, errors)
 
 
-@client("with --tunnel: TLS passes unread", smoke=True)
+@client("with --tunnel: TLS is relayed without being read", smoke=True)
 def _(t) -> None:
     w = With(t)
     output, errors = w.run("curl", "-sS", "--max-time", "20", "--cacert", str(certificates() / "ca.pem"), w.url, options=("--tunnel",))
@@ -84,7 +84,7 @@ def _(t) -> None:
         expect(w.run(*code, f"https://{host}/latest/", fails=True)[0] == "000 403", host)
 
 
-@client("with: wget trusts the proxy, and the user's own wgetrc counts", smoke=True)
+@client("with: wget trusts the proxy, and the user's own wgetrc applies", smoke=True)
 def _(t) -> None:
     w = With(t)
     (w.home / ".wgetrc").write_text("user_agent = from the wgetrc\nca_certificate = /nowhere.pem\n")
@@ -105,14 +105,14 @@ def _(t) -> None:
     expect("first" in t.run("git", "-C", str(w.home / "cloned"), "log", "--format=%s"))
 
 
-@client("with: Python's ssl, and its urllib", smoke=True)
+@client("with: Python's ssl and urllib trust the proxy", smoke=True)
 def _(t) -> None:
     w = With(t)
     code = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())"
     w.expect_read(*w.run(sys.executable, "-c", code, w.url))
 
 
-@client("with: Python's requests; the user's own bundle counts too")
+@client("with: Python's requests trusts the proxy, and the user's own bundle applies too")
 def _(t) -> None:
     w = With(t)
     python = sys.executable
@@ -141,7 +141,7 @@ Promise.resolve(kinds[kind]()).catch(failed);
 """
 
 for kind in ("get", "agent", "list", "post", "fetch", "fetchPost"):
-    @client(f"with: Node, {kind}, https and http", smoke=True)
+    @client(f"with: Node, {kind} trusts the proxy over https, and uses it for http", smoke=True)
     def _(t, kind: str = kind) -> None:
         w = With(t)
         (w.home / "client.cjs").write_text(NODE)
@@ -150,7 +150,7 @@ for kind in ("get", "agent", "list", "post", "fetch", "fetchPost"):
         w.expect_read(output, errors, host=t.web)
 
 
-@client("with: Node goes round the proxy for hosts of NO_PROXY, keeps NODE_OPTIONS, and says a refusal", smoke=True)
+@client("with: Node bypasses the proxy for hosts of NO_PROXY, keeps NODE_OPTIONS, and reports a refusal", smoke=True)
 def _(t) -> None:
     w = With(t)
     (w.home / "client.cjs").write_text(NODE)
@@ -258,7 +258,7 @@ def _(t) -> None:
     expect(output == "content\n" and f"{url.removeprefix('https://')}/one/two" in errors, output, errors[-500:])
 
 
-@client("with: Java, its old and its new client", smoke=True)
+@client("with: Java's old and new client trust the proxy", smoke=True)
 def _(t) -> None:
     w = With(t)
     java(t, w)
@@ -268,7 +268,7 @@ def _(t) -> None:
     w.expect_read(output, errors, host=t.web)
 
 
-@client("with: Java keeps the JDK's roots, JAVA_TOOL_OPTIONS, and the store that they name", smoke=True)
+@client("with: Java keeps the JDK's roots, JAVA_TOOL_OPTIONS, and the store that these options name", smoke=True)
 def _(t) -> None:
     w = With(t)
     java(t, w)
@@ -285,7 +285,7 @@ def _(t) -> None:
     expect(int(output.split()[0]) == int(count) + 1, f"{count} before, {output} {errors}")
 
 
-@client("with: Perl's LWP")
+@client("with: Perl's LWP trusts the proxy")
 def _(t) -> None:
     w = With(t)
     if not shutil.which("perl") or subprocess.run(["perl", "-MLWP::Protocol::https", "-e", "1"], capture_output=True).returncode:
@@ -294,7 +294,7 @@ def _(t) -> None:
     w.expect_read(*w.run("perl", "-MLWP::UserAgent", "-e", code, w.url))
 
 
-@client("with: apt-get over https, as the user _apt, and the user's APT_CONFIG counts")
+@client("with: apt-get trusts the proxy as the user _apt, and the user's APT_CONFIG applies")
 def _(t) -> None:
     w = With(t)
     if not shutil.which("apt-get"):
@@ -329,7 +329,7 @@ def _(t) -> None:
 PAGE = "done | post:100000 | chunked:3 | bytes:300000 | redirect:200 | rgb(1, 2, 3)"
 
 
-@client("with --browser chromium: a page over TLS, with a profile of its own that is gone afterwards")
+@client("with --browser chromium: a page loads over TLS in a temporary profile, which is removed afterwards")
 def _(t) -> None:
     w = With(t)
     if not any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")) or not shutil.which("certutil"):
@@ -341,7 +341,7 @@ def _(t) -> None:
     expect(not (w.home / ".pki").exists() and not (w.home / ".config/chromium").exists(), "the user's own folders were touched")
 
 
-@client("with --browser firefox: a page over TLS, with a profile of its own that is gone afterwards")
+@client("with --browser firefox: a page loads over TLS in a temporary profile, which is removed afterwards")
 def _(t) -> None:
     w = With(t)
     if not any(shutil.which(name) for name in ("firefox", "firefox-esr")) or not shutil.which("certutil"):

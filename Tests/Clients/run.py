@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real clients that nobody here wrote, through a running gateway. Python 3.11, standard library only.
+"""Real clients, written by others, through a running gateway. Python 3.11, standard library only.
 
     Tests/Clients/run.py --binary .build/release/httpware [--only TEXT]
     Tests/Clients/run.py --smoke        # only what needs no installation
@@ -113,38 +113,38 @@ def field(answer: dict, name: str) -> str | None:
 CURL = ("curl", "--silent", "--show-error", "--max-time", "20")
 
 
-@client("curl GET, mock and origin", smoke=True)
+@client("curl GET: the answers of the mock and of the origin arrive", smoke=True)
 def _(t: Trial) -> None:
     expect(t.run(*CURL, f"{t.web}/hello") == "hello")
     answer = json.loads(t.run(*CURL, f"{t.web}/get?x=1"))
     expect(answer["target"] == "/get?x=1" and "1.1 " in field(answer, "Via"), answer)
 
 
-@client("curl -I (HEAD)", smoke=True)
+@client("curl -I: HEAD has the fields of GET", smoke=True)
 def _(t: Trial) -> None:
     output = t.run(*CURL, "-I", f"{t.web}/bytes/1234")
     expect("200" in output and "content-length: 1234" in output.lower(), output)
 
 
-@client("curl: several URLs on one connection", smoke=True)
+@client("curl: several URLs share one connection", smoke=True)
 def _(t: Trial) -> None:
     output = t.run(*CURL, "-o", "/dev/null", "-o", "/dev/null", "-o", "/dev/null", "-w", "%{num_connects}", f"{t.web}/bytes/10", f"{t.web}/chunked", f"{t.web}/hello")
     expect(output == "100", "connections:", output)
 
 
-@client("curl --http1.0", smoke=True)
+@client("curl --http1.0: content arrives without chunks, and up to the end of the connection", smoke=True)
 def _(t: Trial) -> None:
     expect(t.run(*CURL, "--http1.0", f"{t.web}/chunked") == "one two three")
     expect(t.run(*CURL, "--http1.0", f"{t.web}/until-closed") == "ends with the connection")
 
 
-@client("curl -d, a form", smoke=True)
+@client("curl -d: a form goes upstream", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "-d", "a=b&c=d", f"{t.web}/echo"))
     expect((answer["method"], answer["length"]) == ("POST", 7), answer)
 
 
-@client("curl -T - (chunked upload from a pipe)", smoke=True)
+@client("curl -T -: a chunked upload from a pipe goes upstream", smoke=True)
 def _(t: Trial) -> None:
     for extra in ((), ("-x", t.proxy)):
         base = t.origin if extra else t.web
@@ -152,7 +152,7 @@ def _(t: Trial) -> None:
         expect(answer["sha256"] == hashlib.sha256(t.data).hexdigest() and answer["framing"] == "chunked", answer)
 
 
-@client("curl -T FILE with Expect: 100-continue", smoke=True)
+@client("curl -T FILE: an upload with Expect: 100-continue goes upstream without a wait", smoke=True)
 def _(t: Trial) -> None:
     began = time.monotonic()
     answer = json.loads(t.run(*CURL, "--expect100-timeout", "5", "-H", "Expect: 100-continue", "-T", str(t.folder / "data.bin"), f"{t.web}/echo"))
@@ -160,48 +160,48 @@ def _(t: Trial) -> None:
     expect(time.monotonic() - began < 4, "100 did not come: curl waited for its timeout")
 
 
-@client("curl -F, multipart", smoke=True)
+@client("curl -F: multipart content goes upstream", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "-F", f"file=@{t.folder}/data.bin", f"{t.web}/echo"))
     expect(answer["length"] > len(t.data), answer)
 
 
-@client("curl -H 'Connection: X-Foo' loses the field it names, and no other", smoke=True)
+@client("curl -H 'Connection: X-Foo': the named field is removed, other fields are kept", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "-H", "Connection: X-Foo", "-H", "X-Foo: 1", "-H", "X-Bar: 2", f"{t.web}/get"))
     expect(field(answer, "X-Foo") is None and field(answer, "X-Bar") == "2", answer)
 
 
-@client("curl -H 'Connection: close'", smoke=True)
+@client("curl -H 'Connection: close': the connection ends after the response", smoke=True)
 def _(t: Trial) -> None:
     output = t.run(*CURL, "-i", "-H", "Connection: close", f"{t.web}/hello")
     expect("connection: close" in output.lower(), output)
 
 
-@client("curl --http2 falls back to HTTP/1.1 (h2c is not passed on)", smoke=True)
+@client("curl --http2: the client falls back to HTTP/1.1, and h2c is not passed on", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "--http2", f"{t.web}/get"))
     expect(field(answer, "Upgrade") is None and field(answer, "HTTP2-Settings") is None, answer)
 
 
-@client("curl --tr-encoding (TE)", smoke=True)
+@client("curl --tr-encoding: TE never goes upstream with a coding", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "--tr-encoding", f"{t.web}/get"))
     expect(field(answer, "TE") in (None, "trailers"), answer)
 
 
-@client("curl -r and -C -, ranges", smoke=True)
+@client("curl -r and -C -: ranges pass", smoke=True)
 def _(t: Trial) -> None:
     expect(t.run(*CURL, "-r", "256-259", f"{t.web}/files/data.bin").encode("latin-1") == bytes(range(4)))
 
 
-@client("curl --limit-rate, a large download arrives whole", smoke=True)
+@client("curl --limit-rate: a large download arrives whole", smoke=True)
 def _(t: Trial) -> None:
     t.run(*CURL, "--limit-rate", "10M", "-o", "limited.bin", f"{t.web}/files/data.bin")
     expect((t.home / "limited.bin").read_bytes() == t.data, "differs")
 
 
-@client("curl -L, redirects; 204, 304 and 418", smoke=True)
+@client("curl -L: redirects are followed; 204, 304 and 418 arrive", smoke=True)
 def _(t: Trial) -> None:
     expect(json.loads(t.run(*CURL, "-L", f"{t.web}/redirect"))["target"] == "/get")
     for path, code in (("/none", "204"), ("/teapot", "418")):
@@ -210,20 +210,20 @@ def _(t: Trial) -> None:
     expect(t.run(*CURL, "--etag-compare", "etag", "-o", "etagged2.bin", "-w", "%{http_code}", f"{t.web}/files/data.bin") == "304")
 
 
-@client("curl -x (forward, absolute-form)", smoke=True)
+@client("curl -x: the forward proxy serves absolute-form", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "-x", t.proxy, f"{t.origin}/get"))
     expect(answer["target"] == "/get" and field(answer, "Proxy-Connection") is None, answer)
     expect(t.run(*CURL, "-x", t.proxy, f"{t.origin}/chunked") == "one two three")
 
 
-@client("curl -x with a host name", smoke=True)
+@client("curl -x: a host name is resolved", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "-x", t.proxy, f"http://localhost:{t.site.port}/get"))
     expect(field(answer, "Host") == f"localhost:{t.site.port}", answer)
 
 
-@client("curl -x -p (CONNECT tunnel)", smoke=True)
+@client("curl -x -p: a CONNECT tunnel opens", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "-x", t.proxy, "-p", f"{t.origin}/get"))
     expect(field(answer, "Via") is None, "the tunnel was touched:", answer)
@@ -231,35 +231,35 @@ def _(t: Trial) -> None:
     expect((t.home / "tunnel.bin").read_bytes() == t.data, "differs")
 
 
-@client("curl -x -p to a port that is not allowed is 403", smoke=True)
+@client("curl -x -p: a port that is not allowed is 403", smoke=True)
 def _(t: Trial) -> None:
     expect(t.run(*CURL, "-x", t.proxy, "-p", "-w", "%{http_connect}", "http://127.0.0.1:25/", fails=True).endswith("403"))
 
 
-@client("curl -x --proxy-user is not sent on", smoke=True)
+@client("curl -x --proxy-user: the credentials are not passed on", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run(*CURL, "-x", t.proxy, "--proxy-user", "a:b", "-u", "c:d", f"{t.origin}/get"))
     expect(field(answer, "Proxy-Authorization") is None and field(answer, "Authorization"), answer)
 
 
-@client("curl -x --http1.0", smoke=True)
+@client("curl -x --http1.0: the forward proxy serves HTTP/1.0", smoke=True)
 def _(t: Trial) -> None:
     expect(t.run(*CURL, "-x", t.proxy, "--http1.0", f"{t.origin}/chunked") == "one two three")
 
 
-@client("curl --unix-socket", smoke=True)
+@client("curl --unix-socket: a Unix socket is served", smoke=True)
 def _(t: Trial) -> None:
     expect(json.loads(t.run(*CURL, "--unix-socket", t.local, "http://localhost/get"))["target"] == "/get")
 
 
-@client("curl --path-as-is and odd targets", smoke=True)
+@client("curl --path-as-is: unusual targets are answered", smoke=True)
 def _(t: Trial) -> None:
     expect(json.loads(t.run(*CURL, "--path-as-is", f"{t.web}/a/./b/../c?x=/../"))["target"] == "/a/c?x=/../")
     expect(t.run(*CURL, "--path-as-is", "-o", "/dev/null", "-w", "%{http_code}", f"{t.web}/../x") == "400")
     expect(json.loads(t.run(*CURL, "-g", f"{t.web}/a%20b/%E4?q=[1]"))["target"] == "/a%20b/%E4?q=[1]")
 
 
-@client("curl --parallel, 50 transfers", smoke=True)
+@client("curl --parallel: 50 transfers succeed", smoke=True)
 def _(t: Trial) -> None:
     output = t.run(*CURL, "--parallel", "--parallel-max", "20", "-w", "%{http_code} %{size_download}\n", "-o", "p_#1", f"{t.web}/bytes/[10000-10049]")
     lines = output.split("\n")[:-1]
@@ -269,7 +269,7 @@ def _(t: Trial) -> None:
 # --- Python
 
 
-@client("python http.client, keep-alive and chunked upload", smoke=True)
+@client("python http.client: keep-alive and a chunked upload succeed", smoke=True)
 def _(t: Trial) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", t.ports["web"], timeout=10)
     for _ in range(5):
@@ -285,7 +285,7 @@ def _(t: Trial) -> None:
     connection.close()
 
 
-@client("python http.client, set_tunnel (CONNECT)", smoke=True)
+@client("python http.client: set_tunnel opens a CONNECT tunnel", smoke=True)
 def _(t: Trial) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", t.ports["proxy"], timeout=10)
     connection.set_tunnel("127.0.0.1", t.site.port)
@@ -295,7 +295,7 @@ def _(t: Trial) -> None:
     connection.close()
 
 
-@client("python urllib, with http_proxy", smoke=True)
+@client("python urllib: http_proxy leads through the proxy", smoke=True)
 def _(t: Trial) -> None:
     code = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())"
     expect(json.loads(t.run(sys.executable, "-c", code, f"{t.origin}/get", environment={"http_proxy": t.proxy}))["target"] == "/get")
@@ -340,7 +340,7 @@ print("done")
 """
 
 
-@client("python requests: sessions, uploads, streams, proxies")
+@client("python requests: sessions, uploads, streams and proxies succeed")
 def _(t: Trial) -> None:
     python = python_with(t, "requests")
     expect("done" in t.run(python, "-c", REQUESTS, t.web, t.proxy, t.origin, str(t.folder / "data.bin")))
@@ -360,7 +360,7 @@ print("done")
 """
 
 
-@client("python httpx: 60 requests at once, and through the proxy")
+@client("python httpx: 60 concurrent requests succeed, directly and through the proxy")
 def _(t: Trial) -> None:
     python = python_with(t, "httpx")
     expect("done" in t.run(python, "-c", HTTPX, t.web, t.proxy, t.origin))
@@ -369,7 +369,7 @@ def _(t: Trial) -> None:
 # --- wget
 
 
-@client("wget, and -c (continue)", smoke=True)
+@client("wget: a download succeeds, and -c continues one", smoke=True)
 def _(t: Trial) -> None:
     (t.home / "data.bin").write_bytes(t.data[:1_000_000])
     t.run("wget", "-q", "-c", f"{t.web}/files/data.bin")
@@ -377,13 +377,13 @@ def _(t: Trial) -> None:
     expect(t.run("wget", "-q", "-O", "-", f"{t.web}/chunked") == "one two three")
 
 
-@client("wget --post-file", smoke=True)
+@client("wget --post-file: the file goes upstream", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run("wget", "-q", "-O", "-", f"--post-file={t.folder}/data.bin", f"{t.web}/echo"))
     expect(answer["sha256"] == hashlib.sha256(t.data).hexdigest(), answer)
 
 
-@client("wget with http_proxy", smoke=True)
+@client("wget: http_proxy leads through the proxy", smoke=True)
 def _(t: Trial) -> None:
     answer = json.loads(t.run("wget", "-q", "-O", "-", f"{t.origin}/get", environment={"http_proxy": t.proxy}))
     expect("1.1 " in (field(answer, "Via") or ""), answer)
@@ -417,27 +417,27 @@ def cloned(t: Trial, name: str, url: str, *options: str) -> Path:
     return t.home / name
 
 
-@client("git clone, smart, reverse", smoke=True)
+@client("git clone: the smart protocol passes the reverse proxy", smoke=True)
 def _(t: Trial) -> None:
     cloned(t, "smart-reverse", f"{t.web}/git/project.git")
 
 
-@client("git clone, smart, forward", smoke=True)
+@client("git clone: the smart protocol passes the forward proxy", smoke=True)
 def _(t: Trial) -> None:
     cloned(t, "smart-forward", f"{t.origin}/git/project.git", "-c", f"http.proxy={t.proxy}")
 
 
-@client("git clone, dumb, reverse", smoke=True)
+@client("git clone: the dumb protocol passes the reverse proxy", smoke=True)
 def _(t: Trial) -> None:
     cloned(t, "dumb-reverse", f"{t.web}/files/project.git")
 
 
-@client("git clone, dumb, forward", smoke=True)
+@client("git clone: the dumb protocol passes the forward proxy", smoke=True)
 def _(t: Trial) -> None:
     cloned(t, "dumb-forward", f"{t.origin}/files/project.git", "-c", f"http.proxy={t.proxy}")
 
 
-@client("git push, smart, reverse: a chunked upload, and fetch", smoke=True)
+@client("git push: a chunked upload passes the reverse proxy, and a fetch returns it", smoke=True)
 def _(t: Trial) -> None:
     work = cloned(t, "pushing", f"{t.web}/git/project.git")
     (work / "large").write_bytes(os.urandom(3_000_000))
@@ -451,7 +451,7 @@ def _(t: Trial) -> None:
 # --- apt-get
 
 
-@client("apt-get update and download, forward")
+@client("apt-get: update and download pass the forward proxy")
 def _(t: Trial) -> None:
     if not shutil.which("dpkg-deb") or not shutil.which("apt-get"):
         raise Skipped("this is not Debian")
@@ -517,19 +517,19 @@ def socket_server(t: Trial) -> str:
     return python
 
 
-@client("websockets, reverse")
+@client("websockets: messages pass the reverse proxy")
 def _(t: Trial) -> None:
     python = socket_server(t)
     expect("done" in t.run(python, "-c", SOCKET_CLIENT.replace("OPTIONS", "{'proxy': None}"), t.web.replace("http", "ws") + "/socket"))
 
 
-@client("websockets, forward (CONNECT)")
+@client("websockets: messages pass a CONNECT tunnel of the forward proxy")
 def _(t: Trial) -> None:
     python = socket_server(t)
     expect("done" in t.run(python, "-c", SOCKET_CLIENT.replace("OPTIONS", f"{{'proxy': '{t.proxy}'}}"), f"ws://127.0.0.1:{t.ports['socket']}/"))
 
 
-@client("websocket-client, reverse and forward")
+@client("websocket-client: messages pass the reverse and the forward proxy")
 def _(t: Trial) -> None:
     python = socket_server(t)
     code = """
@@ -548,7 +548,7 @@ print("done")
 # --- Browsers and load tools
 
 
-@client("chromium, headless, forward")
+@client("chromium, headless: pages load through the forward proxy")
 def _(t: Trial) -> None:
     program = next((name for name in ("chromium", "chromium-browser", "google-chrome") if shutil.which(name)), "chromium")
     t.site.seen.clear()
@@ -557,7 +557,7 @@ def _(t: Trial) -> None:
     expect("done | post:100000 | chunked:3 | bytes:300000 | redirect:200 | rgb(1, 2, 3)" in output, output[-600:])
 
 
-@client("chromium, headless, reverse")
+@client("chromium, headless: pages load from the reverse proxy")
 def _(t: Trial) -> None:
     program = next((name for name in ("chromium", "chromium-browser", "google-chrome") if shutil.which(name)), "chromium")
     output = t.run(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={t.home}/chromium2", "--no-proxy-server",
@@ -565,7 +565,7 @@ def _(t: Trial) -> None:
     expect("done | post:100000 | chunked:3 | bytes:300000 | redirect:200 | rgb(1, 2, 3)" in output, output[-600:])
 
 
-@client("chromium, headless, over TLS: its network log shows h2 for the page and all that it loads")
+@client("chromium, headless, over TLS: its network log shows h2 for the page and all its resources")
 def _(t: Trial) -> None:
     program = next((name for name in ("chromium", "chromium-browser", "google-chrome") if shutil.which(name)), "chromium")
     key = subprocess.run(["openssl", "x509", "-in", str(certificates() / "a.pem"), "-noout", "-pubkey"], capture_output=True, check=True).stdout
@@ -588,20 +588,20 @@ def _(t: Trial) -> None:
     expect('"next_proto":"h2"' in text or '"negotiated_protocol":"h2"' in text or '"protocol":"h2"' in text, "ALPN did not come to h2")
 
 
-@client("wrk, 64 connections for 2 s, no error")
+@client("wrk: 64 connections for 2 s without an error")
 def _(t: Trial) -> None:
     output = t.run("wrk", "-t1", "-c64", "-d2s", f"{t.web}/hello")
     expect("Requests/sec" in output and "Non-2xx" not in output and "Socket errors" not in output, output)
 
 
-@client("ab, HTTP/1.0 with and without keep-alive")
+@client("ab: HTTP/1.0 is served with and without keep-alive")
 def _(t: Trial) -> None:
     for extra in ((), ("-k",)):
         output = t.run("ab", "-q", "-n", "500", "-c", "10", *extra, f"{t.web}/hello")
         expect("Complete requests:      500" in output and "Failed requests:        0" in output and "Non-2xx" not in output, output)
 
 
-@client("h2load over HTTP/1.1")
+@client("h2load: all requests over HTTP/1.1 succeed")
 def _(t: Trial) -> None:
     output = t.run("h2load", "--h1", "-n", "2000", "-c", "20", "-m", "1", f"{t.web}/hello")
     expect("2000 succeeded" in output, output)
@@ -611,27 +611,27 @@ H2LOAD = 100_000
 
 
 for where in ("clear text", "TLS"):
-    @client(f"h2load over HTTP/2 in {where}: 100,000 requests, 100 connections, 32 streams each")
+    @client(f"h2load over HTTP/2 in {where}: 100,000 requests succeed on 100 connections with 32 streams each")
     def _(t: Trial, where: str = where) -> None:
         base = t.secure if where == "TLS" else t.web
         output = t.run("h2load", "-n", str(H2LOAD), "-c", "100", "-m", "32", f"{base}/hello", timeout=180)
         expect(f"{H2LOAD} succeeded, 0 failed, 0 errored" in output and "Application protocol: h2" in output, output)
 
 
-@client("h2load over HTTP/2, uploads")
+@client("h2load: uploads over HTTP/2 succeed")
 def _(t: Trial) -> None:
     output = t.run("h2load", "-n", "50", "-c", "5", "-m", "5", "-d", str(t.folder / "data.bin"), f"{t.web}/echo", timeout=120)
     expect("50 succeeded, 0 failed" in output, output)
 
 
-@client("nghttp: a page and content, with and without continuation")
+@client("nghttp: a page and content pass, with and without continuation")
 def _(t: Trial) -> None:
     output = t.run("nghttp", "-nv", "--continuation", f"{t.web}/hello", f"{t.web}/files/data.bin")
     expect(output.count(":status: 200") == 2 and "END_STREAM" in output, output[-500:])
     expect("expect: 100" not in t.run("nghttp", "-v", "-d", str(t.folder / "data.bin"), f"{t.web}/echo"), "no answer")
 
 
-@client("curl --http2-prior-knowledge: GET, upload, HEAD, a file", smoke=True)
+@client("curl --http2-prior-knowledge: GET, an upload, HEAD and a file succeed", smoke=True)
 def _(t: Trial) -> None:
     curl = (*CURL, "--http2-prior-knowledge")
     if "HTTP2" not in t.run("curl", "--version"):
@@ -642,7 +642,7 @@ def _(t: Trial) -> None:
     expect(t.run(*curl, f"{t.web}/files/data.bin").encode("latin-1") == t.data, "the file differs")
 
 
-@client("curl --http2 under TLS: GET, upload, HEAD, a file, 50 at once on one connection", smoke=True)
+@client("curl --http2 under TLS: GET, an upload, HEAD, a file, and 50 concurrent requests on one connection succeed", smoke=True)
 def _(t: Trial) -> None:
     curl = (*CURL, "--http2", "--cacert", str(certificates() / "ca.pem"))
     if "HTTP2" not in t.run("curl", "--version"):
@@ -680,13 +680,13 @@ for label, upload in EARLY.items():
         expect(not lost, f"{len(lost)} lost:", lost[:3])
 
 
-@client("nghttp under TLS: a page and content")
+@client("nghttp under TLS: a page and content pass")
 def _(t: Trial) -> None:
     output = t.run("nghttp", "-nv", f"{t.secure}/hello", f"{t.secure}/files/data.bin")
     expect(output.count(":status: 200") == 2 and "The negotiated protocol: h2" in output, output[-500:])
 
 
-@client("python httpx[http2]: 60 requests at once, in clear text and under TLS")
+@client("python httpx[http2]: 60 concurrent requests succeed, in clear text and under TLS")
 def _(t: Trial) -> None:
     python = python_with(t, "httpx[http2]")
     code = """
@@ -768,13 +768,13 @@ server.stop(0)
 
 
 for where in ("clear text", "TLS"):
-    @client(f"gRPC (Python's grpcio, both ends) in {where}: unary, streams in each direction, trailers, status, deadline, cancel")
+    @client(f"gRPC (Python's grpcio, both ends) in {where}: unary calls, streams in each direction, trailers, status, deadline and cancel succeed")
     def _(t: Trial, where: str = where) -> None:
         base, authority = (t.secure, str(certificates() / "ca.pem")) if where == "TLS" else (t.web, "")
         t.run(python_with(t, "grpcio"), "-c", GRPC, base, str(t.ports["grpc"]), authority, timeout=90)
 
 
-@client("the gateway is still well", smoke=True)
+@client("the gateway still serves", smoke=True)
 def _(t: Trial) -> None:
     expect(t.gateway.is_running, "it died:", t.gateway.log[-500:])
     expect(t.gateway.descriptors() < 200, f"{t.gateway.descriptors()} descriptors are open")

@@ -44,7 +44,7 @@ def check(name: str, good: object, shown: object = "") -> None:
 
 
 def expected(method: str, target: str, fields: list[tuple[str, str]], key: str, region: str, service: str, payload: str) -> str:
-    """What botocore puts into Authorization for a request as it arrived, at the time that it names."""
+    """The Authorization that botocore computes for a request as it arrived, at the time that it names."""
     import botocore.auth
     import botocore.awsrequest
     import botocore.credentials
@@ -56,7 +56,7 @@ def expected(method: str, target: str, fields: list[tuple[str, str]], key: str, 
 
     auth = (botocore.auth.S3SigV4Auth if service == "s3" else botocore.auth.SigV4Auth)(
         botocore.credentials.Credentials(key, KEYS[key], TOKENS[key] or None), service, region)
-    # What arrived may be encoded in several ways; botocore encodes what it means in the one that AWS computes with.
+    # A path may arrive encoded in several ways; botocore encodes its meaning in the way that AWS computes with.
     path, _, query = target.partition("?")
     if service == "s3":
         path = urllib.parse.quote(urllib.parse.unquote_to_bytes(path), safe="/-._~")
@@ -64,7 +64,7 @@ def expected(method: str, target: str, fields: list[tuple[str, str]], key: str, 
                                              params=urllib.parse.parse_qsl(query, keep_blank_values=True, separator="&"),
                                              headers={name: values[name] for name in signed if name != "host"})
     request.context["timestamp"] = date
-    # What stands in the field is the claim; whether it is true, `Service` finds out.
+    # The field contains the claim; `Service` finds out whether it is true.
     auth.payload = lambda _: payload
     auth.headers_to_sign = lambda request: headers(signed, values)
     text = auth.string_to_sign(request, auth.canonical_request(request))

@@ -59,7 +59,7 @@ class Listeners:
 
     def ask(self, *arguments: str, to: str = "web", name: str | None = "a.test", request: bytes = GET, authority: str = "ca",
             timeout: float = 10) -> str:
-        """What s_client says, what it got, and its exit status, which counts the verification."""
+        """The messages of s_client, the bytes that it received, and its exit status, which includes the verification."""
         command = ["openssl", "s_client", "-connect", f"127.0.0.1:{self.ports[to]}", "-CAfile", str(self.folder / f"{authority}.pem"),
                    "-verify_return_error", *(["-servername", name] if name else ["-noservername"]),
                    *(["-ign_eof"] if request else []), *arguments]
@@ -78,7 +78,7 @@ class Listeners:
 
 
 def listeners(t) -> Listeners:
-    """One for all trials."""
+    """The listeners that all trials share."""
     if not hasattr(t, "tls"):
         t.tls = Listeners(t)
     expect(t.tls.process.is_running, "it died:", t.tls.process.log[-500:])
@@ -90,7 +90,7 @@ def says(output: str, *patterns: str) -> None:
         expect(re.search(pattern, output), f"{pattern!r} is not in:", output[-700:])
 
 
-@client("openssl s_client: TLS 1.2 and 1.3 are served, 1.0 and 1.1 refused", smoke=True)
+@client("openssl s_client: TLS 1.2 and 1.3 are accepted, 1.0 and 1.1 are refused", smoke=True)
 def _(t) -> None:
     web = listeners(t)
     for version, shown in (("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")):
@@ -109,7 +109,7 @@ WEAK = ("AES128-SHA AES256-SHA AES128-GCM-SHA256 AES256-GCM-SHA384 ECDHE-RSA-AES
         "ECDHE-ECDSA-AES128-CCM DHE-RSA-AES128-SHA DHE-RSA-AES256-CCM ADH-AES128-GCM-SHA256 AECDH-AES128-SHA NULL-SHA256 CAMELLIA128-SHA").split()
 
 
-@client("openssl s_client: each of Mozilla's intermediate ciphers is served, others refused", smoke=True)
+@client("openssl s_client: each of Mozilla's intermediate ciphers is accepted, others are refused", smoke=True)
 def _(t) -> None:
     web = listeners(t)
     for cipher in CIPHERS:
@@ -123,7 +123,7 @@ def _(t) -> None:
     says(web.serves("-tls1_2", "-cipher", ":".join(reversed(CIPHERS))), f"Cipher is {CIPHERS[0]}\n")
 
 
-@client("openssl s_client: each curve is served, others refused", smoke=True)
+@client("openssl s_client: each curve is accepted, others are refused", smoke=True)
 def _(t) -> None:
     web = listeners(t)
     for version in ("-tls1_2", "-tls1_3"):
@@ -136,7 +136,7 @@ def _(t) -> None:
     says(web.serves("-tls1_3", "-curves", "P-521:P-256", "-msg"), "HelloRetryRequest|ClientHello(.|\n)*ClientHello")
 
 
-@client("openssl s_client: -reconnect, -sess_out, -sess_in: on any loop, after a reload, not after a restart", smoke=True)
+@client("openssl s_client: -reconnect, -sess_out, -sess_in: sessions resume on any loop and after a reload, but not after a restart", smoke=True)
 def _(t) -> None:
     web = listeners(t)
     expect(web.ask("-tls1_2", "-reconnect", request=b"").count("Reused, TLSv1.2") == 5, "-reconnect begins anew")
@@ -160,7 +160,7 @@ def _(t) -> None:
         says(web.serves(version, "-sess_in", file), "New, TLSv1")
 
 
-@client("openssl s_client: -status: the stapled OCSP response", smoke=True)
+@client("openssl s_client: -status: the stapled OCSP response is received", smoke=True)
 def _(t) -> None:
     web = listeners(t)
     for version in ("-tls1_2", "-tls1_3"):
@@ -169,7 +169,7 @@ def _(t) -> None:
         expect("OCSP" not in web.serves(version), "stapled unasked")
 
 
-@client("openssl s_client: -servername known, of a wildcard, unknown, none", smoke=True)
+@client("openssl s_client: -servername: a known, a wildcard's, an unknown and a missing name get their certificates", smoke=True)
 def _(t) -> None:
     web = listeners(t)
     for name, shown in (("a.test", "a"), ("A.TEST", "a"), ("x.b.test", "wild"), ("b.test", "a"), ("unknown.test", "a"), (None, "a")):
@@ -178,7 +178,7 @@ def _(t) -> None:
     says(web.serves("-tls1_3", "-sigalgs", "rsa_pss_rsae_sha256"), "subject=CN = rsa\n")
 
 
-@client("openssl s_client: -alpn h2, http/1.1, both, none, and no_application_protocol for others", smoke=True)
+@client("openssl s_client: -alpn: h2, http/1.1, both and a missing list are accepted, others are no_application_protocol", smoke=True)
 def _(t) -> None:
     web = listeners(t)
     says(web.ask("-alpn", "h2", request=b""), "ALPN protocol: h2\n")
@@ -191,7 +191,7 @@ def _(t) -> None:
     web.refuses("no application protocol", "-alpn", "h2", to="plain")
 
 
-@client("openssl s_client: -cert: of our authority, of another, expired, none, where one is required and requested", smoke=True)
+@client("openssl s_client: -cert: certificates are verified if required or requested: of our authority, of another, expired, missing", smoke=True)
 def _(t) -> None:
     web = listeners(t)
 
@@ -213,7 +213,7 @@ def _(t) -> None:
     web.refuses("alert", "-tls1_2", "-sess_in", file, to="required")
 
 
-@client("openssl s_client: renegotiation, early data, compression", smoke=True)
+@client("openssl s_client: renegotiation, early data and compression are not offered", smoke=True)
 def _(t) -> None:
     web = listeners(t)
     process = subprocess.Popen(["openssl", "s_client", "-tls1_2", "-connect", f"127.0.0.1:{web.ports['web']}"], stdin=subprocess.PIPE,
@@ -241,7 +241,7 @@ def _(t) -> None:
     expect(output.count(b"KEYUPDATE") == 2 and b"200 OK" in output and b"mocked" in output, output[-400:])
 
 
-@client("openssl s_client: a large ClientHello, one in many records, small records, odd extensions", smoke=True)
+@client("openssl s_client: a large ClientHello, one in many records, small records and unusual extensions are accepted", smoke=True)
 def _(t) -> None:
     web = listeners(t)
     names = ",".join(f"protocol-{index:04}" * 5 for index in range(200)) + ",http/1.1"  # 12 KiB of ALPN
@@ -256,7 +256,7 @@ def _(t) -> None:
     web.refuses("alert inappropriate fallback", "-tls1_2", "-fallback_scsv")
 
 
-@client("openssl s_client: close_notify ends both sides; what follows it is not read", smoke=True)
+@client("openssl s_client: close_notify ends both sides; bytes behind it are not read", smoke=True)
 def _(t) -> None:
     web = listeners(t)
     for version in ("-tls1_2", "-tls1_3"):
@@ -273,7 +273,7 @@ OF_THE_CERTIFICATE = re.compile(r"^(cert|CA|DNS_CAA|OCSP_stapl|intermediate|over
 JUDGED = {"MEDIUM", "HIGH", "CRITICAL"}
 
 
-@client("testssl.sh finds nothing above LOW, but for the test's certificate")
+@client("testssl.sh finds nothing above LOW, except the test's certificate")
 def _(t) -> None:
     program = shutil.which("testssl") or shutil.which("testssl.sh")
     if not program:

@@ -26,7 +26,7 @@ class Place:
 def main() -> None:
     readers = 4
     traffic = Traffic(Place(), readers=readers, think=0.01, path=sys.argv[2])
-    # What comes now is harm to those who are there: a connection made meanwhile would wait behind all that are made with it.
+    # The harm begins when all readers are connected: a reader that connects later would wait behind the harmful connections.
     while len(traffic.durations) < readers:
         time.sleep(0.001)
     print("ready", flush=True)

@@ -63,7 +63,7 @@ def slow(options) -> list[dict]:
         name = "5,000 clients a byte at a time and 5,000 idle ones"
         beside = beside_both(name, stand, control, harm)
         each = round((memory[stand] - before) / 10_000, 2)
-        return [line(name, "each is answered, none is lost, 4 KiB each",
+        return [line(name, "each request is answered, no connection is lost, 4 KiB each",
                      {"answered": answered[0], "lost": lost[0], "KiB each": each}, answered[0] == 5000 * 2 * ROUNDS and not lost[0] and each < 4),
                 beside]
 
@@ -103,7 +103,7 @@ def readers(options) -> list[dict]:
             name = "500 readers that hardly read, under 128 MiB"
             beside = beside_both(name, stand, control, harm)
             alive = stand.gateway.is_running and stand.status("/said") == 200
-            return [line(name, "nothing is killed, all get something",
+            return [line(name, "no process is killed, every reader receives bytes",
                          {"killed": group.killed(), "peak MiB": group.peak() >> 20, "readers that got some": min(fed), "KiB moved": amount[0] >> 10, "serves": alive},
                          alive and not group.killed() and min(fed) == 500),
                     beside]

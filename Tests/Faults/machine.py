@@ -70,7 +70,7 @@ def ports(options) -> list[dict]:
         under = beside.during(0, harm)
         took = round(stand.recovery() - stand.delay, 3)
         told = statuses.get(502, 0) + statuses.get(503, 0)
-        return [line("50 ports upstream and 200 requests at once", "those without a port are told so by 502 or 503, the others served; recovery within 1 s",
+        return [line("50 ports upstream and 200 requests at once", "requests without a port are answered 502 or 503, the others are served; recovery within 1 s",
                      {"statuses": statuses, "s": round(slowest[0], 2), "recovery s": took}, statuses.get(200, 0) >= 40 and told + statuses.get(200, 0) == 200 and took <= 1),
                 beside.verdict("50 ports upstream and 200 requests at once", (calm, under))]
 
@@ -102,7 +102,7 @@ def disk_full(options) -> list[dict]:
                 stand.status("/other")
                 time.sleep(0.05)
             took = round(time.monotonic() - began, 2)
-            return [line("the disk of the log is full", "lines are written again within 2 s of there being room", {"s": took, "bytes when full": full}, took < 2),
+            return [line("the disk of the log is full", "lines are written again within 2 s after the disk has room", {"s": took, "bytes when full": full}, took < 2),
                     beside.verdict("the disk of the log is full", (calm, under))]
     finally:
         succeeds("umount", str(place))

@@ -84,7 +84,7 @@ class Named(FaultStand):
 
 
 def flapping(options) -> list[dict]:
-    """The server of names fails, is silent and is well in turn; the origin server is well. What is known of a name is better than nothing."""
+    """The server of names fails, is silent and is well in turn; the origin server is well. An address that was found before is better than no address."""
     server = NameServer()
     try:
         with Named(options) as stand:
@@ -106,7 +106,7 @@ def flapping(options) -> list[dict]:
             time.sleep(1)
             traffic.end()
             after = len(traffic.failures) - failed
-            return [line("names that cannot be found for a while", "no request fails whose origin server is well; recovery within 1 s",
+            return [line("names that cannot be found for a while", "no request fails while its origin server is well; recovery within 1 s",
                          {"requests": traffic.succeeded, "failed": failed - well, "example": traffic.failures[:2], "before": well, "after": after, "asked": server.asked,
                           "slowest ms": round(traffic.slowest * 1000), "recovery s": took},
                          not traffic.failures and took <= 1 and server.asked > 3 and traffic.succeeded > 50),

@@ -73,7 +73,7 @@ def resetting(options) -> list[dict]:
 
 
 def all_down(options) -> list[dict]:
-    """Requests are told at once that nobody is there, and the first that may succeed does."""
+    """Requests are refused at once while no server runs, and the first that can succeed does."""
     with FaultStand(options) as stand:
         beside, answers = Beside(stand), []
         calm = beside.during(options.seconds / 2)
@@ -94,7 +94,7 @@ def all_down(options) -> list[dict]:
         took = stand.recovery()
         slowest = round(max(each for _, each in answers) * 1000)
         wrong = [status for status, _ in answers if status not in (502, 503, 504)]
-        return [line("all origin servers down for 10 s", "each request is told so by 502, 503 or 504 within 1 s; recovery within 1 s",
+        return [line("all origin servers down for 10 s", "each request is answered 502, 503 or 504 within 1 s; recovery within 1 s",
                      {"requests": len(answers), "wrong": wrong[:5], "slowest ms": slowest, "recovery s": took}, len(answers) > 20 and not wrong and slowest < 1000 and took <= 1),
                 beside.verdict("all origin servers down for 10 s", (calm, under))]
 
@@ -103,7 +103,7 @@ def slow(options) -> list[dict]:
     """5,000 clients wait for an origin server that takes three seconds."""
     count = 5000
     with FaultStand(options, delay=3) as control, FaultStand(options, delay=3) as stand:
-        # What failed, by stage and what was there instead of an answer.
+        # The failures, by stage and by the outcome in place of an answer.
         answered, failures, socks = {control: 0, stand: 0}, {}, {}
 
         def failed(stage: str, what: object) -> None:

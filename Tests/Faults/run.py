@@ -2,9 +2,9 @@
 """Faults: one JSON line per result (name, goal, measured, pass). Python 3.11, standard library only.
 
     Tests/Faults/run.py --binary .build/release/httpware [--only NAME] [--seconds N] [--soak SECONDS]
-    Tests/Faults/run.py --peer nginx      # the same against nginx, to see that what is asked can be had
+    Tests/Faults/run.py --peer nginx      # the same against nginx, to see that the goals can be met
 
-Needs root, for memory limits, packet loss, full disks, names, and for who computes first (chrt); some 23,000 descriptors; nginx, nftables, gcc. Everything is on the
+Needs root, for memory limits, packet loss, full disks, names, and for the order in which processes compute (chrt); some 23,000 descriptors; nginx, nftables, gcc. Everything is on the
 loopback, of this machine or of a network namespace, and ends by itself. The soak takes 30 minutes, unless told otherwise.
 """
 

@@ -1,4 +1,4 @@
-"""What every fault is tried on: a gateway – httpware, or nginx in its place – between clients and origin servers that can be harmed."""
+"""The stand that every fault is tried on: a gateway – httpware, or nginx in its place – between clients and origin servers that can be harmed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ http {{
 
 
 def ahead(priority: int, more: Callable[[], None] | None = None) -> Callable[[], None]:
-    """Before a program starts: it computes whenever it can. In life those who harm have machines of their own, and who measures, too; here
+    """Before a program starts: it computes whenever it can. In life harmful clients and measuring clients have machines of their own; here
     all of them want two processors, and what would be told is how long everybody waits for one."""
 
     def prepare() -> None:
@@ -142,7 +142,7 @@ class Beside:
         self.stand, self.path = stand, path
 
     def during(self, seconds: float, action: Callable[[], None] = lambda: None) -> dict:
-        """What became of it in so many seconds at least, and while the action lasts."""
+        """The outcome of its requests in `seconds` at least, and while the action lasts."""
         program = str(Path(__file__).parent / "beside.py")
         # No function before it starts: that might hang beside the threads that are here.
         process = subprocess.Popen(["chrt", "-f", "2", sys.executable, program, str(self.stand.web), self.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -157,7 +157,7 @@ class Beside:
             process.wait()
 
     def verdict(self, name: str, *rounds: tuple[dict, dict]) -> dict:
-        """What is said of pairs of calm and harmed traffic: the pair in the middle counts, by how much slower the harmed one is. What is less
+        """The verdict about pairs of calm and harmed traffic: the pair in the middle counts, by how much slower the harmed one is. A difference of less
         than 1 ms counts as that: below it the machine decides, whatever the gateway does."""
         pairs = sorted(((p99(calm["durations"]), p99(harmed["durations"])) for calm, harmed in rounds), key=lambda pair: pair[1] / max(1.0, pair[0]))
         before, under = pairs[len(pairs) // 2]
@@ -184,7 +184,7 @@ def beside_both(name: str, stand: FaultStand, control: FaultStand, harm: Callabl
 
 
 class Cgroup:
-    """A group of processes with so much memory; made here, and removed. Of either version."""
+    """A group of processes with a limit of memory; made here, and removed. Of either version."""
 
     def __init__(self, name: str, bytes: int):
         root = Path("/sys/fs/cgroup")
@@ -215,7 +215,7 @@ class Cgroup:
 
 
 def needs(*programs: str) -> None:
-    """Says which program is missing, and how it is had."""
+    """Says which program is missing, and how to install it."""
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     for program in programs:
         if not shutil.which(program, path=path):

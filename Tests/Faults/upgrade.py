@@ -54,7 +54,7 @@ class Line:
 
 
 def orphan(command: list[str]) -> list[str]:
-    """nginx lets itself be followed only when whoever started it has gone."""
+    """nginx lets itself be followed only when the process that started it has ended."""
     return ["/bin/sh", "-c", '("$@" & sleep 1); exec sleep 600', "sh", *command]
 
 
@@ -87,7 +87,7 @@ def upgrade(options) -> list[dict]:
             if pid != stand.gateway.pid and not ended(pid):
                 os.kill(pid, signal.SIGTERM)
         failures = kept.failures + fresh.failures
-        return [line("ten upgrades under load", "0 requests fail, and each process that was followed ends",
+        return [line("ten upgrades under load", "0 requests fail, and each former process ends",
                      {"requests": kept.succeeded + fresh.succeeded, "new connections": fresh.succeeded, "failed": len(failures), "example": failures[:2], "upgrades": len(took),
                       "slowest start s": round(max(took), 2), "left": len(left), "slowest request ms": round(max(kept.slowest, fresh.slowest) * 1000)},
                      not failures and len(took) == 10 and not left and kept.succeeded > 500 and fresh.succeeded > 500)]

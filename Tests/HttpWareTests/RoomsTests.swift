@@ -115,9 +115,10 @@ import Testing
     }
 
     @Test func `a module imports only the modules above it`() throws {
+        let declaration = /(?m)^(?:@\w+ )?(?:(?:public|package|internal) )?import (?:\w+ )?(\w+)/
         for (module, allowed) in RoomsTests.imports {
             for file in try RoomsTests.files(of: module) {
-                for match in file.code.matches(of: /(?m)^(?:@\w+ )?(?:(?:public|package|internal) )?import (?:\w+ )?(\w+)/) {
+                for match in file.code.matches(of: declaration) {
                     let name = String(match.1)
                     guard RoomsTests.imports[name] != nil else { continue }
                     #expect(allowed.contains(name), "\(file.path) imports \(name)")

@@ -164,7 +164,7 @@ def collapse(options: argparse.Namespace) -> list[dict]:
             time.sleep(1.5)  # all are there
             goes_on.set()
             whole = sum(client.read_response("GET").body == body for client in clients)
-            lines.append(line(f"1,000 clients at once for one slow object, kept in {kind}", "1 request upstream, all have it whole",
+            lines.append(line(f"1,000 clients at once for one slow object, kept in {kind}", "1 request upstream, all clients receive the whole response",
                               {"upstream": made.origin.asked, "whole": whole}, made.origin.asked == 1 and whole == 1000))
     return lines
 
@@ -218,10 +218,10 @@ def large(options: argparse.Namespace) -> list[dict]:
         made.ask(fits), made.ask(longer)
         keys = (made.is_hit(fits), made.is_hit(longer), made.ask(longer).status)
         worst = max(cost for _, cost in found.values())
-        return [line("10,000 names in Vary, tags of 1 MB and of 30 KB", "served, or refused as too long (502); under 50 ms of CPU each",
+        return [line("10,000 names in Vary, tags of 1 MB and of 30 KB", "each is served, or refused as too long (502); under 50 ms of CPU each",
                      {target: [*statuses, round(cost, 1)] for target, (statuses, cost) in found.items()},
                      worst < 50 and all(statuses <= {200, 502} for statuses, _ in found.values()) and found["/some"][0] == {200}),
-                line("keys of 16 and 17 KiB", "the first is stored, the other passed on", {"hits": keys[:2], "status": keys[2]}, keys == (True, False, 200))]
+                line("keys of 16 and 17 KiB", "the first response is stored, the other is passed on", {"hits": keys[:2], "status": keys[2]}, keys == (True, False, 200))]
 
 
 @result("endless")
@@ -257,7 +257,7 @@ def endless(options: argparse.Namespace) -> list[dict]:
                 peak = max(peak, made.gateway.status("RssAnon") - base)
             client.close()
             held = made.store(kind)["responses"]
-            lines.append(line(f"512 MiB of a response without end, {kind}", "passed on, not stored, at most 80 MiB of memory",
+            lines.append(line(f"512 MiB of an endless response, {kind}", "the response is passed on, not stored, and takes at most 80 MiB of memory",
                               {"MiB": taken >> 20, "stored": held, "MiB more": peak >> 10}, taken >= 512 << 20 and held == 0 and peak < 80 << 10))
         over.set()
         listener.close()
@@ -281,14 +281,14 @@ def disk_full(options: argparse.Namespace) -> list[dict]:
         store = made.store("disk")
         hits = sum(made.is_hit(f"/disk/{number}") for number in range(300))
         said = made.says("not stored: ")
-        return [line("300 responses of 200 KB into a file that cannot grow beyond 8 MiB", "all served; said once a minute, and counted; some are stored",
+        return [line("300 responses of 200 KB into a file that cannot grow beyond 8 MiB", "all are served; the failure is logged once a minute, and counted; some are stored",
                      {"wrong": wrong, "unwritten": store["unwritten"], "stored": store["responses"], "hits": hits, "said": said},
                      wrong == 0 and store["unwritten"] > 0 and said == 1 and made.gateway.is_running)]
 
 
 @result("corrupt")
 def corrupt(options: argparse.Namespace) -> list[dict]:
-    """The gateway is killed, its file is damaged, and it starts again: it serves, says what it did, and stores anew."""
+    """The gateway is killed, its file is damaged, and it starts again: it serves, logs how it repaired the file, and stores again."""
     body = os.urandom(50_000)
     aside = said = served = again = wrong = 0
     with stand(options, lambda target: b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 50000\r\n\r\n" + body, starts=False) as made:
@@ -317,7 +317,7 @@ def corrupt(options: argparse.Namespace) -> list[dict]:
             aside += damaged.exists()
             said += made.says("and the store begins empty")
             process.stop()
-    return [line("12 times killed, and the file damaged", "each time served at once, stored anew, moved aside where it is damaged, and said so",
+    return [line("12 times killed, and the file damaged", "requests are served at once each time, and stored again; a damaged file is moved aside, with a line in the log",
                  {"served": served, "stored anew": again, "moved aside": aside, "said": said, "wrong": wrong},
                  served == again == 12 and wrong == 0 and aside == said >= 8)]
 
@@ -330,7 +330,7 @@ def no_folder(options: argparse.Namespace) -> list[dict]:
         made.start()
         served = sum(made.ask("/disk/x").status == 200 for _ in range(50))
         said = made.says("nothing is stored there until this is fixed")
-        return [line("a store whose folder cannot be made", "50 requests served, said once", {"served": served, "said": said}, served == 50 and said == 1)]
+        return [line("a store whose folder cannot be made", "50 requests are served, the failure is logged once", {"served": served, "said": said}, served == 50 and said == 1)]
 
 
 if __name__ == "__main__":

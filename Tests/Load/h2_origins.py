@@ -50,7 +50,7 @@ RESULTS = Trials()
 
 
 class Count:
-    """What became of the requests of many clients."""
+    """The outcomes of the requests of many clients."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -93,7 +93,7 @@ def post(size: int, more: bytes = b"") -> bytes:
 
 
 def call(port: int, clients: int, count: int, counted: Count) -> None:
-    """Calls on one connection of gRPC's own client, so many at once."""
+    """Calls on one connection of gRPC's own client, `clients` at a time."""
     grpc = importlib.import_module("grpc")
     with grpc.insecure_channel(f"127.0.0.1:{port}", options=(("grpc.enable_http_proxy", 0), ("grpc.enable_retries", 0))) as channel:
         method = channel.unary_unary("/test.Echo/Say")

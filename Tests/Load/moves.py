@@ -216,7 +216,7 @@ def swap(options) -> list[dict]:
         last, wrong = max(place.until("/a", "b", 20), place.until("/b", "a", 20))
         for origin in origins:
             origin.close()
-        return [line("swap", "each other's requests for maxTtl at most (5 s, and 1 s to notice)", {"s": round(last, 2), "wrong": wrong}, last <= 6)]
+        return [line("swap", "a service receives the other's requests for at most maxTtl (5 s, and 1 s to notice)", {"s": round(last, 2), "wrong": wrong}, last <= 6)]
     finally:
         place.close()
 

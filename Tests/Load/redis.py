@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a Redis server that is slow, stopped, gone or no Redis at all adds to requests, how well two gateways obey one limit, and what a
-response of 1 GiB takes of memory on its way into Redis and out again: one JSON line per result.
+"""The cost of a Redis server that is slow, stopped, gone or not Redis at all, how well two gateways obey one limit, and the memory that a
+response of 1 GiB takes on its way into Redis and out again: one JSON line per result.
 
     Tests/Load/redis.py --binary .build/release/httpware [--requests 300] [--only store|limit|lock|one-limit|large]
 
@@ -92,7 +92,7 @@ def vast(size: int, pause: float):
 
 
 def nonsense(client: socket.socket) -> None:
-    """Greets like Redis, then says what is none of its words."""
+    """Greets like Redis, then sends bytes that are not its protocol."""
     try:
         client.recv(65536)
         client.sendall(b"+PONG\r\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a fail-over of Redis costs two gateways that share a limit, a cache and the lock of a rotating token: one JSON line per result.
+"""The cost of a fail-over of Redis for two gateways that share a limit, a cache and the lock of a rotating token: one JSON line per result.
 
     Tests/Load/redis_failover.py --binary .build/release/httpware [--rounds 3] [--only sentinel|cluster] [--timeout 40ms] [--tls]
 

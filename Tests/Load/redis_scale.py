@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What one gateway, two gateways and a cluster of Redis carry: one JSON line per setting.
+"""The load that one gateway, two gateways and a cluster of Redis carry: one JSON line per setting.
 
     Tests/Load/redis_scale.py --binary .build/release/httpware [--seconds 4] [--rounds 3]
 

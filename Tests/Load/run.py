@@ -193,7 +193,7 @@ def paused_readers(options: argparse.Namespace) -> list[dict]:
         return [
             line("100 readers pause in a 1 GiB download: memory", "growth under 1 MiB each", {"KiB each": round(each), "peak KiB each": round((peak - base) / 100)}, each < 1024 and peak - base < 102_400),
             line("100 readers pause in a 1 GiB download: no busy loop", "under 5 % of a CPU", {"CPU %": round(idle_cpu / 2 * 100, 1)}, idle_cpu < 0.1),
-            line("a reader goes on after a pause, others are served", "200 MB more arrive", {"MB": total // 1_000_000, "other served": served}, total >= 200_000_000 and served),
+            line("a reader continues after a pause, others are served", "200 MB more arrive", {"MB": total // 1_000_000, "other served": served}, total >= 200_000_000 and served),
         ]
     finally:
         stand.close()
@@ -306,10 +306,10 @@ def flapping(options: argparse.Namespace) -> list[dict]:
         cut = [failure for failure in traffic.failures if failure[2].startswith("cut off")]
         posts = [failure for failure in traffic.failures if failure[0] == "POST"]
         return [
-            line("an origin of two killed and restarted every 2 s: idempotent requests", "none fails whose response had not begun",
+            line("an origin of two killed and restarted every 2 s: idempotent requests", "no request fails before its response has begun",
                  {"kills": kills, "succeeded": traffic.succeeded, "failed": len(gets), "example": gets[:2], "cut off": len(cut), "slowest ms": round(traffic.slowest * 1000)},
                  not gets and traffic.succeeded > 500),
-            line("an origin of two killed and restarted every 2 s: POST", "none reaches an origin twice", {"twice": len(twice), "failed (may)": len(posts)}, not twice),
+            line("an origin of two killed and restarted every 2 s: POST", "no request reaches an origin twice", {"twice": len(twice), "failed (may)": len(posts)}, not twice),
         ]
     finally:
         stand.close()
@@ -432,7 +432,7 @@ log: {{ output: "file:{self.gateway.folder}/own{turn % 2}.log" }}
         return requests, failed
 
     def load(self, seconds: float, turn) -> tuple[int, list]:
-        """Traffic for so long; `turn` is called once a second."""
+        """Traffic for a duration; `turn` is called once a second."""
         traffic = [Traffic(self.stand, readers=4, writers=2, think=0.01), Traffic(self.stand, readers=2, reconnect=1, think=0.01)]
         self.wrk("/r5", seconds)
         self.wrk("/mock", seconds, "-H", "Connection: close")
@@ -463,7 +463,7 @@ def reload(options: argparse.Namespace) -> list[dict]:
     """A new valid configuration every second for a minute under load; nothing fails, nothing grows."""
     reloads = Reloads(options.binary)
     try:
-        # What the first load and each configuration take once is not growth.
+        # The memory that the first load and each configuration take once is not growth.
         reloads.load(max(3, options.seconds), lambda turn: reloads.reload(reloads.text(turn)))
         memory, descriptors = reloads.at_rest()
         taken: list[bool] = []
@@ -474,7 +474,7 @@ def reload(options: argparse.Namespace) -> list[dict]:
             line("a new configuration every second under load", "0 requests fail, all configurations are taken",
                  {"requests": requests, "failed": len(failed), "example": failed[:2], "reloads": len(taken), "refused": taken.count(False), "wrk": bool(shutil.which("wrk"))},
                  not failed and all(taken) and len(taken) == seconds and (requests >= 100_000 or seconds < 60)),
-            line("a new configuration every second under load: what is left", "memory and descriptors as before, ± 5 %",
+            line("a new configuration every second under load: memory and descriptors", "as before, ± 5 %",
                  {"KiB before": memory, "KiB after": memory_after, "descriptors before": descriptors, "descriptors after": descriptors_after},
                  abs(memory_after - memory) <= memory / 20 and abs(descriptors_after - descriptors) <= max(1, descriptors / 20)),
         ]
@@ -482,7 +482,7 @@ def reload(options: argparse.Namespace) -> list[dict]:
         reloads.stand.close()
 
 
-# What is broken in the first configuration: what is replaced, by what, and the line that the error names.
+# The mistakes that are made in the first configuration: a text, its replacement, and the line that the error names.
 BROKEN = {
     "not YAML": ("services:\n", "services: [\n", 0),
     "a tab": ("  origin:", "\torigin:", 4),
@@ -538,7 +538,7 @@ def reload_broken(options: argparse.Namespace) -> list[dict]:
                 wrong.append((name, said[-300:]))
         mended = reloads.reload(reloads.text(1)) and reloads.success() in (None, "1")
         traffic.end()
-        return [line(f"{len(BROKEN)} kinds of broken configuration under load", "each is refused with its place, what runs goes on, the metric is 0",
+        return [line(f"{len(BROKEN)} kinds of broken configuration under load", "each is refused with its place, the running configuration stays, the metric is 0",
                      {"wrong": wrong[:3], "metric": reloads.has_admin, "good again": mended, "requests": traffic.succeeded, "failed": len(traffic.failures), "example": traffic.failures[:1]},
                      not wrong and mended and not traffic.failures)]
     finally:
@@ -594,7 +594,7 @@ def admin(options: argparse.Namespace) -> list[dict]:
                  {"p99 ms": round(attacked, 2), "p99 ms, another process attacked": round(control, 2), "p99 ms, nothing attacked": round(alone[0], 2),
                   "requests": sum(one[1] for _, one in rounds), "failed": len(failures), "example": failures[:2]},
                  not failures and attacked <= control * 1.5 + 5),
-            line("the attacked admin listener", "answers, refuses, grows by at most 16 MiB, and is ready afterwards",
+            line("the attacked admin listener", "it answers, refuses, grows by at most 16 MiB, and is ready afterwards",
                  {"answers": statuses, "grown KiB": grown, "afterwards": ready[:15].decode()}, refused and answered > 1000 and grown < 16 * 1024 and b" 200 " in ready),
         ]
     finally:
@@ -619,7 +619,7 @@ http {{
 
 
 def kibibytes_per_tls_connection(process: Process, port: int, count: int) -> tuple[float, int]:
-    """Opens so many TLS connections, every second of them used, and leaves them idle: what each costs, and how many failed."""
+    """Opens `count` TLS connections, uses every second of them, and leaves them idle: the cost of each, and how many failed."""
     context, failed, kept = certificates().client(), 0, []
 
     def opened(index: int) -> socket.socket:

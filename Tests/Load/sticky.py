@@ -110,7 +110,7 @@ def main() -> int:
             user.get("/login")
         stay = sum(stays(user) for user in users)
         servers = {user.server for user in users}
-        results.append(line("sticky", "every user stays logged in, and all servers have users", {"users": len(users), "stay": stay, "servers": len(servers)},
+        results.append(line("sticky", "every user stays logged in, and every server has users", {"users": len(users), "stay": stay, "servers": len(servers)},
                             stay == len(users) and len(servers) == 3))
         gone = int(users[0].server)
         apps.pop(gone).end()

@@ -323,7 +323,7 @@ class Nginx:
 
 
 def wrk(port, clients, seconds, pause, folder, target="/a"):
-    """What keep-alive clients saw: how many requests, how many failed, and how long they took, in milliseconds."""
+    """The results of keep-alive clients: how many requests, how many failed, and how long they took, in milliseconds."""
     path = os.path.join(folder, "wrk.lua")
     with open(path, "w") as file:
         file.write(WRK.format(pause=int(pause * 1000)))

@@ -188,14 +188,14 @@ class Page:
         return self.js("return document.querySelector(arguments[0])?.innerText ?? ''", css)
 
     def messages(self) -> list[str]:
-        """What the browser complained of, but for answers of 4xx that a trial asked for."""
+        """The complaints of the browser, except about answers of 4xx that a trial asked for."""
         return [entry["message"] for entry in self.driver.get_log("browser") if "status of 4" not in entry["message"] and "status of 5" not in entry["message"]]
 
 
 # The list
 
 
-@trial("live list: requests appear, the newest first, and change when they end")
+@trial("live list: requests appear, the newest first, and their rows change when they end")
 def _(p: Page) -> None:
     p.clear()
     p.go()
@@ -208,7 +208,7 @@ def _(p: Page) -> None:
     expect(p.js("return document.querySelector('[role=grid]').getAttribute('aria-rowcount')") == "2", "aria-rowcount")
 
 
-@trial("filter: the server decides, a mistake has its column, the URL keeps it")
+@trial("filter: the server applies it, a mistake is shown with its column, and the URL keeps it")
 def _(p: Page) -> None:
     p.clear()
     for path in ("/items", "/fail", "/hello", "/fail"):
@@ -249,7 +249,7 @@ def _(p: Page) -> None:
     p.until("[...document.querySelectorAll('#completions [role=option]')].some(e => e.innerText.trim() === 'site')", "routes that were seen")
 
 
-@trial("pause, pin and clear")
+@trial("the list can be paused, pinned and cleared")
 def _(p: Page) -> None:
     p.clear()
     p.send("GET", "/items")
@@ -270,7 +270,7 @@ def _(p: Page) -> None:
     p.until("document.querySelectorAll('.row:not([hidden])').length === 1", "the pinned one stays")
 
 
-@trial("keyboard: arrows choose, Enter opens, Escape closes, the chosen row is told")
+@trial("keyboard: arrows choose a row, Enter opens it, Escape closes it, and a screen reader is told the row")
 def _(p: Page) -> None:
     p.clear()
     for number in range(60):
@@ -288,7 +288,7 @@ def _(p: Page) -> None:
     p.until("document.querySelector('.row[aria-selected=true]')?.innerText.includes('/n/0')", "End goes to the oldest")
 
 
-@trial("columns can be chosen, and stay")
+@trial("columns: the chosen columns stay after a reload")
 def _(p: Page) -> None:
     p.clear()
     p.send("GET", "/items")
@@ -305,7 +305,7 @@ def _(p: Page) -> None:
 # One request
 
 
-@trial("headers: both sides of the chain, changes marked with the ware")
+@trial("headers: both sides of the chain are shown, and each change names its ware")
 def _(p: Page) -> None:
     p.send("GET", "/items")
     p.go("#/requests/" + p.capture_of("/items"))
@@ -314,7 +314,7 @@ def _(p: Page) -> None:
     expect("X-Via" in text and "requestHeaders" in text and "X-Served-By" in text and "responseHeaders" in text, text)
 
 
-@trial("content: a tree of JSON with its numbers as they are, images, bytes, decoded and raw")
+@trial("content: JSON is a tree with unchanged numbers; images, bytes and decoded content are shown")
 def _(p: Page) -> None:
     for path in ("/items", "/image", "/bytes", "/gzip"):
         p.send("GET", path)
@@ -334,7 +334,7 @@ def _(p: Page) -> None:
     p.until("document.querySelector('pre.hex')?.innerText.includes('1f 8b')", "raw")
 
 
-@trial("content: forms, parts and GraphQL")
+@trial("content: forms, parts and GraphQL have views of their own")
 def _(p: Page) -> None:
     p.send("POST", "/form", "name=Ada+L&city=K%C3%B6ln", Content_Type="application/x-www-form-urlencoded")
     p.send("POST", "/upload", "--xy\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nhello part\r\n--xy--\r\n", Content_Type="multipart/form-data; boundary=xy")
@@ -347,7 +347,7 @@ def _(p: Page) -> None:
     p.until("document.querySelector('pre.graphql')?.innerText.includes('query User')", "the query")
 
 
-@trial("timing: wares and phases in one picture, those that changed nothing folded away")
+@trial("timing: wares and phases are in one picture, and wares without a change are folded away")
 def _(p: Page) -> None:
     p.send("GET", "/items")
     p.go(f"#/requests/{p.capture_of('/items')}?tab=timing")
@@ -372,7 +372,7 @@ def _(p: Page) -> None:
     thread.join(15)
 
 
-@trial("copy as curl repeats the request, and holds no secret")
+@trial("copy as curl: the command repeats the request, and contains no secret")
 def _(p: Page) -> None:
     body = "it's \"quoted\" $HOME `x`\nsecond line"
     p.send("POST", "/copy?q=a%20b&api_key=query-secret", body, Content_Type="text/plain", X_Odd="it's \"odd\" $HOME", Authorization="Bearer top-secret")
@@ -416,7 +416,7 @@ def http_content(p: Page, identifier: str) -> bytes:
     return connection.getresponse().read()
 
 
-@trial("compare: what one has and the other has not")
+@trial("compare: lines that differ between two requests are marked")
 def _(p: Page) -> None:
     p.send("GET", "/compare-a", X_Which="one")
     p.send("GET", "/compare-b", X_Which="two")
@@ -433,7 +433,7 @@ def _(p: Page) -> None:
     expect(p.js("return document.querySelectorAll('.diff .added').length") >= 2, "marked lines")
 
 
-@trial("comments are kept")
+@trial("comments: a comment is kept")
 def _(p: Page) -> None:
     p.send("GET", "/comment")
     identifier = p.capture_of("/comment")
@@ -450,7 +450,7 @@ def _(p: Page) -> None:
 # Rules
 
 
-@trial("rules: one is added, acts, is seen with its hits, and removed")
+@trial("rules: a rule is added, acts, is listed with its hits, and is removed")
 def _(p: Page) -> None:
     p.go("#/rules")
     p.button("add a rule").click()
@@ -466,7 +466,7 @@ def _(p: Page) -> None:
     expect(p.send("GET", "/ruled")[0] == 200, "it acts no more")
 
 
-@trial("rules: a mistake in the filter is told with its column")
+@trial("rules: a mistake in the filter is shown with its column")
 def _(p: Page) -> None:
     p.go("#/rules")
     p.button("add a rule").click()
@@ -475,7 +475,7 @@ def _(p: Page) -> None:
     p.until("document.querySelector('dialog .mistake').innerText.includes('column')", "the column")
 
 
-@trial("breakpoints: a request is held, changed and goes on; another is aborted")
+@trial("breakpoints: one request is held, changed and continued; another is aborted")
 def _(p: Page) -> None:
     p.go("#/breakpoints")
     p.until("document.querySelector('main form')")
@@ -513,7 +513,7 @@ def _(p: Page) -> None:
 # The other views
 
 
-@trial("every view shows something, by its link and by the tab")
+@trial("every view has content, opened by its link and by its tab")
 def _(p: Page) -> None:
     p.send("GET", "/cached/items")
     p.go()
@@ -531,7 +531,7 @@ def _(p: Page) -> None:
     expect("a-value-that-nobody-sees" not in p.js("return document.documentElement.innerHTML"), "a token is shown")
 
 
-@trial("configuration: the line of a link is marked, secrets are masked, a reload tells its errors")
+@trial("configuration: the line of a link is marked, secrets are masked, and a reload shows its errors")
 def _(p: Page) -> None:
     p.go(f"#/configuration?file={urllib.parse.quote(str(p.file))}&line=4")
     p.until("document.querySelector('.source .marked')", "the marked line")
@@ -548,7 +548,7 @@ def _(p: Page) -> None:
     p.until("document.querySelector('main [role=alert]').innerText.includes('in force')", "after the mend")
 
 
-@trial("overview: requests a second, times and routes")
+@trial("overview: requests per second, durations and routes are shown")
 def _(p: Page) -> None:
     p.go("#/overview")
     for _ in range(30):
@@ -560,7 +560,7 @@ def _(p: Page) -> None:
 # Bounds, safety, looks
 
 
-@trial("nothing of a request becomes markup, on every tab")
+@trial("text of a request never becomes markup, on any tab")
 def _(p: Page) -> None:
     p.send("POST", "/page?" + urllib.parse.quote(MARKUP), MARKUP, Content_Type="text/html", X_Markup=MARKUP, User_Agent=MARKUP)
     identifier = p.capture_of("/page")
@@ -576,7 +576,7 @@ def _(p: Page) -> None:
     expect(p.js("return document.title") != "broken", "compare ran a script")
 
 
-@trial("from 360 px on no sideways scrolling, in every view and in the list")
+@trial("a width of 360 px is enough for every view and the list, without sideways scrolling")
 def _(p: Page) -> None:
     p.send("GET", "/items")
     identifier = p.capture_of("/items")
@@ -595,7 +595,7 @@ def _(p: Page) -> None:
         p.size(1280, 800)
 
 
-@trial("light and dark: text stands out from its ground (WCAG 4.5 to 1)")
+@trial("light and dark: each text has a contrast of at least 4.5 to 1 (WCAG)")
 def _(p: Page) -> None:
     p.clear()
     for path in ("/items", "/fail", "/hello"):
@@ -623,7 +623,7 @@ def _(p: Page) -> None:
     p.size(1280, 800)
 
 
-@trial("100,000 rows: scrolling and a filter do not stutter while 2,000 requests a second arrive")
+@trial("100,000 rows: scrolling and a filter stay smooth while 2,000 requests per second arrive")
 def _(p: Page) -> None:
     p.clear()
     wrk = shutil.which("wrk")
@@ -702,7 +702,7 @@ def traced(driver, body: Callable[[], None]) -> list[dict]:
         tools.close()
 
 
-@trial("a frame has 8 ms of script at most, at the median of a trace, while 2,000 requests a second arrive")
+@trial("a frame has at most 8 ms of script, at the median of a trace, while 2,000 requests per second arrive")
 def _(p: Page) -> None:
     with feeding(p):
         p.go()
@@ -712,7 +712,7 @@ def _(p: Page) -> None:
     frames = [event for event in events if event["name"] == "FireAnimationFrame"]
     expect(len(frames) >= 200, "only", len(frames), "frames")
     main = [event for event in events if (event["pid"], event["tid"]) == (frames[-1]["pid"], frames[-1]["tid"])]
-    # What a script calls is part of it. Time of the thread counts, not that of others on the machine.
+    # Calls from a script are part of it. Time of the thread counts, not that of others on the machine.
     spent, place, end = [0.0], 0, 0.0
     for event in main:
         while place < len(frames) and event["ts"] >= frames[place]["ts"]:
@@ -728,7 +728,7 @@ def _(p: Page) -> None:
     expect(max(tasks) <= 50, "a task of", max(tasks))
 
 
-@trial("no message of the browser in all of this")
+@trial("the browser logged no message during all trials")
 def _(p: Page) -> None:
     messages = p.messages()
     expect(not messages, messages[:5])

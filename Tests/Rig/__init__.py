@@ -1,1 +1,1 @@
-"""What the suites outside Swift stand on: raw connections, scripted origin servers, and the processes under test."""
+"""The ground of the suites outside Swift: raw connections, scripted origin servers, and the processes under test."""

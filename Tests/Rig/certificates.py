@@ -67,14 +67,14 @@ class Certificates:
                      "-addext", "basicConstraints=CA:FALSE", *key)
 
     def server(self, name: str = "a", least: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2) -> ssl.SSLContext:
-        """What an origin server speaks TLS with."""
+        """The TLS settings of an origin server."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = least
         context.load_cert_chain(self / f"{name}.pem", self / f"{name}.key")
         return context
 
     def client(self, authority: str = "ca", identity: str = "", alpn: list[str] | None = None) -> ssl.SSLContext:
-        """What a client speaks TLS with: it verifies."""
+        """The TLS settings of a client: it verifies."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(self / f"{authority}.pem")
         if identity:

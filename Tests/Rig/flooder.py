@@ -28,7 +28,7 @@ def requests(turn: int) -> bytes:
     return b"".join(h.headers(stream, GET) for stream in streams(turn))
 
 
-# What a connection begins with, and what it goes on with, a batch at a time.
+# The first bytes of a connection, and the bytes that follow, a batch at a time.
 KINDS: dict[str, tuple[bytes, Callable[[int], bytes]]] = {
     "calm": (b"", requests),
     "rapid reset": (b"", lambda turn: b"".join(h.headers(stream, GET) + h.reset(stream) for stream in streams(turn))),

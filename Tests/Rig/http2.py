@@ -37,7 +37,7 @@ Fields = list[tuple[str | bytes, str | bytes]]
 
 
 class Answer:
-    """What came on one stream."""
+    """The frames that arrived on one stream."""
 
     def __init__(self):
         self.heads: list[Fields] = []
@@ -123,7 +123,7 @@ def reset(stream: int, code: int = CANCEL) -> bytes:
 
 
 class Http2Wire:
-    """A connection of HTTP/2. Windows are opened by hand, but for `read`, which opens them as far as it has read."""
+    """A connection of HTTP/2. Windows are opened by hand, except by `read`, which opens them as far as it has read."""
 
     def __init__(self, wire: Wire, first: bytes | None = None, *, opens: bool = True, acknowledges: bool = True):
         self.wire, self.opens, self.acknowledges = wire, opens, acknowledges
@@ -214,7 +214,7 @@ class Http2Wire:
         self.block, self.block_stream = b"", 0
 
     def read(self, stream: int, within: float = 5.0) -> Answer:
-        """Until the stream is over, or the connection."""
+        """Until the stream ends, or the connection."""
         deadline = time.monotonic() + within
         answer = self.answer(stream)
         while not answer.ended and answer.reset is None:

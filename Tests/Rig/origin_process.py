@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
 async def serve(options: argparse.Namespace) -> None:
     log = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if options.log else 0
     server = await asyncio.get_running_loop().create_server(lambda: Connection(log, options.delay, options.reset_every), "127.0.0.1", options.port, backlog=8192)
-    # Ends by itself when whoever started it has gone.
+    # Ends by itself when the process that started it has ended.
     parent = os.getppid()
     while os.getppid() == parent:
         await asyncio.sleep(1)

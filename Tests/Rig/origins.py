@@ -77,18 +77,18 @@ class Origin:
             connection.close()
 
     def _pass_over(self) -> None:
-        """Those that wait to be accepted are closed without a script: the last of them is ours."""
+        """Connections that wait to be accepted are closed without a script: the last of them is ours."""
         try:
             with socket.create_connection(self.listener.getsockname()[:2], 1) as last:
                 last.recv(1)
         except OSError:
-            pass  # nobody listens any more
+            pass  # no server listens any more
 
     def close(self) -> None:
         self.listener.close()
 
     def kill(self) -> None:
-        """Nobody is there any more: connections are refused from now on, and those that are there end."""
+        """The server is gone: new connections are refused from now on, and open ones end."""
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         self.end()

@@ -19,7 +19,7 @@ def b64(data: bytes) -> str:
 
 
 class Provider:
-    """Knows one client, `app`, and lets in whoever writes a name. `lifetime` is that of its tokens, in seconds."""
+    """Knows one client, `app`, and admits every user that enters a name. `lifetime` is that of its tokens, in seconds."""
 
     def __init__(self, folder: Path, lifetime: int = 3600, claims: dict | None = None):
         self.lifetime, self.claims = lifetime, claims or {}
@@ -59,7 +59,7 @@ class Provider:
         signature = subprocess.run(["openssl", "dgst", "-sha256", "-sign", str(self.key)], input=signed.encode(), check=True, capture_output=True).stdout
         return f"{signed}.{b64(signature)}"
 
-    # What it answers
+    # Its answers
 
     @staticmethod
     def answer(to, status: int, body: bytes = b"", **fields: str) -> None:

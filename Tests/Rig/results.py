@@ -1,4 +1,4 @@
-"""What a script measured, as JSON lines: name, goal, measured, pass."""
+"""The results of a script, as JSON lines: name, goal, measured, pass."""
 
 from __future__ import annotations
 

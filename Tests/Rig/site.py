@@ -1,4 +1,4 @@
-"""An ordinary web site on the loopback, for clients that nobody here wrote: pages, uploads, ranges, git."""
+"""An ordinary web site on the loopback, for clients that others wrote: pages, uploads, ranges, git."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Wire:
     # Sending
 
     def send(self, data: bytes) -> bool:
-        """Sends all of it; False when the peer has closed. What it sent before stays readable."""
+        """Sends all of it; False when the peer has closed. Bytes that the peer sent before stay readable."""
         try:
             self.sock.sendall(data)
             return True
@@ -175,7 +175,7 @@ class Wire:
         return self.take(len(self.buffer))
 
     def ends(self, within: float = 3.0) -> bool:
-        """Whether the peer closes within the time. What still comes stays in the buffer."""
+        """Whether the peer closes within the time. Bytes that still come stay in the buffer."""
         deadline = time.monotonic() + within
         try:
             while (left := deadline - time.monotonic()) > 0:

@@ -29,7 +29,7 @@ GOOD = {
     "chains": {"c": {"middlewares": [{"bodyLimit": {"max": "1MiB"}}, "requestId"], "postwares": ["accessLog"]}},
 }
 
-# What is done to GOOD, and a word that the path or the message of the error has to hold.
+# The change that is made to GOOD, and a word that the path or the message of the error has to hold.
 BROKEN = {
     "an unknown noun": (lambda c: c.update(rutes=[]), "rutes"),
     "another version": (lambda c: c.update(version=2), "version"),
@@ -79,7 +79,7 @@ BROKEN = {
     "a log output that is none": (lambda c: c.update(log={"output": "printer"}), "output"),
 }
 
-# What is unusual and right.
+# Unusual configurations that are right.
 TAKEN = {
     "nothing but the smallest file": lambda c: c.pop("chains") and c["routes"][0].pop("chain"),
     "empty maps and lists": lambda c: c.update(log=None, include=None, chains={"c": {"middlewares": None, "postwares": [{"timeLog": None}]}}),
@@ -171,7 +171,7 @@ def main() -> int:
         if problem is None and checked(json.dumps(document)) != 1:
             problem = "httpware check takes it"
         judge(f"refused: {name}", problem)
-    # What check takes, the schema has to take: the configurations of the Swift tests, as far as the real wares go.
+    # The schema has to accept the configurations that check accepts: those of the Swift tests, as far as the real wares go.
     for path in sorted((ROOT / "Tests/GatewayConfigTests/Cases").glob("*.txt")):
         text = path.read_text().split("\n----------\n")[0]
         if "\n=== " not in text and checked(text) == 0:

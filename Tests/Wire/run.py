@@ -60,7 +60,7 @@ class Results:
 
 
 def run_case(case: Case, setup: Setup) -> str | None:
-    """What went wrong, or None."""
+    """The problem of the case; `None` if it passed."""
     trial = Trial(setup)
     problem = None
     try:

@@ -42,7 +42,7 @@ def case(name: str, *, nginx: str | None = None, alone: bool = False):
 
 
 class Trial:
-    """What a case works with: the running setup, clients that are closed after it, and what to expect."""
+    """The tools of a case: the running setup, clients that are closed after it, and what to expect."""
 
     def __init__(self, setup):
         self.setup = setup

@@ -5,19 +5,22 @@
 
 Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc, which contain the texts that wares declare; the comments of the
 Swift files in `ROOMS` and of all Swift tests; the texts in all Swift files of Sources, errors and problems among them; the names of all Swift tests;
-the texts and comments of the inspector page, and the length of its lines. With a binary, also the help of every command and the descriptions in the
-schema. Code is not read.
-A FILE may be a Swift file, a file of the page, or a folder of them. Each shape is first tried on its own good and bad sentences.
+ the names, docstrings and comments of the Python files in Tests; the texts and comments of the inspector page, and the length of its lines. With a
+ binary, also the help of every command and the descriptions in the schema. Code is not read.
+ A FILE may be a Swift or Python file, a file of the page, or a folder of them. Each shape is first tried on its own good and bad sentences.
 Python 3.11, standard library only. Last: `N passed, N failed`.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import io
 import json
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,6 +149,15 @@ TEXT_SHAPES = (
     Shape(r"^(?:who|whoever|what|those (?:that|who)|one (?:that|who))\b(?![^.|\n]*\?)", "begin with a noun: the client, the value",
           ("what is done", "those that wait"), ("the operation", "what is done?", "whatever is done")),
 )
+# Shapes of the names of Python cases only, which often begin with a word and a colon, and list what they show.
+CASE_SHAPES = (
+    Shape(r"(?i)(?:[,;] (?:and |or |but )?|\band )(?:who|what|those)\b(?!, )(?! (?:if|about)\b)(?![^.|\n]*\?)", "begin with a noun: the client, the value",
+          ("a slot is free, who waits gets it", "one ends, and what is left goes on"), ("a slot is free", "it names the client, and whatever it sent")),
+    Shape(r"(?i)(?<!there is )(?<!there are )\bnone (?!that\b)\w+s\b|(?:^|, )none\b(?= )|\bnone$", "say no request, without a certificate",
+          ("none fails", "required, none sent", "known, unknown, none"), ("no request fails", "there is none that fails")),
+    Shape(r"(?i)\bnever not\b|\bnot without\b|\bnothing but\b|\bno \w+ (?:that|which) (?:is|are|does|do) not\b", "say it without two negations",
+          ("nothing but ALPN counts",), ("only ALPN counts",)),
+)
 
 
 def readable(text: str) -> str:
@@ -210,6 +222,127 @@ def name_faults(name: str, code: str) -> list[str]:
     return [fault for line, text in names(code) for fault in faults(name, text, SHAPES + COMMENT_SHAPES, line)]
 
 
+def python_comments(code: str) -> Iterator[tuple[int, str]]:
+    """The docstrings and comments of a Python file, each with its first line. Whole lines below each other are one comment."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (text := ast.get_docstring(node)):
+            yield node.body[0].lineno, text
+    first, column, lines = 0, 0, []
+    for token in (*tokenize.generate_tokens(io.StringIO(code).readline), None):
+        if token and token.type != tokenize.COMMENT:
+            continue
+        whole = token and token.line.lstrip().startswith("#")
+        if lines and not (whole and token.start == (first + len(lines), column)):
+            yield first, "\n".join(lines)
+            lines = []
+        if token:
+            first, column = (first, column) if lines else token.start
+            lines.append(re.sub(r"^#!?/? ?|  # noqa.*|^noqa.*", "", token.string.removeprefix("# noqa")))
+
+
+def spoken(node: ast.expr) -> str | None:
+    """The text of a literal. A value in it is an X. `None` for other expressions."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = spoken(node.left), spoken(node.right)
+        return None if left is None and right is None else f"{left or 'X'}{right or 'X'}"
+    return None
+
+
+class CaseNames(ast.NodeVisitor):
+    """Finds the names of the cases in a Python file, by the line and column of each.
+
+    A name is the first argument of a decorator, or of a call whose result is called with the case, and both texts of a line of results. A variable
+    in one of them adds the literals that it takes: from the loop around it, or from the calls of the function around it.
+    """
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.found: dict[tuple[int, int], str] = {}
+        self.scopes: list[ast.For | ast.FunctionDef] = []
+        self.tables = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)}
+        self.returned = {node.name: each.value for node in tree.body if isinstance(node, ast.FunctionDef) for each in node.body if isinstance(each, ast.Return)}
+        self.calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+        self.visit(tree)
+
+    def visit_For(self, node: ast.For) -> None:
+        self.scopes.append(node)
+        self.generic_visit(node)
+        self.scopes.pop()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        for decorator in node.decorator_list:
+            if isinstance(decorator, ast.Call) and decorator.args:
+                self.add(decorator.args[0])
+        self.scopes.append(node)
+        self.generic_visit(node)
+        self.scopes.pop()
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if isinstance(node.func, ast.Name) and node.func.id in ("line", "case"):
+            for argument in node.args[: 2 if node.func.id == "line" else 1]:
+                self.add(argument)
+        if isinstance(node.func, ast.Call) and node.func.args:
+            self.add(node.func.args[0])
+        self.generic_visit(node)
+
+    def add(self, node: ast.expr) -> None:
+        if (text := spoken(node)) is not None:
+            self.found[node.lineno, node.col_offset] = text
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name):
+                for value in self.values(part.id):
+                    if (text := spoken(value)) is not None:
+                        self.found[value.lineno, value.col_offset] = text
+
+    def rows(self, table: ast.expr) -> Iterator[ast.expr]:
+        """The rows of a table: written in place, kept under a name, or returned by a function of the file."""
+        part = ""
+        if isinstance(table, ast.Call) and isinstance(table.func, ast.Attribute) and table.func.attr in ("items", "values"):
+            table, part = table.func.value, table.func.attr
+        if isinstance(table, ast.Name):
+            table = self.tables.get(table.id, table)
+        if isinstance(table, ast.Call) and isinstance(table.func, ast.Name):
+            table = self.returned.get(table.func.id, table)
+        if isinstance(table, ast.Dict):
+            pairs = (ast.Tuple([key, value]) for key, value in zip(table.keys, table.values) if key)
+            yield from table.values if part == "values" else pairs if part == "items" else filter(None, table.keys)
+        elif isinstance(table, (ast.List, ast.Tuple)):
+            for row in table.elts:
+                yield from self.rows(row.value) if isinstance(row, ast.Starred) else [row]
+
+    def values(self, name: str) -> Iterator[ast.expr]:
+        """The expressions that a variable takes, as far as they are written in the file."""
+        for scope in reversed(self.scopes):
+            if isinstance(scope, ast.For):
+                targets = scope.target.elts if isinstance(scope.target, ast.Tuple) else [scope.target]
+                places = [place for place, target in enumerate(targets) if isinstance(target, ast.Name) and target.id == name]
+                if places:
+                    for row in self.rows(scope.iter):
+                        yield row.elts[places[0]] if isinstance(row, ast.Tuple) and isinstance(scope.target, ast.Tuple) else row
+                    return
+            else:
+                places = [place for place, argument in enumerate(scope.args.args) if argument.arg == name]
+                if places:
+                    yield from (call.args[places[0]] for call in self.calls if call.func.id == scope.name and places[0] < len(call.args))
+                    return
+
+
+def case_names(code: str) -> Iterator[tuple[int, str]]:
+    """The names of the cases in a Python file, each with its line: parts between colons, as sentences with a capital letter."""
+    for (line, _), text in sorted(CaseNames(ast.parse(code)).found.items()):
+        for part in text.split(": "):
+            if re.search(r"[A-Za-z]{2,} [A-Za-z]", part):
+                yield line, part[0].upper() + part[1:]
+
+
+def python_faults(name: str, code: str) -> list[str]:
+    return [fault for line, text in python_comments(code) for fault in faults(name, text, SHAPES + COMMENT_SHAPES, line)] + [
+        fault for line, text in case_names(code) for fault in faults(name, text, SHAPES + COMMENT_SHAPES + CASE_SHAPES, line)]
+
+
 def page_texts(code: str) -> Iterator[tuple[int, str]]:
     """Literals, comments and texts between tags in a file of the page, each with its line."""
     found = r'"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`|(?:^|\s)//+ ?(.*)|/\*\*? ?(.*?)\*/|^\s+\* (.*)|>([^<>]+)<'
@@ -231,7 +364,7 @@ def script_faults(name: str, code: str) -> list[str]:
 
 def trials() -> Iterator[tuple[str, list[str]]]:
     """Each shape on its own sentences: the bad ones are found, the good ones are not."""
-    for shape in SHAPES + ARTICLE_SHAPES + COMMENT_SHAPES + TEXT_SHAPES:
+    for shape in SHAPES + ARTICLE_SHAPES + COMMENT_SHAPES + TEXT_SHAPES + CASE_SHAPES:
         wrong = [f"{sentence!r} is not found" for sentence in shape.bad if not any(shape.found(readable(sentence)))]
         wrong += [f"{sentence!r} is found" for sentence in shape.good if any(shape.found(readable(sentence)))]
         yield f"the shape {shape.pattern}", wrong
@@ -244,6 +377,15 @@ def trials() -> Iterator[tuple[str, list[str]]]:
     code = '@Test func `what is none`() { fail("what \\(name) is") } // "what is not read"\n'
     expected = ["code:1: 'What is none': begin with a noun: the client, the value", "code:1: 'is none': say what is missing, or that it is invalid"]
     yield "a sample of names", [] if name_faults("code", code) == expected else [f"{name_faults('code', code)}, not {expected}"]
+    code = '"""What is read."""\nTABLE = {"who waits": 1}\nfor label in TABLE:\n    @case(f"RFC 1: {label} is none")\n    def _(): pass  # Read anew.\n'
+    expected = ["code:1: 'What is read.': begin with a noun: the client, the value", "code:5: 'anew.': again",
+                "code:2: 'Who waits': begin with a noun: the client, the value", "code:4: 'is none': say what is missing, or that it is invalid",
+                "code:4: 'none': say no request, without a certificate"]
+    yield "a sample of Python", [] if python_faults("code", code) == expected else [f"{python_faults('code', code)}, not {expected}"]
+    code = 'def refused(name):\n    case(f"{name}: refused")(run)\n\n\nrefused("a name that is none")\nline(name, "none fails", 1, True)\n'
+    expected = ["code:5: 'is none': say what is missing, or that it is invalid", "code:6: 'None fails': say no request, without a certificate"]
+    found = python_faults("code", code)
+    yield "a sample of Python calls", [] if all(fault in found for fault in expected) else [f"{found}, not {expected}"]
     code = 'throw Mistake("what \\(name) is none, \\(at(1))")\n'
     expected = ["code:1: 'what X is none, X': begin with a noun: the client, the value", "code:1: 'is none, X': say what is missing, or that it is invalid"]
     yield "a sample of texts", [] if text_faults("code", code) == expected else [f"{text_faults('code', code)}, not {expected}"]
@@ -298,11 +440,12 @@ def main() -> int:
             results.append((name, check(name, path.read_text())))
 
     for file in files:
-        check = swift_faults if file.is_dir() or file.suffix == ".swift" else page_faults if file.suffix in (".js", ".html") else faults
+        check = swift_faults if file.is_dir() or file.suffix == ".swift" else python_faults if file.suffix == ".py" else page_faults if file.suffix in (".js", ".html") else faults
         read(file, (".swift",), check)
     if not options.files:
         read(ROOT / "Sources", (".swift",), text_faults)
         read(ROOT / "Tests", (".swift",), name_faults)
+        read(ROOT / "Tests", (".py",), python_faults)
         read(ROOT / PAGE, (".js", ".html"), page_faults)
         read(ROOT / PAGE, (".js",), script_faults)
         read(ROOT / "Tests/Page", (".mjs",), script_faults)

@@ -81,7 +81,7 @@ class Commands:
             waiting += [(*command, name) for name in re.findall(r"(?m)^  (\w[\w-]*)", listed[1] if listed else "")]
 
     def fault(self, arguments: str, is_shell: bool) -> str | None:
-        """What is wrong in the words behind `httpware`, up to the end of this command."""
+        """The faults of the words behind `httpware`, up to the end of this command."""
         own = re.split(r" -- | --$| #|[;&>]" + ("|[|]" if is_shell else ""), arguments + " ")[0]
         bare = re.sub(r"'[^']*'|\"[^\"]*\"", " Q ", own)
         command: tuple[str, ...] = ()
@@ -209,7 +209,7 @@ def trials() -> Iterator[tuple[str, list[str]]]:
 
 
 def packed() -> list[str]:
-    """What is wrong with the links of the documents that a package has: each leads to one of its files, and no article is left out."""
+    """The faults of the links in a package's documents: each leads to one of its files, and no article is left out."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         dist.documents(root)

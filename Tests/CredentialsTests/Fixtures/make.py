@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the tokens and keys that the tests of tokens read, with libraries that know nothing of httpware.
+"""Makes the tokens and keys that the tests of tokens read, with libraries that are independent of httpware.
 
     pip install pyjwt joserfc cryptography && python3 Tests/CredentialsTests/Fixtures/make.py
 
-Private keys are made anew each time and kept nowhere. "Now" is 2026-01-01T00:00:00Z, where the tests' clock stands.
+New private keys are made each time, and kept nowhere. "Now" is 2026-01-01T00:00:00Z, where the tests' clock stands.
 """
 
 import base64

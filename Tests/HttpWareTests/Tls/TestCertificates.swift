@@ -26,10 +26,11 @@ final class TestCertificates: Sendable {
         leaf("many", names: (1...40).map { "DNS:n\($0).test" }.joined(separator: ","))
         leaf("expired", names: "DNS:a.test")
         run(["req", "-new", "-key", path("expired.key"), "-subj", "/CN=a.test", "-out", path("expired.csr")])
-        run([
-            "x509", "-req", "-in", path("expired.csr"), "-CA", path("ca.pem"), "-CAkey", path("ca.key"),
-            "-out", path("expired.pem"),
-        ] + expired)
+        run(
+            [
+                "x509", "-req", "-in", path("expired.csr"), "-CA", path("ca.pem"), "-CAkey", path("ca.key"),
+                "-out", path("expired.pem"),
+            ] + expired)
         run(["pkey", "-in", path("a.key"), "-aes256", "-passout", "pass:x", "-out", path("locked.key")])
         staple()
     }

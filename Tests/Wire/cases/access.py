@@ -1,4 +1,4 @@
-"""Who may ask: keys, passwords, tokens and introspection, over the wire."""
+"""Access: keys, passwords, tokens and introspection, over the wire."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ NONE, NONE_MIXED = b64('{"alg":"none"}'), b64('{"alg":"nOnE"}')
 PATH_AS_KID = b64('{"alg":"HS256","kid":"../../etc/passwd"}')
 
 
-@case("RFC 7519: a good token passes, its claims go upstream, itself it does not", nginx=NO)
+@case("RFC 7519: a valid token passes; its claims go upstream, the token does not", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     client, token = g.client(), hs256()
@@ -146,7 +146,7 @@ def _(t: Trial) -> None:
         check(not request.has("Authorization"), request)
 
 
-@case("RFC 6750 §3: what is no good token is refused with the right challenge, and goes nowhere", nginx=NO)
+@case("RFC 6750 §3: an invalid token is refused with the right challenge, and never goes upstream", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     now = int(time.time())
@@ -184,7 +184,7 @@ def _(t: Trial) -> None:
     expect_same("requests upstream", len(t.main.requests), 1)
 
 
-@case("a token of a megabyte is 431, with NUL 400, with other bytes 401", nginx=NO)
+@case("a token of a megabyte is 431, a token with NUL is 400, a token with other invalid bytes is 401", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     expect_status(g.bearer("/secret/a", "A" * (1 << 20)), 431)
@@ -193,7 +193,7 @@ def _(t: Trial) -> None:
     expect_status(g.bearer("/secret/a", hs256()), 200)
 
 
-@case("nothing that was shown is in logs, records or responses", nginx=NO)
+@case("credentials appear in no log, record or response", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     tokens = [hs256(), hs256(secret="x" * 32), hs256(claims(exp=1)), hs256(claims(scope="no"))]
@@ -231,7 +231,7 @@ def serving(answers) -> object:
     return script
 
 
-@case("RFC 7517: keys are fetched once for all, an unknown kid fetches again, a withdrawn key opens nothing", nginx=NO)
+@case("RFC 7517: keys are fetched once for all requests; an unknown kid fetches them again; a withdrawn key is refused", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t, workers=2)
     one, two = Issuer(g.folder, "one"), Issuer(g.folder, "two")
@@ -259,7 +259,7 @@ def _(t: Trial) -> None:
     expect_status(g.bearer("/fetched/a", two.token()), 200)
 
 
-@case("a key set of 10 MB, or behind a redirect to a private address is not taken", nginx=NO)
+@case("a key set of 10 MB, or behind a redirect to a private address, is not used", nginx=NO)
 def _(t: Trial) -> None:
     bodies = [
         (200, [], b'{"keys":[' + b" " * (10 << 20) + b"]}"),
@@ -283,7 +283,7 @@ def _(t: Trial) -> None:
         g.process.stop()
 
 
-@case("OpenID Connect Discovery: the issuer's metadata say where its keys are", nginx=NO)
+@case("OpenID Connect Discovery: the keys are found through the issuer's metadata", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     issuer = Issuer(g.folder)
@@ -303,7 +303,7 @@ def _(t: Trial) -> None:
 # Introspection
 
 
-@case("RFC 7662: the server is asked once, and its answer counts", nginx=NO)
+@case("RFC 7662: the server is asked once, and its answer decides", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
 
@@ -328,7 +328,7 @@ def _(t: Trial) -> None:
 # Keys and passwords
 
 
-@case("apiKey: the file is read again on reload; a bad one is refused with its place and changes nothing", nginx=NO)
+@case("apiKey: the file is read again on reload; an invalid file is refused with its place and changes nothing", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     expect_status(g.ask("/keyed/a", f"X-API-Key: {API_KEY}"), 200)
@@ -350,14 +350,14 @@ def _(t: Trial) -> None:
     expect_status(g.ask("/keyed/a", "X-API-Key: other"), 200)
 
 
-@case("apiKey: a key in the query is taken out, the other bytes stay", nginx=NO)
+@case("apiKey: a key in the query is removed, the other bytes are unchanged", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     expect_status(g.ask(f"/asked/a%2f?x=%2F+&zuga%6eg={API_KEY}&y"), 200)
     expect_same("target", t.main.requests[0].target, "/asked/a%2f?x=%2F+&y")
 
 
-@case("basicAuth: a hash that takes long keeps no other request waiting", nginx=NO, alone=True)
+@case("basicAuth: a slow hash delays no other request", nginx=NO, alone=True)
 def _(t: Trial) -> None:
     g = Gateway(t)
     expect_status(g.ask("/open/a"), 200)
@@ -384,7 +384,7 @@ def _(t: Trial) -> None:
     check(time.monotonic() - begin < 0.2, "what was found right was checked again")
 
 
-@case("basicAuth: more than may wait is 503, and the gateway goes on", nginx=NO)
+@case("basicAuth: a request beyond the queue is 503, and the gateway keeps serving", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     clients = [g.client(timeout=30) for _ in range(100)]
@@ -399,7 +399,7 @@ def _(t: Trial) -> None:
         client.reset()
 
 
-@case("RFC 9110 §11.7: a forward proxy asks with 407, for CONNECT too, and sends nothing of it on", nginx=NO)
+@case("RFC 9110 §11.7: a forward proxy asks for credentials with 407, for CONNECT too, and does not pass them on", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     target = f"http://127.0.0.1:{t.setup.ports['main']}/"

@@ -1,4 +1,4 @@
-"""The admin listener: what it answers, to whom, and that it shows no secret."""
+"""The admin listener: its answers, its access rules, and the masking of secrets."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def secured(t: Trial, **more) -> Gateway:
 # Probes
 
 
-@case("admin: /healthz and /readyz answer everybody", nginx=NO)
+@case("admin: /healthz and /readyz answer every client", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     # It listens before it is ready.
@@ -138,7 +138,7 @@ def _(t: Trial) -> None:
 # Guards
 
 
-@case("admin: without an admin section there is no admin listener", nginx=NO)
+@case("admin: without an admin section no admin listener is opened", nginx=NO)
 def _(t: Trial) -> None:
     with socket.socket() as probe:
         check(probe.connect_ex(("127.0.0.1", 9900)) != 0 or not _listens(t.gateway.pid, 9900), "9900 is open")
@@ -153,7 +153,7 @@ def _listens(pid: int, port: int) -> bool:
         return any(f":{port:04X} " in line and f"socket:[{line.split()[9]}]" in inodes for line in table)
 
 
-@case("admin: what tells something needs the token where one is set", nginx=NO)
+@case("admin: if a token is set, each path with information requires it", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     wrong = ["", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", f"Bearer x{TOKEN}", "Bearer ="]
@@ -167,14 +167,14 @@ def _(t: Trial) -> None:
     expect_same("reloads", gateway.json("/v1/config")["lastReload"]["reloads"], 1)
 
 
-@case("admin: without a token this host alone asks", nginx=NO)
+@case("admin: without a token only this host has access", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     expect_status(gateway.ask("/v1/config"), 200)
     expect_status(gateway.ask("/v1/reload", method="POST"), 200)
 
 
-@case("admin: DNS rebinding: another Host is 403, whatever is asked", nginx=NO)
+@case("admin: DNS rebinding: another Host is 403 on each path", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     ours = [f"127.0.0.1:{gateway.admin}", f"localhost:{gateway.admin}", "localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:99", "127.9.9.9"]
@@ -192,7 +192,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response("GET"), 403)
 
 
-@case("admin: a page of another origin is 403, with the token too", nginx=NO)
+@case("admin: a page of another origin is 403, even with the token", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     for origin in ("http://evil.example", "null", f"http://localhost:{gateway.admin}", "http://127.0.0.1", f"ftp://127.0.0.1:{gateway.admin}", ""):
@@ -205,14 +205,14 @@ def _(t: Trial) -> None:
     expect_same("reloads", gateway.json("/v1/config")["lastReload"]["reloads"], 0)
 
 
-@case("admin: who shows the token may come by any name", nginx=NO)
+@case("admin: a client with the token may use any Host", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     expect_status(gateway.known("/v1/config", host="gateway.internal:9900"), 200)
     expect_status(gateway.ask("/v1/config", host="gateway.internal:9900"), 403)
 
 
-@case("admin: on a Unix socket, which only its owner opens", nginx=NO)
+@case("admin: a Unix socket is accessible to its owner only", nginx=NO)
 def _(t: Trial) -> None:
     path = str(t.setup.place.subfolder("socket") / "admin.sock")
     gateway = Gateway(t, bind=f"unix:{path}")
@@ -223,7 +223,7 @@ def _(t: Trial) -> None:
     check(not os.path.exists(path), "the socket is left behind")
 
 
-@case("admin: every response carries what keeps browsers careful", nginx=NO)
+@case("admin: every response has the security fields for browsers", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     bad = gateway.client()
@@ -281,7 +281,7 @@ def _(t: Trial) -> None:
     check(everything["at"].endswith("httpware.yaml:9:5"), everything["at"])
 
 
-@case("admin: no secret is in any answer, nor in the log", nginx=NO)
+@case("admin: secrets are neither in an answer nor in the log", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     expect_status(gateway.pass_one(), 200)
@@ -301,7 +301,7 @@ def _(t: Trial) -> None:
         check(secret.encode() not in seen, f"{secret} is shown")
 
 
-@case("admin: the text of the file shows its lines, but no secret: in force, not yet in force, and in a broken file", nginx=NO)
+@case("admin: the text of the file has its lines with masked secrets: in force, not yet in force, and in a broken file", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
 
@@ -319,7 +319,7 @@ def _(t: Trial) -> None:
 # Reload
 
 
-@case("admin: POST /v1/reload takes a good file, and says what changed", nginx=NO)
+@case("admin: POST /v1/reload accepts a valid file, and lists the changes", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     gateway.write(everything="all")
@@ -329,7 +329,7 @@ def _(t: Trial) -> None:
     expect_same("route", gateway.json("/v1/routes")["listeners"][0]["routes"][1]["name"], "all")
 
 
-@case("admin: POST /v1/reload refuses a broken file with its errors, and all goes on", nginx=NO)
+@case("admin: POST /v1/reload refuses a broken file with its errors, and the running configuration stays", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     gateway.write(**{"method: [GET, POST, HEAD]": "mthod: GET"})
@@ -365,7 +365,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.pass_one(), 200)
 
 
-@case("admin: a reload to an address that is taken changes nothing", nginx=NO)
+@case("admin: a reload to an address in use changes nothing", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -379,7 +379,7 @@ def _(t: Trial) -> None:
 # Limits
 
 
-@case("admin: heads and content are held small", nginx=NO)
+@case("admin: large heads and large content are refused", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     expect_status(gateway.ask("/healthz", "X-Large: " + "a" * 20_000), 431)
@@ -388,7 +388,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.known("/healthz", "Content-Length: 99999999999"), 413)
 
 
-@case("admin: a head that does not come is 408 after five seconds", nginx=NO)
+@case("admin: a head that does not arrive is 408 after five seconds", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     client = gateway.client()
@@ -423,12 +423,12 @@ def events(gateway: Gateway, *fields: str) -> Wire:
 
 
 def read_event(client: Wire, mark: bytes) -> bytes:
-    """What came until the mark and the end of its event."""
+    """The bytes until the mark and the end of its event."""
     client.read_until(mark)
     return client.read_until(b"\n\n")
 
 
-@case("admin: /v1/requests has the exchanges that ended, the newest first", nginx=NO)
+@case("admin: /v1/requests lists the exchanges that ended, the newest first", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t, workers=2)
     for number in range(5):
@@ -446,7 +446,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask("/v1/requests"), 401)
 
 
-@case("admin: /v1/events has each exchange when it ends", nginx=NO)
+@case("admin: /v1/events sends each exchange when it ends", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     first, second = events(gateway), events(gateway)
@@ -463,7 +463,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask("/v1/events"), 401)
 
 
-@case("admin: sixteen streams of events, and places that come back", nginx=NO)
+@case("admin: at most sixteen streams of events are open, and an ended stream frees its place", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     clients = [events(gateway) for _ in range(16)]
@@ -473,7 +473,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: gateway.known("/v1/events", method="HEAD").status == 200), "no place came back")
 
 
-@case("admin: a reader of events that stands still misses some, and is told; memory stays bounded", nginx=NO)
+@case("admin: a reader of events that pauses misses some, and receives their number; memory stays bounded", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     slow = events(gateway)
@@ -531,7 +531,7 @@ def _(t: Trial) -> None:
     expect_same("kept", found[f'httpware_requests_total{{{labels},code="2xx"}}'], 4)
 
 
-@case("admin: /metrics tells failures by their fault", nginx=NO)
+@case("admin: /metrics counts failures by their fault", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     gateway.write(**{f"127.0.0.1:{gateway.main}": f"127.0.0.1:{t.setup.ports['closed']}"})
@@ -542,7 +542,7 @@ def _(t: Trial) -> None:
     check("httpware_upstream_connect_failures_total 1" in gateway.ask("/metrics").body.decode(), "the connect is not counted")
 
 
-@case("admin: promtool finds nothing to say about /metrics", nginx=NO)
+@case("admin: promtool accepts /metrics", nginx=NO)
 def _(t: Trial) -> None:
     promtool = shutil.which("promtool") or os.environ.get("PROMTOOL")
     if not promtool:
@@ -568,7 +568,7 @@ def _(t: Trial) -> None:
 # The page
 
 
-@case("admin: the inspector page asks nobody else, and writes no markup", nginx=NO)
+@case("admin: the inspector page loads nothing from other hosts, and writes no markup", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     page, script, style = gateway.ask("/"), gateway.ask("/main.js"), gateway.ask("/style.css")
@@ -592,7 +592,7 @@ def _(t: Trial) -> None:
 # The command
 
 
-@case("health: 0 when ready, 1 when draining, 3 when nobody answers", nginx=NO)
+@case("health: the exit status is 0 if ready, 1 if draining, 3 without an answer", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
 
@@ -625,7 +625,7 @@ def _(t: Trial) -> None:
     expect_same("no address", health("--admin", "nonsense").returncode, 64)
 
 
-@case("admin: a request line that cannot be read has no method, target and protocol, in records and in logs", nginx=NO)
+@case("admin: an unreadable request line has no method, target and protocol, in records and in logs", nginx=NO)
 def _(t: Trial) -> None:
     gateway = secured(t)
     log = gateway.folder / "access.log"
@@ -650,7 +650,7 @@ def _(t: Trial) -> None:
         check(f'"{told["method"]} {told["target"]} {told["protocol"]}" 400' in combined, combined)
 
 
-@case("admin: without a token in the file one is made, kept for its user, and found by the commands", nginx=NO)
+@case("admin: without a token in the file a token is made, kept for its user, and found by the commands", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("made")
     home = {"HOME": str(folder / "home"), "XDG_STATE_HOME": str(folder / "state"), "XDG_RUNTIME_DIR": "", "STATE_DIRECTORY": ""}

@@ -94,7 +94,7 @@ def quoted(text: str) -> str:
     return urllib.parse.quote(text, safe="")
 
 
-@case("cache admin: stores, and the hit ratio of each route, are told and counted", nginx=NO)
+@case("cache admin: stores and the hit ratio of each route are listed and counted", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(FRESH))
     gateway = Gateway(t)
@@ -125,7 +125,7 @@ def _(t: Trial) -> None:
     expect_same("promtool", (result.returncode, result.stdout + result.stderr), (0, b""))
 
 
-@case("cache admin: what is stored is listed by prefix and tag, and shown without credentials", nginx=NO)
+@case("cache admin: stored responses are listed by prefix and tag, and shown without credentials", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(FRESH))
     gateway = Gateway(t)
@@ -166,7 +166,7 @@ def _(t: Trial) -> None:
     gateway.told("/v1/cache/memory/purge?tag=news", status=405)
 
 
-@case("cache admin: a purge needs the token, and comes from no foreign page", nginx=NO)
+@case("cache admin: a purge needs the token, and is refused to pages of other origins", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(FRESH))
     token = "cache-admin-0123456789"
@@ -183,7 +183,7 @@ def _(t: Trial) -> None:
     expect_same("purged", json.loads(purged.body)["purged"], 1)
 
 
-@case("cache admin: keys of a private cache show who asked as digits only", nginx=NO)
+@case("cache admin: keys of a private cache show the client as a digest only", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(answer(b"Cache-Control: private, max-age=600")))
     gateway = Gateway(t)
@@ -196,7 +196,7 @@ def _(t: Trial) -> None:
     expect_same("purged", gateway.told(f"/v1/cache/small/purge?key={quoted(gateway.key('/own/x'))}", "POST")["purged"], 2)
 
 
-@case("cache admin: the record of a request says what the cache did, and why", nginx=NO)
+@case("cache admin: the record of a request shows the result of the cache, and its reason", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(FRESH, answer(b"Cache-Control: no-store")))
     gateway = Gateway(t)
@@ -214,7 +214,7 @@ def _(t: Trial) -> None:
     check("cache hit" in gateway.command("trace", hit["id"]), "trace does not say so")
 
 
-@case("cache command: ls, show, purge and stats", nginx=NO)
+@case("cache command: ls, show, purge and stats print the stores' contents", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(FRESH))
     gateway = Gateway(t)
@@ -238,7 +238,7 @@ def _(t: Trial) -> None:
     expect_same("all", [json.loads(line) for line in purged], [{"store": "small", "purged": 1}, {"store": "memory", "purged": 0}])
 
 
-@case("cache command: what is wrong is said, with the exit code for it", nginx=NO)
+@case("cache command: mistakes are reported, with their exit status", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     expect_same("store", gateway.command("cache", "ls", "--store", "x", code=1), "the gateway has no store x; it has small, memory\n")
@@ -252,7 +252,7 @@ def _(t: Trial) -> None:
     check("no admin listener answers" in gateway.command("cache", "ls", code=3), "it does not say what to do")
 
 
-@case("cache command: offline is switched while the gateway runs, and ends", nginx=NO)
+@case("cache command: offline is switched on while the gateway runs, and ends", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(FRESH))
     gateway = Gateway(t, more="\n  - { name: off, match: { path: \"/off/**\" }, service: origin, chain: off }")

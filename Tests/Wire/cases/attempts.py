@@ -64,7 +64,7 @@ def slow(gate: threading.Event, response: bytes):
     return script
 
 
-@case("hedge: another endpoint answers for one that is late, and the late request is cancelled", nginx=NO)
+@case("hedge: if an endpoint is late, another endpoint answers, and the late request is cancelled", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     gate = threading.Event()
@@ -125,7 +125,7 @@ def _(t: Trial) -> None:
           or any("httpware_idempotent_requests_total" in line for line in gateway.metrics()), gateway.metrics())
 
 
-@case("idempotencyKey: while the first request runs a second one is refused, and a client that leaves ends nothing", nginx=NO)
+@case("idempotencyKey: while the first request runs a second one is refused, and the first continues if its client leaves", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     gate = threading.Event()
@@ -141,7 +141,7 @@ def _(t: Trial) -> None:
     expect_same("asked", len(origin.requests), 1)
 
 
-@case("idempotencyKey: a key whose request broke off stays taken until lock is over", nginx=NO)
+@case("idempotencyKey: a key whose request broke off stays taken until the time of lock has passed", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     origin = t.origin(lambda c: (c.serve(), c.close()))
@@ -154,7 +154,7 @@ def _(t: Trial) -> None:
     expect_same("asked", (asked, len(origin.requests)), (1, 1))
 
 
-@case("idempotencyKey: an endless response is cut once its client has left", nginx=NO)
+@case("idempotencyKey: an endless response is cut off when its client has left", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     cut = threading.Event()
@@ -174,7 +174,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.order("/once/e", "k1"), 409)
 
 
-@case("idempotencyKey: what is on disk is known after a restart", nginx=NO)
+@case("idempotencyKey: a response on disk is found after a restart", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     origin = t.origin(answering(answer(201, b"made")))
@@ -190,7 +190,7 @@ def _(t: Trial) -> None:
     expect_same("asked", len(origin.requests), 1)
 
 
-@case("circuitBreaker: an endpoint that fails is avoided, and another service stands in for one that fails", nginx=NO)
+@case("circuitBreaker: a failing endpoint is avoided, and another service replaces a failing service", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(answering(answer(500)))
@@ -206,7 +206,7 @@ def _(t: Trial) -> None:
     expect_same("asked", len(second.requests), asked + 3)
 
 
-@case("RFC 5424, RFC 5426: an access log goes to another machine, with the members that were chosen", nginx=NO)
+@case("RFC 5424, RFC 5426: an access log is sent to another machine, with the chosen members", nginx=NO)
 def _(t: Trial) -> None:
     receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     receiver.bind(("127.0.0.1", 0))

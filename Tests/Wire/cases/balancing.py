@@ -1,4 +1,4 @@
-"""Services with several endpoints: who gets a request, who is left out, and what happens while nobody is there."""
+"""Services with several endpoints: the endpoint of a request, ejected endpoints, and requests without an endpoint."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Fallback(Gateway):
         OwnGateway.__init__(self, t, "fallback", FALLBACK, a=self.a.port, b=self.b.port)
 
 
-@case("backup: it gets requests only while no other endpoint takes any", nginx=NO)
+@case("backup: a backup endpoint receives requests only while the others are unavailable", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Fallback(t)
     expect_same("all", set(gateway.bodies("/backed/", 12)), {b"a"})
@@ -141,7 +141,7 @@ def _(t: Trial) -> None:
     expect_same("all", set(gateway.bodies("/backed/", 3)), {b"b"})
 
 
-@case("fallback: another service gets the requests while one is down, and the records name it", nginx=NO)
+@case("fallback: while a service is down another service receives its requests, and the records name it", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Fallback(t)
     expect_same("all", set(gateway.bodies("/checked/", 6)), {b"a"})
@@ -169,7 +169,7 @@ def _(t: Trial) -> None:
     expect_same("share", (bodies.count(b"a"), bodies.count(b"b")), (30, 10))
 
 
-@case("balance: one key goes to one endpoint, and to the other when that is gone", nginx=NO)
+@case("balance: a key always leads to the same endpoint, and to the other when that has ended", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     users = [f"X-User: {number}" for number in range(40)]
@@ -180,7 +180,7 @@ def _(t: Trial) -> None:
     expect_same("all", {gateway.bodies("/sticky/", 1, user)[0] for user in users}, {b"b"})
 
 
-@case("balance: an endpoint that is killed fails no request, is left out, and comes back", nginx=NO)
+@case("balance: an endpoint that is killed causes no failed request, is ejected, and is used again after a restart", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, workers=2)
     statuses: list[int] = []
@@ -212,7 +212,7 @@ def _(t: Trial) -> None:
     expect_same("statuses", set(statuses), {200})
 
 
-@case("ejection: an endpoint that answers 503 is left out, its requests go to another one", nginx=NO)
+@case("ejection: an endpoint that answers 503 is ejected, and its requests go to another one", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     gateway.a.status = 503
@@ -235,7 +235,7 @@ def services(t: Trial, gateway: Gateway, *options: str) -> str:
     return result.stdout
 
 
-@case("healthCheck: one that fails is out, and back when it passes; services and metrics tell it", nginx=NO)
+@case("healthCheck: an endpoint that fails its check is left out until it passes; services and metrics show it", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     b = f'service="checked",endpoint="127.0.0.1:{gateway.b.port}"'
@@ -253,7 +253,7 @@ def _(t: Trial) -> None:
     check(gateway.eventually(lambda: gateway.states("checked") == ["open", "unhealthy"]), "nobody there, and it is not out")
 
 
-@case("healthCheck over TLS: one with a certificate of the authority is well, however much it answers; another is not", nginx=NO)
+@case("healthCheck over TLS: an endpoint is healthy if the authority signed its certificate, even with a large answer", nginx=NO)
 def _(t: Trial) -> None:
     def serve(connection: OriginConnection) -> None:
         connection.serve()
@@ -292,7 +292,7 @@ routes: [{{{{ service: api }}}}]
     expect_same("asked", len(stranger.requests), 0)
 
 
-@case("accumulate: over a restart of the origin no request fails", nginx=NO)
+@case("accumulate: no request fails during a restart of the origin", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, workers=2)
     expect_status(gateway.ask("/hold/"), 200)
@@ -327,7 +327,7 @@ def _(t: Trial) -> None:
     expect_same("asked", gateway.a.asked + gateway.b.asked, asked + 5)
 
 
-@case("RFC 9110 §15.6.4: who is held for too long, or finds no room, is answered 503 with Retry-After", nginx=NO)
+@case("RFC 9110 §15.6.4: a request that is held for too long, or finds no room, is answered 503 with Retry-After", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     gateway.a.kill()

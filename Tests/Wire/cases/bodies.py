@@ -59,7 +59,7 @@ def chunks(body: bytes, size: int) -> bytes:
 
 for chain in ("whole", "stream"):
 
-    @case(f"rewriteBody, {chain}: chunks of one byte, with pauses inside of a text", nginx=NO)
+    @case(f"rewriteBody, {chain}: a text is replaced across chunks of one byte with pauses", nginx=NO)
     def _(t: Trial, chain: str = chain) -> None:
         def script(c: OriginConnection) -> None:
             c.serve()
@@ -75,7 +75,7 @@ for chain in ("whole", "stream"):
         if chain == "whole":
             expect_same("length", response.get("Content-Length"), str(len(REWRITTEN)))
 
-    @case(f"rewriteBody, {chain}: gzip with Content-Length, and HEAD", nginx=NO)
+    @case(f"rewriteBody, {chain}: gzip with Content-Length is rewritten, and HEAD is consistent with it", nginx=NO)
     def _(t: Trial, chain: str = chain) -> None:
         t.origin(answering(page(gzip.compress(TEXT), b"Content-Encoding: gzip", b'ETag: "a"')))
         own = gateway(t)
@@ -105,7 +105,7 @@ for chain in ("whole", "stream"):
             check(not response.whole, "it is complete")
 
 
-@case("rewriteBody: content over maxBody passes unchanged as it comes, or is refused", nginx=NO)
+@case("rewriteBody: content over maxBody passes unchanged while it arrives, or is refused", nginx=NO)
 def _(t: Trial) -> None:
     large = TEXT * 10_000
     for framed in (page(large), head(b"Transfer-Encoding: chunked") + chunks(large, 5000)):
@@ -115,7 +115,7 @@ def _(t: Trial) -> None:
         expect_status(own.ask("/strict/"), 502)
 
 
-@case("rewriteBody: a bomb is not decoded, and memory stays", nginx=NO)
+@case("rewriteBody: a compression bomb is not decoded, and memory stays bounded", nginx=NO)
 def _(t: Trial) -> None:
     bomb = gzip.compress(bytes(40 << 20))
     t.origin(answering(*[page(bomb, b"Content-Encoding: gzip")] * 20))
@@ -130,12 +130,12 @@ def _(t: Trial) -> None:
 
 for chain in ("up", "upstream"):
 
-    @case(f"rewriteRequestBody, {chain}: chunks with a pause inside of a text", nginx=NO)
+    @case(f"rewriteRequestBody, {chain}: a text is replaced across chunks with a pause", nginx=NO)
     def _(t: Trial, chain: str = chain) -> None:
         own = gateway(t)
         expect = ["Expect: 100-continue"] if chain == "up" else []
         client = own.send(f"/{chain}/", "GET", "Content-Type: text/plain", "Transfer-Encoding: chunked", *expect)
-        if expect:  # the gateway wants the content before the origin server knows of the request
+        if expect:  # the gateway wants the content before the origin server receives the request
             check(client.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 "), "the client waits")
         client.send(b"5\r\na pub\r\n")
         time.sleep(0.2)
@@ -144,7 +144,7 @@ for chain in ("up", "upstream"):
         expect_same("content", t.main.requests[-1].body, b"a internal st")
 
 
-@case("rewriteRequestBody: content over maxBody goes up while it comes", nginx=NO)
+@case("rewriteRequestBody: content over maxBody goes upstream while it arrives", nginx=NO)
 def _(t: Trial) -> None:
     own = gateway(t)
     large = b"public " * 20_000
@@ -156,7 +156,7 @@ def _(t: Trial) -> None:
     check(t.main.requests[-1].body == large, "it is changed")
 
 
-@case("jsonTransform: JSON in pieces keeps its numbers, and what is no JSON passes", nginx=NO)
+@case("jsonTransform: JSON in pieces keeps its numbers, and other content passes", nginx=NO)
 def _(t: Trial) -> None:
     kind = b"application/json"
     text = b'{"n": 12345678901234567890.10, "secret": "x", "m":1E2}'
@@ -168,7 +168,7 @@ def _(t: Trial) -> None:
     expect_same("empty", own.ask("/json/").body, b"")
 
 
-@case("mirror: services that hang, break off or send without end delay nobody", nginx=NO)
+@case("mirror: services that hang, break off or send without end delay no client", nginx=NO)
 def _(t: Trial) -> None:
     def endless(c: OriginConnection) -> None:
         c.serve()
@@ -187,7 +187,7 @@ def _(t: Trial) -> None:
         check(own.ask("/v1/requests", port=own.admin).status == 200, "the admin listener is gone")
 
 
-@case("mirror: the record names what the copy was answered differently, and metrics count it", nginx=NO)
+@case("mirror: the record names the differences of the copy's answer, and metrics count them", nginx=NO)
 def _(t: Trial) -> None:
     kind = b"application/json"
     t.origin(answering(page(b'{"a": 1, "b": 2}', kind=kind)))

@@ -130,7 +130,7 @@ def token_of(request: Message) -> str:
     return (request.get("Authorization") or "").removeprefix("Bearer ")
 
 
-@case("broker: the program gets a placeholder, the host gets the token, under TLS and without", nginx=NO)
+@case("broker: the program receives a placeholder, the host receives the token, with and without TLS", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, tls=True)
     check(FORM.fullmatch(broker.placeholder), broker.placeholder)
@@ -182,7 +182,7 @@ def _(t: Trial) -> None:
     broker.expect_no_token()
 
 
-@case("broker: a placeholder in a place that `in` does not name is 403, and nothing leaves", nginx=NO)
+@case("broker: a placeholder in a place that `in` does not name is 403, and nothing goes upstream", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t)
     hold = broker.placeholder.encode()
@@ -207,7 +207,7 @@ def _(t: Trial) -> None:
     check(lines.count('"status":403') == len(asks), lines)
 
 
-@case("broker: a placeholder that is written with escapes is replaced where they are read, and leaves nowhere else", nginx=NO)
+@case("broker: an escaped placeholder is replaced where escapes are decoded, and refused elsewhere", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, places="headers, query, form, json")
     hold = broker.placeholder
@@ -248,7 +248,7 @@ def _(t: Trial) -> None:
     expect_same("requests upstream", len(t.main.requests), 0)
 
 
-@case("broker: a placeholder on its way to another host is 403, and so is one of another run", nginx=NO)
+@case("broker: a placeholder for another host, or of another run, is 403", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t)
     answer = broker.ask(broker.bearer(), host=f"127.0.0.1:{broker.origin}")
@@ -266,7 +266,7 @@ def _(t: Trial) -> None:
     check("not in force here" in broker.process.log, "another run's placeholder is not in the log:", broker.process.log)
 
 
-@case("broker: a token does not cross a network without TLS", nginx=NO)
+@case("broker: a token is never sent over a network without TLS", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, routes="- { match: { host: 192.0.2.1 }, chain: app, service: passthrough }")
     answer = broker.ask(broker.bearer(), host="192.0.2.1")
@@ -275,7 +275,7 @@ def _(t: Trial) -> None:
     expect_same("audit", [line["action"] for line in broker.audited(1)], ["refused"])
 
 
-@case("broker: a coding that cannot be searched is 415, coded content that is broken is 400", nginx=NO)
+@case("broker: an unsupported coding is 415, broken coded content is 400", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t)
     expect_status(broker.ask(b"Content-Encoding: compress", method=b"POST", content=b"abc"), 415)
@@ -303,7 +303,7 @@ def _(t: Trial) -> None:
     check(b"which is not replaced there" in answer.body and b"not for localhost" not in answer.body, answer.body)
 
 
-@case("broker: content in aws-chunked is searched without its framing, and passes as it came", nginx=NO)
+@case("broker: content in aws-chunked is searched without its framing, and passes unchanged", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t)
 
@@ -326,7 +326,7 @@ def _(t: Trial) -> None:
     expect_same("requests", len(t.main.requests), count)
 
 
-@case("broker: content beyond 1 MiB streams, and ends before the placeholder", nginx=NO)
+@case("broker: content beyond 1 MiB is streamed, and cut off before a placeholder", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t)
     hold = broker.placeholder.encode()
@@ -337,7 +337,7 @@ def _(t: Trial) -> None:
     check(b"hwp_" not in t.main.received() and TOKEN.encode() not in t.main.received(), "some of the placeholder went upstream")
 
 
-@case("broker: a client that pauses is forwarded meanwhile, in whatever pieces the placeholder comes", nginx=NO)
+@case("broker: content of a client that pauses is forwarded meanwhile, for all pieces of the placeholder", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, places="json")
     client, authority = broker.wire(), b"localhost:%d" % broker.origin
@@ -404,7 +404,7 @@ def echoing(connection: OriginConnection) -> None:
         connection.send(b"HTTP/1.1 200 Token " + token.encode() + b"\r\n" + b"\r\n".join(fields) + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 
-@case("broker: scrub puts the placeholder back into what the host answers", nginx=NO)
+@case("broker: scrub replaces the token by its placeholder in the host's answers", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, echoing, scrub=True)
     hold = broker.placeholder
@@ -432,7 +432,7 @@ def _(t: Trial) -> None:
     broker.expect_no_token()
 
 
-@case("broker: with scrub, parts and codings that cannot be searched are 502, and interim responses are dropped", nginx=NO)
+@case("broker: with scrub, unsearchable parts and codings are 502, and interim responses are dropped", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, echoing, scrub=True)
     for kind in (b"part", b"odd"):
@@ -511,7 +511,7 @@ def _(t: Trial) -> None:
     broker.expect_no_token()
 
 
-@case("broker: tunnels that would pass unread are 403, unless allowOpaque names the host", nginx=NO)
+@case("broker: tunnels that cannot be read are 403, unless allowOpaque names the host", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, intercept='hosts: ["*"], except: [localhost, "127.0.0.2"], allowOpaque: ["127.0.0.2"]')
     _, answer = broker.tunnel()
@@ -549,7 +549,7 @@ routes: [{{ service: passthrough }}]
     expect(0, "each CONNECT is answered 403", env=", env: APP_TOKEN", more=", placeholder: {}")
 
 
-@case("broker: with keeps the command's own variables, and a static token that is rotated is not needed", nginx=NO)
+@case("broker: with keeps the command's own variables, and does not require a rotated static token", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, credentials="other: { grant: static, value: another-token, env: OTHER_TOKEN }",
                     routes="- { match: { path: /other }, chain: other, service: passthrough }".replace("chain: other, ", ""))
@@ -559,7 +559,7 @@ def _(t: Trial) -> None:
     check(b"the placeholder of other" in answer.body, answer.body)
 
 
-@case("broker: a token that is refused is refreshed, and the request with its content is sent again; both tokens are scrubbed", nginx=NO)
+@case("broker: a refused token is refreshed, and the request is sent again with its content; both tokens are scrubbed", nginx=NO)
 def _(t: Trial) -> None:
     def once(connection: OriginConnection) -> None:
         while True:
@@ -581,7 +581,7 @@ def _(t: Trial) -> None:
     expect_same("tokens", [json.loads(request.body)["key"] for request in t.main.requests], ["s3cret-token-1", "s3cret-token-2"])
 
 
-@case("broker: content of other types, and JSON without placeholders, goes as it came", nginx=NO)
+@case("broker: content of other types, and JSON without placeholders, passes unchanged", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, places="form, json", scrub=True)
     content = gzip.compress(os.urandom(1_500_000))
@@ -598,7 +598,7 @@ def _(t: Trial) -> None:
     check(not broker.audit.exists() or not broker.audit.read_text(), "an audit line without a use")
 
 
-@case("broker: two credentials in one request, and neither stands in the other's way", nginx=NO)
+@case("broker: two credentials in one request are both replaced", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t, middlewares="{ tokenInject: { credential: other, placeholder: {} } }, ", credentials="other: { grant: static, value: another-token, env: OTHER_TOKEN }")
     for lines in ((broker.bearer(), b"X-Other: " + broker.other.encode()), (b"X-Other: " + broker.other.encode(), broker.bearer())):
@@ -606,7 +606,7 @@ def _(t: Trial) -> None:
         expect_same("tokens", (token_of(t.main.requests[-1]), t.main.requests[-1].get("X-Other")), (TOKEN, "another-token"))
 
 
-@case("broker: content that comes steadily, and ends that may begin a placeholder, go on after a while", nginx=NO)
+@case("broker: steady content, and bytes that may begin a placeholder, are forwarded after a delay", nginx=NO)
 def _(t: Trial) -> None:
     broker = Broker(t)
     client, authority = broker.wire(), b"localhost:%d" % broker.origin
@@ -623,7 +623,7 @@ def _(t: Trial) -> None:
     check(broker.placeholder.encode()[4:20] not in t.main.received(), "the placeholder was sent")
 
 
-@case("broker: the command does not get the variable that a token came from", nginx=NO)
+@case("broker: the variable of a token's source is removed from the command's environment", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("variable")
     (folder / "a.yaml").write_text("""version: 1

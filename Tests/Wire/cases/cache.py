@@ -41,12 +41,12 @@ def open_disk(t: Trial) -> None:
 
 
 def path(t: Trial) -> str:
-    """One that no other case asks for: what is stored outlives a case."""
+    """A path that no other case requests: stored responses outlive a case."""
     return f"{PLACES[t.store]}/{next(COUNT)}-{time.monotonic_ns()}"
 
 
 def wait_until_stored(t: Trial, where: str) -> None:
-    """What is on its way to a disk is found a little later; the origin is not asked for it."""
+    """A response on its way to a disk is found a little later, without a request to the origin."""
     # A disk that is busy with what others wrote takes its time.
     check(eventually(lambda: t.ask(get(where, b"Cache-Control: only-if-cached, max-stale")).status != 504, 20), "it is not stored")
 
@@ -78,7 +78,7 @@ def _(t: Trial) -> None:
     expect_same("requests upstream", len(origin.requests), 1)
 
 
-@both("RFC 9111 §4: HEAD is answered from what GET stored, with its length and without content")
+@both("RFC 9111 §4: HEAD is answered from the stored response to GET, with its length and without content")
 def _(t: Trial) -> None:
     origin = t.origin(answering(fresh(b"12345")))
     where = path(t)
@@ -103,7 +103,7 @@ def _(t: Trial) -> None:
     expect_same("requests upstream", len(origin.requests), 1)
 
 
-@both("RFC 9111 §4, RFC 9110 §14.2: large content comes from the store as it came, whole, in parts, and to one who waits")
+@both("RFC 9111 §4, RFC 9110 §14.2: large content from the store is unchanged, whole, in parts, and for a waiting client")
 def _(t: Trial) -> None:
     body = b"".join(b"%07d\n" % number for number in range(100_000))
     origin = t.origin(answering(fresh(body, b"ETag: \"a\"")))
@@ -122,9 +122,9 @@ def _(t: Trial) -> None:
 
 
 for name, cut in {
-    "a length that does not come": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 10\r\n\r\n12345",
-    "chunks without an end": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n",
-    "a chunk that breaks": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\nx",
+    "content shorter than its length": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 10\r\n\r\n12345",
+    "chunks without a last chunk": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n",
+    "a broken chunk": b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\nx",
 }.items():
 
     @both(f"RFC 9111 §3.3: an incomplete response is never stored as complete: {name}")
@@ -167,7 +167,7 @@ def _(t: Trial) -> None:
         expect_same("fields", (response.get("X-Hop"), response.get("Keep-Alive"), response.get("X-End")), (None, None, "1"))
 
 
-@both("RFC 9111 §4.4: an unsafe request takes away what is stored")
+@both("RFC 9111 §4.4: an unsafe request invalidates the stored response")
 def _(t: Trial) -> None:
     origin = t.origin(answering(fresh(b"one"), fresh(b"posted"), fresh(b"two")))
     where = path(t)
@@ -195,7 +195,7 @@ def _(t: Trial) -> None:
     expect_status(t.ask(get(where, b"Range: bytes=200-")), 416)
 
 
-@both("a response of endless length is passed on, and what is kept of it is bounded")
+@both("an endless response is passed on, and its buffer is bounded")
 def _(t: Trial) -> None:
     over = threading.Event()
 
@@ -234,7 +234,7 @@ def slow(body: bytes, begins: threading.Event, goes_on: threading.Event) -> Scri
     return script
 
 
-@both("RFC 9111 §4: many clients ask at once for one slow response: one request upstream, and all have it")
+@both("RFC 9111 §4: concurrent requests for one slow response cause one request upstream, and each client receives it")
 def _(t: Trial) -> None:
     body = b"0123456789" * 5000
     begins, goes_on = threading.Event(), threading.Event()
@@ -254,7 +254,7 @@ def _(t: Trial) -> None:
     check(status(t.ask(get(where))).startswith("httpware; hit"), "it was not stored")
 
 
-@both("RFC 9111 §4: a client that leaves, or does not read, does not hold up those who wait for the same")
+@both("RFC 9111 §4: a client that leaves, or does not read, does not delay other clients of the same response")
 def _(t: Trial) -> None:
     body = b"0123456789" * 80_000
     for leaves in (True, False):
@@ -274,7 +274,7 @@ def _(t: Trial) -> None:
         expect_same("requests upstream", len(origin.requests), 1)
 
 
-@both("a request whose leader's origin closes is sent once more, by one of those who wait")
+@both("if the origin closes on the leading request, one of the waiting requests is sent instead")
 def _(t: Trial) -> None:
     began, goes_on = threading.Event(), threading.Event()
     served = [0]
@@ -305,7 +305,7 @@ def _(t: Trial) -> None:
     expect_same("requests upstream", len(origin.requests), 2)
 
 
-@both("RFC 5861 §3: a stale response is sent at once, and validated behind it")
+@both("RFC 5861 §3: a stale response is sent at once, and validated in the background")
 def _(t: Trial) -> None:
     stale = fresh(b"old", b"ETag: \"a\"").replace(b"max-age=600", b"max-age=1, stale-while-revalidate=60")
     origin = t.origin(answering(stale, fresh(b"new")))
@@ -313,12 +313,12 @@ def _(t: Trial) -> None:
     t.ask(get(where))
     wait_until_stored(t, where)
     check(eventually(lambda: t.ask(get(where)).body == b"new", 6), "it was never validated")
-    # What was validated is found on a disk a little later; until then it is validated again.
+    # A validated response is found on a disk a little later; until then it is validated again.
     check(len(origin.requests) == 2 or t.store == "disk" and len(origin.requests) > 2, f"{len(origin.requests)} requests upstream")
     expect_same("asked about", origin.requests[1].get("If-None-Match"), '"a"')
 
 
-@both("RFC 9111 §3.5: what one user is sent no other is")
+@both("RFC 9111 §3.5: a response to one user is never sent to another")
 def _(t: Trial) -> None:
     served = itertools.count()
 
@@ -341,7 +341,7 @@ def asked(where: str, host: bytes = b"a.test", *fields: bytes) -> bytes:
     return head(*fields, start=f"GET {where} HTTP/1.1".encode(), host=b"Host: " + host + b"\r\n")
 
 
-@case("RFC 3986 §6.2.2: a miss goes upstream in the normal form, so a strict origin's 404 for another form is not stored for it", nginx=NO_CACHE)
+@case("RFC 3986 §6.2.2: a miss goes upstream in the normal form, so that a strict origin's 404 for another form is not stored under it", nginx=NO_CACHE)
 def _(t: Trial) -> None:
     def strict(c: OriginConnection) -> None:
         while True:
@@ -378,7 +378,7 @@ def _(t: Trial) -> None:
     expect_same("upstream", (origin.requests[0].target, origin.requests[0].get("Host")), (name, "A.Test"))
 
 
-@both("RFC 9111 §4.1: values that are not UTF-8 are told apart by Vary")
+@both("RFC 9111 §4.1: Vary distinguishes values that are not UTF-8")
 def _(t: Trial) -> None:
     origin = t.origin(answering(fresh(b"u", b"Vary: X-Name"), fresh(b"a", b"Vary: X-Name")))
     where = path(t)
@@ -407,7 +407,7 @@ def part(first: int, body: bytes, length: int, *fields: bytes) -> bytes:
     return fresh(body, line, *fields).replace(b"200 OK", b"206 Partial Content")
 
 
-@both("RFC 9111 §3.4: what is stored is completed by a request for the rest, in chunks too")
+@both("RFC 9111 §3.4: an incomplete stored response is completed by a request for the rest, in chunks too")
 def _(t: Trial) -> None:
     body = b"".join(b"%07d\n" % number for number in range(25_000))
     tag = b"ETag: \"a\""
@@ -432,7 +432,7 @@ def _(t: Trial) -> None:
         expect_same("requests upstream", len(origin.requests), 2)
 
 
-@both("RFC 9111 §3.4: parts without matching strong validators are not put together")
+@both("RFC 9111 §3.4: parts without matching strong validators are not combined")
 def _(t: Trial) -> None:
     origin = t.origin(answering(part(0, b"01234", 10), part(5, b"vwxyz", 10), fresh(b"qrstuvwxyz")))
     where = path(t)
@@ -444,7 +444,7 @@ def _(t: Trial) -> None:
     expect_same("asked for", [request.get("Range") for request in origin.requests], ["bytes=0-4", "bytes=5-", None])
 
 
-@both("RFC 9111 §3.3: a rest that is cut off does not make the response whole")
+@both("RFC 9111 §3.3: a rest that is cut off leaves the response incomplete")
 def _(t: Trial) -> None:
     tag = b"ETag: \"a\""
     served = itertools.count()

@@ -33,7 +33,7 @@ def size(path: Path) -> int:
     return total
 
 
-@case("capture.disk: what was captured is there after a restart; secrets are not, and such a request is not sent again", nginx=NO)
+@case("capture.disk: captures are kept across a restart without their secrets; such a request cannot be sent again", nginx=NO)
 def _(t: Trial) -> None:
     path = folder(t)
     first = Captured(t, answering(OK), capture=f'{{ disk: {{ path: "{path}" }} }}', middlewares="httpCache, { mock: { body: made }, if: { path: /none } }")
@@ -67,7 +67,7 @@ def _(t: Trial) -> None:
     expect_same("left", [row["id"] for row in second.rows()], [one])
 
 
-@case("captures: an archive with secrets has what memory knows, counts the rest, and nothing that the gateway put in", nginx=NO)
+@case("captures: an archive with secrets has those in memory, counts the others, and omits the gateway's own credentials", nginx=NO)
 def _(t: Trial) -> None:
     own = "t0ken-of-the-gateway"
     named = json.dumps({"password": SECRET, "user": "anna"}).encode()
@@ -107,7 +107,7 @@ def _(t: Trial) -> None:
     check(one["request"]["url"].endswith(f"?token={SECRET}") and SECRET in json.dumps(one["request"]["headers"]), one)
     expect_same("contents", (one["request"]["postData"]["text"], one["response"]["content"]["text"]), (named.decode(), named.decode()))
     expect_same("messages", [(each["type"], each["data"]) for each in three["_webSocketMessages"]], [("receive", named.decode()), ("send", named.decode())])
-    # What came behind a credential of the gateway's may contain it: that content is kept nowhere.
+    # Bytes behind a credential of the gateway's may contain it: that content is kept nowhere.
     check(SECRET not in json.dumps(two), two)
     expect_same("missing", log["_httpware"]["missingSecrets"], 1)
     gateway.process.stop()
@@ -121,7 +121,7 @@ def _(t: Trial) -> None:
     expect_same("missing in the import", archive(again, "?secrets=true")[1]["_httpware"]["missingSecrets"], 14)
 
 
-@case("capture.disk: the files stay within their bound while requests come", nginx=NO)
+@case("capture.disk: the files stay within their limit while requests arrive", nginx=NO)
 def _(t: Trial) -> None:
     path = folder(t)
     content = os.urandom(20_000)
@@ -136,7 +136,7 @@ def _(t: Trial) -> None:
     check(30 < len(rows) < 100 and rows[0]["url"].endswith("/199"), len(rows))
 
 
-@case("capture.disk: files that are damaged or of others do not keep the gateway from serving", nginx=NO)
+@case("capture.disk: damaged and foreign files do not prevent the gateway from serving", nginx=NO)
 def _(t: Trial) -> None:
     path = folder(t)
     path.mkdir(mode=0o700)
@@ -157,7 +157,7 @@ def _(t: Trial) -> None:
     expect_same("left alone", (path / "notes.txt").read_text(), "mine")
 
 
-@case("capture.disk: a full disk ends the writing with one warning, and never a request", nginx=NO)
+@case("capture.disk: a full disk ends the writing with one warning, and no request fails", nginx=NO)
 def _(t: Trial) -> None:
     if os.geteuid() != 0:
         raise Skip("needs root for a small file system")
@@ -175,7 +175,7 @@ def _(t: Trial) -> None:
     expect_same("memory", len(gateway.rows("?limit=1000")), 40)
 
 
-@case("inspect --disk: requests of the run before are there", nginx=NO)
+@case("inspect --disk: requests of the previous run are listed", nginx=NO)
 def _(t: Trial) -> None:
     path = folder(t)
     t.origin(answering(OK))

@@ -75,7 +75,7 @@ def values(message: dict, name: str) -> list[str]:
     return [field["value"] for field in message["headers"] if field["name"].lower() == name.lower()]
 
 
-@case("captures: both sides of the request and of the response, content decoded and as it went over the wire", nginx=NO)
+@case("captures: both sides of the request and of the response are kept, with content decoded and as on the wire", nginx=NO)
 def _(t: Trial) -> None:
     body = json.dumps({"answer": "x" * 100}).encode()
 
@@ -118,7 +118,7 @@ def _(t: Trial) -> None:
     check(values(capture["request"]["origin"], "X-Custom") == ["…"], "an injected token is shown")
 
 
-@case("captures: values in parts of forms, in events and in messages of WebSockets are masked, on the disk too", nginx=NO)
+@case("captures: secrets in parts of forms, in events and in messages of WebSockets are masked, on the disk too", nginx=NO)
 def _(t: Trial) -> None:
     named = json.dumps({"password": SECRET, "user": "anna"}).encode()
     gate = threading.Event()
@@ -171,7 +171,7 @@ def _(t: Trial) -> None:
     check(all(SECRET.encode() not in file.read_bytes() for file in folder.iterdir()), "a secret is on the disk")
 
 
-@case("captures: the certificate that the gateway shows to an origin server, if that asks for one", nginx=NO)
+@case("captures: the gateway's client certificate is shown if the origin server asked for it", nginx=NO)
 def _(t: Trial) -> None:
     made = certificates()
     for asks in (False, True):
@@ -189,7 +189,7 @@ def _(t: Trial) -> None:
             expect_same(f"{version.name}, asks: {asks}", (server.get("clientCertificate") or {}).get("sha256"), shown)
 
 
-@case("captures: content beyond its limit is a size and a digest, and memory stays within its bound", nginx=NO)
+@case("captures: content beyond its limit is kept as a size and a digest, and memory stays within its limit", nginx=NO)
 def _(t: Trial) -> None:
     content = bytes(range(256)) * 1024
     gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content), capture="{ memory: 1MiB, content: 64KiB }")
@@ -202,7 +202,7 @@ def _(t: Trial) -> None:
     check(rows[0]["url"].endswith("/39"), rows[0])
 
 
-@case("captures: pages, pins, comments, and clearing", nginx=NO)
+@case("captures: the list has pages, pins and comments, and can be cleared", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
     for number in range(5):
@@ -222,7 +222,7 @@ def _(t: Trial) -> None:
     expect_same("left", [(row["id"], row["pinned"], row["comment"]) for row in rows], [(pinned, True, "look")])
 
 
-@case("captures: what runs is shown while it runs, and events tell of it", nginx=NO)
+@case("captures: a running exchange is listed while it runs, and events report it", nginx=NO)
 def _(t: Trial) -> None:
     def script(connection: OriginConnection) -> None:
         connection.serve()
@@ -248,14 +248,14 @@ def _(t: Trial) -> None:
     check(eventually(lambda: gateway.rows()[0]["state"] == "ended", 3), gateway.rows())
 
 
-@case("captures: without `capture` there is nothing at that path", nginx=NO)
+@case("captures: without `capture` the path is 404", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), capture="{}")
     check("captures" in gateway.call("/v1/captures").decode())
     gateway.call("/v1/captures", "POST", {}, 405)
 
 
-@case("captures: filters in mitmproxy's language, with the column of a mistake; an archive of what they find", nginx=NO)
+@case("captures: filters have mitmproxy's language, and mistakes have their column; an archive has the matches", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"))
     for target in (b"/users/1", b"/users/2", b"/health"):
@@ -283,7 +283,7 @@ def _(t: Trial) -> None:
     expect_same("empty archive", json.loads(gateway.call("/v1/har?filter=nothing"))["log"]["entries"], [])
 
 
-@case("captures: messages of a WebSocket and events are told one by one", nginx=NO)
+@case("captures: messages of a WebSocket and events are listed one by one", nginx=NO)
 def _(t: Trial) -> None:
     def chat(connection: OriginConnection) -> None:
         connection.serve()
@@ -306,7 +306,7 @@ def _(t: Trial) -> None:
     expect_same("messages", [(message["type"], message["opcode"], message["data"]) for message in messages], [("send", 1, "hi"), ("receive", 1, "hello")])
 
 
-@case("run --ui-dir: the page comes from the folder, as the files are at each request", nginx=NO)
+@case("run --ui-dir: the page is read from the folder at each request", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("page")
     (folder / "index.html").write_text("<!doctype html>first")
@@ -321,7 +321,7 @@ def _(t: Trial) -> None:
     gateway.call("/../httpware.yaml", code=400)
 
 
-@case("captures: URL, fields and reason are what was sent, byte for byte, and so is a repetition", nginx=NO)
+@case("captures: URL, fields and reason have the bytes that were sent, and a repetition sends the same", nginx=NO)
 def _(t: Trial) -> None:
     seen: list[tuple[bytes, list[str]]] = []
 
@@ -354,7 +354,7 @@ def _(t: Trial) -> None:
         seen.clear()
 
 
-@case("captures: an exchange has one number, in captures, records and breaks", nginx=NO)
+@case("captures: an exchange has the same number in captures, records and breaks", nginx=NO)
 def _(t: Trial) -> None:
     def script(connection: OriginConnection) -> None:
         while True:
@@ -379,7 +379,7 @@ def _(t: Trial) -> None:
         expect_same("record", (record["id"], record["target"]), (row["id"], urllib.parse.urlsplit(row["url"]).path))
 
 
-@case("captures: memory full of pinned captures is said: in the list, in a metric and in the log", nginx=NO)
+@case("captures: memory full of pinned captures is reported in the list, in a metric and in the log", nginx=NO)
 def _(t: Trial) -> None:
     captured = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n" + b"x" * 20000), capture="{ memory: 1MiB }")
     for _ in range(90):

@@ -54,7 +54,7 @@ def postwares(*entries: str) -> str:
     return "  test:\n    postwares:\n" + "".join(f"      - {entry}\n" for entry in entries)
 
 
-@with_chain("requestHeaders: set, setIfAbsent, append, remove, rename",
+@with_chain("requestHeaders: set, setIfAbsent, append, remove and rename change the fields",
             middlewares("requestHeaders: { set: { X-Set: new }, setIfAbsent: { X-There: no, X-Absent: yes-it-is }, append: { X-More: two }, remove: [X-Gone], rename: { X-Old: X-New } }"))
 def _(t: Trial, ask) -> None:
     expect_status(ask(head(b"X-Set: old", b"X-There: kept", b"X-More: one", b"X-Gone: a", b"X-Old: value")), 200)
@@ -63,7 +63,7 @@ def _(t: Trial, ask) -> None:
                 ["new", "kept", "yes-it-is", "one, two", None, None, "value"])
 
 
-@with_chain("requestHeaders: placeholders; a value cannot inject a field",
+@with_chain("requestHeaders: placeholders are replaced, and a value cannot inject a field",
             middlewares('requestHeaders: { set: { X-P: "{request.method} {request.path} {request.query.q} {request.header.X-In} {client.ip} {{literal" } }'))
 def _(t: Trial, ask) -> None:
     expect_status(ask(head(b"X-In: there", start=b"GET /a%20b?q=c%0d%0aX-Evil:1 HTTP/1.1")), 200)
@@ -72,7 +72,7 @@ def _(t: Trial, ask) -> None:
     expect_same("value", request.get("X-P"), "GET /a%20b c%0d%0aX-Evil:1 there 127.0.0.1 {literal")
 
 
-@with_chain("responseHeaders: the same verbs, and a filter by status",
+@with_chain("responseHeaders: the same options apply, with a filter by status",
             postwares("responseHeaders: { set: { X-Set: new }, remove: [X-Gone] }", "responseHeaders: { statuses: [404], set: { X-Lost: yes-it-is } }"))
 def _(t: Trial, ask) -> None:
     t.origin(answering(answer(b"X-Set: old", b"X-Gone: a"), answer(status=b"404 Not Found")))
@@ -81,7 +81,7 @@ def _(t: Trial, ask) -> None:
     expect_same("second", (second.status, second.get("X-Lost")), (404, "yes-it-is"))
 
 
-@with_chain("requiredHeaders: 400 problem+json that names what is missing", middlewares("requiredHeaders: { headers: [X-Needed, X-There] }"))
+@with_chain("requiredHeaders: a missing field is 400 with problem+json that names it", middlewares("requiredHeaders: { headers: [X-Needed, X-There] }"))
 def _(t: Trial, ask) -> None:
     response = ask(head(b"X-There: 1"))
     expect_status(response, 400)
@@ -91,26 +91,26 @@ def _(t: Trial, ask) -> None:
     expect_status(ask(head(b"X-There: 1", b"X-Needed: 2")), 200)
 
 
-@with_chain("requiredHeaders: a field that must match", middlewares('requiredHeaders: { headers: { X-Id: "^[0-9]{3}$" }, status: 422 }'))
+@with_chain("requiredHeaders: a field must match its pattern", middlewares('requiredHeaders: { headers: { X-Id: "^[0-9]{3}$" }, status: 422 }'))
 def _(t: Trial, ask) -> None:
     expect_status(ask(head(b"X-Id: 12x")), 422)
     expect_status(ask(head(b"X-Id: 123")), 200)
 
 
-@with_chain("userAgent: replace", middlewares("userAgent: { value: gateway/1.0, mode: replace }"))
+@with_chain("userAgent: the value replaces the received one", middlewares("userAgent: { value: gateway/1.0, mode: replace }"))
 def _(t: Trial, ask) -> None:
     expect_status(ask(head(b"User-Agent: curl/8")), 200)
     expect_same("User-Agent", t.main.requests[0].all("User-Agent"), ["gateway/1.0"])
 
 
-@with_chain("userAgent: append, and when absent", middlewares("userAgent: { value: gateway/1.0, mode: append }"))
+@with_chain("userAgent: the value is appended, or added if absent", middlewares("userAgent: { value: gateway/1.0, mode: append }"))
 def _(t: Trial, ask) -> None:
     expect_status(ask(head(b"User-Agent: curl/8")), 200)
     expect_status(ask(head()), 200)
     expect_same("User-Agent", [request.get("User-Agent") for request in t.main.requests], ["curl/8 gateway/1.0", "gateway/1.0"])
 
 
-@with_chain("requestId: made here, sent both ways; on the loopback one received is kept", middlewares("requestId"))
+@with_chain("requestId: an ID is made and sent both ways; an ID received on the loopback is kept", middlewares("requestId"))
 def _(t: Trial, ask) -> None:
     first = ask(head())
     identifier = t.main.requests[0].get("X-Request-Id")
@@ -120,14 +120,14 @@ def _(t: Trial, ask) -> None:
     expect_same("trusted", t.main.requests[1].all("X-Request-Id"), ["mine-1"])
 
 
-@with_chain("requestId: one received is replaced when it is not trusted", middlewares("requestId: { trustInbound: false, header: X-Id, echo: false }"))
+@with_chain("requestId: an ID from an untrusted client is replaced", middlewares("requestId: { trustInbound: false, header: X-Id, echo: false }"))
 def _(t: Trial, ask) -> None:
     response = ask(head(b"X-Id: forged"))
     check(t.main.requests[0].get("X-Id") != "forged" and len(t.main.requests[0].all("X-Id")) == 1, t.main.requests[0])
     check(not response.has("X-Id"), response)
 
 
-@with_chain("rewrite: strip, add, query", middlewares('rewrite: { path: { strip: "/api/v1", add: "/v2" }, query: { set: { a: "1" }, remove: [gone], rename: { old: new } } }'))
+@with_chain("rewrite: prefixes are stripped and added, and the query is changed", middlewares('rewrite: { path: { strip: "/api/v1", add: "/v2" }, query: { set: { a: "1" }, remove: [gone], rename: { old: new } } }'))
 def _(t: Trial, ask) -> None:
     expect_status(ask(head(start=b"GET /api/v1/users?gone=x&old=y&kept=z HTTP/1.1")), 200)
     path, _, query = t.main.requests[0].target.partition("?")
@@ -135,13 +135,13 @@ def _(t: Trial, ask) -> None:
     expect_same("query", sorted(query.split("&")), ["a=1", "kept=z", "new=y"])
 
 
-@with_chain("rewrite: by regular expression, host and method", middlewares('rewrite: { path: { regex: "^/item-([0-9]+)$", to: "/items/$1" }, method: PUT }'))
+@with_chain("rewrite: the path is changed by a regular expression, and the method is replaced", middlewares('rewrite: { path: { regex: "^/item-([0-9]+)$", to: "/items/$1" }, method: PUT }'))
 def _(t: Trial, ask) -> None:
     expect_status(ask(head(start=b"GET /item-42?q HTTP/1.1")), 200)
     expect_same("upstream", (t.main.requests[0].method, t.main.requests[0].target), ("PUT", "/items/42?q"))
 
 
-@with_chain("redirect: the query stays, nothing goes upstream", middlewares('redirect: { to: "https://new.test/there", status: 301 }'))
+@with_chain("redirect: the query is kept, and nothing goes upstream", middlewares('redirect: { to: "https://new.test/there", status: 301 }'))
 def _(t: Trial, ask) -> None:
     response = ask(head(start=b"GET /here?a=b HTTP/1.1"))
     expect_same("response", (response.status, response.get("Location")), (301, "https://new.test/there?a=b"))
@@ -170,7 +170,7 @@ def _(t: Trial, ask) -> None:
                 (f"script-src 'nonce-{t.main.requests[0].get('X-Nonce')}'", ["SAMEORIGIN"], "nosniff", False))
 
 
-@with_chain("mock: status, fields, json, delay", middlewares("mock: { status: 418, headers: { X-A: b }, json: { a: [1, 2] }, delay: 300ms }"))
+@with_chain("mock: the answer has the configured status, fields and JSON after the delay", middlewares("mock: { status: 418, headers: { X-A: b }, json: { a: [1, 2] }, delay: 300ms }"))
 def _(t: Trial, ask) -> None:
     began = time.monotonic()
     response = ask(head())
@@ -179,27 +179,27 @@ def _(t: Trial, ask) -> None:
     check((response.get("Content-Type") or "").startswith("application/json"), response)
 
 
-@with_chain("ipRule: allow", middlewares('ipRule: { allow: ["10.0.0.0/8"] }'))
+@with_chain("ipRule: a client outside the allowed addresses is 403", middlewares('ipRule: { allow: ["10.0.0.0/8"] }'))
 def _(t: Trial, ask) -> None:
     expect_status(ask(head()), 403)
     check(not t.main.received())
 
 
-@with_chain("ipRule: deny another status", middlewares('ipRule: { deny: ["127.0.0.1"], status: 404 }'))
+@with_chain("ipRule: a denied client is answered with the configured status", middlewares('ipRule: { deny: ["127.0.0.1"], status: 404 }'))
 def _(t: Trial, ask) -> None:
     expect_status(ask(head()), 404)
 
 
-@with_chain("ipRule: the client behind a trusted proxy is judged, a forged address is not believed", middlewares('ipRule: { deny: ["1.2.3.4"] }'),
+@with_chain("ipRule: the client behind a trusted proxy counts, and a forged address is ignored", middlewares('ipRule: { deny: ["1.2.3.4"] }'),
             listener=', trustedProxies: ["127.0.0.0/8", "9.9.9.9"]')
 def _(t: Trial, ask) -> None:
     expect_status(ask(head(b"X-Forwarded-For: 1.2.3.4")), 403)
     expect_status(ask(head(b"X-Forwarded-For: 1.2.3.4, 9.9.9.9")), 403)
-    expect_status(ask(head(b"X-Forwarded-For: 1.2.3.4, 5.6.7.8")), 200)  # 5.6.7.8 is no trusted proxy: it is the client
+    expect_status(ask(head(b"X-Forwarded-For: 1.2.3.4, 5.6.7.8")), 200)  # 5.6.7.8 is not a trusted proxy: it is the client
     expect_status(ask(head()), 200)
 
 
-@with_chain("errorPage: a body for a status, also when the gateway made the error", postwares('errorPage: { statuses: [404, 5xx], body: "sorry" }'))
+@with_chain("errorPage: a status gets its page, also for an error of the gateway", postwares('errorPage: { statuses: [404, 5xx], body: "sorry" }'))
 def _(t: Trial, ask) -> None:
     t.origin(answering(answer(b"X-A: b", b"ETag: \"x\"", status=b"404 Not Found", content=b"theirs"), answer(content=b"fine")))
     response = ask(head())
@@ -209,19 +209,19 @@ def _(t: Trial, ask) -> None:
     expect_same("ours", ask(head()).body, b"sorry")
 
 
-@with_chain("errorPage: negotiates the form", postwares("errorPage: { statuses: [404], format: negotiate }"))
+@with_chain("errorPage: the form of the page is negotiated", postwares("errorPage: { statuses: [404], format: negotiate }"))
 def _(t: Trial, ask) -> None:
     t.origin(answering(answer(status=b"404 Not Found")))
     check("html" in (ask(head(b"Accept: text/html")).get("Content-Type") or ""), "no HTML")
     check("json" in (ask(head(b"Accept: application/problem+json")).get("Content-Type") or ""), "no problem+json")
 
 
-@with_chain("timeLog: Server-Timing", postwares("timeLog: { serverTiming: true }"))
+@with_chain("timeLog: the response has Server-Timing", postwares("timeLog: { serverTiming: true }"))
 def _(t: Trial, ask) -> None:
     check("dur=" in (ask(head()).get("Server-Timing") or ""), "no Server-Timing")
 
 
-@with_chain("accessLog: JSON, an object per line, secrets redacted", postwares("accessLog: { format: json, output: stdout }"))
+@with_chain("accessLog: JSON has an object per line, with secrets redacted", postwares("accessLog: { format: json, output: stdout }"))
 def _(t: Trial, ask) -> None:
     ask(head(b"Authorization: Bearer very-secret", b"Cookie: a=very-secret", b"User-Agent: quote\"back\\slash\xff", start=b"GET /path?x=y HTTP/1.1"))
 
@@ -238,13 +238,13 @@ def _(t: Trial, ask) -> None:
     check("GET" in text and "200" in text and "127.0.0.1" in text, text)
 
 
-@with_chain("accessLog: combined", postwares("accessLog: { format: combined, output: stdout }"))
+@with_chain("accessLog: combined has the format of Apache", postwares("accessLog: { format: combined, output: stdout }"))
 def _(t: Trial, ask) -> None:
     ask(head(b"User-Agent: some\"agent", b"Referer: http://r.test/", start=b"GET /path HTTP/1.1"))
     check(eventually(lambda: '"GET /path HTTP/1.1" 200 2 "http://r.test/"' in ask.process.log, 5), ask.process.log[-500:])
 
 
-@with_chain("if: method, path, fields; use; as; order",
+@with_chain("chains: if, use, as and order decide which wares run, and in which order",
             """  base:
     middlewares: [{ requestHeaders: { append: { X-Order: base } } }]
   test:
@@ -267,7 +267,7 @@ def _(t: Trial, ask) -> None:
     expect_same("orders", orders, [["first", "base", "labelled", "late"], ["first", "base", "post", "late"]])
 
 
-@with_chain("with: a route changes an option, drops a ware", "  test:\n    middlewares: [{ requestHeaders: { set: { X-A: one } } }, { userAgent: { value: x, mode: replace } }]",
+@with_chain("chains: a route's with changes an option, or drops a ware", "  test:\n    middlewares: [{ requestHeaders: { set: { X-A: one } } }, { userAgent: { value: x, mode: replace } }]",
             route=", with: { requestHeaders: { set: { X-B: two } }, userAgent: false }")
 def _(t: Trial, ask) -> None:
     expect_status(ask(head()), 200)
@@ -275,7 +275,7 @@ def _(t: Trial, ask) -> None:
     expect_same("fields", (request.get("X-A"), request.get("X-B"), request.get("User-Agent")), (None, "two", None))
 
 
-@with_chain("postwares always run: after an abort, and for a bad gateway", """  test:
+@with_chain("postwares run for every response: after an abort, and for a bad gateway", """  test:
     middlewares: [{ mock: { status: 200 }, if: { path: /mocked } }]
     postwares: [{ responseHeaders: { set: { X-Post: ran } } }]""")
 def _(t: Trial, ask) -> None:
@@ -285,7 +285,7 @@ def _(t: Trial, ask) -> None:
     expect_same("bad gateway", (response.status, response.get("X-Post")), (502, "ran"))
 
 
-@with_chain("accessLog: one line for each exchange, whatever became of it", postwares("accessLog: { format: json, output: stdout }"))
+@with_chain("accessLog: each exchange has one line, whatever its outcome", postwares("accessLog: { format: json, output: stdout }"))
 def _(t: Trial, ask) -> None:
     def lines(path: str) -> list[str]:
         return [line for line in ask.process.log.splitlines() if line.startswith("{") and path in line]
@@ -304,7 +304,7 @@ def _(t: Trial, ask) -> None:
         expect_same(f"lines for {path}", len(lines(path)), 1)
 
 
-@with_chain("what a route's path captured stands in every template",
+@with_chain("a segment captured by a route's path is available in every template",
             middlewares('requestHeaders: { set: { X-Id: "{path.id}" } }',
                         'userAgent: { value: "agent-{path.post}", mode: replace }',
                         'redirect: { to: "/{path.post}/{path.id}" }\n        if: { query: { go: redirect } }',
@@ -326,7 +326,7 @@ def _(t: Trial, ask) -> None:
     check(eventually(lambda: "captured=7%20a,b" in ask.process.log, 5), ask.process.log[-500:])
 
 
-@case("accessLog: one line for an exchange whose origin cannot be reached", nginx=NO_WARE)
+@case("accessLog: an exchange whose origin is unreachable has one line", nginx=NO_WARE)
 def _(t: Trial) -> None:
     port = free_port()
     process = t.setup.place.gateway(t.setup.binary, f"""

@@ -47,13 +47,13 @@ def checked(t: Trial, text: str, **more) -> subprocess.CompletedProcess:
     return run(t, "check", "-c", str(folder / "file.yaml"), **more)
 
 
-@case("check: a good file is exit 0", nginx=NO)
+@case("check: a valid file is exit 0", nginx=NO)
 def _(t: Trial) -> None:
     result = checked(t, GOOD)
     expect_same("exit", (result.returncode, "error" in result.stderr), (0, False))
 
 
-@case("check: standard input with -c -", nginx=NO)
+@case("check: -c - reads standard input", nginx=NO)
 def _(t: Trial) -> None:
     expect_same("exit", run(t, "check", "-c", "-", text=GOOD).returncode, 0)
     expect_same("exit", run(t, "check", "-c", "-", text="version: 2\n").returncode, 1)
@@ -68,7 +68,7 @@ def _(t: Trial) -> None:
     check(result.returncode == 3 and "is a directory" in result.stderr, result.returncode, result.stderr)
 
 
-@case("check: numbers and words agree", nginx=NO)
+@case("check: the counts have singular and plural words", nginx=NO)
 def _(t: Trial) -> None:
     expect_same("one", checked(t, GOOD).stdout, "ok: 1 listener, 1 route, 1 service\n")
     check("note: without forwarded" in checked(t, GOOD).stderr, checked(t, GOOD).stderr)
@@ -76,7 +76,7 @@ def _(t: Trial) -> None:
     expect_same("two", checked(t, two.replace("routes: [{ service: api }]", "chains: {}")).stdout, "ok: 2 listeners, 0 routes, 1 service\n")
 
 
-@case("check: a pipe is read; one that nobody writes into is an error, not a wait for ever", nginx=NO)
+@case("check: a pipe is read; a pipe without a writer is an error, not an endless wait", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("pipe")
     os.mkfifo(folder / "pipe")
@@ -88,14 +88,14 @@ def _(t: Trial) -> None:
     expect_same("exit", run(t, "check", "-c", str(folder / "pipe")).returncode, 0)
 
 
-@case("check: JSON is YAML", nginx=NO)
+@case("check: JSON is accepted as YAML", nginx=NO)
 def _(t: Trial) -> None:
     text = '{"version": 1, "listeners": {"web": {"bind": "127.0.0.1:8080"}}, "services": {"api": {"baseUrl": "http://127.0.0.1:3000"}}, "routes": [{"service": "api"}]}'
     expect_same("exit", checked(t, text).returncode, 0)
 
 
 def refused(name: str, text: str, *words: str, code: int = 1) -> None:
-    @case(f"check: {name}", nginx=NO)
+    @case(f"check: {name} is refused", nginx=NO)
     def _(t: Trial) -> None:
         result = checked(t, text)
         expect_same("exit", result.returncode, code)
@@ -103,12 +103,12 @@ def refused(name: str, text: str, *words: str, code: int = 1) -> None:
             check(word in result.stderr, f"{word!r} is not in:", result.stderr)
 
 
-refused("an unknown key, with the place and a suggestion", GOOD.replace("baseUrl", "baseUrll"), "file.yaml:3:20: error:", "baseUrll", "baseUrl")
+refused("an unknown key", GOOD.replace("baseUrl", "baseUrll"), "file.yaml:3:20: error:", "baseUrll", "baseUrl")
 refused("a log file that cannot be made", GOOD + "log: { output: \"file:/nowhere/at/all.log\" }\n", "file.yaml:5:16: error: log.output:", "/nowhere/at",
         "No such file or directory")
 refused("an unknown noun", GOOD + "rutes: []\n", "file.yaml:5:1: error:", "rutes", "routes")
 refused("a duplicate key", GOOD + "routes: []\n", "file.yaml:5:1: error:", "routes")
-refused("no version", GOOD.replace("version: 1\n", ""), "error:", "version")
+refused("a file without a version", GOOD.replace("version: 1\n", ""), "error:", "version")
 refused("another version", GOOD.replace("version: 1", "version: 2"), "file.yaml:1:", "version")
 refused("an unknown service", GOOD.replace("service: api", "service: apo"), "file.yaml:4:", "apo", "api")
 refused("an unknown ware", GOOD + "chains: { c: { middlewares: [bodyLimitt] } }\n", "file.yaml:5:", "bodyLimitt", "bodyLimit")
@@ -118,14 +118,14 @@ refused("a duration without a unit", GOOD.replace("3000\"", "3000\", timeouts: {
 refused("a postware among the middlewares", GOOD + "chains: { c: { middlewares: [accessLog] } }\n", "file.yaml:5:", "accessLog")
 refused("a cycle of chains", GOOD + "chains: { a: { middlewares: [use: b] }, b: { middlewares: [use: a] } }\n", "file.yaml:5:", "a → b → a")
 refused("an unknown chain in use", GOOD + "chains: { a: { middlewares: [use: bb] } }\n", "file.yaml:5:", "bb")
-refused("not YAML", "version: [1\n", "file.yaml:", "error:")
+refused("a file that is not YAML", "version: [1\n", "file.yaml:", "error:")
 refused("an empty file", "", "error:")
 refused("intercept on a reverse listener", GOOD.replace('8080"', '8080", intercept: { hosts: ["*"] }'), "file.yaml:2:", "intercept", "reverse listener")
 refused("a credential without its token", GOOD + "credentials: { a: { grant: static } }\n", "file.yaml:5:", "credentials.a.value", "is missing")
 refused("a store without its kind", GOOD + "stores: { a: { maxSize: 1MiB } }\n", "file.yaml:5:", "stores.a", "needs memory, disk or redis")
 refused("an origin of another scheme", GOOD.replace("http://127", "ftp://127"), "file.yaml:3:", "https://example.com")
-refused("an address to bind that is none", GOOD.replace('"127.0.0.1:8080"', '"127.0.0.1"'), "file.yaml:2:", "127.0.0.1")
-refused("yes is no boolean", GOOD.replace('8080" }', '8080", mode: forward, forward: { denyPrivate: yes } }').replace("service: api", "service: passthrough"), "file.yaml:2:", "yes")
+refused("an invalid address to bind", GOOD.replace('"127.0.0.1:8080"', '"127.0.0.1"'), "file.yaml:2:", "127.0.0.1")
+refused("yes in place of a boolean", GOOD.replace('8080" }', '8080", mode: forward, forward: { denyPrivate: yes } }').replace("service: api", "service: passthrough"), "file.yaml:2:", "yes")
 refused("a variable that is not set", GOOD.replace("127.0.0.1:3000", "${HTTPWARE_TEST_UNSET}"), "file.yaml:3:", "HTTPWARE_TEST_UNSET")
 refused("a variable with a message", GOOD.replace("127.0.0.1:3000", "${HTTPWARE_TEST_UNSET:?say where it is}"), "file.yaml:3:", "say where it is")
 refused("a secret file that is not there", GOOD.replace("127.0.0.1:3000", "${file:/nonexistent/secret}"), "file.yaml:3:", "/nonexistent/secret")
@@ -133,14 +133,14 @@ refused("an include that is not there", GOOD + "include: [missing.yaml]\n", "fil
 refused("an unknown placeholder", GOOD + 'chains: { c: { middlewares: [{ requestHeaders: { set: { X-A: "{request.methd}" } } }] } }\n', "file.yaml:5:", "request.methd")
 
 
-@case("check: all errors at once", nginx=NO)
+@case("check: all errors are reported at once", nginx=NO)
 def _(t: Trial) -> None:
     result = checked(t, GOOD.replace("baseUrl", "baseUrll").replace("bind", "bindd").replace("service: api", "service: api, chainn: x"))
     for place in ("file.yaml:2:", "file.yaml:3:", "file.yaml:4:"):
         check(place in result.stderr, f"{place} is not in:", result.stderr)
 
 
-@case("check --json: each mistake taken apart, and a summary", nginx=NO)
+@case("check --json: each mistake has its parts, and the summary follows", nginx=NO)
 def _(t: Trial) -> None:
     text = GOOD.replace("baseUrl", "baseUrll") + "rutes: []\n"
     plain = run(t, "check", "-c", "-", text=text).stderr.splitlines()
@@ -153,7 +153,7 @@ def _(t: Trial) -> None:
     expect_same("summary", answer["summary"], {"errors": len(plain), "warnings": 0})
 
 
-@case("check --json: a good file has numbers and no diagnostics, warnings leave exit 0", nginx=NO)
+@case("check --json: a valid file has counts and no diagnostics; with warnings the exit status stays 0", nginx=NO)
 def _(t: Trial) -> None:
     answer = json.loads(run(t, "check", "--json", "-c", "-", text=GOOD).stdout)
     expect_same("answer", answer, {"diagnostics": [], "summary": {"errors": 0, "warnings": 0, "listeners": 1, "routes": 1, "services": 1}})
@@ -164,7 +164,7 @@ def _(t: Trial) -> None:
     expect_same("summary", answer["summary"]["warnings"], 1)
 
 
-@case("check: a cache that stores cookies draws a warning, the other rules do not", nginx=NO)
+@case("check: a cache that stores cookies causes a warning, the other rules do not", nginx=NO)
 def _(t: Trial) -> None:
     for rule in ("store", "strip", "pass"):
         chains = f"chains: {{ c: {{ middlewares: [{{ httpCache: {{ setCookie: {rule} }} }}] }} }}\n"
@@ -173,7 +173,7 @@ def _(t: Trial) -> None:
         check(("warning: httpCache.setCookie: all clients" in result.stderr) == (rule == "store"), result.stderr)
 
 
-@case("check: interpolation with a value, a default and $$", nginx=NO)
+@case("check: interpolation accepts a value, a default and $$", nginx=NO)
 def _(t: Trial) -> None:
     text = GOOD.replace("127.0.0.1:3000", "${HTTPWARE_TEST_HOST}:${HTTPWARE_TEST_PORT:-3000}") + "chains: { c: { middlewares: [{ mock: { body: \"$$5\" } }] } }\n"
     expect_same("exit", checked(t, text, environment={"HTTPWARE_TEST_HOST": "127.0.0.1"}).returncode, 0)
@@ -185,7 +185,7 @@ def _(t: Trial) -> None:
     expect_same("exit", checked(t, text, environment={"HTTPWARE_TEST_EVIL": "\" } }] }, d: { x: y"}).returncode, 0)
 
 
-@case("check: a file that is not there is exit 3", nginx=NO)
+@case("check: a missing file is exit 3", nginx=NO)
 def _(t: Trial) -> None:
     result = run(t, "check", "-c", "/nonexistent/httpware.yaml")
     expect_same("exit", result.returncode, 3)
@@ -198,7 +198,7 @@ def _(t: Trial) -> None:
         expect_same(f"exit of {arguments}", run(t, *arguments).returncode, 64)
 
 
-@case("version and help", nginx=NO)
+@case("version and help are printed", nginx=NO)
 def _(t: Trial) -> None:
     result = run(t, "version")
     expect_same("exit", result.returncode, 0)
@@ -211,7 +211,7 @@ def _(t: Trial) -> None:
         expect_same("exit", run(t, *arguments).returncode, 0)
 
 
-@case("wares: a table, one ware, JSON of both, and a near name", nginx=NO)
+@case("wares: a table, one ware and JSON of both are printed; an unknown name is answered with a similar one", nginx=NO)
 def _(t: Trial) -> None:
     table = run(t, "wares")
     wares = json.loads(run(t, "wares", "--json").stdout)
@@ -230,7 +230,7 @@ def _(t: Trial) -> None:
     expect_same("exit", run(t, "wares", "--markdown", "--json").returncode, 64)
 
 
-@case("schema: JSON Schema 2020-12", nginx=NO)
+@case("schema: the output is JSON Schema 2020-12", nginx=NO)
 def _(t: Trial) -> None:
     schema = json.loads(run(t, "schema").stdout)
     expect_same("$schema", schema["$schema"], "https://json-schema.org/draft/2020-12/schema")
@@ -274,7 +274,7 @@ def explained(t: Trial, *arguments: str) -> subprocess.CompletedProcess:
     return result
 
 
-@case("explain: route, service, chain and what goes upstream, each with its line", nginx=NO)
+@case("explain: route, service, chain and the upstream request are printed, each with its line", nginx=NO)
 def _(t: Trial) -> None:
     result = explained(t, "GET", "http://a.test/users/7?x=1", "-H", "Accept: text/html")
     expect_same("exit", (result.returncode, result.stderr), (0, ""))
@@ -293,7 +293,7 @@ def _(t: Trial) -> None:
         "  X-Token: a *** 7", "  X-Key: ***", "  Via: 1.1 httpware"])
 
 
-@case("explain: --json", nginx=NO)
+@case("explain: --json prints the same as an object", nginx=NO)
 def _(t: Trial) -> None:
     result = explained(t, "POST", "/users/7", "--json", "-H", "X-A: 1", "-H", "Authorization: Bearer mine")
     told = json.loads(result.stdout)
@@ -307,7 +307,7 @@ def _(t: Trial) -> None:
     check("Authorization: ***" in told["upstream"]["head"]["fields"], told)
 
 
-@case("explain: a ware that answers, one that would wait, and no route", nginx=NO)
+@case("explain: answers of wares, waits of wares and a missing route are shown", nginx=NO)
 def _(t: Trial) -> None:
     told = json.loads(explained(t, "GET", "/old", "--json").stdout)
     expect_same("answer", (told["answer"]["by"], told["answer"]["status"], told["upstream"]), ("redirect", 308, None))
@@ -321,7 +321,7 @@ def _(t: Trial) -> None:
     expect_same("behind it", told["middlewares"][2]["decision"], "not reached")
 
 
-@case("explain: a token that would be waited for, and what follows", nginx=NO)
+@case("explain: a wait for a token is shown, and the chain behind it", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("explain-token")
     (folder / "file.yaml").write_text(f"""version: 1
@@ -340,7 +340,7 @@ routes: [{{ service: api, chain: orders }}]
     expect_same("requests at the authorization server", len(t.main.requests), 0)
 
 
-@case("run: a log that cannot be written says so on standard error, once", nginx=NO)
+@case("run: a failure to write a log is reported on standard error once", nginx=NO)
 def _(t: Trial) -> None:
     for output in ("own", "access"):
         port = free_port()
@@ -363,7 +363,7 @@ log: {{ output: "{own}", level: debug }}
         expect_same(f"lines, {output}", process.log.count(line), 1)
 
 
-@case("explain: credentials in a URL, and what would steer a terminal", nginx=NO)
+@case("explain: credentials in a URL and control characters for a terminal are masked", nginx=NO)
 def _(t: Trial) -> None:
     for more in ([], ["--json"]):
         told = explained(t, "GET", "/users/7?token=mine&x=\u202e1", "-H", "X-A: \x1b[31m\x9b", *more).stdout
@@ -373,7 +373,7 @@ def _(t: Trial) -> None:
     check("\u202e" not in told and "\x9b" not in told and "?[31m" in told, told)
 
 
-@case("explain: a forward listener, and CONNECT", nginx=NO)
+@case("explain: requests of a forward listener, and CONNECT, are explained", nginx=NO)
 def _(t: Trial) -> None:
     result = explained(t, "CONNECT", "example.org:443")
     check("opens a tunnel to example.org:443" in result.stdout, result.stdout)
@@ -383,7 +383,7 @@ def _(t: Trial) -> None:
     check("answers 403" in result.stdout and "private" in result.stdout, result.stdout)
 
 
-@case("explain: https goes to listeners with tls, http to those without", nginx=NO)
+@case("explain: https is assigned to listeners with tls, http to listeners without", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("schemes")
     file = folder / "file.yaml"
@@ -407,7 +407,7 @@ def _(t: Trial) -> None:
     check("every listener has tls" in listener("http://a.test/", secure))
 
 
-@case("explain: what is no request, no listener or no configuration", nginx=NO)
+@case("explain: an invalid request, listener or configuration is an error", nginx=NO)
 def _(t: Trial) -> None:
     check("answers 400" in explained(t, "GET", "/%00").stdout)
     for arguments in (["G ET", "/"], ["GET", "/a b"], ["GET", "/", "-H", "X-A"], ["GET", "/", "-H", "X-A: 1\r\nX-B: 2"],
@@ -424,20 +424,20 @@ def _(t: Trial) -> None:
     expect_same("exit", (result.returncode, "error:" in result.stderr, result.stdout), (1, True, ""))
 
 
-@case("run: a bad file is exit 1 before listening", nginx=NO)
+@case("run: an invalid file is exit 1 before a listener opens", nginx=NO)
 def _(t: Trial) -> None:
     result = run(t, "run", "-c", "-", text="version: 2\n")
     expect_same("exit", result.returncode, 1)
 
 
-@case("run: a port that is taken is exit 3, and says which", nginx=NO)
+@case("run: a port in use is exit 3, with the port in the message", nginx=NO)
 def _(t: Trial) -> None:
     result = run(t, "run", "-c", "-", text=GOOD.replace("8080", str(t.main.port)))
     expect_same("exit", result.returncode, 3)
     check(str(t.main.port) in result.stderr, result.stderr)
 
 
-@case("run: a port where another httpware listens is exit 3 and not shared with it, for listeners and admin", nginx=NO)
+@case("run: a port of another httpware is exit 3 and not shared with it, for listeners and admin", nginx=NO)
 def _(t: Trial) -> None:
     process, port = started(t)
     folder = t.setup.place.subfolder("second")
@@ -454,7 +454,7 @@ def _(t: Trial) -> None:
         result = run(t, *command)
         expect_same("exit", (result.returncode, f"127.0.0.1:{port}" in result.stderr), (3, True))
         check(result.stderr.startswith("httpware proxy: cannot listen on ") and result.stderr.endswith("; choose another address with --listen\n"), result.stderr)
-    # What is closing is nobody's: the port can be taken at once.
+    # A closing socket does not hold the port: it can be taken at once.
     client = open_client(t, port)
     client.send(head())
     expect_status(client.read_response("GET"), 200)
@@ -471,7 +471,7 @@ def with_output(t: Trial, output: str, *arguments: str) -> subprocess.CompletedP
                           stdin=subprocess.DEVNULL, env={**os.environ, "SWIFT_BACKTRACE": "enable=no"})
 
 
-@case("a result that cannot be written is exit 3 with a line that says why; a reader that left ends it quietly", nginx=NO)
+@case("a result that cannot be written is exit 3 with a line of the reason; without a reader the command ends silently", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("output")
     file = str(folder / "file.yaml")
@@ -489,7 +489,7 @@ def _(t: Trial) -> None:
         expect_same(f"errors of {arguments}", [line for line in result.stderr.splitlines() if not line.startswith("note: ")], [])
 
 
-@case("run: closed standard streams are not given to sockets and files", nginx=NO)
+@case("run: sockets and files never take the numbers of closed standard streams", nginx=NO)
 def _(t: Trial) -> None:
     port = free_port()
     file = t.setup.place.subfolder("closed") / "file.yaml"
@@ -523,7 +523,7 @@ for path in sorted((Path(__file__).parents[3] / "conf").rglob("*.yaml")):
         expect_same("exit", (result.returncode, result.stderr if result.returncode else ""), (0, ""))
 
 
-@case("conf/tls.yaml runs, with the certificate that the line in it makes", nginx=NO)
+@case("conf/tls.yaml runs, with a certificate made by its own command", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("tls-example")
     text = (Path(__file__).parents[3] / "conf" / "tls.yaml").read_text()
@@ -563,13 +563,13 @@ def open_client(t: Trial, port: int):
     return client
 
 
-@case("run: says what it listens on", nginx=NO)
+@case("run: the addresses of the listeners are logged", nginx=NO)
 def _(t: Trial) -> None:
     process, port = started(t)
     check(eventually(lambda: str(port) in process.log), process.log)
 
 
-@case("run: SIGTERM without work ends at once, exit 0", nginx=NO)
+@case("run: SIGTERM without requests ends at once with exit 0", nginx=NO)
 def _(t: Trial) -> None:
     process, _ = started(t)
     began = time.monotonic()
@@ -589,7 +589,7 @@ def _(t: Trial) -> None:
     expect_same("exit", process.wait(3), 0)
 
 
-@case("run: SIGTERM closes the listeners, finishes what runs, and says Connection: close", nginx=NO)
+@case("run: SIGTERM closes the listeners, finishes running requests, and sends Connection: close", nginx=NO)
 def _(t: Trial) -> None:
     gate = threading.Event()
 
@@ -660,14 +660,14 @@ def _(t: Trial) -> None:
     check(process.wait(2) is not None, "a second SIGTERM did not stop it")
 
 
-@case("run: SIGINT is like SIGTERM", nginx=NO)
+@case("run: SIGINT has the effect of SIGTERM", nginx=NO)
 def _(t: Trial) -> None:
     process, _ = started(t)
     process.signal(signal.SIGINT)
     check(process.wait(3) in (0, 130, -2), f"exit {process.popen.returncode}")
 
 
-@case("run: several loops serve one port", nginx=NO)
+@case("run: several loops serve the same port", nginx=NO)
 def _(t: Trial) -> None:
     _, port = started(t, workers=3)
     for _ in range(30):
@@ -676,7 +676,7 @@ def _(t: Trial) -> None:
         expect_status(client.read_response(), 200)
 
 
-@case("run: a unix socket is listened on, and an old one replaced", nginx=NO)
+@case("run: a Unix socket is opened, and a stale one is replaced", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("socket")
     config = f'version: 1\nlisteners: {{ web: {{ bind: "127.0.0.1:@PORT@" }}, local: {{ bind: "unix:{folder}/s" }} }}\nservices: {{ api: {{ baseUrl: "http://127.0.0.1:{t.main.port}" }} }}\nroutes: [{{ service: api }}]\n'
@@ -700,7 +700,7 @@ def _(t: Trial) -> None:
         process.wait(3)
 
 
-@case("proxy URL: a reverse proxy without a file", nginx=NO)
+@case("proxy URL: a reverse proxy runs without a file", nginx=NO)
 def _(t: Trial) -> None:
     port = free_port()
     process = t.setup.place.command([t.setup.binary, "proxy", f"http://127.0.0.1:{t.main.port}", "--listen", f"127.0.0.1:{port}"], [port])
@@ -713,7 +713,7 @@ def _(t: Trial) -> None:
     expect_same("exit", process.wait(3), 0)
 
 
-@case("run: a response that never ends does not survive two SIGTERMs, nor leaves children", nginx=NO)
+@case("run: two SIGTERMs end an endless response, and no child process remains", nginx=NO)
 def _(t: Trial) -> None:
     if not Path("/proc").exists():
         raise Skip("no /proc")
@@ -732,7 +732,7 @@ def plain_line(line: str) -> list[str]:
     return line.split("  ")
 
 
-@case("proxy URL: a line tells time, method, target, status, duration, size and phases; credentials are hidden", nginx=NO)
+@case("proxy URL: a line has time, method, target, status, duration, size and phases, with credentials masked", nginx=NO)
 def _(t: Trial) -> None:
     port = free_port()
     process = t.setup.place.command([t.setup.binary, "proxy", f"http://127.0.0.1:{t.main.port}", "--listen", f"127.0.0.1:{port}"], [port])
@@ -749,7 +749,7 @@ def _(t: Trial) -> None:
     check("\x1b" not in process.log, "colours, and no terminal")
 
 
-@case("proxy URL --json: an object a line", nginx=NO)
+@case("proxy URL --json: each line is an object", nginx=NO)
 def _(t: Trial) -> None:
     port = free_port()
     process = t.setup.place.command([t.setup.binary, "proxy", "--json", f"http://127.0.0.1:{t.main.port}", "--listen", f"127.0.0.1:{port}"], [port])
@@ -762,14 +762,14 @@ def _(t: Trial) -> None:
     expect_same("object", (shown["method"], shown["target"], shown["status"], shown["responder"]), ("GET", "/seen", 200, "upstream"))
 
 
-@case("proxy URL: a URL that is none is exit 1, --cache is not offered", nginx=NO)
+@case("proxy URL: an invalid URL is exit 1, and --cache is not offered", nginx=NO)
 def _(t: Trial) -> None:
     expect_same("exit", run(t, "proxy", "nonsense").returncode, 1)
     expect_same("exit", run(t, "proxy", "http://127.0.0.1:1", "--cache").returncode, 64)
 
 
 def on_terminal(t: Trial, arguments: list[str], columns: int, environment: dict[str, str], work: Callable[[int], None], ready: bytes) -> bytes:
-    """What the command prints on a terminal of so many columns, while `work` is done; ended by Ctrl-C."""
+    """The output of the command on a terminal of `columns` columns, while `work` runs; ended by Ctrl-C."""
     child, terminal = pty.fork()
     if child == 0:
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -822,7 +822,7 @@ def _accepts(port: int) -> bool:
         return False
 
 
-@case("proxy URL: on a terminal a line is as wide as it, with colours", nginx=NO)
+@case("proxy URL: a line on a terminal has its width, and colours", nginx=NO)
 def _(t: Trial) -> None:
     for columns in (80, 120):
         line = next(line for line in seen_on_terminal(t, columns) if "/seen" in line)
@@ -831,7 +831,7 @@ def _(t: Trial) -> None:
         check(columns - 22 <= len(plain) <= columns, f"{len(plain)} of {columns} columns:", plain)
 
 
-@case("proxy URL: NO_COLOR does without colours, on a terminal too", nginx=NO)
+@case("proxy URL: NO_COLOR removes the colours on a terminal", nginx=NO)
 def _(t: Trial) -> None:
     lines = seen_on_terminal(t, 100, NO_COLOR="1")
     check(any("/seen" in line for line in lines), lines)
@@ -856,7 +856,7 @@ def with_command(t: Trial, *arguments: str, **more) -> subprocess.CompletedProce
 FETCH = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())"
 
 
-@case("with: requests of curl and Python go through the proxy, to local servers too, and --show tells each", nginx=NO)
+@case("with: requests of curl and Python go through the proxy, to local servers too, and --show prints each", nginx=NO)
 def _(t: Trial) -> None:
     url = f"http://127.0.0.1:{t.main.port}/asked?key=abc"
     for command in ([sys.executable, "-c", FETCH, url], ["curl", "-sS", url]):
@@ -871,7 +871,7 @@ def _(t: Trial) -> None:
     check(all(request.get("Via") for request in t.main.requests), "a request did not come through the proxy")
 
 
-@case("with: a file that reads TLS gets its authority at the first run, and init agent writes such a file", nginx=NO)
+@case("with: the first run makes the authority for a file with intercept, and init agent writes such a file", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("first-agent")
     home = {"HOME": str(folder), "XDG_DATA_HOME": ""}
@@ -892,7 +892,7 @@ def _(t: Trial) -> None:
     check(result.returncode == 1 and "httpware ca init --dir" in result.stderr, result.stderr)
 
 
-@case("with: CONNECT to any port, and without --show nothing is added to the command's output", nginx=NO)
+@case("with: CONNECT to each port is allowed, and without --show the command's output is unchanged", nginx=NO)
 def _(t: Trial) -> None:
     code = ("import os, socket, urllib.parse; p = urllib.parse.urlsplit(os.environ['HTTPS_PROXY']); "
             f"s = socket.create_connection((p.hostname, p.port)); s.sendall(b'CONNECT 127.0.0.1:{t.main.port} HTTP/1.1\\r\\nHost: 127.0.0.1:{t.main.port}\\r\\n\\r\\n'); "
@@ -901,7 +901,7 @@ def _(t: Trial) -> None:
     expect_same("result", (result.returncode, result.stdout, result.stderr), (0, "200\n", ""))
 
 
-@case("with: ends with the command's exit status, 128 and more for signals, 126 and 127 for none", nginx=NO)
+@case("with: the exit status is the command's, 128 and more after signals, 126 or 127 if it did not start", nginx=NO)
 def _(t: Trial) -> None:
     for command, status in ((["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -TERM $$"], 143), (["sh", "-c", "kill -KILL $$"], 137),
                             (["/nonexistent"], 127), (["/etc/passwd"], 126)):
@@ -910,13 +910,13 @@ def _(t: Trial) -> None:
         expect_same(f"exit of with {arguments}", with_command(t, *arguments).returncode, 64)
 
 
-@case("with: input and output are the command's own, its arguments arrive as they are", nginx=NO)
+@case("with: input and output are the command's own, and its arguments are unchanged", nginx=NO)
 def _(t: Trial) -> None:
     result = with_command(t, "--", "sh", "-c", 'cat; echo "$1|$2" >&2', "sh", "--show", "a b", text="from outside")
     expect_same("result", (result.stdout, result.stderr), ("from outside", "--show|a b\n"))
 
 
-@case("with: the proxy is named in every spelling; hosts that were left out stay so", nginx=NO)
+@case("with: the proxy is named by every spelling of the variables, and excluded hosts stay excluded", nginx=NO)
 def _(t: Trial) -> None:
     show = "import os; print(*(os.environ.get(n, '-') for n in ('HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'https_proxy', 'NO_PROXY', 'no_proxy')), sep='|')"
     values = with_command(t, "--", sys.executable, "-c", show).stdout.strip().split("|")
@@ -926,7 +926,7 @@ def _(t: Trial) -> None:
     expect_same("left out", values[4:], ["a.test", "b.test"])
 
 
-@case("with: a signal that is sent to it goes to the command, once", nginx=NO)
+@case("with: a signal is passed on to the command once", nginx=NO)
 def _(t: Trial) -> None:
     code = "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: (print('interrupted', flush=True), sys.exit(5)))\nprint('ready', flush=True)\ntime.sleep(10)"
     process = t.setup.place.command([t.setup.binary, "with", "--", sys.executable, "-c", code], [], environment=own_home(t))
@@ -937,7 +937,7 @@ def _(t: Trial) -> None:
     expect_same("times", process.log.count("interrupted"), 1)
 
 
-@case("with: Ctrl-C on the terminal reaches the command once, and its exit is waited for", nginx=NO)
+@case("with: Ctrl-C on the terminal reaches the command once, and with waits for its exit", nginx=NO)
 def _(t: Trial) -> None:
     code = "import signal, sys, time\ncount = []\nsignal.signal(signal.SIGINT, lambda *_: (count.append(1), print('interrupted', flush=True)))\n" \
         "print('ready', flush=True)\ntime.sleep(1)\ntime.sleep(1)\nprint('ended after', len(count), flush=True)"
@@ -945,7 +945,7 @@ def _(t: Trial) -> None:
     check(b"ended after 1" in output, output)
 
 
-@case("with -c: the chain of the file's forward listener, and a file without one is exit 1", nginx=NO)
+@case("with -c: the chain of the file's forward listener runs, and a file without such a listener is exit 1", nginx=NO)
 def _(t: Trial) -> None:
     config = f"""version: 1
 listeners: {{ out: {{ bind: "127.0.0.1:{free_port()}", mode: forward, forward: {{ denyPrivate: false }}, chain: marks }} }}
@@ -963,7 +963,7 @@ routes: [{{ service: passthrough }}]
     check(result.returncode == 1 and "forward" in result.stderr, result)
 
 
-@case("with -c: where a gateway runs already, the command is sent there", nginx=NO)
+@case("with -c: if a gateway runs already, the command uses it", nginx=NO)
 def _(t: Trial) -> None:
     config = """version: 1
 listeners: { out: { bind: "127.0.0.1:@PORT@", mode: forward, forward: { denyPrivate: false } } }
@@ -994,7 +994,7 @@ admin: {{ bind: "127.0.0.1:{admin}", token: "dGhpcy1pcy1sb25nLWVub3VnaA==" }}
 SHOWN = {"HTTPWARE_ADMIN_TOKEN": "dGhpcy1pcy1sb25nLWVub3VnaA=="}
 
 
-@case("trace: lines of the last requests, the newest last; one of them step by step; both as JSON", nginx=NO)
+@case("trace: the last requests are listed, the newest last; one is shown step by step; both as JSON", nginx=NO)
 def _(t: Trial) -> None:
     port, admin, _ = observed(t)
     for path in (b"/first", b"/second?token=abc"):
@@ -1021,7 +1021,7 @@ def _(t: Trial) -> None:
     expect_same("limit", [each["id"] for each in many], [number])
 
 
-@case("trace -f: requests as they end; with an id it waits for that one", nginx=NO)
+@case("trace -f: requests are printed as they end; with an ID it waits for that request", nginx=NO)
 def _(t: Trial) -> None:
     port, admin, _ = observed(t)
     process = t.setup.place.command([t.setup.binary, "trace", "-f", "--admin", admin], [], environment=SHOWN)
@@ -1055,7 +1055,7 @@ def _(t: Trial) -> None:
     expect_same("exit", other.wait(1), 0)
 
 
-@case("trace: a token that lacks or is wrong, an unknown id, nobody there: each says what to do", nginx=NO)
+@case("trace: a missing or wrong token, an unknown ID and a missing gateway are errors with a remedy", nginx=NO)
 def _(t: Trial) -> None:
     _, admin, _ = observed(t)
     for arguments, environment, code, word in (
@@ -1071,7 +1071,7 @@ def _(t: Trial) -> None:
         check(result.returncode == code and word in result.stderr, f"{arguments}: {result.returncode} {result.stderr}")
 
 
-@case("trace -c: the listener and the token of the configuration", nginx=NO)
+@case("trace -c: the admin listener and the token are those of the configuration", nginx=NO)
 def _(t: Trial) -> None:
     _, _, process = observed(t)
     result = run(t, "trace", "-c", str(process.folder / "httpware.yaml"))

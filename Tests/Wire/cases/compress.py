@@ -52,7 +52,7 @@ class Gateway:
         return self.send(path, method, *fields).read_response(method)
 
 
-@case("compress: what goes out compressed is what came in, read by zlib and by curl", nginx=NO)
+@case("compress: compressed content decodes to the origin's content, by zlib and by curl", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(answering(answer(JSON, b'ETag: "1"', content=TEXT)))
@@ -74,7 +74,7 @@ def _(t: Trial) -> None:
     expect_same("plain", plain.body == TEXT and plain.get("Content-Encoding") is None, True)
 
 
-@case("compress: logs and counters have the bytes that were sent, and those before compression", nginx=NO)
+@case("compress: logs and counters have the sizes after and before compression", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(answering(answer(JSON, content=TEXT)))
@@ -89,7 +89,7 @@ def _(t: Trial) -> None:
     expect_same("bytes", (line()["bytes"], line().get("unfilteredBytes")), (sent, len(TEXT)))
 
 
-@case("RFC 9110 §9.3.2: HEAD has the fields of GET also where content is compressed", nginx=NO)
+@case("RFC 9110 §9.3.2: HEAD has the fields of GET, also for compressed content", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(answering(answer(JSON, b'ETag: "1"', b"Accept-Ranges: bytes", content=TEXT)))
@@ -101,7 +101,7 @@ def _(t: Trial) -> None:
     expect_same("content", head.body, b"")
 
 
-@case("compress: what the origin server holds back the gateway does not, and events go at once", nginx=NO)
+@case("compress: bytes are sent while the origin server pauses, and events at once", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     for path, kind in (("/slow", b"application/json"), ("/events/", b"text/event-stream")):
@@ -131,7 +131,7 @@ def _(t: Trial) -> None:
             go.set()
 
 
-@case("compress: a cache keeps the content as it came, and answers each client in its coding", nginx=NO)
+@case("compress: a cache stores the content unchanged, and answers each client in its coding", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(answering(answer(JSON, b"Cache-Control: max-age=600", b'ETag: "1"', content=TEXT)))
@@ -148,7 +148,7 @@ def _(t: Trial) -> None:
     expect_same("part", (part.status, part.body, part.get("Content-Encoding")), (206, TEXT[:10], None))
 
 
-@case("compress: a response that is cut off is not made whole", nginx=NO)
+@case("compress: a response that is cut off stays incomplete", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
 
@@ -163,7 +163,7 @@ def _(t: Trial) -> None:
     check(data.startswith(b"HTTP/1.1 200") and not data.endswith(b"0\r\n\r\n"), data[-20:])
 
 
-@case("RFC 9530 §2: a digest behind content that is compressed goes, other trailers stay", nginx=NO)
+@case("RFC 9530 §2: a digest in trailers of compressed content is removed, other trailers stay", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     head = b"HTTP/1.1 200 OK\r\n" + JSON + b"\r\nTransfer-Encoding: chunked\r\n\r\n"

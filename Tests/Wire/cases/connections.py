@@ -31,7 +31,7 @@ def _(t: Trial) -> None:
     expect_closed(client, response)
 
 
-@case("RFC 9112 §9.3: connection options are case-insensitive, and may stand in a list", nginx=OTHER)
+@case("RFC 9112 §9.3: connection options are case-insensitive, and may be in a list", nginx=OTHER)
 def _(t: Trial) -> None:
     client = t.client()
     client.send(head(b"Connection: foo, CLOSE"))
@@ -59,7 +59,7 @@ def _(t: Trial) -> None:
     expect_open(client)
 
 
-@case("RFC 9112 §9.3.2: pipelined requests, one byte at a time")
+@case("RFC 9112 §9.3.2: pipelined requests are parsed one byte at a time")
 def _(t: Trial) -> None:
     client = t.client()
     raw = b"".join(head(start=b"GET /%d HTTP/1.1" % index) for index in range(3))
@@ -72,7 +72,7 @@ def _(t: Trial) -> None:
     expect_same("targets", [request.target for request in t.main.requests], ["/0", "/1", "/2"])
 
 
-@case("RFC 9112 §9.3.2: pipelined requests with content, of all kinds, and local answers between")
+@case("RFC 9112 §9.3.2: pipelined requests with content of all kinds are answered in order, with local answers between")
 def _(t: Trial) -> None:
     t.origin(echo)
     client = t.client()
@@ -83,7 +83,7 @@ def _(t: Trial) -> None:
     expect_same("bodies", [client.read_response().body for _ in range(6)], [b"one", b"mocked", b"two", b"", b"", b"mocked"])
 
 
-@case("RFC 9112 §9.3.2: a slow first response holds the second back", nginx=None)
+@case("RFC 9112 §9.3.2: a slow first response delays the second", nginx=None)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         while True:
@@ -119,7 +119,7 @@ def _(t: Trial) -> None:
     sender.join()
 
 
-@case("RFC 9112 §9.6: a client that half-closes after its request gets the response, or counts as gone")
+@case("RFC 9112 §9.6: a client that half-closes after its request receives the response, or counts as gone")
 def _(t: Trial) -> None:
     # A FIN does not tell one from the other: HAProxy answers, nginx and Envoy give up. Half an answer is wrong.
     client = t.client()
@@ -130,7 +130,7 @@ def _(t: Trial) -> None:
         expect_same("body", client.read_response().body, b"ok")
 
 
-@case("a client that leaves in mid-head costs nothing")
+@case("a client that leaves in mid-head leaves nothing behind")
 def _(t: Trial) -> None:
     for cut in (1, 10, 20):
         client = t.client()
@@ -155,7 +155,7 @@ for kind, framing, part, seen in (("content", b"Content-Length: 10", b"12345", b
         check(not t.main.requests, "the cut-off request was completed")
 
 
-@case("RFC 9112 §6.3: content cut off by a half-close is not completed")
+@case("RFC 9112 §6.3: content that a half-close cuts off stays incomplete")
 def _(t: Trial) -> None:
     client = t.client()
     client.send(post(b"Content-Length: 10", content=b"12345"))
@@ -165,7 +165,7 @@ def _(t: Trial) -> None:
     check(not t.main.requests, "the cut-off request was completed")
 
 
-@case("a client that leaves while the origin works: the connection upstream is not kept waiting", nginx=None)
+@case("a client that leaves while the origin works: the connection upstream is closed", nginx=None)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         c.serve()
@@ -182,7 +182,7 @@ def _(t: Trial) -> None:
 # --- HTTP/1.0 clients: RFC 9112 §9.3, C.2.2
 
 
-@case("RFC 9112 §9.3: an HTTP/1.0 client gets its response, and the connection ends")
+@case("RFC 9112 §9.3: an HTTP/1.0 client receives its response, and the connection ends")
 def _(t: Trial) -> None:
     client = t.client()
     client.send(b"GET / HTTP/1.0\r\n\r\n")
@@ -203,7 +203,7 @@ def _(t: Trial) -> None:
     check(client.ends(), "stays open")
 
 
-@case("RFC 9112 §6.1: chunked content and a keep-alive HTTP/1.0 client")
+@case("RFC 9112 §6.1: chunked content reaches a keep-alive HTTP/1.0 client without chunks")
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"))
     client = t.client()
@@ -215,7 +215,7 @@ def _(t: Trial) -> None:
         check("keep-alive" not in response.options(), "keep-alive, with content that ends with the connection:", response)
 
 
-@case("RFC 9112 §9.3: an HTTP/1.0 client that asks for keep-alive: kept with Connection: keep-alive, or closed")
+@case("RFC 9112 §9.3: a connection of an HTTP/1.0 client that requests keep-alive is kept with Connection: keep-alive, or closed")
 def _(t: Trial) -> None:
     client = t.client()
     client.send(b"GET / HTTP/1.0\r\nHost: a.test\r\nConnection: Keep-Alive\r\n\r\n")
@@ -235,7 +235,7 @@ def _(t: Trial) -> None:
     check(client.ends(), "stays open")
 
 
-@case("RFC 9112 §6.3: content of an HTTP/1.0 request")
+@case("RFC 9112 §6.3: content of an HTTP/1.0 request goes upstream")
 def _(t: Trial) -> None:
     client = t.client()
     client.send(b"POST / HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello")
@@ -268,7 +268,7 @@ def _(t: Trial) -> None:
         expect_same("body", response.body, b"ok")
 
 
-@case("RFC 8297 §2: 103 arrives before the final response is there", nginx=OTHER)
+@case("RFC 8297 §2: 103 arrives before the final response", nginx=OTHER)
 def _(t: Trial) -> None:
     gate = threading.Event()
 
@@ -405,7 +405,7 @@ def _(t: Trial) -> None:
 # --- HEAD, 204, 304: RFC 9112 §6.3
 
 
-@case("RFC 9112 §6.3: HEAD with Content-Length, then the next request on the same connections")
+@case("RFC 9112 §6.3: HEAD with Content-Length leaves the connections usable for the next request")
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n", OK))
     client = t.client()
@@ -480,7 +480,7 @@ for status in (204, 304):
         expect_same("body", client.read_response().body, b"ok")
 
 
-@case("RFC 9110 §8.6: no Content-Length in a 204 to the client", nginx=OTHER)
+@case("RFC 9110 §8.6: Content-Length is removed from a 204 to the client", nginx=OTHER)
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"))
     response = t.ask(head())

@@ -52,7 +52,7 @@ for size in SIZES:
         expect_open(client)
 
 
-@case("RFC 9112 §7.1: chunked content, one byte at a time")
+@case("RFC 9112 §7.1: chunked content is parsed one byte at a time")
 def _(t: Trial) -> None:
     t.origin(echo)
     client = t.client()
@@ -63,7 +63,7 @@ def _(t: Trial) -> None:
     expect_same("body", client.read_response().body, b"hello, world")
 
 
-@case("RFC 9112 §7.1: sizes in upper and lower case, with leading zeros, extensions are dropped")
+@case("RFC 9112 §7.1: sizes are accepted in upper and lower case and with leading zeros; extensions are dropped")
 def _(t: Trial) -> None:
     t.origin(echo)
     for bytewise in (False, True):
@@ -86,7 +86,7 @@ def _(t: Trial) -> None:
         expect_same("body", response.body, b"hello")
 
 
-@case("RFC 9112 §6: a GET with content, and a DELETE with content")
+@case("RFC 9112 §6: a GET and a DELETE may have content")
 def _(t: Trial) -> None:
     client = t.client()
     for method in (b"GET", b"DELETE", b"OPTIONS", b"FOO"):
@@ -95,7 +95,7 @@ def _(t: Trial) -> None:
         expect_same("content", t.main.requests[-1].body, b"hello")
 
 
-@case("RFC 9110 §8.6: a POST without content says Content-Length: 0 upstream, or nothing", nginx=OTHER)
+@case("RFC 9110 §8.6: a POST without content has Content-Length: 0 upstream, or no length", nginx=OTHER)
 def _(t: Trial) -> None:
     expect_status(t.ask(head(start=b"POST / HTTP/1.1")), 200)
     check(t.main.requests[0].all("Content-Length") in (["0"], []), t.main.requests[0])
@@ -145,7 +145,7 @@ def _(t: Trial) -> None:
     expect_same("second part", client.read_exactly(6), b"second")
 
 
-@case("a single chunk streams downstream before the next (server-sent events)")
+@case("a single chunk is sent downstream before the next arrives (server-sent events)")
 def _(t: Trial) -> None:
     gate = threading.Event()
 
@@ -251,7 +251,7 @@ def _(t: Trial) -> None:
 
 for size in SIZES:
 
-    @case(f"RFC 9112 §6.3: {size} bytes that end with the connection of an HTTP/1.1 origin")
+    @case(f"RFC 9112 §6.3: {size} bytes that end with the connection of an HTTP/1.1 origin are complete")
     def _(t: Trial, size: int = size) -> None:
         data = pattern(size)
         t.origin(answering(b"HTTP/1.1 200 OK\r\n\r\n" + data, close=True))
@@ -264,7 +264,7 @@ for size in SIZES:
             expect_same("body", client.read_response().body, b"mocked")
 
 
-@case("RFC 9112 §6.3: an HTTP/1.0 origin, close-delimited")
+@case("RFC 9112 §6.3: a close-delimited response of an HTTP/1.0 origin is complete")
 def _(t: Trial) -> None:
     for bytewise in (False, True):
         t.origin(answering(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nhello", close=True, bytewise=bytewise))
@@ -273,7 +273,7 @@ def _(t: Trial) -> None:
         t.main.end()
 
 
-@case("RFC 9112 §9.3: an HTTP/1.0 origin with Content-Length; its connection is not reused")
+@case("RFC 9112 §9.3: the connection of an HTTP/1.0 origin with Content-Length is not reused")
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"))
     client = t.client()
@@ -283,7 +283,7 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.used), 2)
 
 
-@case("RFC 9112 §9.3: an HTTP/1.0 origin with keep-alive")
+@case("RFC 9112 §9.3: responses of an HTTP/1.0 origin with keep-alive are passed on")
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok"))
     client = t.client()
@@ -294,7 +294,7 @@ def _(t: Trial) -> None:
     check(1 <= len(t.main.used) <= 3)
 
 
-@case("RFC 9112 §7.1: chunked response with sizes in many forms", nginx=None)
+@case("RFC 9112 §7.1: a chunked response may have sizes in many forms", nginx=None)
 def _(t: Trial) -> None:
     raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0005\r\nhello\r\nA;x=\"y\"\r\n0123456789\r\n1\r\n!\r\n0\r\n\r\n"
     for bytewise in (False, True):
@@ -306,7 +306,7 @@ def _(t: Trial) -> None:
         t.main.end()
 
 
-@case("every part of a response, one byte at a time")
+@case("every part of a response is parsed one byte at a time")
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello", bytewise=True))
     client = t.client()
@@ -368,7 +368,7 @@ def _(t: Trial) -> None:
 # --- Early final responses: RFC 9112 §9.5, RFC 9110 §15
 
 
-@case("RFC 9112 §9.5: an early final response stops the upload, origin closes", nginx=OTHER)
+@case("RFC 9112 §9.5: an early final response of an origin that closes stops the upload", nginx=OTHER)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         c.read_request(with_content=False)
@@ -396,7 +396,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 413)
 
 
-@case("RFC 9112 §9.5: an early final response, the connection upstream is not reused in mid-request")
+@case("RFC 9112 §9.5: after an early final response the connection upstream is not reused in mid-request")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         if c.index == 0:
@@ -419,7 +419,7 @@ def _(t: Trial) -> None:
     check(b"/other" not in bytes(t.main.used[0].received), "a request went into the content of another")
 
 
-@case("RFC 9112 §9.5: an early final response while the upload goes on to its end", nginx=OTHER)
+@case("RFC 9112 §9.5: an early final response is delivered while the upload continues to its end", nginx=OTHER)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         while True:
@@ -437,7 +437,7 @@ def _(t: Trial) -> None:
         expect_same("body", client.read_response().body, b"mocked")
 
 
-@case("RFC 9112 §9.3: content nobody reads is still not the next request")
+@case("RFC 9112 §9.3: unread content is never parsed as the next request")
 def _(t: Trial) -> None:
     client = t.client()
     inner = head(start=b"GET /inner HTTP/1.1")
@@ -452,7 +452,7 @@ def _(t: Trial) -> None:
     check(b"/inner" not in t.main.received(), "content was read as a request")
 
 
-@case("10 MiB up and 10 MiB down at once", nginx="nginx may stall when both directions are busy")
+@case("10 MiB are sent in each direction at the same time", nginx="nginx may stall when both directions are busy")
 def _(t: Trial) -> None:
     size, piece = 10 << 20, 65536
     data = pattern(piece)

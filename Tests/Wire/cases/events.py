@@ -24,7 +24,7 @@ def chunk(content: bytes) -> bytes:
 for client_version in ("HTTP/1.1", "HTTP/2"):
     for origin_version in ("HTTP/1.1", "HTTP/2"):
 
-        @http2(f"server-sent events: a byte that comes over {origin_version} goes out over {client_version} within a millisecond", alone=True)
+        @http2(f"server-sent events: a byte that arrives over {origin_version} is sent over {client_version} within a millisecond", alone=True)
         def _(t: Trial, client_version: str = client_version, origin_version: str = origin_version) -> None:
             begun, over = threading.Event(), threading.Event()
             sending: list = []

@@ -171,7 +171,7 @@ def _(t: Trial) -> None:
         expect_same("the addresses", second.requests[-1].get("X-Forwarded-For"), addresses)
 
 
-@case("extAuthz: Authelia's auth-request endpoint and signIn redirect pages only", nginx=NO)
+@case("extAuthz: Authelia's auth-request endpoint with signIn redirects pages only", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     t.origin(serving(authelia), "second")
@@ -281,7 +281,7 @@ def _(t: Trial) -> None:
 # Memory
 
 
-@case("extAuthz: an answer is remembered as it says, and for nobody else", nginx=NO)
+@case("extAuthz: an answer is cached for the time that it states, for its own client only", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
 
@@ -389,7 +389,7 @@ HOSTILE = {
 }
 
 
-@case("extAuthz: a hostile server lets nobody in, in its time and in bounded memory, and the record says why", nginx=NO)
+@case("extAuthz: with a hostile server each request is refused in time and in bounded memory, with the reason in the record", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     expect_status(g.ask("/nothing"), 404)
@@ -418,7 +418,7 @@ def _(t: Trial) -> None:
     expect_same("questions", len(second.requests), 1)
 
 
-@case("extAuthz: fields of an answer that frame a message never reach anybody", nginx=NO)
+@case("extAuthz: framing fields of an answer are never passed on", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     t.origin(once(b"HTTP/1.1 403 No\r\nTransfer-Encoding: chunked\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n\r\n3\r\nabc\r\n0\r\n\r\n"), "second")
@@ -431,7 +431,7 @@ def _(t: Trial) -> None:
     expect_same("HEAD", [head.status, head.body], [403, b""])
 
 
-@case("extAuthz: failOpen lets requests pass without an answer, and no forged user", nginx=NO)
+@case("extAuthz: failOpen passes requests without an answer, and removes a forged user", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     t.origin(once(b""), "second")
@@ -441,7 +441,7 @@ def _(t: Trial) -> None:
     expect_status(g.ask("/open/a"), 403)
 
 
-@case("extAuthz: WebSockets and requests with a body are asked about before anything goes upstream", nginx=NO)
+@case("extAuthz: WebSockets and requests with a body are checked before anything goes upstream", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     t.origin(serving(subrequest), "second")

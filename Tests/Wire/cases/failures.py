@@ -63,7 +63,7 @@ fault("RFC 9209 §2.3: a malformed response is 502", b"POST / HTTP/1.1", 502, ("
 fault("timeouts: the total timeout is 504", b"POST /total/ HTTP/1.1", 504, ("http_response_timeout", "connection_timeout", "connection_read_timeout"), serve_then(silence))
 
 
-@case("timeouts: a response head that arrives slowly stays inside the total timeout", nginx=FAULTS)
+@case("timeouts: a response head that arrives slowly is limited by the total timeout", nginx=FAULTS)
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"), [(c.send(b"x"), time.sleep(0.1)) for _ in range(40)]))
     client = t.client()
@@ -83,7 +83,7 @@ def _(t: Trial) -> None:
     check(not response.whole and response.body == b"abc", response)
 
 
-@case("timeouts: after the head of a response, only the idle timeout counts", nginx=FAULTS)
+@case("timeouts: after the head of a response only the idle timeout applies", nginx=FAULTS)
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), time.sleep(1), c.send(b"def"), c.fill()))
     response = t.ask(head(start=b"GET /slowContent/ HTTP/1.1"))
@@ -94,7 +94,7 @@ def _(t: Trial) -> None:
     check(not response.whole and time.monotonic() - began < 0.95, "the idle timeout of 500 ms did not cut the content off:", response)
 
 
-@case("RFC 6455 §4.1: behind the handshake the idle timeout counts, not what the head may take", nginx=FAULTS)
+@case("RFC 6455 §4.1: after the handshake the idle timeout applies, not the timeout of the head", nginx=FAULTS)
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.read_request_head(), c.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n"), time.sleep(1), c.send(b"later"), c.fill()))
     client = t.client()
@@ -104,7 +104,7 @@ def _(t: Trial) -> None:
 
 
 def stalls(name: str, path: bytes, within: float) -> None:
-    @case(f"RFC 9110 §15.5.9: content that stops coming is the client's fault, 408, {name}", nginx=FAULTS)
+    @case(f"RFC 9110 §15.5.9: content that stops arriving is the client's fault, 408, {name}", nginx=FAULTS)
     def run(t: Trial) -> None:
         client, began = t.client("tight", timeout=5), time.monotonic()
         client.send(head(b"Content-Length: 8", start=b"POST " + path + b" HTTP/1.1") + b"abc")
@@ -113,9 +113,9 @@ def stalls(name: str, path: bytes, within: float) -> None:
         check(time.monotonic() - began < within, f"took {time.monotonic() - began:.2f} s")
 
 
-stalls("not the origin server's of HTTP/1.1, whose response may take less", b"/slowContent/", 1.5)
+stalls("even if the response timeout of the origin server is shorter", b"/slowContent/", 1.5)
 stalls("by the total timeout", b"/total/", 0.85)
-stalls("not a try's", b"/shortTriesUpload/", 1.5)
+stalls("even if the timeout of a try is shorter", b"/shortTriesUpload/", 1.5)
 
 
 def ends(name: str, path: bytes, least: float, most: float) -> None:
@@ -130,12 +130,12 @@ def ends(name: str, path: bytes, least: float, most: float) -> None:
         check(least < took < most, f"took {took:.2f} s")
 
 
-ends("timeout.connect is in place of the service's", b"/shortConnect/", 0.35, 2)
-ends("timeout.idle is in place of the service's", b"/shortIdle/", 0.35, 2)
+ends("timeout.connect replaces the service's", b"/shortConnect/", 0.35, 2)
+ends("timeout.idle replaces the service's", b"/shortIdle/", 0.35, 2)
 ends("retry.perTry ends a try without a connection, and each has its own time", b"/shortTries/", 0.75, 3)
 
 
-@case("RFC 9110 §10.1.1: an origin server that says neither 100 nor anything that counts is late, 504", nginx=FAULTS)
+@case("RFC 9110 §10.1.1: an origin server that sends neither 100 nor a final response is late, 504", nginx=FAULTS)
 def _(t: Trial) -> None:
     for early in (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"):
         t.origin(lambda c, early=early: (c.fill(), c.send(early), c.fill()))
@@ -205,7 +205,7 @@ NO_RETRY = "nginx retries by other rules"
 for method in (b"GET", b"HEAD", b"OPTIONS", b"DELETE", b"PUT", b"TRACE"):
     for how, behave in (("closed", close), ("reset", OriginConnection.reset)):
 
-        @case(f"RFC 9110 §9.2.2: {method.decode()} is tried once more when a reused connection is {how} before any byte", nginx=NO_RETRY)
+        @case(f"RFC 9110 §9.2.2: {method.decode()} is tried once more if a reused connection is {how} before any byte", nginx=NO_RETRY)
         def _(t: Trial, method: bytes = method, behave=behave) -> None:
             response = reused(t, behave, head(start=method + b" /again HTTP/1.1"))
             expect_status(response, 200)
@@ -215,7 +215,7 @@ for method in (b"GET", b"HEAD", b"OPTIONS", b"DELETE", b"PUT", b"TRACE"):
 for method in (b"POST", b"PATCH", b"FOO"):
     for how, behave in (("closed", close), ("reset", OriginConnection.reset)):
 
-        @case(f"RFC 9110 §9.2.2: {method.decode()} is never sent twice, though a reused connection was {how}", nginx=NO_RETRY)
+        @case(f"RFC 9110 §9.2.2: {method.decode()} is never sent twice, even if a reused connection was {how}", nginx=NO_RETRY)
         def _(t: Trial, method: bytes = method, behave=behave) -> None:
             response = reused(t, behave, head(b"Content-Length: 5", start=method + b" /once HTTP/1.1") + b"hello")
             expect_status(response, 502)
@@ -223,7 +223,7 @@ for method in (b"POST", b"PATCH", b"FOO"):
             expect_same("deliveries", bytes(t.main.received()).count(method + b" /once"), 1)
 
 
-@case("RFC 9110 §9.2.2: a PUT with content that is still whole is tried again whole, or fails", nginx=NO_RETRY)
+@case("RFC 9110 §9.2.2: a PUT whose content is still buffered is tried again whole, or fails", nginx=NO_RETRY)
 def _(t: Trial) -> None:
     response = reused(t, close, head(b"Content-Length: 5", start=b"PUT /again HTTP/1.1") + b"hello")
     expect_status(response, 200, 502)
@@ -231,7 +231,7 @@ def _(t: Trial) -> None:
         expect_same("content", request.body, b"hello")
 
 
-@case("RFC 9110 §9.2.2: a large PUT whose content is gone is not tried again with half of it", nginx=NO_RETRY)
+@case("RFC 9110 §9.2.2: a large PUT is not tried again with half of its content", nginx=NO_RETRY)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         c.serve()
@@ -260,7 +260,7 @@ def _(t: Trial) -> None:
     expect_same("deliveries", [request.target for request in t.main.requests].count("/once"), 1)
 
 
-@case("RFC 9112 §9.3.1: a request is tried once more, not for ever", nginx=NO_RETRY)
+@case("RFC 9112 §9.3.1: a request is tried at most once more", nginx=NO_RETRY)
 def _(t: Trial) -> None:
     t.origin(lambda c: c.serve())
     response = t.ask(head(start=b"GET /fails HTTP/1.1"))
@@ -268,7 +268,7 @@ def _(t: Trial) -> None:
     check(1 <= len(t.main.requests) <= 2, f"{len(t.main.requests)} deliveries")
 
 
-@case("RFC 9112 §9.5: a connection the origin closed while idle is not used", nginx=None)
+@case("RFC 9112 §9.5: an idle connection that the origin closed is not used", nginx=None)
 def _(t: Trial) -> None:
     t.origin(answering(OK, close=True))
     client = t.client()
@@ -301,7 +301,7 @@ def _(t: Trial) -> None:
     expect_same("requests", len(t.main.requests), 12)
 
 
-@case("endpoints take turns", nginx="no such service")
+@case("endpoints receive requests in turn", nginx="no such service")
 def _(t: Trial) -> None:
     second = t.origin(answering(OK), "second")
     client = t.client()
@@ -330,7 +330,7 @@ def _(t: Trial) -> None:
     expect_same("body", t.ask(head(start=b"GET /patient/ HTTP/1.1")).body, b"ok")
 
 
-@case("a response with an error of the origin is not an error of ours: no Proxy-Status is added", nginx=None)
+@case("an error response of the origin gets no Proxy-Status", nginx=None)
 def _(t: Trial) -> None:
     t.origin(answering(answer(status=b"503 Busy", content=b"theirs")))
     response = t.ask(head())

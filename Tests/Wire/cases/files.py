@@ -94,7 +94,7 @@ def rest(client: socket.socket) -> bytes:
     return b"".join(pieces)
 
 
-@case("files: small and large files, pipelined, one connection", nginx=NO)
+@case("files: pipelined requests for small and large files are answered on one connection", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     client = site.client()
@@ -112,7 +112,7 @@ def _(t: Trial) -> None:
     expect_same("logged", {entry["bytes"] for entry in line()}, {LARGE})
 
 
-@case("files: what is not in the page cache is the same file", nginx=NO)
+@case("files: a file outside the page cache is sent unchanged", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     for path in ("large", "a.txt"):
@@ -139,7 +139,7 @@ def _(t: Trial) -> None:
     expect_same("h2c", digest(done.stdout), digest(site.large))
 
 
-@case("RFC 9110 §15.3.7.2: several ranges of a large file are parts of one response, whatever carries it", nginx=NO)
+@case("RFC 9110 §15.3.7.2: several ranges of a large file are parts of one response, over each protocol", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     wanted = [(7 << 20, 9 << 20), (0, 99), (LARGE - 100, LARGE - 1)]
@@ -162,7 +162,7 @@ def _(t: Trial) -> None:
             expect_same(f"part {first}-{last}", digest(part), digest(site.large[first:last + 1]))
 
 
-@case("files: no path leads out of the folder", nginx=NO)
+@case("files: a path cannot lead out of the folder", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     (site.root / "out").symlink_to(site.outside)
@@ -185,7 +185,7 @@ def _(t: Trial) -> None:
     expect_same("a link inside", site.ask("/home.txt").body, b"0123456789")
 
 
-@case("files: pipes, sockets and devices are 404, and a writer of a pipe is left alone", nginx=NO)
+@case("files: pipes, sockets and devices are 404, and the writer of a pipe is not affected", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     os.mkfifo(site.root / "pipe")
@@ -222,7 +222,7 @@ def _(t: Trial) -> None:
         check(not response.has("Location"), path, response.get("Location"))
 
 
-@case("files: a file that becomes shorter while it is sent ends the connection, and nothing is made up", nginx=NO)
+@case("files: a file that becomes shorter while it is sent ends the connection, without invented bytes", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     for path in ("/large", "/app/large"):
@@ -235,13 +235,13 @@ def _(t: Trial) -> None:
         received = start + rest(client)
         body = received.split(b"\r\n\r\n", 1)[1]
         check(len(body) < LARGE, "all of it came")
-        # What was under way is the file's own memory, which the kernel has zeroed.
+        # The bytes on their way are the file's own memory, which the kernel has zeroed.
         check(all(got in (sent, 0) for got, sent in zip(body, site.large)), "other bytes came")
     check(site.process.is_running)
     expect_same("afterwards", site.ask("/a.txt").body, b"0123456789")
 
 
-@case("files: a file that is replaced or deleted while it is sent is sent as it was; one that grows, to its former end", nginx=NO)
+@case("files: a file that is replaced or deleted while it is sent is sent unchanged; a growing file, up to its former end", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
 
@@ -282,7 +282,7 @@ def _(t: Trial) -> None:
           "deleted files stay open")
 
 
-@case("files: clients that leave in the middle, a thousand times, leave no descriptor behind", nginx=NO)
+@case("files: a thousand clients that leave in the middle leave no descriptor open", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     site.ask("/large")
@@ -296,7 +296,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: site.process.descriptors() <= before + 2, 10), before, site.process.descriptors())
 
 
-@case("files: a new file is seen at once, a changed one within a second, and both by validators", nginx=NO)
+@case("files: a new file is found at once, a changed file within a second, and validators notice both", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     expect_status(site.ask("/new.txt"), 404)
@@ -312,7 +312,7 @@ def _(t: Trial) -> None:
     expect_same("If-Range", site.ask("/new.txt", "GET", "Range: bytes=0-0", f"If-Range: {tag}").body, b"two")
 
 
-@case("files: siblings go to clients that accept them; what has none is compressed by compress", nginx=NO)
+@case("files: compressed siblings are sent to clients that accept them; compress compresses other files", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     text = b"let words = 'words words words';\n" * 200
@@ -328,7 +328,7 @@ def _(t: Trial) -> None:
     expect_same("not text", (large.get("Content-Encoding"), digest(large.body)), (None, digest(site.large)))
 
 
-@case("files: a single-page app has its page for every path, but for hidden ones", nginx=NO)
+@case("files: a single-page app has its page for every path, except hidden ones", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     for path in ("/app/users/7", "/app/empty/", "/app/none.js"):
@@ -346,7 +346,7 @@ def _(t: Trial) -> None:
         expect_same(method, (response.status, response.get("Allow")), (405, "GET, HEAD"))
 
 
-@case("files: a folder is listed where that is wanted, with names that are markup", nginx=NO)
+@case("files: a folder is listed if configured, with its names escaped", nginx=NO)
 def _(t: Trial) -> None:
     site = Site(t)
     (site.root / "empty" / "<img src=x onerror=alert(1)>").write_text("x")
@@ -361,7 +361,7 @@ def _(t: Trial) -> None:
     expect_status(site.ask("/empty/"), 404)
 
 
-@case("check: files with a root that is none, with its place", nginx=NO)
+@case("check: files with an invalid root is an error with its place", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("none")
     text = 'version: 1\nlisteners: { web: { bind: "127.0.0.1:8080" } }\nchains: { a: { middlewares: [{ files: { root: site } }] } }\nroutes: [{ chain: a }]\n'
@@ -371,7 +371,7 @@ def _(t: Trial) -> None:
     check("file.yaml:3:" in result.stderr and f'"{folder}/site" cannot be opened: No such file or directory' in result.stderr, result.stderr)
 
 
-@case("files DIR: serves a folder, a line per request", nginx=NO)
+@case("files DIR: a folder is served, with a line per request", nginx=NO)
 def _(t: Trial) -> None:
     folder, port = t.setup.place.subfolder("served $HOME"), free_port()
     (folder / "a.txt").write_text("hello")
@@ -387,7 +387,7 @@ def _(t: Trial) -> None:
     expect_same("exit", process.wait(3), 0)
 
 
-@case("files DIR: a folder that is none is exit 1, and says so; --help tells the options", nginx=NO)
+@case("files DIR: an invalid folder is exit 1 with a message; --help lists the options", nginx=NO)
 def _(t: Trial) -> None:
     result = run(t, "files", "/nonexistent/folder")
     expect_same("exit", result.returncode, 1)

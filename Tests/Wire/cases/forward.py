@@ -59,7 +59,7 @@ def _(t: Trial) -> None:
     expect_same("target", t.main.requests[0].target, "*")
 
 
-@case("RFC 9112 §3.2.4: OPTIONS with / stays /", nginx=NO)
+@case("RFC 9112 §3.2.4: OPTIONS with / is unchanged", nginx=NO)
 def _(t: Trial) -> None:
     expect_status(t.ask(get(t, b"/", method=b"OPTIONS"), listener="proxy"), 200)
     expect_same("target", t.main.requests[0].target, "/")
@@ -99,7 +99,7 @@ def _(t: Trial) -> None:
     expect_same("Proxy-Foo", request.get("Proxy-Foo"), "bar")
 
 
-@case("a forward connection is kept, for several origins", nginx=NO)
+@case("a forward connection is kept for several origins", nginx=NO)
 def _(t: Trial) -> None:
     client = t.client("proxy")
     second = t.origin(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond"), "second")
@@ -127,7 +127,7 @@ def _(t: Trial) -> None:
     check("keep-alive" in response.options() or client.ends(), "open, without saying so")
 
 
-@case("names are resolved: localhost from the hosts file", nginx=NO)
+@case("names are resolved by the hosts file: localhost", nginx=NO)
 def _(t: Trial) -> None:
     response = t.ask(head(start=b"GET http://localhost:%d/ HTTP/1.1" % t.main.port, host=b"Host: x\r\n"), listener="proxy")
     expect_status(response, 200)
@@ -140,7 +140,7 @@ def _(t: Trial) -> None:
     expect_same("requests", len(t.main.requests), 1)
 
 
-@case("a name that does not resolve is 502 with dns_error", nginx=NO)
+@case("a name without an address is 502 with dns_error", nginx=NO)
 def _(t: Trial) -> None:
     client = t.client("proxy", timeout=12)
     client.send(head(start=b"GET http://does-not-exist.invalid/ HTTP/1.1"))
@@ -149,7 +149,7 @@ def _(t: Trial) -> None:
     check(proxy_error(response) in ("dns_error", "dns_timeout"), response)
 
 
-@case("RFC 9112 §3.2.2: pipelined absolute-form requests", nginx=NO)
+@case("RFC 9112 §3.2.2: pipelined absolute-form requests are answered in order", nginx=NO)
 def _(t: Trial) -> None:
     client = t.client("proxy")
     client.send(get(t, b"/1") + get(t, b"/2") + get(t, b"/3"))
@@ -158,13 +158,13 @@ def _(t: Trial) -> None:
     expect_same("targets", [request.target for request in t.main.requests], ["/1", "/2", "/3"])
 
 
-@case("absolute-form, a POST with content", nginx=NO)
+@case("a POST with content in absolute-form goes to its origin", nginx=NO)
 def _(t: Trial) -> None:
     expect_status(t.ask(get(t, b"/", b"Content-Length: 5", method=b"POST") + b"hello", listener="proxy"), 200)
     expect_same("content", t.main.requests[0].body, b"hello")
 
 
-@case("dot segments go through a forward proxy resolved, or as they are", nginx=NO)
+@case("dot segments pass a forward proxy resolved, or unchanged", nginx=NO)
 def _(t: Trial) -> None:
     expect_status(t.ask(get(t, b"/a/../b"), listener="proxy"), 200, 400)
     check(all(request.target in ("/b", "/a/../b") for request in t.main.requests), t.main.requests)
@@ -231,7 +231,7 @@ def _(t: Trial) -> None:
     check(b"CONNECT 127" not in t.main.received() and b"Via: 1.1" not in t.main.received(), "something of ours went into the tunnel")
 
 
-@case("RFC 9110 §9.3.6: CONNECT, one byte at a time", nginx=NO)
+@case("RFC 9110 §9.3.6: CONNECT is parsed one byte at a time", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(echo_bytes)
     client = t.client("proxy")
@@ -241,7 +241,7 @@ def _(t: Trial) -> None:
     expect_same("bytes", client.read_exactly(5), b"hello")
 
 
-@case("RFC 9110 §9.3.6: bytes that a client sends right behind CONNECT wait for the tunnel", nginx=NO)
+@case("RFC 9110 §9.3.6: bytes directly behind CONNECT wait for the tunnel", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(echo_bytes)
     client = t.client("proxy")
@@ -256,7 +256,7 @@ def _(t: Trial) -> None:
     expect_same("bytes", client.read_exactly(11), b"220 hello\r\n")
 
 
-@case("RFC 9110 §9.3.6: the client's half-close passes, the answer still arrives", nginx=NO)
+@case("RFC 9110 §9.3.6: the client's half-close is passed on, and the answer still arrives", nginx=NO)
 def _(t: Trial) -> None:
     client, _ = tunnel(t, lambda c: c.send(b"got " + c.read_rest()))
     client.send(b"all of it")
@@ -264,7 +264,7 @@ def _(t: Trial) -> None:
     expect_same("bytes", client.read_rest(), b"got all of it")
 
 
-@case("RFC 9110 §9.3.6: the origin's half-close passes, the client can still send", nginx=NO)
+@case("RFC 9110 §9.3.6: the origin's half-close is passed on, and the client can still send", nginx=NO)
 def _(t: Trial) -> None:
     seen: list[bytes] = []
 
@@ -365,7 +365,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 502, 503, 504)
 
 
-@case("the chain runs for CONNECT: a ware refuses it", nginx=NO)
+@case("the chain runs for CONNECT: a ware can refuse it", nginx=NO)
 def _(t: Trial) -> None:
     client = t.client("proxy")
     client.send(connect_to(authority(t, host="localhost"), b"X-Picky: 1"))
@@ -376,7 +376,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response("CONNECT"), 200)
 
 
-@case("the chain runs for absolute-form: a ware refuses it", nginx=NO)
+@case("the chain runs for absolute-form: a ware can refuse it", nginx=NO)
 def _(t: Trial) -> None:
     client = t.client("proxy")
     client.send(head(b"X-Picky: 1", start=b"GET http://localhost:%d/ HTTP/1.1" % t.main.port))
@@ -406,7 +406,7 @@ def _(t: Trial) -> None:
     expect_same("bytes", client.read_exactly(5), b"hello")
 
 
-@case("a request on the forward listener, refused: bad framing", nginx=NO)
+@case("a request with invalid framing is refused on the forward listener", nginx=NO)
 def _(t: Trial) -> None:
     for raw in (get(t, b"/", b"X-A : b"), get(t, b"/", b"Content-Length: x"), get(t).replace(b"Host:", b"Host :"), connect_to(authority(t), b"X-A : b")):
         client = t.client("proxy")

@@ -63,7 +63,7 @@ def nothing_upstream(t: Trial) -> None:
     check(not t.main.received(), f"the origin server received {t.main.received()[:200]!r}")
 
 
-@http2("RFC 9113 §8.2.2: twins of the framing fields do not go upstream, other names with _ do")
+@http2("RFC 9113 §8.2.2: spellings of the framing fields with _ do not go upstream, other names with _ do")
 def _(t: Trial) -> None:
     wire = speak(t)
     fields = h.head("POST", "/", ("content_length", "3"), ("transfer_encoding", "chunked"), ("x_user", "a"))
@@ -73,7 +73,7 @@ def _(t: Trial) -> None:
     expect_same("others", (request.get("x_user"), request.body), ("a", b"hello"))
 
 
-@http2("gRPC: a refusal of the gateway is one head with 200, grpc-status and grpc-message, and ends the stream")
+@http2("gRPC: a refusal by the gateway is one head with 200, grpc-status and grpc-message, and ends the stream")
 def _(t: Trial) -> None:
     wire = speak(t)
     for stream, (path, code, text) in enumerate((("/dead/a", "14", "the server behind this host cannot be reached"), ("/barred/a", "7", ""), ("/dead/b", "14", ""))):
@@ -93,11 +93,11 @@ def _(t: Trial) -> None:
 # --- Connection errors: name, frames behind the preface, error codes
 
 def faults():
-    """Of either side: section and what it says, the bytes, the codes of which GOAWAY has one."""
+    """The connection errors that either side can cause: section and name, the bytes, the codes of which GOAWAY has one."""
     p, fs, fc = h.PROTOCOL, h.FRAME_SIZE, h.FLOW_CONTROL
     return [
         ("§6.5: SETTINGS on a stream", h.raw(4, 0, 1), [p]),
-        ("§6.5: SETTINGS of no multiple of six bytes", h.raw(4, 0, 0, bytes(7)), [fs]),
+        ("§6.5: SETTINGS whose length is not a multiple of six bytes", h.raw(4, 0, 0, bytes(7)), [fs]),
         ("§6.5: an acknowledgement of SETTINGS with content", h.raw(4, 1, 0, bytes(6)), [fs]),
         ("§6.5.2: SETTINGS_INITIAL_WINDOW_SIZE above 2^31-1", h.settings(s4=1 << 31), [fc]),
         ("§6.5.2: SETTINGS_MAX_FRAME_SIZE below 16,384", h.settings(s5=16383), [p]),
@@ -112,7 +112,7 @@ def faults():
 
 
 def frames():
-    """Those that a client makes."""
+    """The connection errors that a client can cause."""
     p, fs, sc, c = h.PROTOCOL, h.FRAME_SIZE, h.STREAM_CLOSED, h.COMPRESSION
     get = h.headers(1, h.head())
     start = h.headers(1, h.head("POST"), end=False)
@@ -169,7 +169,8 @@ if not MISSING:
             wire.send(sent)
             expect_goaway(wire, *codes)
 
-        http2(f"RFC 9113 {section} ends the connection")(broken)
+        prefix = "" if section.startswith("RFC") else "RFC 9113 "
+        http2(f"{prefix}{section} ends the connection")(broken)
 
 
 # --- Stream errors of messages: name, fields
@@ -204,16 +205,16 @@ def malformed():
         ("§8.3: a pseudo-field behind a field", [("x-a", "1"), *get()]),
         ("§8.3: a pseudo-field twice", [*get(), (":path", "/other")]),
         ("§8.3: a pseudo-field with a capital letter", [(":Method", "GET"), *get()[1:]]),
-        ("§8.3.1: no method", get()[1:]),
-        ("§8.3.1: no scheme", [field for field in get() if field[0] != ":scheme"]),
-        ("§8.3.1: no path", get()[:3]),
+        ("§8.3.1: a missing method", get()[1:]),
+        ("§8.3.1: a missing scheme", [field for field in get() if field[0] != ":scheme"]),
+        ("§8.3.1: a missing path", get()[:3]),
         ("§8.3.1: an empty path", get(path="")),
         ("§8.3.1: a path without a slash", get(path="index.html")),
         ("§8.3.1: a path that is a URI", get(path="http://example.test/")),
         ("§8.3.1: a path with a space", get(path="/a b")),
         ("§8.3.1: a path with a fragment", get(path="/a#b")),
         ("§8.3.1: * without OPTIONS", get(path="*")),
-        ("§8.3.1: a method that is no token", get(method="GE T")),
+        ("§8.3.1: a method that is not a token", get(method="GE T")),
         ("§8.3.1: an empty method", get(method="")),
         ("§8.3.1: a method that hides a request line", get(method="GET / HTTP/1.1\r\nx: ")),
         ("§8.3.1: neither :authority nor host", [field for field in get() if field[0] != ":authority"]),
@@ -227,8 +228,8 @@ def malformed():
         ("§8.5: CONNECT with a scheme", [(":method", "CONNECT"), (":authority", "example.test:443"), (":scheme", "http")]),
         ("§8.5: CONNECT without an authority", [(":method", "CONNECT")]),
         ("§8.5: CONNECT without a port", [(":method", "CONNECT"), (":authority", "example.test")]),
-        ("§8.1.1: content announced and none", get(("content-length", "5"))),
-        ("§8.1.1: a content-length that is no number", get(("content-length", "5x"))),
+        ("§8.1.1: announced content that is missing", get(("content-length", "5"))),
+        ("§8.1.1: a content-length that is not a number", get(("content-length", "5x"))),
         ("§8.1.1: two different lengths", get(("content-length", "0"), ("content-length", "5"))),
         ("§8.1.1: a negative length", get(("content-length", "-0"))),
         ("RFC 8441 §4: :protocol without CONNECT", [*get(), (":protocol", "websocket")]),
@@ -260,7 +261,7 @@ def _(t: Trial) -> None:
     expect_same("streams, head, CONNECT", (wire.settings.get(3), wire.settings.get(6), wire.settings.get(8)), (100, 65536, 1))
 
 
-@http2("RFC 9113 §3.4: the preface and a request come through byte by byte")
+@http2("RFC 9113 §3.4: the preface and a request are parsed byte by byte")
 def _(t: Trial) -> None:
     t.origin()
     client = t.client()
@@ -271,7 +272,7 @@ def _(t: Trial) -> None:
     expect_same("status", wire.read(1).status, 200)
 
 
-@http2("RFC 9113 §3.4: a preface that goes wrong behind its first line ends the connection")
+@http2("RFC 9113 §3.4: a preface that is wrong after its first line ends the connection")
 def _(t: Trial) -> None:
     wire = speak(t, first=b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n" + h.settings())
     check(wire.end() in (None, h.PROTOCOL), "a GOAWAY with another code")
@@ -284,7 +285,7 @@ def _(t: Trial) -> None:
     expect_goaway(wire, h.PROTOCOL)
 
 
-@http2("RFC 9113 §3.4: behind a request of HTTP/1.1 the preface is none")
+@http2("RFC 9113 §3.4: a preface behind a request of HTTP/1.1 is refused")
 def _(t: Trial) -> None:
     t.origin()
     client = t.client()
@@ -294,7 +295,7 @@ def _(t: Trial) -> None:
     check(client.read_response().status in (400, 505), "not refused")
 
 
-@http2("RFC 9113 §3.4: a client that says no more than its preface is let go")
+@http2("RFC 9113 §3.4: a client that sends only its preface is disconnected")
 def _(t: Trial) -> None:
     client = t.client("tight")
     client.send(h.PREFACE)
@@ -303,7 +304,7 @@ def _(t: Trial) -> None:
     check(0.3 < time.monotonic() - began < 3, f"closed after {time.monotonic() - began:.1f} s")
 
 
-@http2("RFC 9113 §4.1: frames of unknown types are ignored, and unknown flags")
+@http2("RFC 9113 §4.1: frames of unknown types and unknown flags are ignored")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -319,7 +320,7 @@ def _(t: Trial) -> None:
     expect_same("status", wire.read(1).status, 200)
 
 
-@http2("RFC 9113 §4.2: a frame of 16,384 bytes is taken")
+@http2("RFC 9113 §4.2: a frame of 16,384 bytes is accepted")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -327,7 +328,7 @@ def _(t: Trial) -> None:
     expect_same("content", len(t.main.requests[0].body), 16384)
 
 
-@http2("RFC 9113 §4.3: a field block in many frames is one")
+@http2("RFC 9113 §4.3: a field block in many frames is read as one")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -338,7 +339,7 @@ def _(t: Trial) -> None:
     expect_same("field", t.main.requests[0].get("x-long"), "y" * 1000)
 
 
-@http2("RFC 9113 §4.3: fields that the client compresses, over many requests, stay what they are")
+@http2("RFC 9113 §4.3: compressed fields are decoded correctly over many requests")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -350,7 +351,7 @@ def _(t: Trial) -> None:
     expect_same("fields", [(r.target, r.get("x-same"), r.get("x-number")) for r in t.main.requests], [(f"/{n}", "always", str(n)) for n in range(20)])
 
 
-@http2("RFC 9113 §4.3: a client without a table for compression is given fields without (RFC 7541 §4.2)")
+@http2("RFC 9113 §4.3: a client without a table for compression receives fields without references to it (RFC 7541 §4.2)")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t, first=h.PREFACE + h.settings(s1=0))
@@ -372,7 +373,7 @@ def _(t: Trial) -> None:
     check(answer is not None and answer.reset == h.STREAM_CLOSED or wire.goaway and wire.goaway.error_code == h.STREAM_CLOSED, answer)
 
 
-@http2("RFC 9113 §5.1: frames behind a reset of the client's do no harm")
+@http2("RFC 9113 §5.1: frames behind a reset by the client are ignored")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -381,7 +382,7 @@ def _(t: Trial) -> None:
     expect_same("status", wire.ask(3, h.head()).status, 200)
 
 
-@http2("RFC 9113 §5.1.2: a stream above the limit is refused, and never carried out")
+@http2("RFC 9113 §5.1.2: a stream above the limit is refused, and never goes upstream")
 def _(t: Trial) -> None:
     t.origin(quiet)
     wire = speak(t)
@@ -397,7 +398,7 @@ def _(t: Trial) -> None:
     check(all(request.target != "/above" for request in t.main.requests), "it went upstream")
 
 
-@http2("RFC 9113 §5.3: PRIORITY frames are passed over, also those of streams that never were")
+@http2("RFC 9113 §5.3: PRIORITY frames are ignored, also for streams that do not exist")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -405,7 +406,7 @@ def _(t: Trial) -> None:
     expect_same("status", wire.ask(1, h.head()).status, 200)
 
 
-@http2("RFC 9113 §5.3: HEADERS with a priority are HEADERS")
+@http2("RFC 9113 §5.3: HEADERS with a priority are accepted")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -413,7 +414,7 @@ def _(t: Trial) -> None:
     expect_same("status", wire.read(1).status, 200)
 
 
-@http2("RFC 9218 §5: the priority field goes upstream as it is")
+@http2("RFC 9218 §5: the priority field goes upstream unchanged")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -421,7 +422,7 @@ def _(t: Trial) -> None:
     expect_same("field", t.main.requests[0].get("priority"), "u=1, i")
 
 
-@http2("RFC 9113 §6.1: padding is no content")
+@http2("RFC 9113 §6.1: padding is removed from content")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -448,7 +449,7 @@ def _(t: Trial) -> None:
         check(wire.goaway and wire.goaway.error_code == h.FRAME_SIZE, wire.goaway)
 
 
-@http2("RFC 9113 §6.4: a request that the client resets is given up upstream")
+@http2("RFC 9113 §6.4: a request that the client resets is cancelled upstream")
 def _(t: Trial) -> None:
     ended = []
 
@@ -465,7 +466,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: ended, 4) and ended[0], "the connection upstream stays open")
 
 
-@http2("RFC 9113 §6.5: SETTINGS are acknowledged, and unknown ones ignored")
+@http2("RFC 9113 §6.5: SETTINGS are acknowledged, and unknown settings are ignored")
 def _(t: Trial) -> None:
     wire = speak(t)
     wire.send(h.settings(s99=1, s65000=7))
@@ -473,7 +474,7 @@ def _(t: Trial) -> None:
     check(wire.alive(), "the connection ended")
 
 
-@http2("RFC 9113 §6.7: a PING is answered with its own content, an answer is not")
+@http2("RFC 9113 §6.7: a PING is answered with its own content, and its acknowledgement is not answered")
 def _(t: Trial) -> None:
     wire = speak(t)
     wire.send(h.ping(b"answered", ack=True), h.ping(b"question"))
@@ -522,7 +523,7 @@ def length(count: int) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % count + b"x" * count
 
 
-@http2("RFC 9113 §6.9.1: content waits for the window of its stream, then goes on")
+@http2("RFC 9113 §6.9.1: content waits for the window of its stream, then continues")
 def _(t: Trial) -> None:
     t.origin(answering(length(100)))
     wire = speak(t, first=h.PREFACE + h.settings(s4=10), opens=False)
@@ -547,7 +548,7 @@ def _(t: Trial) -> None:
     expect_same("content", (len(wire.read(1).body), len(wire.read(3).body)), (50_000, 50_000))
 
 
-@http2("RFC 9113 §6.9.2: SETTINGS move the windows of streams that are open")
+@http2("RFC 9113 §6.9.2: SETTINGS change the windows of open streams")
 def _(t: Trial) -> None:
     t.origin(answering(length(100)))
     wire = speak(t, first=h.PREFACE + h.settings(s4=0), opens=False)
@@ -558,7 +559,7 @@ def _(t: Trial) -> None:
     expect_same("content", wire.read(1).body, b"x" * 100)
 
 
-@http2("RFC 9113 §6.9: a client's windows open as the origin server takes its content")
+@http2("RFC 9113 §6.9: a client's windows open as the origin server reads its content")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -580,7 +581,7 @@ def _(t: Trial) -> None:
 
 # --- Messages
 
-@http2("RFC 9113 §8.1: a request goes upstream as one of HTTP/1.1, the response comes back")
+@http2("RFC 9113 §8.1: a request goes upstream over HTTP/1.1, and its response comes back")
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.1 200 Fine\r\nContent-Length: 2\r\nX-Origin: yes\r\nConnection: keep-alive, x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n\r\nok"))
     wire = speak(t)
@@ -592,7 +593,7 @@ def _(t: Trial) -> None:
                 (b"GET /preserving/a?b=c HTTP/1.1", "example.test", "yes", "2 httpware", "none"))
 
 
-@http2("RFC 9113 §8.1: content with a length goes upstream with it, content without goes chunked")
+@http2("RFC 9113 §8.1: content with a length goes upstream with it, content without a length is chunked")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -601,7 +602,7 @@ def _(t: Trial) -> None:
     expect_same("upstream", [(r.framing, r.body) for r in t.main.requests], [("length", b"hello"), ("chunked", b"hello")])
 
 
-@http2("RFC 9113 §8.1: many streams at once, each with its own answer")
+@http2("RFC 9113 §8.1: many concurrent streams each receive their own answer")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         while True:
@@ -615,7 +616,7 @@ def _(t: Trial) -> None:
         expect_same("answer", wire.read(2 * number + 1).body, f"/{number}".encode())
 
 
-@http2("RFC 9113 §5.1: where clients reset some of their streams, each other stream has its own answer")
+@http2("RFC 9113 §5.1: if clients reset some of their streams, each other stream receives its own answer")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         while True:
@@ -637,7 +638,7 @@ def _(t: Trial) -> None:
             expect_same("answer", (answer.status, answer.get("x-own"), answer.body), (200, f"/{stream}", b"/%d of %d" % (stream, stream) * 50))
 
 
-@http2("RFC 9113 §8.1: a slow answer holds no other up")
+@http2("RFC 9113 §8.1: a slow answer does not delay others")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         while True:
@@ -697,7 +698,7 @@ def _(t: Trial) -> None:
     check(not t.main.requests, "a whole request went upstream")
 
 
-@http2("RFC 9113 §8.1: an answer before the end of the request is whole, then the client is told to stop")
+@http2("RFC 9113 §8.1: an answer before the end of the request is whole, and a reset asks the client to stop")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -749,7 +750,7 @@ def _(t: Trial) -> None:
     check(wire.updates.get(0, 0) > 0 or wire.alive(), "the connection ended, too")
 
 
-@http2("RFC 9113 §8.1: a short upload whose answer is an early success is taken to its end, without a reset")
+@http2("RFC 9113 §8.1: a short upload whose answer is an early success is read to its end, without a reset")
 def _(t: Trial) -> None:
     wire = speak(t)
     wire.send(h.headers(1, h.head("POST", "/mock", ("content-length", "600000")), end=False))
@@ -797,7 +798,7 @@ def _(t: Trial) -> None:
     expect_same("answer", (answer.interim, answer.status, answer.body), ([103], 200, b"ok"))
 
 
-@http2("RFC 9110 §10.1.1: a client of HTTP/2 that waits for 100 is told to go on")
+@http2("RFC 9110 §10.1.1: a client of HTTP/2 that waits for 100 receives it")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         request = c.read_request_head()
@@ -825,7 +826,7 @@ def _(t: Trial) -> None:
         expect_same("answer", (answer.status, answer.body, answer.ended_by, answer.get("content-length")), (status, b"", "HEADERS", stated))
 
 
-@http2("RFC 9113 §8.1: an answer that breaks off upstream is broken off here")
+@http2("RFC 9113 §8.1: an answer that is cut off upstream is cut off for the client")
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", close=True))
     wire = speak(t)
@@ -834,7 +835,7 @@ def _(t: Trial) -> None:
     check(wire.alive(), "the connection ended, too")
 
 
-@http2("RFC 9113 §8.1.1: content longer than announced resets the stream, and is no whole request upstream")
+@http2("RFC 9113 §8.1.1: content longer than announced resets the stream, and the request stays incomplete upstream")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -844,7 +845,7 @@ def _(t: Trial) -> None:
     check(not t.main.requests, t.main.requests)
 
 
-@http2("RFC 9113 §8.1.1: content shorter than announced resets the stream, and is no whole request upstream")
+@http2("RFC 9113 §8.1.1: content shorter than announced resets the stream, and the request stays incomplete upstream")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -854,7 +855,7 @@ def _(t: Trial) -> None:
     check(not t.main.requests, t.main.requests)
 
 
-@http2("RFC 9113 §8.1.1: trailers before all that was announced reset the stream")
+@http2("RFC 9113 §8.1.1: trailers before the end of the announced content reset the stream")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -864,7 +865,7 @@ def _(t: Trial) -> None:
     check(not t.main.requests, t.main.requests)
 
 
-@http2("RFC 9113 §8.1.1: content of length 0 that ends with a frame of its own is none")
+@http2("RFC 9113 §8.1.1: content of length 0 may end with a frame of its own")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -872,7 +873,7 @@ def _(t: Trial) -> None:
     expect_same("upstream", (t.main.requests[0].framing, t.main.requests[0].body), ("length", b""))
 
 
-@http2("RFC 9113 §8.2: what looks like chunks in DATA stays content")
+@http2("RFC 9113 §8.2: chunks in DATA stay content")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -881,14 +882,14 @@ def _(t: Trial) -> None:
     expect_same("upstream", [(r.target, r.body) for r in t.main.requests], [("/", smuggled)])
 
 
-@http2("RFC 9113 §8.2.2: te with trailers is taken")
+@http2("RFC 9113 §8.2.2: te with trailers is accepted")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
     expect_same("status", wire.ask(1, h.head("GET", "/", ("te", "trailers"))).status, 200)
 
 
-@http2("RFC 9113 §8.2.3: the crumbs of a cookie are one line upstream")
+@http2("RFC 9113 §8.2.3: the parts of a cookie are joined to one line upstream")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -896,7 +897,7 @@ def _(t: Trial) -> None:
     expect_same("cookies", t.main.requests[0].all("Cookie"), ["a=1; b=2; c=3"])
 
 
-@http2("RFC 9113 §8.3.1: host and :authority that agree are one")
+@http2("RFC 9113 §8.3.1: equal host and :authority become one Host upstream")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -904,7 +905,7 @@ def _(t: Trial) -> None:
     expect_same("upstream", t.main.requests[0].all("Host"), ["example.test"])
 
 
-@http2("RFC 9113 §8.3.1: host alone is the authority")
+@http2("RFC 9113 §8.3.1: host without :authority is the authority")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -913,7 +914,7 @@ def _(t: Trial) -> None:
     expect_same("upstream", t.main.requests[0].all("Host"), ["alone.test"])
 
 
-@http2("RFC 9113 §8.3.1: OPTIONS * goes upstream as it is")
+@http2("RFC 9113 §8.3.1: OPTIONS * goes upstream unchanged")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -956,7 +957,7 @@ def _(t: Trial) -> None:
     expect_same("bytes", (answer.body, answer.ended), (b"first second", True))
 
 
-@http2("RFC 9113 §8.5: CONNECT to a port that is not allowed is 403, and 405 where there is no proxy")
+@http2("RFC 9113 §8.5: CONNECT to a port that is not allowed is 403, and 405 on a reverse listener")
 def _(t: Trial) -> None:
     wire = speak(t, "proxy")
     expect_same("proxy", wire.ask(1, [(":method", "CONNECT"), (":authority", "127.0.0.1:1")]).status, 403)
@@ -977,7 +978,7 @@ def _(t: Trial) -> None:
     wire.until(lambda w: w.answer(1).body == b"x")
 
 
-@http2("RFC 9113 §6.8: a drain is announced, lets requests finish that were on their way, and then ends the connection")
+@http2("RFC 9113 §6.8: a drain is announced, lets sent requests finish, and then ends the connection")
 def _(t: Trial) -> None:
     gate = threading.Event()
 
@@ -1013,7 +1014,7 @@ def extended(path: str = "/patient/chat", protocol: str = "websocket") -> list:
     return h.head("CONNECT", path, (":protocol", protocol), ("sec-websocket-version", "13"), ("sec-websocket-protocol", "chat"), ("origin", "http://example.test"))
 
 
-@http2("RFC 8441 §5: a WebSocket over HTTP/2 is one over HTTP/1.1 upstream, and bytes go both ways")
+@http2("RFC 8441 §5: a WebSocket over HTTP/2 becomes a WebSocket over HTTP/1.1 upstream, with bytes in both directions")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         key = c.serve().get("Sec-WebSocket-Key")
@@ -1036,7 +1037,7 @@ def _(t: Trial) -> None:
     check(wire.read(1).ended, "the end did not come back")
 
 
-@http2("RFC 8441 §5: an origin server that does not switch is no success")
+@http2("RFC 8441 §5: an origin server that does not switch causes 502, or its own refusal")
 def _(t: Trial) -> None:
     t.origin(answering(OK, b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"))
     wire = speak(t)
@@ -1047,7 +1048,7 @@ def _(t: Trial) -> None:
     expect_same("answer", (answer.status, answer.body), (403, b"no"))
 
 
-@http2("RFC 8441 §4: a protocol that we do not know is 501")
+@http2("RFC 8441 §4: an unknown protocol is 501")
 def _(t: Trial) -> None:
     wire = speak(t)
     wire.send(h.headers(1, extended(protocol="connect-udp"), end=False))
@@ -1057,7 +1058,7 @@ def _(t: Trial) -> None:
 
 # --- What arrives at once
 
-@http2("a client that reads slowly is waited for upstream, and holds no other stream up")
+@http2("a client that reads slowly slows its own stream upstream, and no other stream")
 def _(t: Trial) -> None:
     progress = [0]
 

@@ -21,7 +21,7 @@ if not MISSING:
 
 
 def flood(wire, frames, most: int) -> None:
-    """Sends one after the other until the connection is closed, and takes what comes meanwhile."""
+    """Sends one frame after the other until the connection is closed, and reads the answers meanwhile."""
     try:
         for sent in range(most):
             if not wire.send(frames(sent)):
@@ -44,7 +44,7 @@ def flood(wire, frames, most: int) -> None:
 
 
 def expect_calm(t: Trial, wire, *codes: int) -> None:
-    """The connection was ended for a flood, or for more streams at a time than there may be; others go on."""
+    """The connection was ended for a flood, or for too many concurrent streams; other connections continue."""
     code = None
     try:
         code = wire.end()
@@ -56,7 +56,7 @@ def expect_calm(t: Trial, wire, *codes: int) -> None:
 
 
 def flooding(name: str, frames, most: int = 20_000, *codes: int, before=None):
-    @http2(name)
+    @http2(f"{name}: the connection ends")
     def _(t: Trial) -> None:
         t.origin()
         wire = speak(t)
@@ -73,7 +73,7 @@ def stream(number: int) -> int:
 
 if not MISSING:
     flooding("RFC 9113 §10.5: requests that are reset at once, again and again", lambda n: h.headers(stream(n), h.head()) + h.reset(stream(n)), 5_000)
-    flooding("RFC 9113 §10.5: requests that make us reset them, again and again", lambda n: h.headers(stream(n), h.head("GET", "/", ("X-A", "1"))), 5_000, h.CALM, h.PROTOCOL)
+    flooding("RFC 9113 §10.5: requests that the gateway must reset, again and again", lambda n: h.headers(stream(n), h.head("GET", "/", ("X-A", "1"))), 5_000, h.CALM, h.PROTOCOL)
     flooding("RFC 9113 §10.5: streams that are made to be reset by a window of 0",
              lambda n: h.headers(stream(n), h.head("POST"), end=False) + h.window(stream(n), 0), 5_000, h.CALM, h.PROTOCOL)
     flooding("RFC 9113 §10.5: PING without end", lambda n: h.ping(n.to_bytes(8, "big")))
@@ -81,14 +81,14 @@ if not MISSING:
     flooding("RFC 9113 §10.5: empty DATA without end", lambda n: h.data(1), before=lambda: h.headers(1, h.head("POST"), end=False))
     flooding("RFC 9113 §10.5: PRIORITY without end", lambda n: h.raw(2, 0, stream(n % 1000) , bytes(4) + b"\x10"))
     flooding("RFC 9113 §10.5: frames of an unknown type without end", lambda n: h.raw(0xFA, 0, 0, b"x"))
-    flooding("RFC 9113 §10.5: RST_STREAM of a stream that is over, without end", lambda n: h.reset(1), before=lambda: h.headers(1, h.head("GET", "/mock")))
+    flooding("RFC 9113 §10.5: RST_STREAM of an ended stream, without end", lambda n: h.reset(1), before=lambda: h.headers(1, h.head("GET", "/mock")))
     flooding("RFC 9113 §10.5: WINDOW_UPDATE without end", lambda n: h.window(0, 1), 60_000)
     flooding("RFC 9113 §10.5: CONTINUATION without end", lambda n: h.raw(9, 0, 1, b""), before=lambda: h.headers(1, h.head(), done=False, end=False))
     flooding("RFC 9113 §10.5: CONTINUATION with fields without end", lambda n: h.raw(9, 0, 1, h.plain([("x-a", "b" * 1000)])),
              before=lambda: h.headers(1, h.head(), done=False, end=False))
 
 
-@http2("RFC 9113 §10.5.1: a field that is referred to again and again counts each time")
+@http2("RFC 9113 §10.5.1: each reference to a field counts towards the limit")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t)
@@ -100,7 +100,7 @@ def _(t: Trial) -> None:
     check(not t.main.received(), "it went upstream")
 
 
-@http2("RFC 9113 §10.5: unknown frames keep no connection alive")
+@http2("RFC 9113 §10.5: unknown frames do not keep a connection alive")
 def _(t: Trial) -> None:
     wire = speak(t, "tight")
     began = time.monotonic()
@@ -109,7 +109,7 @@ def _(t: Trial) -> None:
     check(0.5 < time.monotonic() - began < 4, f"closed after {time.monotonic() - began:.1f} s")
 
 
-@http2("RFC 9113 §10.5: a head that does not come to its end in time ends the connection")
+@http2("RFC 9113 §10.5: a head that does not end in time ends the connection")
 def _(t: Trial) -> None:
     t.origin()
     wire = speak(t, "tight")
@@ -120,7 +120,7 @@ def _(t: Trial) -> None:
     check(0.4 < time.monotonic() - began < 3, f"closed after {time.monotonic() - began:.1f} s")
 
 
-@http2("RFC 9113 §10.5: a client whose window stays closed is given up, and what it asked for with it")
+@http2("RFC 9113 §10.5: a client whose window stays closed is disconnected, and its request is cancelled")
 def _(t: Trial) -> None:
     t.origin(answering(length(100_000)))
     wire = speak(t, "tight", first=h.PREFACE + h.settings(s4=0), opens=False)
@@ -130,7 +130,7 @@ def _(t: Trial) -> None:
     check(answer.reset == h.CANCEL and time.monotonic() - began < 4, answer)
 
 
-@http2("RFC 9113 §10.5: clients that ask for much and read nothing cost little")
+@http2("RFC 9113 §10.5: clients that request much and read nothing take little memory")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         while True:
@@ -149,7 +149,7 @@ def _(t: Trial) -> None:
     expect_same("another client", other.ask(1, h.head("GET", "/mock")).status, 200)
 
 
-@http2("RFC 9113 §10.5: a request whose content does not come is 408")
+@http2("RFC 9113 §10.5: a request whose content does not arrive is 408")
 def _(t: Trial) -> None:
     t.origin(lambda c: c.serve())
     wire = speak(t, "tight")
@@ -181,7 +181,7 @@ if not MISSING:
         if kind == "calm":
             continue
 
-        @http2(f"RFC 9113 §10.5: other clients wait no longer beside a flood ({kind}) than beside as much that is none", alone=True)
+        @http2(f"RFC 9113 §10.5: other clients wait no longer beside a flood ({kind}) than beside the same amount of calm traffic", alone=True)
         def _(t: Trial, kind: str = kind) -> None:
             t.origin()
             # By turns, and the median of what the turns say: what else the machine does falls on either. Where it does

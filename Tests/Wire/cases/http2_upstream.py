@@ -110,7 +110,7 @@ def get(path: str = "/h2/", *fields: bytes) -> bytes:
     return b"\r\n".join([b"GET %s HTTP/1.1" % path.encode(), b"Host: example.test", *fields, b"", b""])
 
 
-@http2("RFC 9113 §3.3: a service with protocol h2 is spoken to in HTTP/2, without asking")
+@http2("RFC 9113 §3.3: a service with protocol h2 is reached over HTTP/2 without negotiation")
 def _(t: Trial) -> None:
     kept: list = []
     t.origin(serving(kept=kept))
@@ -133,7 +133,7 @@ def _(t: Trial) -> None:
     expect_same("upstream", kept[0].requests[0][2:], (b"a", {"x-sum": "7"}))
 
 
-@http2("RFC 9113 §8.1: HTTP/2 on both sides: fields, content and trailers, both ways")
+@http2("RFC 9113 §8.1: HTTP/2 on both sides: fields, content and trailers pass in both directions")
 def _(t: Trial) -> None:
     kept: list = []
 
@@ -149,7 +149,7 @@ def _(t: Trial) -> None:
     expect_same("upstream", (body, trailers, dict(fields).get("te"), dict(fields).get("content-length")), (b"content", {"x-check": "1"}, "trailers", "7"))
 
 
-@http2("RFC 9113 §8.1: chunks from a client of HTTP/1.1 are DATA, DATA without a length is chunks")
+@http2("RFC 9113 §8.1: chunks from a client of HTTP/1.1 become DATA, and DATA without a length becomes chunks")
 def _(t: Trial) -> None:
     kept: list = []
     t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, body * 2, trailers=[("x-sum", "7")]), kept=kept))
@@ -170,7 +170,7 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.used), 1)
 
 
-@http2("RFC 9113 §5.1.2: no more streams at a time than the origin server allows; the others get another connection")
+@http2("RFC 9113 §5.1.2: a connection has at most as many streams as the origin server allows; the others use another connection")
 def _(t: Trial) -> None:
     kept: list = []
     most = [0]
@@ -190,7 +190,7 @@ def _(t: Trial) -> None:
     check(most[0] <= 2, f"{most[0]} streams at a time")
 
 
-@http2("RFC 9113 §6.8: requests above the last stream of a GOAWAY go to another connection, of any method")
+@http2("RFC 9113 §6.8: requests of each method above the last stream of a GOAWAY go to another connection")
 def _(t: Trial) -> None:
     count = [0]
 
@@ -219,7 +219,7 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.used), 2)
 
 
-@http2("RFC 9113 §8.7: a stream that is refused is tried again, of any method")
+@http2("RFC 9113 §8.7: a refused stream is tried again for each method")
 def _(t: Trial) -> None:
     count = [0]
 
@@ -235,7 +235,7 @@ def _(t: Trial) -> None:
     expect_same("requests", count[0], 2)
 
 
-@http2("RFC 9113 §8.7: a refused request goes out again with its content, up to five times")
+@http2("RFC 9113 §8.7: a refused request is sent again with its content, up to five times")
 def _(t: Trial) -> None:
     for refusals, status in ((1, 200), (5, 200), (6, 502)):
         kept: list = []
@@ -258,7 +258,7 @@ def _(t: Trial) -> None:
         expect_same("content of all attempts", bodies, {b"abc"})
 
 
-@http2("RFC 9113 §8.7: content of 64 KiB goes out again, one byte more does not")
+@http2("RFC 9113 §8.7: content of 64 KiB is sent again, content with one byte more is not")
 def _(t: Trial) -> None:
     for size, status in ((65536, 200), (65537, 502)):
         count = [0]
@@ -275,7 +275,7 @@ def _(t: Trial) -> None:
         expect_same("status", (size, response.status), (size, status))
 
 
-@http2("RFC 9113 §3.4: one request goes out before the settings, the others wait for them")
+@http2("RFC 9113 §3.4: one request is sent before the settings, the others wait for them")
 def _(t: Trial) -> None:
     kept: list = []
 
@@ -293,7 +293,7 @@ def _(t: Trial) -> None:
         expect_same("status", wire.read(2 * n + 1).status, 200)
 
 
-@http2("RFC 9110 §10.1.1: an expectation that is not answered is granted before the client gives up waiting")
+@http2("RFC 9110 §10.1.1: an unanswered expectation is granted before the client stops waiting")
 def _(t: Trial) -> None:
     t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, body)))
     client = t.client()
@@ -321,7 +321,7 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.used), 1)
 
 
-@http2("RFC 9113 §5.4.2: a stream that is reset inside its content breaks the response off")
+@http2("RFC 9113 §5.4.2: a stream that is reset inside its content cuts off the response")
 def _(t: Trial) -> None:
     def answer(o, stream, fields, body):
         o.c.send(h.headers(stream, [(":status", "200"), ("content-length", "10")], end=False) + h.data(stream, b"half"))
@@ -338,7 +338,7 @@ def malformed():
         return [(":status", "200"), *fields]
 
     return [
-        ("§8.3.2: no status", [("x-a", "1")]),
+        ("§8.3.2: a missing status", [("x-a", "1")]),
         ("§8.3.2: a status of two digits", [(":status", "20")]),
         ("§8.3.2: a status of letters", [(":status", "abc")]),
         ("§8.3.2: a status twice", [(":status", "200"), (":status", "200")]),
@@ -350,7 +350,7 @@ def malformed():
         ("§8.2.2: transfer-encoding", head(("transfer-encoding", "chunked"))),
         ("§8.2.2: connection", head(("connection", "close"))),
         ("§8.6: 101", [(":status", "101"), ("upgrade", "websocket")]),
-        ("§8.1.1: content announced and none", head(("content-length", "5"))),
+        ("§8.1.1: announced content that is missing", head(("content-length", "5"))),
         ("§8.1.1: two lengths", head(("content-length", "0"), ("content-length", "1"))),
         ("§8.1: an interim response that ends the stream", [(":status", "103")]),
     ]
@@ -371,7 +371,7 @@ if not MISSING:
 
 
 def frames():
-    """Those that an origin server makes in place of an answer to stream 1."""
+    """The connection errors that an origin server can cause in place of an answer to stream 1."""
     p, fs, sc, c, calm = h.PROTOCOL, h.FRAME_SIZE, h.STREAM_CLOSED, h.COMPRESSION, h.CALM
     ok = [(":status", "200")]
     half = h.headers(1, ok, done=False)
@@ -379,9 +379,9 @@ def frames():
         ("§4.2: a frame larger than SETTINGS_MAX_FRAME_SIZE", h.headers(1, ok, end=False) + h.data(1, bytes(16385)), [fs]),
         ("§4.3: a field block that cannot be decompressed", h.raw(1, 5, 1, b"\xbf\xff\x7f"), [c]),
         ("§4.3: a table size above the limit (RFC 7541 §6.3)", h.raw(1, 5, 1, b"\x3f\xe2\xff\x7f" + h.plain(ok)), [c]),
-        ("§5.1: HEADERS on a stream that nobody began", h.headers(7, ok), [p]),
-        ("§5.1: DATA on a stream that nobody began", h.data(7, b"x"), [p, sc]),
-        ("§5.1: RST_STREAM on a stream that nobody began", h.reset(7), [p]),
+        ("§5.1: HEADERS on an idle stream", h.headers(7, ok), [p]),
+        ("§5.1: DATA on an idle stream", h.data(7, b"x"), [p, sc]),
+        ("§5.1: RST_STREAM on an idle stream", h.reset(7), [p]),
         ("§5.1.1: HEADERS on a stream with an even number", h.headers(2, ok), [p]),
         ("§6.1: DATA on stream 0", h.data(0, b"x"), [p]),
         ("§6.1: DATA whose padding is as long as it", h.headers(1, ok, end=False) + h.raw(0, 8, 1, b"\x05abcd"), [p]),
@@ -396,7 +396,7 @@ def frames():
         ("§10.5: PING without end", h.ping() * 2_000, [calm]),
         ("§10.5: SETTINGS without end", h.settings(s4=65535) * 2_000, [calm]),
         ("§10.5: empty DATA without end", h.headers(1, ok, end=False) + h.data(1) * 2_000, [calm]),
-        ("§10.5.1: a field that is referred to again and again", h.raw(1, 1, 1, h.plain(ok) + b"\x40\x03x-a\x7f" + bytes([0x80 | (3900 - 127) & 0x7F, (3900 - 127) >> 7]) + b"v" * 3900) + h.raw(9, 4, 1, b"\xbe" * 16_000), [calm]),
+        ("§10.5.1: a field with references without end", h.raw(1, 1, 1, h.plain(ok) + b"\x40\x03x-a\x7f" + bytes([0x80 | (3900 - 127) & 0x7F, (3900 - 127) >> 7]) + b"v" * 3900) + h.raw(9, 4, 1, b"\xbe" * 16_000), [calm]),
         *faults(),
         ("§5.5: an unknown frame inside a field block", half + h.raw(0xFA, 0, 1), [p]),
     ]
@@ -427,7 +427,7 @@ if not MISSING:
             expect_status(t.ask(get()), 200)
             expect_same("connections", len(t.main.used), 2)
 
-        http2(f"RFC 9113 {section} from an origin server ends its connection, and is no answer")(faulty)
+        http2(f"RFC 9113 {section} from an origin server ends its connection, without an answer")(faulty)
 
 
 @http2("RFC 9113 §10.5.1: a response's head larger than the limit is 502, and only its stream ends")
@@ -478,10 +478,10 @@ if not MISSING:
             expect_status(t.ask(get()), 200)
             expect_same("connections", len(t.main.used), 1)
 
-        http2(f"RFC 9113 {section} of a response breaks it off, and only its stream ends")(spoilt)
+        http2(f"RFC 9113 {section} of a response cuts it off, and only its stream ends")(spoilt)
 
 
-@http2("RFC 9218 §5: the priority field is passed on, both ways, in both versions")
+@http2("RFC 9218 §5: the priority field is passed on in both directions, in both versions")
 def _(t: Trial) -> None:
     kept: list = []
     t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, b"ok", ("priority", "u=1")), kept=kept))
@@ -500,19 +500,19 @@ def expect_broken(t: Trial) -> None:
         pass
 
 
-@http2("RFC 9113 §8.1.1: content longer than announced in a response breaks it off")
+@http2("RFC 9113 §8.1.1: a response with more content than announced is cut off")
 def _(t: Trial) -> None:
     t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, b"123456", ("content-length", "5"))))
     expect_broken(t)
 
 
-@http2("RFC 9113 §8.1.1: content shorter than announced in a response breaks it off")
+@http2("RFC 9113 §8.1.1: a response with less content than announced is cut off")
 def _(t: Trial) -> None:
     t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 200, b"1234", ("content-length", "5"))))
     expect_broken(t)
 
 
-@http2("RFC 9113 §5.4.1: what is not HTTP/2 on a connection upstream is 502")
+@http2("RFC 9113 §5.4.1: another protocol than HTTP/2 on a connection upstream is 502")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         c.read_exactly(24)
@@ -522,7 +522,7 @@ def _(t: Trial) -> None:
     expect_status(t.ask(b"POST /h2/ HTTP/1.1\r\nHost: example.test\r\nContent-Length: 0\r\n\r\n"), 502)
 
 
-@http2("RFC 9113 §6.9: content waits for the windows of the origin server, and the client with it")
+@http2("RFC 9113 §6.9: content and its client wait for the windows of the origin server")
 def _(t: Trial) -> None:
     got = [0]
 
@@ -554,7 +554,7 @@ def _(t: Trial) -> None:
     expect_same("content", got[0], total)
 
 
-@http2("RFC 9113 §6.9: content of a response comes through whole, whatever its size")
+@http2("RFC 9113 §6.9: content of a response of each size arrives whole")
 def _(t: Trial) -> None:
     body = bytes(range(256)) * 12_000
 
@@ -595,7 +595,7 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.used), 1)
 
 
-@http2("RFC 9110 §15.5.9: content that stops coming is the client's fault, 408, not the origin server's")
+@http2("RFC 9110 §15.5.9: content that stops arriving is the client's fault, 408, not the origin server's")
 def _(t: Trial) -> None:
     t.origin(serving(lambda o, stream, fields, body: None))
     client = t.client("tight")
@@ -603,7 +603,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 408)
 
 
-@http2("a client that leaves gives its stream upstream up")
+@http2("a client that leaves cancels its stream upstream")
 def _(t: Trial) -> None:
     kept: list = []
     t.origin(serving(lambda o, stream, fields, body: None, kept=kept))
@@ -614,7 +614,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: kept[0].resets == {1: h.CANCEL}, 3), kept[0].resets)
 
 
-@http2("HEAD and answers without content over HTTP/2 upstream")
+@http2("HEAD and answers without content end with their head over HTTP/2 upstream")
 def _(t: Trial) -> None:
     def answer(o, stream, fields, body):
         path = dict(fields)[":path"]
@@ -633,7 +633,7 @@ def _(t: Trial) -> None:
         expect_same("status", client.read_response().status, status)
 
 
-@http2("RFC 9110 §7.8: an Upgrade that is no WebSocket's handshake goes over HTTP/2 upstream without it")
+@http2("RFC 9110 §7.8: a request with an Upgrade to another protocol than WebSocket goes over HTTP/2 upstream without the Upgrade")
 def _(t: Trial) -> None:
     kept: list = []
     t.origin(serving(lambda o, stream, fields, body: o.reply(stream, 426, b""), kept=kept))

@@ -55,14 +55,14 @@ def before(t: Trial, origin: ChoosingOrigin, service: str = "") -> TlsGateway:
 
 
 def at_once(gateway: TlsGateway, count: int, method: bytes = b"GET") -> list[bytes]:
-    """The answers to so many requests, each of a client of its own."""
+    """The answers to `count` requests, each of a client of its own."""
     clients = [gateway.connect() for _ in range(count)]
     for client in clients:
         client.send(head(start=method + b" / HTTP/1.1"))
     return [client.read_response(method.decode()).body for client in clients]
 
 
-@http2("RFC 7301 §3.2: with protocol auto an origin server that chooses h2 is spoken to in HTTP/2, on one connection from the first")
+@http2("RFC 7301 §3.2: with protocol auto an origin server that chooses h2 is reached over HTTP/2, on one connection from the first request")
 def _(t: Trial) -> None:
     gateway = before(t, origin := ChoosingOrigin("h2", "http/1.1"))
     expect_same("answers", at_once(gateway, 30), [b"h2"] * 30)
@@ -70,13 +70,13 @@ def _(t: Trial) -> None:
     expect_same("connections", origin.spoken, ["h2"])
 
 
-for label, protocols in [("chooses http/1.1", ["http/1.1"]), ("knows no ALPN", [])]:
+for label, protocols in [("chooses http/1.1", ["http/1.1"]), ("has no ALPN", [])]:
 
-    @http2(f"RFC 7301 §3.2: with protocol auto an origin server that {label} is spoken to in HTTP/1.1, on many connections at once")
+    @http2(f"RFC 7301 §3.2: with protocol auto an origin server that {label} is reached over HTTP/1.1, on many connections at once")
     def _(t: Trial, protocols: list[str] = protocols) -> None:
         together = threading.Barrier(20)
         gateway = before(t, origin := ChoosingOrigin(*protocols, meanwhile=lambda: together.wait(4)))
-        # Nobody is answered before all have arrived: one behind the other, none would be.
+        # Requests are answered only when all have arrived: one after the other they would never be.
         expect_same("answers", at_once(gateway, 20), [b"h1"] * 20)
         expect_same("connections", len(origin.spoken), 20)
         together.reset()
@@ -84,7 +84,7 @@ for label, protocols in [("chooses http/1.1", ["http/1.1"]), ("knows no ALPN", [
         expect_same("connections", len(origin.spoken), 20)
 
 
-@http2("RFC 7301 §3.2: with protocol auto an origin server may choose anew when it comes back")
+@http2("RFC 7301 §3.2: with protocol auto an origin server may choose another version after a restart")
 def _(t: Trial) -> None:
     gateway = before(t, ChoosingOrigin("h2", "http/1.1"))
     expect_same("first", at_once(gateway, 3), [b"h2"] * 3)
@@ -94,7 +94,7 @@ def _(t: Trial) -> None:
             expect_same(f"{protocols} {method}", at_once(gateway, 10, method), [body] * 10)
 
 
-@http2("RFC 7301 §3.2: one that cannot be agreed with is 502 for all who wait, and asked again by the next")
+@http2("RFC 7301 §3.2: an origin server without an agreement is 502 for all waiting requests, and the next request tries again")
 def _(t: Trial) -> None:
     gateway = before(t, lambda c: c.fill())
     clients = [gateway.connect() for _ in range(5)]
@@ -106,7 +106,7 @@ def _(t: Trial) -> None:
     expect_same("then", at_once(gateway, 3), [b"h2"] * 3)
 
 
-@http2("RFC 9110 §7.8: with protocol auto an Upgrade goes over HTTP/1.1, beside HTTP/2 for all else")
+@http2("RFC 9110 §7.8: with protocol auto an Upgrade goes over HTTP/1.1, and other requests over HTTP/2")
 def _(t: Trial) -> None:
     gateway = before(t, origin := ChoosingOrigin("h2", "http/1.1"))
     for _ in range(2):
@@ -131,7 +131,7 @@ def _(t: Trial) -> None:
 PREFACE_ANSWERS = (400, 505)
 
 
-@http2("RFC 9113 §3.3: under TLS nothing but ALPN brings HTTP/2: its preface is refused behind http/1.1, and without ALPN")
+@http2("RFC 9113 §3.3: under TLS only ALPN leads to HTTP/2: its preface is refused after http/1.1, and without ALPN")
 def _(t: Trial) -> None:
     t.origin(ok)
     for tls, offer in [("alpn: [http/1.1]", ["http/1.1"]), ("alpn: [http/1.1]", ["h2", "http/1.1"]), ("alpn: [http/1.1]", []),
@@ -145,7 +145,7 @@ def _(t: Trial) -> None:
         t.origin(ok)
 
 
-@http2("http2: false: a listener in clear text takes no preface, one under TLS does not agree to h2")
+@http2("http2: false: a listener in clear text refuses the preface, a listener under TLS does not agree to h2")
 def _(t: Trial) -> None:
     t.origin(ok)
     gateway = TlsGateway(t, listener=", http2: false", more='  clear: { bind: "127.0.0.1:@OTHER@", http2: false }')
@@ -197,7 +197,7 @@ def sockets(t: Trial, takes: bool = True) -> list:
     return seen
 
 
-@http2("RFC 8441 §5: a WebSocket over HTTP/1.1 is a CONNECT over HTTP/2 upstream, once its settings allow it")
+@http2("RFC 8441 §5: a WebSocket over HTTP/1.1 becomes a CONNECT over HTTP/2 upstream, as soon as its settings allow it")
 def _(t: Trial) -> None:
     seen = sockets(t)
     client = t.client()
@@ -219,7 +219,7 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.used), 1)
 
 
-@http2("RFC 8441 §5: a WebSocket over HTTP/2 on both sides")
+@http2("RFC 8441 §5: a WebSocket passes over HTTP/2 on both sides")
 def _(t: Trial) -> None:
     seen = sockets(t)
     wire = speak(t)
@@ -266,7 +266,7 @@ def _(t: Trial) -> None:
         t.origin(ok)
 
 
-@http2("RFC 8441 §5: a WebSocket that the origin server does not want is its answer, over HTTP/1.1 and HTTP/2")
+@http2("RFC 8441 §5: if the origin server refuses a WebSocket, its answer is passed on over HTTP/1.1 and HTTP/2")
 def _(t: Trial) -> None:
     sockets(t)
     response = t.ask(head(*WEBSOCKET, start=b"GET /h2/no HTTP/1.1"))
@@ -278,7 +278,7 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.used), 1)
 
 
-@http2("RFC 8441 §3: without SETTINGS_ENABLE_CONNECT_PROTOCOL a WebSocket is 502, and the connection goes on")
+@http2("RFC 8441 §3: without SETTINGS_ENABLE_CONNECT_PROTOCOL a WebSocket is 502, and the connection stays open")
 def _(t: Trial) -> None:
     seen = sockets(t, takes=False)
     client = t.client()
@@ -306,7 +306,7 @@ def _(t: Trial) -> None:
     expect_status(response, 502)
 
 
-@http2("RFC 6455 §4.1: the answer to the key of a WebSocket over HTTP/2 is verified, for its client cannot")
+@http2("RFC 6455 §4.1: the gateway verifies the answer to the key of a WebSocket over HTTP/2, since its client cannot")
 def _(t: Trial) -> None:
     answers = ["Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n", "", None]
 

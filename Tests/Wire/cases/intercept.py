@@ -94,7 +94,7 @@ routes: {routes}
         return self.log.read_text().splitlines()
 
 
-@case("intercept: a request under TLS in a tunnel runs the chain, and goes to the host", nginx=NO)
+@case("intercept: a request under TLS in a tunnel passes the chain, and goes to the host", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, chain="{ requestHeaders: { set: { X-Ware: request } } }")
     client = proxy.secured()
@@ -109,7 +109,7 @@ def _(t: Trial) -> None:
     check('"responder":"upstream"' in lines[1] and '"method":"GET"' in lines[1], lines[1])
 
 
-@case("intercept: the certificate is for the host that the client asks for, and for addresses", nginx=NO)
+@case("intercept: the certificate is for the host or the address that the client requested", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     for host, kind in (("localhost", "DNS"), ("127.0.0.1", "IP Address")):
@@ -120,7 +120,7 @@ def _(t: Trial) -> None:
         check(ssl.cert_time_to_seconds(shown["notBefore"]) < time.time() - 80_000, "not backdated:", shown["notBefore"])
 
 
-@case("intercept: HTTP/2 by ALPN towards the client, whatever the host speaks", nginx=NO)
+@case("intercept: the client gets HTTP/2 by ALPN, whichever version the host has", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     inner = proxy.secured(alpn=["h2", "http/1.1"])
@@ -131,7 +131,7 @@ def _(t: Trial) -> None:
     expect_same("HTTP/1.1", proxy.secured(alpn=["http/1.1"]).sock.selected_alpn_protocol(), "http/1.1")
 
 
-@case("intercept: HTTP without TLS in a tunnel runs the chain", nginx=NO)
+@case("intercept: a request without TLS in a tunnel passes the chain", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, tls=False, chain="{ requestHeaders: { set: { X-Ware: request } } }")
     client, answer = proxy.connect()
@@ -141,7 +141,7 @@ def _(t: Trial) -> None:
     expect_same("X-Ware", t.main.requests[-1].get("X-Ware"), "request")
 
 
-@case("intercept: bytes that come in one piece with the CONNECT are the tunnel's", nginx=NO)
+@case("intercept: bytes in one piece with the CONNECT belong to the tunnel", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, tls=False)
     client = connect(("127.0.0.1", proxy.port), 10)
@@ -166,7 +166,7 @@ def _(t: Trial) -> None:
     check(not t.main.requests, "upstream:", t.main.requests)
 
 
-@case("intercept: case, and a trailing dot, do not make another host", nginx=NO)
+@case("intercept: another case or a trailing dot is still the same host", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     client = proxy.secured("LocalHost.", name="localhost")
@@ -183,7 +183,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 405)
 
 
-@case("intercept: except, and hosts that are not listed, pass unread", nginx=NO)
+@case("intercept: hosts of except, and unlisted hosts, pass unread", nginx=NO)
 def _(t: Trial) -> None:
     for rules in ('hosts: ["*"], except: [localhost]', "hosts: [other.test]"):
         proxy = Proxy(t, intercept=rules)
@@ -192,7 +192,7 @@ def _(t: Trial) -> None:
         expect_status(client.read_response(), 200)
 
 
-@case("intercept: a client that refuses the certificate twice is tunnelled then", nginx=NO)
+@case("intercept: a client that refuses the certificate twice is tunnelled afterwards", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     for _ in range(2):
@@ -207,7 +207,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 200)
 
 
-@case("intercept: closed and malformed handshakes, and refusals behind an accepted one, let nothing pass unread", nginx=NO)
+@case("intercept: after closed and malformed handshakes, and refusals behind an accepted one, no byte passes unread", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     hello = b"\x16\x03\x01\x00\x2f\x01\x00\x00\x2b\x03\x03" + b"\7" * 32 + b"\0\0\2\x13\x01\1\0"
@@ -238,14 +238,14 @@ def _(t: Trial) -> None:
         expect_same("target", t.main.requests[-1].target.encode(), path)
 
 
-@case("intercept: no certificate is made for a wildcard, or for a number in place of a name", nginx=NO)
+@case("intercept: a wildcard, or a number in place of a name, gets no certificate", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     for host in ("*.test", "*", "-a.test", "0x7f.1", "127.1", "2130706433"):
         expect_status(proxy.connect(host)[1], 400)
 
 
-@case("intercept: passPinned 0s never tunnels", nginx=NO)
+@case("intercept: with passPinned 0s a pinned client is never tunnelled", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, intercept='hosts: ["*"], passPinned: 0s')
     for _ in range(4):
@@ -256,7 +256,7 @@ def _(t: Trial) -> None:
             pass
 
 
-@case("intercept: what is neither TLS nor HTTP passes unread, or is closed", nginx=NO)
+@case("intercept: another protocol than TLS and HTTP passes unread, or is closed", nginx=NO)
 def _(t: Trial) -> None:
     said = []
 
@@ -281,7 +281,7 @@ def _(t: Trial) -> None:
     check("neither TLS nor HTTP" in "".join(proxy.lines(2)) or '"status":403' in proxy.lines(2)[1], proxy.lines(2))
 
 
-@case("intercept: a host that speaks first is heard, when the client is silent", nginx=NO)
+@case("intercept: bytes of a host that sends first reach a silent client", nginx=NO)
 def _(t: Trial) -> None:
     def script(connection: OriginConnection) -> None:
         connection.send(b"220 mail\r\n")
@@ -295,7 +295,7 @@ def _(t: Trial) -> None:
     expect_same("answer", client.read_until(b"\r\n"), b"250 EHLO x\r\n")
 
 
-@case("intercept: a client that is slow to begin TLS is read all the same", nginx=NO)
+@case("intercept: a client that is slow to begin TLS is still intercepted", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     client, _ = proxy.connect()
@@ -307,7 +307,7 @@ def _(t: Trial) -> None:
     expect_status(inner.read_response(), 200)
 
 
-@case("intercept: without a route that could take a request to the host, CONNECT is 403", nginx=NO)
+@case("intercept: without a route for the host CONNECT is 403", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, routes="[{ match: { host: other.test }, service: passthrough }]")
     expect_status(proxy.connect()[1], 403)
@@ -318,7 +318,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 404)
 
 
-@case("intercept: ports and private addresses are judged at the CONNECT", nginx=NO)
+@case("intercept: ports and private addresses are checked at the CONNECT", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     expect_status(proxy.connect(port=1)[1], 403)
@@ -340,7 +340,7 @@ def _(t: Trial) -> None:
     expect_status(answer, 403)
 
 
-@case("intercept: the host's certificate is verified; a fault is 502 and named", nginx=NO)
+@case("intercept: the host's certificate is verified; a fault is 502 with its name", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     t.origin(secure(answering(OK), "stranger"))
@@ -351,7 +351,7 @@ def _(t: Trial) -> None:
     check(b"tls_certificate_error" in answer.body and b"certificate" in answer.body.split(b"detail")[-1], answer.body)
 
 
-@case("intercept: the credentials of the CONNECT count inside, and go nowhere", nginx=NO)
+@case("intercept: the credentials of the CONNECT apply inside the tunnel, and do not go upstream", nginx=NO)
 def _(t: Trial) -> None:
     users = t.setup.place.subfolder("users") / "users.htpasswd"
     users.write_text("anna:$2b$04$qpyjXKh/tlE2Rv3eJLOywufhgQtvPPmQrfpnSdDI0WyoxM0HeYVry\n")  # myPassword
@@ -366,7 +366,7 @@ def _(t: Trial) -> None:
     check(base64.b64encode(b"anna:myPassword").decode() not in "".join(proxy.lines(3)) + proxy.process.log)
 
 
-@case("intercept: the record of a request inside names the tunnel, and who opened it", nginx=NO)
+@case("intercept: the record of a request inside a tunnel names the tunnel and its user", nginx=NO)
 def _(t: Trial) -> None:
     users, admin = t.setup.place.subfolder("users") / "users.htpasswd", free_port()
     users.write_text("anna:$2b$04$qpyjXKh/tlE2Rv3eJLOywufhgQtvPPmQrfpnSdDI0WyoxM0HeYVry\n")  # myPassword
@@ -399,7 +399,7 @@ def _(t: Trial) -> None:
     check(f"in a tunnel to a.test:{proxy.origin} at 127.0.0.1, opened by anna" in shown, shown)
 
 
-@case("intercept: a capture tells TLS and the certificates of both connections, once for each connection", nginx=NO)
+@case("intercept: a capture has TLS and the certificates of both connections, once for each connection", nginx=NO)
 def _(t: Trial) -> None:
     admin = free_port()
     proxy = Proxy(t, routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}', token: none, capture: {{}} }}")
@@ -445,7 +445,7 @@ def _(t: Trial) -> None:
                 (False, False, "application/problem+json"))
 
 
-@case("intercept: a CONNECT counts as one request, and a ware that answers does not answer it", nginx=NO)
+@case("intercept: a CONNECT counts as one request, and an answering ware does not answer it", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, chain="{ rateLimit: { rate: 3/m, burst: 3, key: ip } }, { mock: { body: mocked } }")
     client = proxy.secured()
@@ -455,7 +455,7 @@ def _(t: Trial) -> None:
     check(not t.main.requests)
 
 
-@case("intercept: Alt-Svc does not reach the client, HSTS does", nginx=NO)
+@case("intercept: Alt-Svc is removed, HSTS reaches the client", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, answering(
         b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nAlt-Svc: h3=\":443\"\r\nStrict-Transport-Security: max-age=1\r\n\r\n"))
@@ -465,7 +465,7 @@ def _(t: Trial) -> None:
     expect_same("fields", (answer.has("Alt-Svc"), answer.has("Strict-Transport-Security")), (False, True))
 
 
-@case("intercept: a WebSocket in a tunnel", nginx=NO)
+@case("intercept: a WebSocket in a tunnel is relayed", nginx=NO)
 def _(t: Trial) -> None:
     def script(connection: OriginConnection) -> None:
         connection.serve()
@@ -483,7 +483,7 @@ def _(t: Trial) -> None:
     expect_same("echo", client.read_exactly(4), b"\x81\x02hi")
 
 
-@case("intercept: uploads with 100 (Continue) and chunks, and trailers, pass", nginx=NO)
+@case("intercept: uploads with 100 (Continue), chunks and trailers pass", nginx=NO)
 def _(t: Trial) -> None:
     def script(connection: OriginConnection) -> None:
         connection.serve()
@@ -499,7 +499,7 @@ def _(t: Trial) -> None:
     expect_same("upstream", len(t.main.requests[-1].body), len(body))
 
 
-@case("intercept: broken hellos end the tunnel, and nothing else", nginx=NO)
+@case("intercept: broken hellos end their tunnel only", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     for bytes_ in (b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", b"\x16\x03\x01\x00\x00", b"\x16\x03\x01\x40\x01" + b"\x01" * 20_000,
@@ -524,7 +524,7 @@ routes: [{ service: passthrough }]
     check("httpware ca init" in result.stderr and "file.yaml:2:" in result.stderr, result.stderr)
 
 
-@case("check: intercept on an address that others reach needs authentication", nginx=NO)
+@case("check: intercept on an address beyond this host requires authentication", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     text = proxy.text.replace(f"127.0.0.1:{proxy.port}", f"0.0.0.0:{proxy.port}").replace("ca: ca", f"ca: {proxy.folder / 'ca'}")
@@ -536,7 +536,7 @@ def _(t: Trial) -> None:
     check("intercept" in result.stderr, result.stderr)
 
 
-@case("intercept: a host that cannot be reached, and a slow client, still get the answer under TLS", nginx=NO)
+@case("intercept: for an unreachable host, and to a slow client, the answer is sent under TLS", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, routes="[{ match: { path: '/api/**' }, service: passthrough }]")
     for port, path, status in ((t.setup.ports["closed"], b"/api/a", 502), (None, b"/b", 404)):
@@ -552,7 +552,7 @@ def _(t: Trial) -> None:
     expect_same("lines", len([line for line in proxy.lines(4) if '"method":"CONNECT"' in line]), 2)
 
 
-@case("intercept: a client that ends its side behind its bytes, or without any, hears the host", nginx=NO)
+@case("intercept: a client that ends its side, with or without bytes before, receives the host's bytes", nginx=NO)
 def _(t: Trial) -> None:
     def script(connection: OriginConnection) -> None:
         got = connection.read_rest()
@@ -567,7 +567,7 @@ def _(t: Trial) -> None:
         expect_same("heard", client.read_rest(), heard)
 
 
-@case("intercept: a name in a handshake counts where the CONNECT names an address that is not listed", nginx=NO)
+@case("intercept: if the CONNECT names an unlisted address, the name in the handshake decides", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, intercept="hosts: [a.test]")
     client, answer = proxy.connect("127.0.0.1")
@@ -585,7 +585,7 @@ def _(t: Trial) -> None:
         expect_status(inner.read_response(), 200)
 
 
-@case("intercept: opaque: refuse closes neither what except names nor pinned hosts", nginx=NO)
+@case("intercept: opaque: refuse still passes hosts of except and pinned hosts", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, intercept='hosts: ["*"], except: [a.test], opaque: refuse')
     client, _ = proxy.connect("127.0.0.1")
@@ -611,7 +611,7 @@ def _(t: Trial) -> None:
     for other in others:
         other.send(proxy.get(b"http://localhost:%d/" % proxy.origin))
         expect_status(other.read_response(), 200)
-    # More than one connection may have streams: the tunnels of those that ended leave room.
+    # More than one connection may have streams: the tunnels of ended connections leave room.
     for stream in streams:
         client.send(h.data(stream, end=True))
         client.read(stream)
@@ -622,7 +622,7 @@ def _(t: Trial) -> None:
         check(client.read(stream).body.endswith(b"ok"), stream, client.answer(stream))
 
 
-@case("intercept: a tunnel in its handshake does not hold up a drain", nginx=NO)
+@case("intercept: a tunnel in its handshake does not delay a drain", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     client, answer = proxy.connect()
@@ -641,7 +641,7 @@ def _(t: Trial) -> None:
     check(time.monotonic() - began < 4, "the drain took", time.monotonic() - began)
 
 
-@case("intercept: the authority's key is in no core file, neither after a reload that reads it anew", nginx=NO)
+@case("intercept: the authority's key is in no core file, also after a reload that reads it again", nginx=NO)
 def _(t: Trial) -> None:
     if not shutil.which("gcore"):
         raise Skip("gdb is not installed")
@@ -664,7 +664,7 @@ def _(t: Trial) -> None:
     check(number[16:] not in content, "half of the key is in the core file")
 
 
-@case("ca: a folder or a key of another user is refused, root's is taken", nginx=NO)
+@case("ca: a folder or a key of another user is refused, except of root", nginx=NO)
 def _(t: Trial) -> None:
     if os.geteuid():
         raise Skip("needs root, to give files to other users")
@@ -688,7 +688,7 @@ def _(t: Trial) -> None:
     expect_same(f"own: {shown.stderr}", shown.returncode, 0)
     shown = owned(other, own, 0o755)
     check(shown.returncode and f"{folder}: belongs to another user; run chown {own} {folder}" in shown.stderr, shown)
-    # Root's folder is no stranger's: only the key, which root alone reads, is out of reach.
+    # A folder of root's is trusted: only the key, which root alone reads, is out of reach.
     shown = owned(0, 0, 0o755)
     check(shown.returncode and "ca.key: permission denied" in shown.stderr, shown)
     expect_same("root's folder", owned(0, own, 0o755).returncode, 0)
@@ -699,7 +699,7 @@ def _(t: Trial) -> None:
         check(shown.returncode and f"others than its owner can write to the folder; run chmod 700 {folder}" in shown.stderr, shown)
 
 
-@case("ca init: two at once, and a half one, end with one authority", nginx=NO)
+@case("ca init: two concurrent runs, and an interrupted run, lead to one authority", nginx=NO)
 def _(t: Trial) -> None:
     for _ in range(5):
         folder = str(t.setup.place.subfolder("authority") / "ca")

@@ -23,7 +23,7 @@ def digest(data: bytes) -> bytes:
 
 
 def sending(size: int, behind: bytes = b"", length: int | None = None):
-    """Sends so much content, and perhaps something behind it."""
+    """Sends content of `size` bytes, and perhaps bytes behind it."""
 
     def script(c: OriginConnection) -> None:
         c.serve()
@@ -36,7 +36,7 @@ def sending(size: int, behind: bytes = b"", length: int | None = None):
     return script
 
 
-@case("RFC 9112 §6.2: 20 MiB down to a reader that starts late, then the pipelined next response")
+@case("RFC 9112 §6.2: 20 MiB reach a reader that starts late, and the pipelined next response follows")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         sending(SIZE)(c)
@@ -52,7 +52,7 @@ def _(t: Trial) -> None:
     expect_same("next", client.read_response().body, b"ok")
 
 
-@case("RFC 9112 §6.3: bytes behind 20 MiB of content belong to nobody")
+@case("RFC 9112 §6.3: bytes behind 20 MiB of content are never a response")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         if c.index == 0:
@@ -100,7 +100,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: ended and ended[0], 10), "the origin still sends")
 
 
-@case("RFC 9112 §6.2: 20 MiB up to an origin that starts to read late", nginx=None)
+@case("RFC 9112 §6.2: 20 MiB reach an origin that starts to read late", nginx=None)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         request = c.read_request(with_content=False)
@@ -140,7 +140,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 413)
 
 
-@case("RFC 9112 §8: a client that leaves in mid-upload: the origin does not see a whole request", nginx=OTHER)
+@case("RFC 9112 §8: if a client leaves in mid-upload, the origin never receives a whole request", nginx=OTHER)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         request = c.read_request(with_content=False)
@@ -155,7 +155,7 @@ def _(t: Trial) -> None:
     check(not t.main.requests[0].whole, "shown as complete")
 
 
-@case("RFC 9110 §7.8: 20 MiB through a tunnel each way at once, then half-closed", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: 20 MiB pass a tunnel in each direction at once, and the half-close follows", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     got: list[bytes] = []
 

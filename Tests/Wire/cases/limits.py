@@ -9,10 +9,10 @@ from suite import Failure, Trial, case, check, eventually, expect_closed, expect
 
 from .refused_requests import OTHER, head, post, refused
 
-refused("RFC 9110 §15.5.15: a target over the limit is 414", head(start=b"GET /" + b"a" * 1100 + b" HTTP/1.1"), 414, listener="narrow", nginx=OTHER)
-refused("RFC 6585 §5: more field lines than the limit is 431", head(*[b"X-%d: a" % index for index in range(21)]), 431, listener="narrow", nginx=OTHER)
-refused("RFC 6585 §5: a head over the limit is 431", head(b"X-A: " + b"a" * 4200), 431, listener="narrow", nginx=OTHER)
-refused("RFC 6585 §5: a field name over the limit is 431", head(b"X" * 4200 + b": a"), 431, listener="narrow", nginx=OTHER)
+refused("RFC 9110 §15.5.15: a target over the limit", head(start=b"GET /" + b"a" * 1100 + b" HTTP/1.1"), 414, listener="narrow", nginx=OTHER)
+refused("RFC 6585 §5: more field lines than the limit", head(*[b"X-%d: a" % index for index in range(21)]), 431, listener="narrow", nginx=OTHER)
+refused("RFC 6585 §5: a head over the limit", head(b"X-A: " + b"a" * 4200), 431, listener="narrow", nginx=OTHER)
+refused("RFC 6585 §5: a field name over the limit", head(b"X" * 4200 + b": a"), 431, listener="narrow", nginx=OTHER)
 
 
 @case("default limits: a target of 17 KiB is 414, one of 15 KiB is not", nginx=OTHER)
@@ -33,21 +33,21 @@ def _(t: Trial) -> None:
     expect_status(t.ask(head(b"X-A: " + b"a" * 60 * 1024)), 200)
 
 
-@case("a target without end is refused before it is complete: 414", nginx=OTHER)
+@case("an endless target is refused with 414 before it is complete", nginx=OTHER)
 def _(t: Trial) -> None:
     client = t.client()
     client.send(b"GET /" + b"a" * 20 * 1024)
     expect_status(client.read_response(), 414)
 
 
-@case("a method without end is refused", nginx=OTHER)
+@case("an endless method is refused", nginx=OTHER)
 def _(t: Trial) -> None:
     client = t.client()
     client.send(b"A" * 70 * 1024)
     expect_status(client.read_response(), 400, 414, 431, 501)
 
 
-@case("RFC 9110 §15.5.9: a head that does not arrive is 408", nginx=OTHER)
+@case("RFC 9110 §15.5.9: a head that does not arrive in time is 408", nginx=OTHER)
 def _(t: Trial) -> None:
     client = t.client("tight")
     client.send(b"GET / HTTP/1.1\r\nHost: a.te")
@@ -58,7 +58,7 @@ def _(t: Trial) -> None:
     check(0.4 < time.monotonic() - began < 2.5, f"after {time.monotonic() - began:.2f} s instead of 0.6")
 
 
-@case("RFC 9110 §15.5.9: a head that dribbles is 408: every byte does not extend the time", nginx=OTHER)
+@case("RFC 9110 §15.5.9: a head that dribbles is 408, since a byte does not extend the time", nginx=OTHER)
 def _(t: Trial) -> None:
     client = t.client("tight")
     began = time.monotonic()
@@ -152,34 +152,34 @@ def costs(name: str, make, statuses: tuple[int, ...], *, listener: str = "wide",
         raise Failure(f"{best * 1000:.0f} ms of CPU time, the limit is {limit * 1000:.0f}")
 
 
-costs("linear cost: 10,000 field lines", lambda: head(*[b"X-Field-%d: value" % index for index in range(10_000)]), (200, 431, 502))
-costs("linear cost: 10,000 field lines with one name", lambda: head(*[b"X-A: b"] * 10_000), (200, 431, 502))
-costs("linear cost: 10,000 field lines over the limit", lambda: head(*[b"X-Field-%d: value" % index for index in range(10_000)]), (431,), listener="web")
-costs("linear cost: 1 MB of Connection tokens", lambda: head(b"Connection: " + b"a," * 500_000), (200, 400, 431))
-costs("linear cost: 1 MB of distinct Connection tokens and fields",
+costs("10,000 field lines take linear time", lambda: head(*[b"X-Field-%d: value" % index for index in range(10_000)]), (200, 431, 502))
+costs("10,000 field lines with one name take linear time", lambda: head(*[b"X-A: b"] * 10_000), (200, 431, 502))
+costs("10,000 field lines over the limit take linear time", lambda: head(*[b"X-Field-%d: value" % index for index in range(10_000)]), (431,), listener="web")
+costs("1 MB of Connection tokens takes linear time", lambda: head(b"Connection: " + b"a," * 500_000), (200, 400, 431))
+costs("1 MB of distinct Connection tokens and fields takes linear time",
       lambda: head(b"Connection: " + b",".join(b"X-Field-%d" % index for index in range(80_000)), *[b"X-Field-%d: v" % index for index in range(5_000)]), (200, 400, 431))
-costs("linear cost: 10,000 Connection lines with 5,000 fields",
+costs("10,000 Connection lines with 5,000 fields take linear time",
       lambda: head(*[b"Connection: X-Field-%d" % index for index in range(5_000)], *[b"X-Field-%d: v" % index for index in range(5_000)]), (200, 400, 431))
-costs("linear cost: 1 MB of Transfer-Encoding members", lambda: head(b"Transfer-Encoding: " + b"a," * 500_000 + b"chunked", start=b"POST / HTTP/1.1"), (400, 431, 501))
-costs("linear cost: 1 MB of Content-Length members", lambda: head(b"Content-Length: " + b"5," * 500_000 + b"5", start=b"POST / HTTP/1.1") + b"hello", (400, 431, 200))
-costs("linear cost: 1 MB of Upgrade members", lambda: head(b"Connection: Upgrade", b"Upgrade: " + b"a," * 500_000), (200, 400, 431))
-costs("linear cost: 1 MB of Via members", lambda: head(b"Via: " + b"1.1 a, " * 140_000), (200, 400, 431, 502))
-costs("linear cost: a path of 60,000 bytes of dot segments", lambda: head(start=b"GET " + b"/a/.." * 10_000 + b"/ HTTP/1.1"), (200, 400, 414))
-costs("linear cost: a path of 60,000 bytes of percent-encodings", lambda: head(start=b"GET /" + b"%41" * 20_000 + b" HTTP/1.1"), (200, 400, 414))
-costs("linear cost: a path of 60,000 slashes", lambda: head(start=b"GET " + b"/" * 60_000 + b" HTTP/1.1"), (200, 400, 414))
-costs("linear cost: a query of 60,000 ampersands", lambda: head(start=b"GET /?" + b"&" * 60_000 + b" HTTP/1.1"), (200, 400, 414))
-costs("linear cost: 1 MB of whitespace around a value", lambda: head(b"X-A:" + b" " * 500_000 + b"b" + b"\t" * 500_000), (200, 400, 431, 502))
-costs("linear cost: 100,000 one-byte chunks", lambda: head(b"Transfer-Encoding: chunked", start=b"POST /mock HTTP/1.1") + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n", (200, 400, 413))
+costs("1 MB of Transfer-Encoding members takes linear time", lambda: head(b"Transfer-Encoding: " + b"a," * 500_000 + b"chunked", start=b"POST / HTTP/1.1"), (400, 431, 501))
+costs("1 MB of Content-Length members takes linear time", lambda: head(b"Content-Length: " + b"5," * 500_000 + b"5", start=b"POST / HTTP/1.1") + b"hello", (400, 431, 200))
+costs("1 MB of Upgrade members takes linear time", lambda: head(b"Connection: Upgrade", b"Upgrade: " + b"a," * 500_000), (200, 400, 431))
+costs("1 MB of Via members takes linear time", lambda: head(b"Via: " + b"1.1 a, " * 140_000), (200, 400, 431, 502))
+costs("a path of 60,000 bytes of dot segments takes linear time", lambda: head(start=b"GET " + b"/a/.." * 10_000 + b"/ HTTP/1.1"), (200, 400, 414))
+costs("a path of 60,000 bytes of percent-encodings takes linear time", lambda: head(start=b"GET /" + b"%41" * 20_000 + b" HTTP/1.1"), (200, 400, 414))
+costs("a path of 60,000 slashes takes linear time", lambda: head(start=b"GET " + b"/" * 60_000 + b" HTTP/1.1"), (200, 400, 414))
+costs("a query of 60,000 ampersands takes linear time", lambda: head(start=b"GET /?" + b"&" * 60_000 + b" HTTP/1.1"), (200, 400, 414))
+costs("1 MB of whitespace around a value takes linear time", lambda: head(b"X-A:" + b" " * 500_000 + b"b" + b"\t" * 500_000), (200, 400, 431, 502))
+costs("100,000 one-byte chunks take linear time", lambda: head(b"Transfer-Encoding: chunked", start=b"POST /mock HTTP/1.1") + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n", (200, 400, 413))
 # Sent on, each chunk costs its share of system calls as well: the loop turns between reads, no turn over 50 ms.
-costs("linear cost: 100,000 one-byte chunks, forwarded", lambda: head(b"Transfer-Encoding: chunked", start=b"POST /patient/ HTTP/1.1") + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n",
+costs("100,000 forwarded one-byte chunks take linear time", lambda: head(b"Transfer-Encoding: chunked", start=b"POST /patient/ HTTP/1.1") + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n",
       (200, 400, 413), limit=0.100)
-costs("linear cost: a response of 100,000 one-byte chunks", lambda: head(), (200, 502), limit=0.100,
+costs("a response of 100,000 one-byte chunks takes linear time", lambda: head(), (200, 502), limit=0.100,
       response=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n")
-costs("linear cost: a response of 10,000 field lines", lambda: head(), (200, 502), response=b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 10_000 + b"Content-Length: 0\r\n\r\n")
-costs("linear cost: 5,000 pipelined requests in one write", lambda: head(start=b"GET /mock HTTP/1.1") * 5_000, (200,), limit=0.200)
+costs("a response of 10,000 field lines takes linear time", lambda: head(), (200, 502), response=b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 10_000 + b"Content-Length: 0\r\n\r\n")
+costs("5,000 pipelined requests in one write take linear time", lambda: head(start=b"GET /mock HTTP/1.1") * 5_000, (200,), limit=0.200)
 
 
-@case("linear cost: a head in 60,000 pieces of one byte", nginx=OTHER, alone=True)
+@case("a head in 60,000 pieces of one byte takes linear time", nginx=OTHER, alone=True)
 def _(t: Trial) -> None:
     raw = head(b"X-A: " + b"a" * 30_000)
     client = t.client("wide", timeout=20)
@@ -188,11 +188,11 @@ def _(t: Trial) -> None:
         client.sock.send(raw[index : index + 1])
     expect_status(client.read_response(), 200, 431)
     took = t.gateway.cpu_seconds() - before
-    # a read each: some 2 µs; a parser that begins anew at each byte would need whole seconds
+    # a read each: some 2 µs; a parser that starts again at each byte would need whole seconds
     check(took < 0.6, f"{took * 1000:.0f} ms of CPU time")
 
 
-@case("other clients are served while one sends the worst it can", nginx=OTHER, alone=True)
+@case("other clients are served while one client sends the most expensive bytes", nginx=OTHER, alone=True)
 def _(t: Trial) -> None:
     import threading
 

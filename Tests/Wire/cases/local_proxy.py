@@ -35,7 +35,7 @@ def inspecting(t: Trial, *arguments: str, environment: dict[str, str] | None = N
     return process, int(re.search(r"proxy on http://127\.0\.0\.1:(\d+)", process.log)[1]), int(re.search(r"inspector on http://127\.0\.0\.1:(\d+)/", process.log)[1])
 
 
-@case("inspect: reads TLS, prints a line for each request, serves the admin page and the certificate", nginx=NO)
+@case("inspect: the command reads TLS, prints a line for each request, and serves the admin page and the certificate", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(secure(answering(OK)))
     process, port, admin = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
@@ -59,7 +59,7 @@ def _(t: Trial) -> None:
     check(f"127.0.0.1:{port}" in asked(t, port, "/proxy.pac").body.decode(), "the port that the system chose is not in the PAC")
 
 
-@case("inspect: ports that are taken give way, unless they are asked for by name", nginx=NO)
+@case("inspect: ports in use are replaced by free ones, unless they are requested explicitly", nginx=NO)
 def _(t: Trial) -> None:
     taken = []
     for port in (8888, 9900):
@@ -77,7 +77,7 @@ def _(t: Trial) -> None:
             each.close()
 
 
-@case("inspect: trace, rule and services find it without --admin and without a configuration", nginx=NO)
+@case("inspect: trace, rule and services find the proxy without --admin and without a configuration", nginx=NO)
 def _(t: Trial) -> None:
     if os.geteuid() or not all(map(shutil.which, ("unshare", "nsenter", "ip"))) or Path("/etc/httpware/httpware.yaml").exists():
         raise Skip("needs root, for a network in which port 9900 is free, and no configuration of this machine")
@@ -106,7 +106,7 @@ def _(t: Trial) -> None:
     check(result.returncode == 3 and "no admin listener answers" in result.stderr, result)
 
 
-@case("inspect: --host, --except and --only; a pattern that is none is exit 1", nginx=NO)
+@case("inspect: --host, --except and --only choose the hosts; an invalid pattern is exit 1", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(secure(answering(OK)))
     if not shutil.which("curl"):
@@ -126,7 +126,7 @@ def _(t: Trial) -> None:
     check(result.returncode == 1 and "host" in result.stderr, result)
 
 
-@case("inspect and with: the authority is made at the first run, with a sentence how to trust it", nginx=NO)
+@case("inspect and with: the first run makes the authority, and explains how to trust it", nginx=NO)
 def _(t: Trial) -> None:
     home = t.setup.place.subfolder("new")
     environment = {"HOME": str(home), "XDG_DATA_HOME": ""}
@@ -141,7 +141,7 @@ def _(t: Trial) -> None:
 # with
 
 
-@case("with: files of the environment are there while the command runs, and go with it", nginx=NO)
+@case("with: files of the environment exist while the command runs, and are removed afterwards", nginx=NO)
 def _(t: Trial) -> None:
     code = ("import json, os; v = os.environ; names = [v['SSL_CERT_FILE'], v['DENO_CERT'], v['WGETRC'], v['APT_CONFIG']]; "
             "print(json.dumps([[n, open(n).read()] for n in names] + [[os.path.dirname(names[0]), oct(os.stat(os.path.dirname(names[0])).st_mode & 0o66)]]))")
@@ -163,13 +163,13 @@ def _(t: Trial) -> None:
     check(not Path(process.log.split("at ")[1].split()[0]).parent.exists(), "the folder is left after a signal")
 
 
-@case("with: a file of certificates that cannot be read is told", nginx=NO)
+@case("with: an unreadable file of certificates is reported", nginx=NO)
 def _(t: Trial) -> None:
     result = with_command(t, "--", "true", environment={"REQUESTS_CA_BUNDLE": "/nowhere.pem"})
     check(result.returncode == 0 and "REQUESTS_CA_BUNDLE: /nowhere.pem" in result.stderr, result)
 
 
-@case("with -c: a listener that reads tunnels brings its authority; one that reads none leaves the variables alone", nginx=NO)
+@case("with -c: a listener with intercept adds its authority; a listener without it leaves the variables unchanged", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, tls=False)
     file = str(proxy.folder / "httpware.yaml")
@@ -192,7 +192,7 @@ def _(t: Trial) -> None:
         expect_same(f"exit of {arguments}", with_command(t, *arguments).returncode, 64)
 
 
-@case("with and inspect: other hosts are reached by the proxy of the environment, or the one that is named", nginx=NO)
+@case("with and inspect: other hosts are reached through the proxy of the environment, or a named proxy", nginx=NO)
 def _(t: Trial) -> None:
     if not shutil.which("curl"):
         raise Skip("no curl")
@@ -208,7 +208,7 @@ def _(t: Trial) -> None:
         expect_same(option, (result.stdout, t.main.requests[-1].target), ("ok", "http://a.test/y"))
 
 
-@case("with and inspect: a name that resolves to a cloud's metadata address is 403: plain, in tunnels, and by SOCKS", nginx=NO)
+@case("with and inspect: a name with a cloud's metadata address is 403: in clear text, in tunnels, and by SOCKS", nginx=NO)
 def _(t: Trial) -> None:
     hosts = t.setup.place.subfolder("hosts") / "hosts"
     hosts.write_text("169.254.169.254 harmless.test\nfd00:ec2::254 harmless6.test\n127.0.0.1 local.test\n")
@@ -250,7 +250,7 @@ def admin_ask(t: Trial, port: int, method: str, target: str, *lines: str) -> Mes
     return client.read_response(method)
 
 
-@case("inspect: a token per start: by its URL, by a session, by Bearer; no cookie; pages of other sites and ports get nothing", nginx=NO)
+@case("inspect: each start has a token, accepted by URL, session and Bearer; pages of other sites and ports are refused", nginx=NO)
 def _(t: Trial) -> None:
     process, port, admin = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
     token = token_of(process)
@@ -280,7 +280,7 @@ def _(t: Trial) -> None:
     check(token_of(other) != token, "two starts have one token")
 
 
-@case("inspect: other commands find its token by the address, in a file of this user alone that goes with it", nginx=NO)
+@case("inspect: other commands find its token by the address, in a file of this user that is removed at its end", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("runtime")
     for variables, expected in (({"XDG_RUNTIME_DIR": str(folder)}, folder / "httpware"), ({"XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": str(folder / "state")}, folder / "state/httpware"),
@@ -301,7 +301,7 @@ def _(t: Trial) -> None:
         expect_same("left", list(expected.iterdir()), [])
 
 
-@case("with --inspect and proxy --inspect: the page on a free port; the command never has the token", nginx=NO)
+@case("with --inspect and proxy --inspect: the page is on a free port, and the command never receives the token", nginx=NO)
 def _(t: Trial) -> None:
     runtime = {"XDG_RUNTIME_DIR": str(t.setup.place.subfolder("runtime"))}
     code = ("import json, os, sys, time, urllib.request; urllib.request.urlopen(sys.argv[1]).read(); "

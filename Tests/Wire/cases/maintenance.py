@@ -13,7 +13,7 @@ from .rules import Ruled
 BROWSER = b"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
-@case("maintenance: on, shown, outlives a reload, off", nginx=NO)
+@case("maintenance: it is switched on, shown, kept across a reload, and switched off", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t, answering(OK), middlewares="{ mock: { status: 418 }, if: { path: /tea } }")
     expect_same("at first", gateway.command("maintenance").strip(), "off")
@@ -35,7 +35,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask("/tea"), 418)
 
 
-@case("maintenance: some routes, some clients, and an end", nginx=NO)
+@case("maintenance: it may apply to some routes and some clients, and may have an end", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t, answering(OK))
     name = gateway.call("/v1/routes")["listeners"][0]["routes"][0]["name"]
@@ -50,7 +50,7 @@ def _(t: Trial) -> None:
     expect_same("shown", gateway.call("/v1/maintenance"), {"on": False})
 
 
-@case("maintenance: mistakes are told, and change nothing", nginx=NO)
+@case("maintenance: mistakes are reported, and change nothing", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t, answering(OK))
     for body, word in [
@@ -65,7 +65,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask(), 200)
 
 
-@case("RFC 9457: refusals tell the id of their exchange, by which it is found", nginx=NO)
+@case("RFC 9457: refusals have the ID of their exchange, which leads to its record", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t, lambda connection: connection.close())
     refusal = gateway.ask("/gone")

@@ -50,7 +50,7 @@ def _(t: Trial) -> None:
         expect_same(f"who answers {path} with {fields}", message.body, body)
 
 
-@case("match: a path that takes an expression too long is answered 500, and no later route stands in", nginx=NO)
+@case("match: a path whose expression takes too long is answered 500, and later routes are not tried", nginx=NO)
 def _(t: Trial) -> None:
     config = CONFIG.replace("'~\\.php$'", "'~^/(a+)+$'")
     gateway = OwnGateway(t, "matching-long", config, main=t.setup.ports["main"])
@@ -59,7 +59,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask("/b"), 200)
 
 
-@case("match: all expressions that a request is asked for have the time of one", nginx=NO)
+@case("match: all expressions for a request share one time limit", nginx=NO)
 def _(t: Trial) -> None:
     # Each reads the path to its end from each place, and takes some milliseconds.
     slow = ", ".join(f"{{{{ path: '~a[^x]*[yz](?#{number})' }}}}" for number in range(200))
@@ -70,7 +70,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask("/a"), 200)
 
 
-@case("if: not and any with a part of the response", nginx=NO)
+@case("if: not and any may contain conditions about the response", nginx=NO)
 def _(t: Trial) -> None:
     gateway = OwnGateway(t, "matching-if", CONFIG, main=t.setup.ports["main"])
     for status, path, failed in ((b"200 OK", "/", None), (b"404 Not Found", "/", "yes"), (b"404 Not Found", "/quiet", None)):

@@ -53,7 +53,7 @@ def captured(t: Trial) -> Captured:
     return gateway
 
 
-@case("mcp: initialize, tools, errors of JSON-RPC; long lines and malformed ones are answered and survived", nginx=NO)
+@case("mcp: initialize, tools and errors of JSON-RPC are answered; long and malformed lines are errors", nginx=NO)
 def _(t: Trial) -> None:
     session = Session(t, "--admin", "127.0.0.1:1")
     for version, answered in (("2025-06-18", "2025-06-18"), ("2024-11-05", "2024-11-05"), ("1999-01-01", "2025-11-25")):
@@ -72,7 +72,7 @@ def _(t: Trial) -> None:
     check("127.0.0.1:1" in session.call("list_requests", error=True), "the listener that does not answer is not named")
 
 
-@case("mcp: requests are listed, read, compared and exported, masked as everywhere", nginx=NO)
+@case("mcp: requests are listed, read, compared and exported, with secrets masked", nginx=NO)
 def _(t: Trial) -> None:
     gateway = captured(t)
     session = Session(t, "--admin", f"127.0.0.1:{gateway.admin}")
@@ -127,7 +127,7 @@ def _(t: Trial) -> None:
     expect_same("left", json.loads(gateway.call("/v1/rules")), {"rules": []})
 
 
-@case("mcp: explain_url tells what would become of a request, and sends none", nginx=NO)
+@case("mcp: explain_url describes the way of a request without sending it", nginx=NO)
 def _(t: Trial) -> None:
     gateway = captured(t)
     session = Session(t, "--admin", f"127.0.0.1:{gateway.admin}")

@@ -1,6 +1,6 @@
-"""Thousands of messages with small faults, from a fixed seed. Whatever comes in, what goes out is well-formed and its own.
+"""Thousands of messages with small faults, from a fixed seed. For all of them, the output is well-formed and belongs to its exchange.
 
-The reader of the scripted origin is strict: a fault there is a request that somebody could read in two ways.
+The reader of the scripted origin is strict: a fault there is a request that has two readings.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ COUNT = 250
 
 for seed in range(8):
 
-    @case(f"RFC 9112 §11.2: {COUNT} requests with small faults, each before a good one: nothing ambiguous goes upstream [seed {seed}]", nginx=NGINX)
+    @case(f"RFC 9112 §11.2: {COUNT} requests with small faults, each before a valid one: every request upstream has one reading [seed {seed}]", nginx=NGINX)
     def _(t: Trial, seed: int = seed) -> None:
         generator = random.Random(seed)
         for index in range(COUNT):
@@ -111,7 +111,7 @@ for seed in range(8):
                 if "close" in response.options():
                     check(position == len(responses) - 1, f"seed {seed}.{index}: it went on after Connection: close, after {raw!r}")
 
-    @case(f"RFC 9112 §11.1: {COUNT} responses with small faults, each before a good request: it gets its own response [seed {seed}]", nginx=NGINX)
+    @case(f"RFC 9112 §11.1: {COUNT} responses with small faults, each before a valid request: that request receives its own response [seed {seed}]", nginx=NGINX)
     def _(t: Trial, seed: int = seed) -> None:
         generator = random.Random(seed)
         raw = [b""]

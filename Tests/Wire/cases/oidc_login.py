@@ -154,7 +154,7 @@ class Provider:
             connection.send(head.encode() + body)
 
 
-@case("oidcLogin: a login, requests with its session, a restart, a logout", nginx=NO)
+@case("oidcLogin: a session begins with a login, outlasts a restart, and ends with a logout", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     provider = Provider(t, g.folder)
@@ -190,7 +190,7 @@ def _(t: Trial) -> None:
         check(secret not in log, f"{secret} is in a log")
 
 
-@case("oidcLogin: over TLS, as a trusted proxy says, cookies begin with __Host- and are secure", nginx=NO)
+@case("oidcLogin: if a trusted proxy reports TLS, cookies begin with __Host- and are secure", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     provider = Provider(t, g.folder)
@@ -201,11 +201,11 @@ def _(t: Trial) -> None:
     expect_status(back, 303)
     check(all(line.startswith("__Host-sid") and line.endswith("; HttpOnly; SameSite=Lax; Secure") for line in back.all("Set-Cookie")), back)
     expect_status(browser.ask("/cookie/a", *SCRIPT), 200)
-    # A client that is no trusted proxy says what it likes.
+    # A client that is not a trusted proxy may send any value.
     expect_status(Browser(g, "X-Forwarded-Proto: https").ask("/cookie/a", *SCRIPT, *browser.line()), 401)
 
 
-@case("oidcLogin: cookies that are cut, changed, swapped or replayed are no session, and no request goes upstream", nginx=NO)
+@case("oidcLogin: truncated, changed, swapped and replayed cookies are refused, and no request goes upstream", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     provider = Provider(t, g.folder)
@@ -232,7 +232,7 @@ def _(t: Trial) -> None:
     expect_same("requests upstream", t.main.requests, [])
 
 
-@case("oidcLogin: many requests of a session whose tokens expire renew them once", nginx=NO)
+@case("oidcLogin: many requests of a session with expired tokens renew them once", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     provider = Provider(t, g.folder)
@@ -275,7 +275,7 @@ HOSTILE = {
 }
 
 
-@case("oidcLogin: the gateway starts without its provider, refuses with 503, asks seldom, and recovers", nginx=NO)
+@case("oidcLogin: the gateway starts without its provider, refuses with 503, retries rarely, and recovers", nginx=NO)
 def _(t: Trial) -> None:
     for name, answer in HOSTILE.items():
         calls = []
@@ -309,7 +309,7 @@ def _(t: Trial) -> None:
         g.process.stop()
 
 
-@case("oidcLogin: ID tokens with another issuer, client, nonce, key or time give no session", nginx=NO)
+@case("oidcLogin: ID tokens with another issuer, client, nonce, key or time are refused", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     provider = Provider(t, g.folder)

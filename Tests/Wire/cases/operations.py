@@ -47,7 +47,7 @@ class Manager:
         return eventually(came, 5)
 
 
-# What a service manager does in the child, which alone knows its number: the sockets from 3 on, in this order, and nothing else.
+# The work of a service manager in the child, which alone knows its number: the sockets from 3 on, in this order, and nothing else.
 LAUNCHER = """
 import os, sys
 end = sys.argv.index("--")
@@ -80,9 +80,9 @@ def stopped(gateway: OwnGateway, seconds: float, meanwhile: Callable[[], object]
         gateway.process.signal(signal.SIGCONT)
 
 
-@case("a process that was stopped takes the responses that came meanwhile, before it finds that any is late", nginx=NO, alone=True)
+@case("a process that was stopped reads the responses that arrived meanwhile, before it checks for late ones", nginx=NO, alone=True)
 def _(t: Trial) -> None:
-    # More than the loop is told of at a time.
+    # More sockets than the loop is notified about at a time.
     count, go = 120, threading.Event()
 
     def script(c: OriginConnection) -> None:
@@ -99,7 +99,7 @@ def _(t: Trial) -> None:
     expect_same("answers", {status: statuses.count(status) for status in set(statuses)}, {200: count})
 
 
-@case("a process that was stopped takes the request whose rest came meanwhile", nginx=NO, alone=True)
+@case("a process that was stopped accepts a request whose rest arrived meanwhile", nginx=NO, alone=True)
 def _(t: Trial) -> None:
     t.origin()
     gateway = OwnGateway(t, "stopped", STOPPED, main=t.main.port)
@@ -113,7 +113,7 @@ def _(t: Trial) -> None:
     expect_status(inContent.read_response(), 200)
 
 
-@case("a process that was stopped counts the rate of content from then on", nginx=NO, alone=True)
+@case("a process that was stopped measures the rate of content from its continuation", nginx=NO, alone=True)
 def _(t: Trial) -> None:
     t.origin()
     gateway = OwnGateway(t, "stopped", STOPPED, main=t.main.port)
@@ -205,7 +205,7 @@ def end(t: Trial, pid: int) -> None:
 
 for abstract in (False, True):
 
-    @case(f"operations: a service manager is told of start, reload and end, on {'an abstract socket' if abstract else 'a path'}", nginx=NO)
+    @case(f"operations: a service manager is notified about start, reload and end, on {'an abstract socket' if abstract else 'a path'}", nginx=NO)
     def _(t: Trial, abstract: bool = abstract) -> None:
         port = free_port()
         address = f"@httpware-{os.getpid()}-{port}" if abstract else str(t.setup.place.subfolder("notify") / "socket")
@@ -226,7 +226,7 @@ for abstract in (False, True):
         expect_same("the exit status", served.process.wait(5), 0)
 
 
-@case("operations: a service manager that watches hears of loops that take work, of no other process", nginx=NO)
+@case("operations: a service manager's watchdog is notified only by a process whose loops work", nginx=NO)
 def _(t: Trial) -> None:
     port, place = free_port(), str(t.setup.place.subfolder("notify") / "socket")
     manager = Manager(t, place)
@@ -241,7 +241,7 @@ def _(t: Trial) -> None:
     check(not any("WATCHDOG" in word for word in manager.words), "told although another process is watched:", manager.words)
 
 
-@case("operations: a service manager that is not there is said once a word, and stops nothing", nginx=NO)
+@case("operations: a missing service manager is logged once for each message, and stops nothing", nginx=NO)
 def _(t: Trial) -> None:
     port = free_port()
     served = Served(t, text(port), ports=[port], NOTIFY_SOCKET=str(t.setup.place.folder / "nobody"))
@@ -249,13 +249,13 @@ def _(t: Trial) -> None:
     check(eventually(lambda: "READY=1 cannot be sent to the service manager" in served.process.log), served.process.log)
 
 
-@case("operations: listeners take the sockets that were passed, by address; others are bound", nginx=NO)
+@case("operations: listeners use the passed sockets by address; other listeners bind their own", nginx=NO)
 def _(t: Trial) -> None:
     own = free_port()
     path = str(t.setup.place.subfolder("passed") / "local.sock")
     web, local = listening(("127.0.0.1", 0)), listening(path, socket.AF_UNIX)
     port = web.getsockname()[1]
-    # A client that comes before the program does is served all the same.
+    # A client that connects before the program starts is still served.
     early = connect(("127.0.0.1", port), 10)
     t.clients.append(early)
     early.send(head())
@@ -270,7 +270,7 @@ def _(t: Trial) -> None:
     connect(("127.0.0.1", port), 1).close()  # it still listens
 
 
-@case("operations: sockets of a service manager outlive a reload that takes the listener away and brings it back", nginx=NO)
+@case("operations: sockets of a service manager survive a reload that removes a listener and a reload that restores it", nginx=NO)
 def _(t: Trial) -> None:
     own = free_port()
     web = listening(("127.0.0.1", 0))
@@ -291,7 +291,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 200)
 
 
-@case("operations: sockets that fit nothing are refused with the mend", nginx=NO)
+@case("operations: unusable sockets are an error with the fix", nginx=NO)
 def _(t: Trial) -> None:
     own, spare = free_port(), listening(("127.0.0.1", 0))
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -313,14 +313,14 @@ def _(t: Trial) -> None:
         sock.close()
 
 
-@case("operations: sockets that are meant for another process are left alone", nginx=NO)
+@case("operations: sockets for another process are ignored", nginx=NO)
 def _(t: Trial) -> None:
     port = free_port()
     Served(t, text(port), ports=[port], LISTEN_PID="1", LISTEN_FDS="1")
     said(t, ("127.0.0.1", port))
 
 
-@case("operations: another process goes on with all sockets; what is under way finishes, and the files stay", nginx=NO)
+@case("operations: a new process continues with all sockets; running requests finish, and the files stay", nginx=NO)
 def _(t: Trial) -> None:
     web, own, admin = listening(("127.0.0.1", 0)), free_port(), free_port()
     port = web.getsockname()[1]
@@ -385,7 +385,7 @@ admin: {{ bind: "127.0.0.1:{admin}", token: none }}
         said(t, address)
 
 
-@case("operations: after an upgrade, captures of both processes are in the folder, with numbers of their own", nginx=NO)
+@case("operations: after an upgrade, the folder has captures of both processes, with distinct numbers", nginx=NO)
 def _(t: Trial) -> None:
     port, admin, gate = free_port(), free_port(), threading.Event()
     place = t.setup.place.subfolder("upgrade")
@@ -429,7 +429,7 @@ admin: {{ bind: "127.0.0.1:{admin}", token: none, capture: {{ disk: {{ path: "{p
     check(eventually(lambda: b"/second" in b"".join(file.read_bytes() for file in (place / "captures").glob("*.rows")), 5), kept)
 
 
-@case("operations: a program that does not start, or a file with errors, leaves the running one alone", nginx=NO)
+@case("operations: a program that does not start, or a file with errors, does not affect the running process", nginx=NO)
 def _(t: Trial) -> None:
     port = free_port()
     binary = t.setup.place.subfolder("program") / "httpware"
@@ -456,7 +456,7 @@ def _(t: Trial) -> None:
     said(t, ("127.0.0.1", port))
 
 
-@case("operations: while another process does not serve yet, a reload is refused at once, and made up for; SIGTERM ends both", nginx=NO)
+@case("operations: until a new process serves, a reload is refused at once, and repeated later; SIGTERM ends both", nginx=NO)
 def _(t: Trial) -> None:
     port, admin = free_port(), free_port()
     binary = t.setup.place.subfolder("program") / "httpware"

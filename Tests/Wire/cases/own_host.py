@@ -23,7 +23,7 @@ def asked(t: Trial, port: int, path: str, method: str = "GET", host: str = "http
     return client.read_response(method)
 
 
-@case("httpware.proxy: the page explains and hands out the certificate, without anything from elsewhere", nginx=NO)
+@case("httpware.proxy: the page explains and offers the certificate, and loads nothing from other hosts", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, tls=False)
     answer = asked(t, proxy.port, "/")
@@ -47,7 +47,7 @@ def _(t: Trial) -> None:
     expect_same("upstream", t.main.requests, [])
 
 
-@case("httpware.proxy: HEAD, other paths, other methods, and other spellings of the host", nginx=NO)
+@case("httpware.proxy: HEAD, other paths, other methods and other spellings of the host are answered", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, tls=False)
     answer = asked(t, proxy.port, "/", "HEAD")
@@ -60,7 +60,7 @@ def _(t: Trial) -> None:
         check(asked(t, proxy.port, "/ca.pem", host=host).status != 200, host)
 
 
-@case("httpware.proxy: inside a tunnel, too", nginx=NO)
+@case("httpware.proxy: the page is served inside a tunnel, too", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, tls=False)
     proxy.process.stop()
@@ -74,7 +74,7 @@ def _(t: Trial) -> None:
     expect_same("certificate", client.read_response().body, proxy.ca.read_bytes())
 
 
-@case("httpware.proxy: the listener's chain judges first, and its log has a line", nginx=NO)
+@case("httpware.proxy: the listener's chain runs first, and its log has a line", nginx=NO)
 def _(t: Trial) -> None:
     users = t.setup.place.subfolder("users") / "users.htpasswd"
     users.write_text("anna:$2b$04$qpyjXKh/tlE2Rv3eJLOywufhgQtvPPmQrfpnSdDI0WyoxM0HeYVry\n")  # myPassword
@@ -88,7 +88,7 @@ def _(t: Trial) -> None:
     check('"responder":"gateway"' in proxy.lines(2)[1], proxy.lines(2))
 
 
-@case("httpware.proxy: a listener that reads no tunnels passes the request on", nginx=NO)
+@case("httpware.proxy: a listener without intercept passes the request on", nginx=NO)
 def _(t: Trial) -> None:
     port = free_port()
     folder = t.setup.place.subfolder("plain")
@@ -103,7 +103,7 @@ routes: [{{ match: {{ host: httpware.proxy }}, service: other }}]
     expect_same("upstream", t.main.requests[-1].target, "/ca.pem")
 
 
-@case("explain: the proxy's own host", nginx=NO)
+@case("explain: the proxy's own host is explained", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, tls=False)
     result = run(t, "explain", "-c", str(proxy.folder / "httpware.yaml"), "GET", "http://httpware.proxy/")

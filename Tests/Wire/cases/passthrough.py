@@ -1,4 +1,4 @@
-"""The built-in service of forward listeners, with settings from the file: whom it trusts, its timeouts, its connections."""
+"""The built-in service of forward listeners, with settings from the file: its trusted certificates, its timeouts, its connections."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def inside(proxy: Proxy) -> Message:
     return client.read_response()
 
 
-@case("passthrough: tls.ca is trusted in place of the system's roots, in tunnels and without, by HTTP/1.1 and HTTP/2", nginx=NO)
+@case("passthrough: tls.ca is trusted in place of the system's roots, with and without tunnels, over HTTP/1.1 and HTTP/2", nginx=NO)
 def _(t: Trial) -> None:
     origin = ChoosingOrigin("h2", "http/1.1")
     proxy = Proxy(t, origin, tls=False, services=trusting("ca.pem"), roots="other.pem")
@@ -45,14 +45,14 @@ def _(t: Trial) -> None:
     expect_same("inside", (answer.status, answer.body, origin.spoken[1:]), (200, b"h2", ["h2"]))
 
 
-@case("passthrough: a host that tls.ca did not sign for is 502, though the system trusts it", nginx=NO)
+@case("passthrough: a host with another signature than that of tls.ca is 502, even if the system trusts it", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, ChoosingOrigin(), tls=False, services=trusting("other.pem"))
     for answer in (absolute(proxy), inside(proxy)):
         expect_status(answer, 502)
 
 
-@case("passthrough: a reload takes another tls.ca, the changed content of its file, and its absence", nginx=NO)
+@case("passthrough: a reload applies another tls.ca, the changed content of its file, and its absence", nginx=NO)
 def _(t: Trial) -> None:
     roots = t.setup.place.subfolder("roots") / "roots.pem"
     roots.write_bytes((certificates() / "other.pem").read_bytes())
@@ -96,7 +96,7 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.connections), 3)
 
 
-@case("passthrough: check, diff and explain know its settings", nginx=NO)
+@case("passthrough: check, diff and explain include its settings", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("files")
     text = """version: 1

@@ -39,7 +39,7 @@ class Gateway(OwnGateway):
         super().__init__(t, "paths", CONFIG, main=t.setup.ports["main"], lenient=self.lenient, strict=self.strict)
 
 
-@case("paths: where the path decides about access, a path that servers read differently is 400", nginx=NO)
+@case("paths: if the path decides about access, an ambiguous path is 400", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(answering(OK))
@@ -50,7 +50,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask("/shop/a%20b?q=//;"), 200)
 
 
-@case("paths: where the path decides about a limit, a path that servers read differently is 400", nginx=NO)
+@case("paths: if the path decides about a limit, an ambiguous path is 400", nginx=NO)
 def _(t: Trial) -> None:
     config = CONFIG.replace("ipRule: {{ allow: [192.0.2.0/24] }}", "rateLimit: {{ rate: 1/h }}").replace("/admin/**", "/rate/**")
     gateway = OwnGateway(t, "paths of limits", config, main=t.setup.ports["main"], lenient=free_port(), strict=free_port())
@@ -62,7 +62,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask("/shop"), 200)
 
 
-@case("paths: what is written wins, and strict refuses without access wares", nginx=NO)
+@case("paths: an explicit setting wins, and strict refuses ambiguous paths without access wares", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(answering(OK))
@@ -72,7 +72,7 @@ def _(t: Trial) -> None:
     expect_same("targets", [request.target for request in t.main.requests], ["//admin/x", "/@scope%2Fname", "/page;jsessionid=1"])
 
 
-@case("rewrite: a path that loses its prefix does not begin with a host", nginx=NO)
+@case("rewrite: a path without its prefix never begins with a host", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(answering(OK))
@@ -80,7 +80,7 @@ def _(t: Trial) -> None:
     expect_same("target", t.main.requests[0].target, "/evil.test/x")
 
 
-@case("RFC 9112 §9.6: a client that ends its side behind a whole request gets the answer, whenever it comes", nginx="nginx gives up")
+@case("RFC 9112 §9.6: a client that ends its side behind a whole request receives the answer, even a late one", nginx="nginx gives up")
 def _(t: Trial) -> None:
     for delay in (0.0, 1.6):
         def script(c: OriginConnection, delay: float = delay) -> None:
@@ -98,7 +98,7 @@ def _(t: Trial) -> None:
         check(client.ends(), "stays open")
 
 
-@case("RFC 9112 §9.6: a client that closes while the origin works gives its request up", nginx="nginx gives up at once")
+@case("RFC 9112 §9.6: a client that closes while the origin works cancels its request", nginx="nginx gives up at once")
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.fill()))
     client = t.client()

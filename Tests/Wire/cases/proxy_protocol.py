@@ -83,14 +83,14 @@ def _(t: Trial) -> None:
             expect_same("X-Forwarded-For", forwarded(t), client)
 
 
-@case("the PROXY protocol: rules about addresses see the client", nginx=NO)
+@case("the PROXY protocol: rules about addresses apply to the client", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, chain="{ ipRule: { deny: 203.0.113.0/24 } }")
     expect_status(gateway.ask(LINE), 403)
     expect_status(gateway.ask(LINE.replace(b"203.0.113.9", b"192.0.2.1")), 200)
 
 
-@case("the PROXY protocol: a connection keeps its client, request after request", nginx=NO)
+@case("the PROXY protocol: a connection keeps its client for each request", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     client = gateway.client()
@@ -103,7 +103,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 400)
 
 
-@case("the PROXY protocol: one that has to send a header and does not is cut off", nginx=NO)
+@case("the PROXY protocol: a peer without the required header is disconnected", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     for first in [GET, b"\x16\x03\x01\x02\x00", b"PROXY TCP4 nonsense\r\n", binary(ADDRESSES[:-1]), binary(ADDRESSES, command=0x11),
@@ -119,7 +119,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask(LINE), 200)
 
 
-@case("the PROXY protocol: a header from another peer is never believed", nginx=NO)
+@case("the PROXY protocol: a header from another peer is never used", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     for header in (LINE, binary(ADDRESSES)):
@@ -129,7 +129,7 @@ def _(t: Trial) -> None:
     expect_same("X-Forwarded-For", forwarded(t), "127.0.0.2")
 
 
-@case("the PROXY protocol: the header comes before TLS, and in time", nginx=NO)
+@case("the PROXY protocol: the header must precede TLS, and arrive in time", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, tls=True)
     for header in (LINE, binary(SIX, family=0x21)):
@@ -149,7 +149,7 @@ def _(t: Trial) -> None:
     check(0.5 < time.monotonic() - start < 4, "half a header is waited for too long, or too short")
 
 
-@case("the PROXY protocol: half a header and an end, or no byte at all, harm nobody", nginx=NO)
+@case("the PROXY protocol: a peer that sends half a header, or no byte, affects no other client", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     for first in (b"", b"PRO", SIGNATURE[:5], binary(ADDRESSES)[:17]):
@@ -165,7 +165,7 @@ def _(t: Trial) -> None:
 
 
 def telling(connection: OriginConnection, headers: list[bytes]) -> None:
-    """An origin server that is told of its client."""
+    """An origin server that receives the address of its client."""
     first = connection.read_exactly(6)
     if first == b"PROXY ":
         while not first.endswith(b"\r\n"):
@@ -177,7 +177,7 @@ def telling(connection: OriginConnection, headers: list[bytes]) -> None:
     answering(OK)(connection)
 
 
-@case("the PROXY protocol: an origin server is told of the client, one client a connection", nginx=NO)
+@case("the PROXY protocol: an origin server receives the client's address, with one client per connection", nginx=NO)
 def _(t: Trial) -> None:
     for version, expected in [("v1", b"PROXY TCP4 203.0.113.9 127.0.0.1 40123 %d\r\n"), ("v2", None)]:
         headers: list[bytes] = []
@@ -202,7 +202,7 @@ def _(t: Trial) -> None:
                 binary(socket.inet_aton("127.0.0.3") + local + port.to_bytes(2, "big") + gateway.port.to_bytes(2, "big"))])
 
 
-@case("the PROXY protocol: the header goes out before TLS with the origin server", nginx=NO)
+@case("the PROXY protocol: the header is sent before TLS with the origin server", nginx=NO)
 def _(t: Trial) -> None:
     headers: list[bytes] = []
 
@@ -218,7 +218,7 @@ def _(t: Trial) -> None:
     expect_same("headers", headers, [b"PROXY TCP4 203.0.113.9 127.0.0.1 40123 %d\r\n" % gateway.port])
 
 
-@case("the PROXY protocol: health checks tell that they have no client", nginx=NO)
+@case("the PROXY protocol: health checks send a header without a client", nginx=NO)
 def _(t: Trial) -> None:
     headers: list[bytes] = []
     Gateway(t, lambda connection: telling(connection, headers), out="v2", service=", healthCheck: { path: /, interval: 100ms }")
@@ -226,7 +226,7 @@ def _(t: Trial) -> None:
     expect_same("header", set(headers), {binary(b"", command=0x20, family=0)})
 
 
-@case("the PROXY protocol: HAProxy in front, in TCP mode", nginx=NO)
+@case("the PROXY protocol: the header of HAProxy in TCP mode is read", nginx=NO)
 def _(t: Trial) -> None:
     haproxy = program("haproxy")
     for options in ("send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options crc32c"):
@@ -251,7 +251,7 @@ listen front
         expect_same(f"X-Forwarded-For behind {options}", forwarded(t), "127.0.0.4")
 
 
-@case("the PROXY protocol: nginx behind", nginx=NO)
+@case("the PROXY protocol: nginx reads the header of the gateway", nginx=NO)
 def _(t: Trial) -> None:
     nginx = program("nginx")
     port = free_port()

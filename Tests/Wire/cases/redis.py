@@ -109,7 +109,7 @@ class Pair:
             check(eventually(gateway.hears, 5), "changes are not told", gateway.store())
 
 
-@case("Redis: what one gateway stores is a hit on the other one, and what one purges is gone there", nginx=NO)
+@case("Redis: a response that one gateway stores is a hit on the other, and a purge removes it from both", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(FRESH))
     pair = Pair(t)
@@ -126,7 +126,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: pair.a.status("/a") != "hit"), "still there after POST on the other gateway")
 
 
-@case("Redis: a purge while it is stopped is no success, neither for the admin listener nor for the command", nginx=NO)
+@case("Redis: a purge while Redis is stopped fails, for the admin listener and for the command", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(FRESH))
     pair = Pair(t)
@@ -145,7 +145,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: pair.b.status("/a") != "hit"), "still there on the other gateway")
 
 
-@case("RFC 9111 §4.3.5: what a HEAD's response says of a response in Redis, another gateway knows, too", nginx=NO)
+@case("RFC 9111 §4.3.5: a HEAD's response updates a response in Redis for another gateway, too", nginx=NO)
 def _(t: Trial) -> None:
     def talk(connection: OriginConnection) -> None:
         while True:
@@ -158,7 +158,7 @@ def _(t: Trial) -> None:
 
     t.origin(talk)
     pair = Pair(t)
-    # What is small the gateways hold in memory, too; what is long is in Redis only.
+    # Small responses are in the gateways' memory, too; large ones are in Redis only.
     for path, size in (("/short", 100), ("/long", 600_000)):
         pair.a.ask(path)
         check(eventually(lambda: pair.b.status(path) == "hit"), f"{path}: no hit on the other gateway")
@@ -168,7 +168,7 @@ def _(t: Trial) -> None:
         expect_same(path, ((response.get("Cache-Status") or "").split(";")[1].strip(), len(response.body)), ("hit", size))
 
 
-@case("Redis: stopped, killed and back again, gateways answer, and share again", nginx=NO)
+@case("Redis: gateways answer while Redis is stopped or killed, and share again afterwards", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(FRESH))
     pair = Pair(t)
@@ -190,7 +190,7 @@ def _(t: Trial) -> None:
     check(pair.a.process.is_running and pair.b.process.is_running, "a gateway ended")
 
 
-@case("Redis: of a rotating token that two gateways share, none is redeemed twice", nginx=NO)
+@case("Redis: a rotating token that two gateways share is never redeemed twice", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(answer()))
     pair = Pair(t)
@@ -215,7 +215,7 @@ def passed(gateways: list[Gateway], path: str, count: int) -> dict[int, int]:
     return statuses
 
 
-@case("Redis: two gateways obey one limit; stopped, killed and back again it fails open or closed, as configured", nginx=NO)
+@case("Redis: two gateways share one limit, which fails open or closed as configured while Redis is stopped or killed", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(answer()))
     pair = Pair(t)
@@ -238,7 +238,7 @@ def _(t: Trial) -> None:
     check(pair.a.process.is_running and pair.b.process.is_running, "a gateway ended")
 
 
-@case("Redis: what had to go while it was stopped for a moment goes from the other gateway, too", nginx=NO)
+@case("Redis: a purge during a short stop of Redis also reaches the other gateway", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(FRESH))
     pair = Pair(t)

@@ -19,7 +19,7 @@ def bad_gateway(name: str, response: bytes, *statuses: int, close: bool = False,
     """The response becomes a 502 with Proxy-Status; the next request gets its own answer."""
     for how in ("whole", "bytewise"):
 
-        @case(f"bad response: {name} [{how}]", nginx=nginx)
+        @case(f"{name} in a response is 502 [{how}]", nginx=nginx)
         def run(t: Trial, how: str = how) -> None:
             sent = [False]
 
@@ -64,45 +64,45 @@ for label, status in [
     ("status 099", b"HTTP/1.1 099 No"), ("NUL in the reason", b"HTTP/1.1 200 O\0K"), ("control in the reason", b"HTTP/1.1 200 O\1K"),
     ("bare CR in the reason", b"HTTP/1.1 200 O\rK"), ("hex status", b"HTTP/1.1 0x8 OK"), ("junk after the status", b"HTTP/1.1 200OK"), ("garbage", b"garbage"),
 ]:
-    bad_gateway(f"RFC 9112 §4: status line, {label}", lines(LENGTH, status=status), nginx=OTHER)
+    bad_gateway(f"RFC 9112 §4: an invalid status line ({label})", lines(LENGTH, status=status), nginx=OTHER)
 bad_gateway("RFC 9112 §4: an empty line before the status line", b"\r\n" + OK, nginx=OTHER)
-bad_gateway("RFC 9112 §2.2: bare LF after the status line", b"HTTP/1.1 200 OK\nContent-Length: 2\r\n\r\nok", nginx=LENIENT)
-bad_gateway("RFC 9112 §2.2: bare LF everywhere", b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", nginx=LENIENT)
-bad_gateway("RFC 9112 §2.2: bare CR in a value", lines(LENGTH, b"X-A: b\rc"), nginx=LENIENT)
+bad_gateway("RFC 9112 §2.2: a bare LF after the status line", b"HTTP/1.1 200 OK\nContent-Length: 2\r\n\r\nok", nginx=LENIENT)
+bad_gateway("RFC 9112 §2.2: a bare LF everywhere", b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", nginx=LENIENT)
+bad_gateway("RFC 9112 §2.2: a bare CR in a value", lines(LENGTH, b"X-A: b\rc"), nginx=LENIENT)
 # RFC 9112 §5.1 lets a proxy remove this whitespace; refusing is what the project chose. Both are safe.
-bad_gateway("RFC 9112 §5.1: space before the colon", lines(b"X-A : b", LENGTH), nginx=LENIENT)
-bad_gateway("RFC 9112 §5.1: space before the colon of Content-Length", lines(b"Content-Length : 2"), nginx=LENIENT)
-bad_gateway("RFC 9112 §5.2: obs-fold", lines(b"X-A: b", b" c", LENGTH), nginx=LENIENT)
-bad_gateway("RFC 9112 §2.2: leading space on the first field line", lines(b" X-A: b", LENGTH), nginx=LENIENT)
-bad_gateway("RFC 9110 §5.1: empty field name", lines(b": b", LENGTH), nginx=LENIENT)
-bad_gateway("RFC 9110 §5.1: field name that is no token", lines(b"X A: b", LENGTH), nginx=LENIENT)
-bad_gateway("RFC 9112 §5: field line without a colon", lines(b"X-A", LENGTH), nginx=LENIENT)
+bad_gateway("RFC 9112 §5.1: a space before the colon", lines(b"X-A : b", LENGTH), nginx=LENIENT)
+bad_gateway("RFC 9112 §5.1: a space before the colon of Content-Length", lines(b"Content-Length : 2"), nginx=LENIENT)
+bad_gateway("RFC 9112 §5.2: an obs-fold", lines(b"X-A: b", b" c", LENGTH), nginx=LENIENT)
+bad_gateway("RFC 9112 §2.2: a leading space on the first field line", lines(b" X-A: b", LENGTH), nginx=LENIENT)
+bad_gateway("RFC 9110 §5.1: an empty field name", lines(b": b", LENGTH), nginx=LENIENT)
+bad_gateway("RFC 9110 §5.1: a field name that is not a token", lines(b"X A: b", LENGTH), nginx=LENIENT)
+bad_gateway("RFC 9112 §5: a field line without a colon", lines(b"X-A", LENGTH), nginx=LENIENT)
 bad_gateway("RFC 9110 §5.5: NUL in a value", lines(b"X-A: b\0c", LENGTH), nginx=LENIENT)
-bad_gateway("RFC 9110 §5.5: control in a value", lines(b"X-A: b\x1bc", LENGTH), nginx=LENIENT)
+bad_gateway("RFC 9110 §5.5: a control character in a value", lines(b"X-A: b\x1bc", LENGTH), nginx=LENIENT)
 
 for label, value in [("plus", b"+2"), ("minus", b"-2"), ("hex", b"0x2"), ("empty", b""), ("word", b"two"), ("different list", b"2, 3"), ("2^64", b"18446744073709551616"),
                      ("2^63", b"9223372036854775808"), ("space inside", b"2 2"), ("fraction", b"2.0")]:
-    bad_gateway(f"RFC 9112 §6.3: Content-Length of a response, {label}", lines(b"Content-Length: " + value), nginx=OTHER)
-bad_gateway("RFC 9112 §6.3: Content-Length repeated with different values", lines(LENGTH, b"Content-Length: 3"), nginx=OTHER)
-bad_gateway("RFC 9112 §6.3: Transfer-Encoding and Content-Length", lines(b"Transfer-Encoding: chunked", LENGTH, content=b"2\r\nok\r\n0\r\n\r\n"), nginx=OTHER)
-bad_gateway("RFC 9112 §6.3: Content-Length and Transfer-Encoding", lines(LENGTH, b"Transfer-Encoding: chunked", content=b"2\r\nok\r\n0\r\n\r\n"), nginx=OTHER)
+    bad_gateway(f"RFC 9112 §6.3: an invalid Content-Length ({label})", lines(b"Content-Length: " + value), nginx=OTHER)
+bad_gateway("RFC 9112 §6.3: a Content-Length repeated with different values", lines(LENGTH, b"Content-Length: 3"), nginx=OTHER)
+bad_gateway("RFC 9112 §6.3: Transfer-Encoding before Content-Length", lines(b"Transfer-Encoding: chunked", LENGTH, content=b"2\r\nok\r\n0\r\n\r\n"), nginx=OTHER)
+bad_gateway("RFC 9112 §6.3: Content-Length before Transfer-Encoding", lines(LENGTH, b"Transfer-Encoding: chunked", content=b"2\r\nok\r\n0\r\n\r\n"), nginx=OTHER)
 for label, value in [("gzip before chunked", b"gzip, chunked"), ("chunked twice", b"chunked, chunked"), ("chunked not last", b"chunked, gzip"), ("identity", b"identity"),
                      ("unknown", b"x-y"), ("empty", b""), ("parameter", b"chunked;a=b"), ("VT", b"\x0bchunked")]:
-    bad_gateway(f"RFC 9112 §6.1: Transfer-Encoding of a response, {label}", lines(b"Transfer-Encoding: " + value, content=b"2\r\nok\r\n0\r\n\r\n"), close=True, nginx=OTHER)
-bad_gateway("RFC 9112 §6.1: chunked twice in lines", lines(b"Transfer-Encoding: chunked", b"Transfer-Encoding: chunked", content=b"2\r\nok\r\n0\r\n\r\n"), nginx=OTHER)
+    bad_gateway(f"RFC 9112 §6.1: an invalid Transfer-Encoding ({label})", lines(b"Transfer-Encoding: " + value, content=b"2\r\nok\r\n0\r\n\r\n"), close=True, nginx=OTHER)
+bad_gateway("RFC 9112 §6.1: chunked in two lines", lines(b"Transfer-Encoding: chunked", b"Transfer-Encoding: chunked", content=b"2\r\nok\r\n0\r\n\r\n"), nginx=OTHER)
 bad_gateway("RFC 9112 §6.1: Transfer-Encoding from an HTTP/1.0 origin", lines(b"Transfer-Encoding: chunked", status=b"HTTP/1.0 200 OK", content=b"2\r\nok\r\n0\r\n\r\n"),
             close=True, nginx=OTHER)
 
-bad_gateway("RFC 9110 §15.2.2: 101 without being asked", b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", nginx=OTHER)
-bad_gateway("RFC 9112 §8: closed in mid-head", b"HTTP/1.1 200 OK\r\nContent-Le", close=True)
-bad_gateway("RFC 9112 §8: closed after one byte", b"H", close=True)
-bad_gateway("closed after an interim response", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", close=True, nginx=OTHER)
-bad_gateway("bad final response after a good interim one", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + lines(b"X-A : b", LENGTH), nginx=OTHER)
-bad_gateway("bad interim response", b"HTTP/1.1 103 Early Hints\r\nX-A : b\r\n\r\n" + OK, nginx=OTHER)
-bad_gateway("a head of 10,000 field lines", lines(*[b"A:b"] * 10_000, LENGTH), nginx=OTHER)
+bad_gateway("RFC 9110 §15.2.2: 101 without an Upgrade", b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", nginx=OTHER)
+bad_gateway("RFC 9112 §8: a close in mid-head", b"HTTP/1.1 200 OK\r\nContent-Le", close=True)
+bad_gateway("RFC 9112 §8: a close after one byte", b"H", close=True)
+bad_gateway("a close after an interim response", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", close=True, nginx=OTHER)
+bad_gateway("an invalid final head after a valid interim head", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + lines(b"X-A : b", LENGTH), nginx=OTHER)
+bad_gateway("an invalid interim head", b"HTTP/1.1 103 Early Hints\r\nX-A : b\r\n\r\n" + OK, nginx=OTHER)
+bad_gateway("a head with 10,000 field lines", lines(*[b"A:b"] * 10_000, LENGTH), nginx=OTHER)
 
 
-@case("a head of a response of 1 MB is refused with 502")
+@case("a response head of 1 MB is refused with 502")
 def _(t: Trial) -> None:
     t.origin(answering(lines(b"X-A: " + b"a" * 1_000_000, LENGTH), OK))
     client = t.client()
@@ -125,7 +125,7 @@ for label, raw in [("list", b"Content-Length: 2, 2"), ("lines", b"Content-Length
 for label, status, reason in [("empty reason", b"HTTP/1.1 200 ", 200), ("no space, no reason", b"HTTP/1.1 200", 200), ("obs-text in the reason", b"HTTP/1.1 200 \xe4", 200),
                               ("status 600", b"HTTP/1.1 600 X", 600), ("status 999", b"HTTP/1.1 999 X", 999), ("version 1.2", b"HTTP/1.2 200 OK", 200)]:
 
-    @case(f"RFC 9112 §4: status line, {label}: passed on, or refused", nginx=OTHER)
+    @case(f"RFC 9112 §4: an unusual status line ({label}) is passed on, or refused", nginx=OTHER)
     def _(t: Trial, status: bytes = status, reason: int = reason) -> None:
         t.origin(answering(lines(LENGTH, status=status)))
         expect_status(t.ask(head()), reason, 502)
@@ -141,7 +141,7 @@ for label, chunks in [("signed size", b"+2\r\nok\r\n0\r\n\r\n"), ("size with 0x"
                       ("NUL in an extension", b"2;\0\r\nok\r\n0\r\n\r\n")]:
     for how in ("whole", "bytewise"):
 
-        @case(f"RFC 9112 §7.1: chunked response, {label}: 502 or cut off [{how}]", nginx=LENIENT)
+        @case(f"RFC 9112 §7.1: an invalid chunked response ({label}) is 502, or cut off [{how}]", nginx=LENIENT)
         def _(t: Trial, chunks: bytes = chunks, how: str = how) -> None:
             t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), c.feed(chunks, how == "bytewise"), c.read_rest()))
             client = t.client()
@@ -195,7 +195,7 @@ def _(t: Trial) -> None:
     expect_same("the next response", client.read_response().body, b"ok")
 
 
-@case("RFC 9112 §9.2: the next response sent too early, with two pipelined requests waiting")
+@case("RFC 9112 §9.2: a next response that is sent too early does not answer the second pipelined request")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         c.serve()
@@ -210,7 +210,7 @@ def _(t: Trial) -> None:
     expect_same("bodies", [client.read_response().body for _ in range(3)], [b"ok"] * 3)
 
 
-@case("RFC 9112 §9.2: a response nobody asked for, on an idle connection, ends that connection")
+@case("RFC 9112 §9.2: a response without a request, on an idle connection, ends that connection")
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         c.serve()
@@ -263,7 +263,7 @@ def _(t: Trial) -> None:
     expect_status(t.ask(head(start=b"GET /mock HTTP/1.1")), 200)
 
 
-@case("RFC 9110 §15.2: endless interim responses do not hold a request for ever", nginx=OTHER)
+@case("RFC 9110 §15.2: endless interim responses hold a request for a limited time", nginx=OTHER)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         c.serve()
@@ -273,11 +273,11 @@ def _(t: Trial) -> None:
 
     t.origin(script)
     client = t.client(timeout=6)
-    client.send(head(start=b"GET /hasty/ HTTP/1.1"))  # its response timeout is one second; an interim response is no final one
+    client.send(head(start=b"GET /hasty/ HTTP/1.1"))  # its response timeout is one second; an interim response is not a final one
     expect_status(client.read_response(), 502, 504)
 
 
-@case("a head of a response that dribbles for ever times out", nginx=OTHER)
+@case("a response head that dribbles without end times out", nginx=OTHER)
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         c.serve()
@@ -292,7 +292,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 502, 504)
 
 
-@case("two clients at once: each gets its own response")
+@case("two concurrent clients each receive their own response")
 def _(t: Trial) -> None:
     t.origin(lambda c: [c.send(answer(b"X-Target: " + c.serve().target.encode())) for _ in iter(int, 1)])
     wrong: list[str] = []

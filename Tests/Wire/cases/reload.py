@@ -1,4 +1,4 @@
-"""Reload: SIGHUP and --watch. What changes, what stays, and what a bad file does."""
+"""Reload: SIGHUP and --watch. Changes, kept state, and invalid files."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ routes:
 SAID = "  - { name: said, match: { path: /said }, chain: said }"
 
 
-@case("reload: a route is added, changed, removed; the connection stays", nginx=NO)
+@case("reload: a route is added, changed and removed, and the connection stays", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     client = g.client()
@@ -109,14 +109,14 @@ def _(t: Trial) -> None:
     expect_same("removed", g.get("/told", client=client), (200, b"ok"))
 
 
-@case("reload: no change is said to be none", nginx=NO)
+@case("reload: a reload without a change is reported as such", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     check("reloaded: no change" in g.reload(), g.process.log)
     check("reloaded: no change" in g.reload("# a comment\n" + g.text()), g.process.log)
 
 
-@case("reload: a listener is added and removed; others keep their connections", nginx=NO)
+@case("reload: a listener is added and removed, and others keep their connections", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     client = g.client()
@@ -140,7 +140,7 @@ def _(t: Trial) -> None:
     expect_same("the other listener's connection", g.get("/turns", client=client), (200, b"1"))
 
 
-@case("reload: a removed listener loses no connection that waits in its queue", nginx=NO)
+@case("reload: a removed listener still serves the connections in its queue", nginx=NO)
 def _(t: Trial) -> None:
     lost = 0
     g = Gateway(t)
@@ -179,7 +179,7 @@ def _(t: Trial) -> None:
     expect_same("after", g.get(client=client), (200, b"ok"))
 
 
-@case("reload: limits of a listener change for connections that are there", nginx=NO)
+@case("reload: changed limits of a listener apply to open connections", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     client = g.client()
@@ -233,7 +233,7 @@ def _(t: Trial) -> None:
     check(client.ends(2), "its connection stays")
 
 
-@case("reload: a port that is taken refuses the whole reload", nginx=NO)
+@case("reload: a port in use causes the whole reload to be refused", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     said = g.reload(g.text(routes=SAID, listeners='  first: { bind: "127.0.0.1:@OTHER@" }\n  taken: { bind: "127.0.0.1:@MAIN@" }'), good=False)
@@ -242,7 +242,7 @@ def _(t: Trial) -> None:
     check(g.refuses(g.other), "a listener of the refused configuration is open")
 
 
-@case("reload: a service changes; its idle connections are closed, others stay", nginx=NO)
+@case("reload: the idle connections of a changed service are closed, others stay", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t, workers=1)
     client = g.client()
@@ -271,7 +271,7 @@ def closed(t: Trial, index: int) -> bool:
     return not t.main.threads[index].is_alive()
 
 
-@case("reload: a service goes; requests in flight to it finish, then its connection ends", nginx=NO)
+@case("reload: requests to a removed service finish, then its connection ends", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t, workers=1)
     gate = threading.Event()
@@ -296,7 +296,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: closed(t, 0)), "the connection to a service that is gone stays open")
 
 
-@case("reload: an exchange in flight finishes on the chain that it began with", nginx=NO)
+@case("reload: a running exchange finishes on the chain that it began with", nginx=NO)
 def _(t: Trial) -> None:
     marks = "  mark: {{ postwares: [{{ responseHeaders: {{ set: {{ X-Plan: {plan} }} }} }}] }}"
     g = Gateway(t, text=Gateway.text(web=", chain: mark", chains=marks.format(plan="old")))
@@ -312,7 +312,7 @@ def _(t: Trial) -> None:
     expect_same("the next", client.read_response().get("X-Plan"), "new")
 
 
-@case("reload: an upload in flight goes on", nginx=NO)
+@case("reload: a running upload continues", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     t.origin()
@@ -344,7 +344,7 @@ def _(t: Trial) -> None:
     expect_same("after", tunnel.read_exactly(5), b"world")
 
 
-@case("reload: a ware's state survives, unless its options change", nginx=NO)
+@case("reload: a ware keeps its state, unless its options change", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     expect_same("before", [g.get("/turns")[1] for _ in range(2)], [b"1", b"2"])
@@ -354,7 +354,7 @@ def _(t: Trial) -> None:
     expect_same("begun anew", g.get("/turns")[1], b"0")
 
 
-@case("reload: an entry that moves keeps its state; a label is what it goes by", nginx=NO)
+@case("reload: an entry that moves keeps its state; its label identifies it", nginx=NO)
 def _(t: Trial) -> None:
     def entry(before: str, label: str) -> str:
         return f"  lab: {{ middlewares: [{before}{{ mock: {{ sequence: [{{ body: a }}, {{ body: b }}, {{ body: c }}] }}, as: {label} }}] }}"
@@ -368,7 +368,7 @@ def _(t: Trial) -> None:
     expect_same("another label", g.get("/lab")[1], b"a")
 
 
-@case("reload: a file that a ware answers with is read again", nginx=NO)
+@case("reload: the file of a ware's answer is read again", nginx=NO)
 def _(t: Trial) -> None:
     chains, route = "  page: { middlewares: [{ mock: { file: @FOLDER@/page.txt } }] }", "  - { match: { path: /page }, chain: page }"
     folder = t.setup.place.subfolder("page")
@@ -395,7 +395,7 @@ def _(t: Trial) -> None:
     check("hush" not in g.process.log, g.process.log)
 
 
-@case("reload: the log changes its level, form and place", nginx=NO)
+@case("reload: the log may change its level, format and output", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     g.write(g.text() + "log: { format: json, output: \"file:@FOLDER@/own.log\" }\n")
@@ -409,7 +409,7 @@ def _(t: Trial) -> None:
 
 
 def links(g: Gateway) -> list[str]:
-    """What the descriptors of the program lead to; those that close meanwhile are left out."""
+    """The targets of the program's descriptors, except of descriptors that close meanwhile."""
     found = []
     for fd in os.listdir(f"/proc/{g.process.pid}/fd"):
         try:
@@ -419,7 +419,7 @@ def links(g: Gateway) -> list[str]:
     return found
 
 
-@case("reload: a bad file keeps what runs; every error is in the log with its place", nginx=NO)
+@case("reload: an invalid file leaves the running configuration in force; each error is in the log with its place", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t, text=Gateway.text(routes=SAID))
     client = g.client()
@@ -447,7 +447,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: log.exists() and "/two" in log.read_text(), 3), "not opened again")
 
 
-@case("reload: SIGTERM right behind SIGHUP drains", nginx=NO)
+@case("reload: SIGTERM directly after SIGHUP drains", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     g.write(g.text(listeners='  more: { bind: "127.0.0.1:@OTHER@" }'))
@@ -456,7 +456,7 @@ def _(t: Trial) -> None:
     expect_same("exit", g.process.wait(5), 0)
 
 
-@case("reload: many at once come to the last file", nginx=NO)
+@case("reload: many concurrent reloads end with the last file", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     for turn in range(30):
@@ -466,7 +466,7 @@ def _(t: Trial) -> None:
     expect_same("the one before", g.get("/said28")[1], b"ok")
 
 
-@case("run: standard input is not read again, SIGHUP does no harm", nginx=NO)
+@case("run: --watch with a configuration from standard input is exit 64", nginx=NO)
 def _(t: Trial) -> None:
     expect_same("--watch", run(t, "run", "-c", "-", "--watch", text="version: 1\n").returncode, 64)
 
@@ -477,7 +477,7 @@ def _(t: Trial) -> None:
 def watched(name: str, change) -> None:
     """`change(gateway, text)` brings the new text into the file, in one way or another."""
 
-    @case(f"watch: {name}", nginx=NO)
+    @case(f"watch: {name} is noticed", nginx=NO)
     def _(t: Trial) -> None:
         g = Gateway(t, watch=True)
         for turn in range(3):
@@ -512,11 +512,11 @@ def slowly(g: Gateway, text: str) -> None:
 
 watched("a file written in place", lambda g, text: g.file.write_text(text))
 watched("a file renamed over the old one", renamed)
-watched("an editor that moves the old file away", like_vim)
+watched("a file that an editor replaces after moving the old one away", like_vim)
 watched("a file written slowly", slowly)
 
 
-@case("watch: what is wrong only while it is written is no error", nginx=NO)
+@case("watch: a file that is invalid only while it is written causes no error", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t, watch=True)
     for turn in range(3):
@@ -537,7 +537,7 @@ def _(t: Trial) -> None:
         expect_same("after", g.get(f"/said{turn}")[1], b"said")
 
 
-@case("watch: a broken file, then a good one", nginx=NO)
+@case("watch: a broken file is refused, and the next valid file is loaded", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t, watch=True)
     before, start = g.words(), len(g.process.log)
@@ -550,7 +550,7 @@ def _(t: Trial) -> None:
     expect_same("after", g.get("/said")[1], b"said")
 
 
-@case("watch: includes, secrets, files of wares, and what comes to match a pattern", nginx=NO)
+@case("watch: includes, secrets, files of wares, and new files of a pattern are watched", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("watched")
     (folder / "conf.d").mkdir()
@@ -583,7 +583,7 @@ def _(t: Trial) -> None:
     expect_same("a file that went", g.get("/late")[1], b"ok")
 
 
-@case("watch: a symbolic link on the way is turned to another folder", nginx=NO)
+@case("watch: a symbolic link in the path that changes its folder is noticed", nginx=NO)
 def _(t: Trial) -> None:
     g = Gateway(t)
     for name, said in (("first", "/one"), ("second", "/two")):
@@ -613,13 +613,13 @@ def differs(t: Trial, old: str, new: str, *arguments: str):
 FILLED = Gateway.text().replace("@PORT@", "8080").replace("@MAIN@", "3000")
 
 
-@case("diff: no change", nginx=NO)
+@case("diff: files without a difference are reported as equal", nginx=NO)
 def _(t: Trial) -> None:
     result = differs(t, FILLED, "# moved down\n\n" + FILLED)
     expect_same("result", (result.returncode, result.stdout), (0, "no change\n"))
 
 
-@case("diff: what changed, with its place, key and what is lost", nginx=NO)
+@case("diff: each change is printed with its place, its key and the state that is lost", nginx=NO)
 def _(t: Trial) -> None:
     new = FILLED.replace("8080\"", "8081\", limits: { idleTimeout: 5s }").replace("body: \"2\"", "body: \"zwei\"").replace("3000", "3001")
     result = differs(t, FILLED, new)
@@ -633,7 +633,7 @@ def _(t: Trial) -> None:
     expect_same("lost", len(found["lost"]), 1)
 
 
-@case("diff: a bad file is exit 1, with its errors", nginx=NO)
+@case("diff: an invalid file is exit 1, with its errors", nginx=NO)
 def _(t: Trial) -> None:
     for old, new, name in ((FILLED, FILLED.replace("bind", "bindd"), "new.yaml:3:"), (FILLED.replace("bind", "bindd"), FILLED, "old.yaml:3:")):
         result = differs(t, old, new)
@@ -641,7 +641,7 @@ def _(t: Trial) -> None:
         check(name in result.stderr, result.stderr)
 
 
-@case("diff: secrets are not shown", nginx=NO)
+@case("diff: secrets are masked", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("secrets")
     (folder / "one").write_text("hush-one")

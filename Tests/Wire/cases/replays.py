@@ -35,7 +35,7 @@ def replayed(gateway: Captured, id: str, body: dict | None = None) -> dict:
     return json.loads(gateway.call(path))
 
 
-@case("replay: a captured request is sent again with its credentials, which are shown nowhere", nginx=NO)
+@case("replay: a captured request is sent again with its credentials, which are never shown", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(OK))
     gateway.ask(b"Authorization: Bearer " + SECRET.encode(), b"X-One: 1", target=b"/a?token=" + SECRET.encode() + b"&b=c", method=b"POST", content=b"sent")
@@ -49,7 +49,7 @@ def _(t: Trial) -> None:
     expect_same("replays", [row["id"] for row in gateway.rows("?filter=~replay")], [second["id"]])
 
 
-@case("replay: edited - other method, path, fields and content; masked values are put back where they were", nginx=NO)
+@case("replay: an edited request has its new method, path, fields and content, and masked values are restored", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(OK))
     gateway.ask(b"Authorization: Bearer " + SECRET.encode(), b"X-One: 1", target=b"/a?token=" + SECRET.encode())
@@ -69,7 +69,7 @@ def _(t: Trial) -> None:
     gateway.call("/v1/captures/999999/replay", "POST", {}, 404)
 
 
-@case("replay: credentials go to the scheme and authority that they were for, and nowhere else", nginx=NO)
+@case("replay: credentials are sent to their own scheme and authority only", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(OK))
     gateway.ask(b"Authorization: Bearer " + SECRET.encode(), b"Cookie: a=" + SECRET.encode(), target=b"/a?b=c")
@@ -82,7 +82,7 @@ def _(t: Trial) -> None:
     gateway.call(f"/v1/captures/{first['id']}/replay", "POST", {"url": "http://other.test/?token=%E2%80%A6"}, 400)
 
 
-@case("replay: it passes the whole chain: what authenticates and what limits", nginx=NO)
+@case("replay: a repetition passes the whole chain, with authentication and limits", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(OK), middlewares=f"{{ rateLimit: {{ rate: 2/h, burst: 2 }} }}, {{ tokenInject: {{ value: {SECRET}-own, header: X-Custom, scheme: \"\" }} }}")
     gateway.ask()
@@ -94,7 +94,7 @@ def _(t: Trial) -> None:
     check(SECRET not in json.dumps(second), second)
 
 
-@case("replay: content that was captured in part is not sent, unless it is written", nginx=NO)
+@case("replay: partly captured content is not sent, unless it is replaced", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(OK), capture="{ content: 16B }")
     gateway.ask(method=b"POST", content=b"x" * 100)
@@ -104,7 +104,7 @@ def _(t: Trial) -> None:
     expect_same("content", t.main.requests[-1].body, b"all of it")
 
 
-@case("replay: a request of a tunnel that is read enters as one of such a tunnel", nginx=NO)
+@case("replay: a request of an intercepted tunnel is sent again as a request of such a tunnel", nginx=NO)
 def _(t: Trial) -> None:
     users, admin = t.setup.place.subfolder("users") / "users.htpasswd", free_port()
     users.write_text("anna:$2b$04$qpyjXKh/tlE2Rv3eJLOywufhgQtvPPmQrfpnSdDI0WyoxM0HeYVry\n")  # myPassword
@@ -137,7 +137,7 @@ def _(t: Trial) -> None:
     expect_same("a host whose tunnels pass unread", status, 409)
 
 
-@case("captures: a filter keeps only what matches, at the beginning and at the end", nginx=NO)
+@case("captures: a filter keeps only exchanges that match, checked at their beginning and at their end", nginx=NO)
 def _(t: Trial) -> None:
     def script(connection: OriginConnection) -> None:
         while True:
@@ -154,7 +154,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: json.loads(gateway.call(f"/v1/captures/{new}"))["state"] == "ended", 3), "a repetition is captured always")
 
 
-@case("trace --filter: lists and follows what matches, with the column of a mistake", nginx=NO)
+@case("trace --filter: matching requests are listed and followed; a mistake is reported with its column", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(OK))
     for target in (b"/users/1", b"/other", b"/users/2"):
@@ -174,7 +174,7 @@ def _(t: Trial) -> None:
     check("/never" not in follower.log, follower.log)
 
 
-@case("inspect, with --inspect, proxy --inspect: requests are captured; --memory sets the bound", nginx=NO)
+@case("inspect, with --inspect, proxy --inspect: requests are captured; --memory sets the limit", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(answering(OK))
     process, port, admin = inspecting(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--memory", "2MiB")
@@ -188,7 +188,7 @@ def _(t: Trial) -> None:
     check(refused.returncode == 1 and "lots" in refused.stderr, refused)
 
 
-@case("har: an archive comes in masked, and goes out with secrets only if they are asked for", nginx=NO)
+@case("har: an archive is masked on import, and exported with secrets only on request", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, echoing, middlewares=f"{{ tokenInject: {{ value: {SECRET}-own, header: X-Custom, scheme: \"\" }} }}")
     gateway.ask(b"Authorization: Bearer " + SECRET.encode(), target=b"/?token=" + SECRET.encode())
@@ -210,7 +210,7 @@ def _(t: Trial) -> None:
     expect_same("repeated", (t.main.requests[-1].target, t.main.requests[-1].get("Authorization")), (f"/?token={SECRET}", f"Bearer {SECRET}"))
 
 
-@case("har: what is refused leaves nothing; large archives are taken, and from known clients only", nginx=NO)
+@case("har: a refused archive leaves no captures; large archives are accepted, from known clients only", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(OK), capture="{ memory: 64MiB }")
     for body in ([], {"log": {}}, {"log": {"entries": 1}}, {"log": {"entries": [{"request": {"url": "http://a.test/"}}, *[[]] * 100_001]}}):
@@ -233,7 +233,7 @@ def _(t: Trial) -> None:
     expect_status(third.read_response(), 413)
 
 
-@case("har: export, import and show in the shell", nginx=NO)
+@case("har: the commands export, import and show archives", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(OK))
     gateway.ask(b"Authorization: Bearer " + SECRET.encode(), target=b"/one")
@@ -265,7 +265,7 @@ def _(t: Trial) -> None:
     har("show", str(folder / "none.har"), code=1)
 
 
-@case("captures: each path wants the token, and gives pages of other sites and hosts nothing", nginx=NO)
+@case("captures: each path requires the token, and refuses pages of other sites and hosts", nginx=NO)
 def _(t: Trial) -> None:
     token = "0123456789abcdef-token"
     t.origin(answering(OK))

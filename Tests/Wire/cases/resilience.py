@@ -1,4 +1,4 @@
-"""What keeps trouble small: retries, circuits, limits, time-outs, and CORS; with what the admin listener tells of them."""
+"""Resilience: retries, circuits, limits, timeouts, and CORS; with their state on the admin listener."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _(t: Trial) -> None:
     check(gateway.metric(f'httpware_retries_total{{service="pair"}} {len(t.main.requests)}'), "no metric")
 
 
-@case("RFC 9110 §9.2.2: content goes twice with PUT, and once with POST", nginx=NO)
+@case("RFC 9110 §9.2.2: content is sent twice with PUT, and once with POST", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     origin = t.origin(answering(answer(503), answer(200)))
@@ -80,7 +80,7 @@ def _(t: Trial) -> None:
     expect_same("sent", len(origin.requests), 1)
 
 
-@case("retry: the budget is of all requests of the service, by whichever route", nginx=NO)
+@case("retry: all requests of a service share one budget, on each route", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(answering(answer(200)))
@@ -104,7 +104,7 @@ def _(t: Trial) -> None:
     expect_same("sent", len(origin.requests), 1)
 
 
-@case("retry: a connection that is reset before the response is no end", nginx=NO)
+@case("retry: a connection that is reset before the response is retried", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
 
@@ -120,7 +120,7 @@ def _(t: Trial) -> None:
     expect_same("sent", len(origin.requests), 2)
 
 
-@case("circuitBreaker: what fails is left alone, then tried, then trusted again", nginx=NO)
+@case("circuitBreaker: a failing endpoint is avoided, then tried, then used again", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     origin = t.origin(answering(answer(500)))
@@ -139,7 +139,7 @@ def _(t: Trial) -> None:
     expect_same("no circuit", gateway.service("one")["circuit"], None)
 
 
-@case("rateLimit: several loops obey one limit, and each key has its own", nginx=NO)
+@case("rateLimit: several loops share one limit, and each key has its own", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, workers=2)
     statuses: list[int] = []
@@ -155,7 +155,7 @@ def _(t: Trial) -> None:
     check(gateway.metric('httpware_rate_limited_total{ware="keys"} 20'), "no metric")
 
 
-@case("concurrency: a slot is free when its client has left", nginx=NO)
+@case("concurrency: a slot becomes free when its client has left", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     origin = t.origin(lambda c: (c.serve(), c.fill()) if c.index == 0 else answering(answer(200))(c))
@@ -169,7 +169,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: gateway.ask("/slots/").status == 200), "the slot is lost")
 
 
-@case("concurrency: a slot is free before the client knows that its exchange has ended, over two loops", nginx=NO)
+@case("concurrency: a slot becomes free before the client can notice the end of its exchange, over two loops", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, workers=2)
     pause = threading.Event()
@@ -205,7 +205,7 @@ def _(t: Trial) -> None:
         check(response.status == 200, f"behind the client's own reset in round {round}: {response}")
 
 
-@case("concurrency: who waits goes by priority, and a client that leaves gives up its place", nginx=NO)
+@case("concurrency: waiting requests are served by priority, and a client that leaves frees its place", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     gate = threading.Event()
@@ -249,7 +249,7 @@ def _(t: Trial) -> None:
     check(0.25 < time.monotonic() - began < 3, "not within its time")
 
 
-@case("Fetch standard: preflights are answered, pages of other origins get no word", nginx=NO)
+@case("Fetch standard: preflights are answered, pages of other origins receive no CORS fields", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     origin = t.origin(answering(answer(200, b"", b"Access-Control-Allow-Origin: *")))
@@ -267,7 +267,7 @@ def _(t: Trial) -> None:
         expect_same(page, (response.status, response.get("Access-Control-Allow-Origin"), response.get("Vary")), (200, said, "Origin"))
 
 
-@case("metrics: by route, method and class of status, and by ware; what a client makes up is no label", nginx=NO)
+@case("metrics: counters have route, method, class of status and ware as labels, and no value of a client", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, workers=2)
     t.origin(answering(answer(200)))

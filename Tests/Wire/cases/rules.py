@@ -111,7 +111,7 @@ def later(run) -> list:
     return results
 
 
-@case("rules: a rule acts at once, counts, is in records and captures, outlives a reload, and ends", nginx=NO)
+@case("rules: a rule acts at once, counts, is in records and captures, survives a reload, and ends", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t)
     expect_status(gateway.ask(), 200)
@@ -136,7 +136,7 @@ def _(t: Trial) -> None:
     gateway.call(f"/v1/rules/{rule['id']}", "DELETE", code=404)
 
 
-@case("rules: they run in the order of creation, and end by time and by count", nginx=NO)
+@case("rules: rules run in the order of creation, and end by time and by count", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t, echo)
     gateway.add("requestHeaders", {"set": {"X-Order": "first"}})
@@ -152,7 +152,7 @@ def _(t: Trial) -> None:
     check(all(shown["id"] != rule["id"] for shown in gateway.rules()), "it is still listed")
 
 
-@case("rules: what is missing or wrong is a problem that says what, and nothing is in force", nginx=NO)
+@case("rules: a missing or wrong value is a problem with its reason, and no rule is in force", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t)
     for change, code in (({"for": None}, 400), ({"for": "25h"}, 400), ({"for": "0s"}, 400), ({"for": "10"}, 400), ({"reason": None}, 400), ({"reason": ""}, 400),
@@ -178,7 +178,7 @@ def _(t: Trial) -> None:
     gateway.call("/v1/rules/99999999999999999999", "DELETE", code=404)
 
 
-@case("rules: every path wants the token, this host, and no other origin", nginx=NO)
+@case("rules: each path requires the token, this host, and the same origin", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t)
     rule = gateway.add("break", {"on": "request"}, filter="~u /held")
@@ -198,7 +198,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: answer), "it is not resumed")
 
 
-@case("rules: they run behind access, and touch no token", nginx=NO)
+@case("rules: rules run behind access wares, and do not change a token", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t, echo, middlewares=f'{{ tokenInject: {{ value: {SECRET}, overwrite: true }} }}')
     for ware, options in (("requestHeaders", {"set": {"Authorization": "mine"}}), ("requestHeaders", {"remove": ["authorization"]}),
@@ -219,7 +219,7 @@ def _(t: Trial) -> None:
     expect_same("sent", t.main.requests[-1].get("Authorization"), f"Bearer {SECRET}")
 
 
-@case("rules: the content of requests and of responses is edited, on the side that is asked for", nginx=NO)
+@case("rules: the content of requests and of responses is edited on the chosen side", nginx=NO)
 def _(t: Trial) -> None:
     document = b'{"user": {"name": "anna", "secret": 1}, "price": 1.50}'
 
@@ -296,7 +296,7 @@ def _(t: Trial) -> None:
     expect_same("ls", [r["id"] for r in json.loads(gateway.command("rule", "ls", "--json"))["rules"]], [rule["id"]])
     saved = gateway.command("rule", "save", str(rule["id"]))
     check("middlewares:" in saved and "host:" in saved and "method:" in saved, saved)
-    # What is saved is read, and says the same.
+    # A saved rule is read again, with the same meaning.
     lines = [line for line in saved.splitlines() if line.startswith(("  ", "middlewares"))]
     other = gateway.folder / "saved.yaml"
     other.write_text("version: 1\nlisteners: { web: { bind: \"127.0.0.1:8080\", chain: saved } }\nchains:\n  saved:\n" + "\n".join("    " + line for line in lines) + "\n")
@@ -344,7 +344,7 @@ def _(t: Trial) -> None:
     gateway.command("break", "abort", "99999", code=1)
 
 
-@case("break: large content waits by backpressure and comes whole, and a client that leaves ends the hold", nginx=NO)
+@case("break: large content waits by backpressure and arrives whole, and a client that leaves ends the hold", nginx=NO)
 def _(t: Trial) -> None:
     sent = [0]
 
@@ -374,7 +374,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: not gateway.call("/v1/breaks")["breaks"], 5), "it is still held")
 
 
-@case("break: at most max are held, and each goes on after its timeout", nginx=NO)
+@case("break: at most max exchanges are held, and each continues after its timeout", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t)
     gateway.add("break", {"on": "request", "max": 2, "timeout": "1s"}, filter="~u /held")
@@ -384,7 +384,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: all(answers), 5) and all(answer[0].status == 200 for answer in answers), answers)
 
 
-@case("fault: status, reset and a cut response, as a rule and in the file", nginx=NO)
+@case("fault: status, reset and a cut response work as a rule and in the file", nginx=NO)
 def _(t: Trial) -> None:
     content = b"0123456789" * 10000
     gateway = Ruled(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content),
@@ -403,7 +403,7 @@ def _(t: Trial) -> None:
     expect_same("others", gateway.ask("/whole").body, content)
 
 
-@http2("fault: over HTTP/2 only its stream is reset or cut")
+@http2("fault: over HTTP/2 only the stream is reset or cut")
 def _(t: Trial) -> None:
     content = b"0123456789" * 2000
     gateway = Ruled(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content))
@@ -418,7 +418,7 @@ def _(t: Trial) -> None:
     expect_same("whole", (third.status, third.body), (200, content))
 
 
-@http2("break: over HTTP/2 other streams go on while one is held, and a reset ends the hold")
+@http2("break: over HTTP/2 other streams continue while one is held, and a reset ends the hold")
 def _(t: Trial) -> None:
     gateway = Ruled(t, echo)
     gateway.add("break", {"on": "request"}, filter="~u /held")
@@ -440,7 +440,7 @@ def _(t: Trial) -> None:
     check(last.reset is not None and not last.finals and client.alive(), last)
 
 
-@case("break: events and upgrades are held at their head, and lose nothing", nginx=NO)
+@case("break: events and upgrades are held at their head, without a lost byte", nginx=NO)
 def _(t: Trial) -> None:
     def script(connection: OriginConnection) -> None:
         while True:
@@ -477,7 +477,7 @@ def _(t: Trial) -> None:
     expect_same("echo", client.read_exactly(4), b"ping")
 
 
-@case("throttle: bytes of a WebSocket take their time in both directions, and the end comes behind them", nginx=NO, alone=True)
+@case("throttle: bytes of a WebSocket are delayed in both directions, and the end follows them", nginx=NO, alone=True)
 def _(t: Trial) -> None:
     took: list[float] = []
 
@@ -511,7 +511,7 @@ def _(t: Trial) -> None:
             check(down < 0.3 and up < 0.3, down, up)
 
 
-@case("throttle: the bytes of a tunnel that passes unread take their time in both directions", nginx=NO, alone=True)
+@case("throttle: bytes of an opaque tunnel are delayed in both directions", nginx=NO, alone=True)
 def _(t: Trial) -> None:
     took: list[float] = []
 
@@ -532,7 +532,7 @@ def _(t: Trial) -> None:
     check(0.35 < down < 3 and took and 0.35 < took[0] < 3, down, took)
 
 
-@case("throttle: content takes its time in both directions, and nothing is read ahead", nginx=NO, alone=True)
+@case("throttle: content is delayed in both directions, and not read ahead", nginx=NO, alone=True)
 def _(t: Trial) -> None:
     sent = [0]
 
@@ -568,7 +568,7 @@ def _(t: Trial) -> None:
     expect_same("sent", t.main.requests[-1].body, b"y" * 100 * 1024)
 
 
-@case("record and replay: an archive of the file answers when the origin is gone, events in their time", nginx=NO, alone=True)
+@case("record and replay: an archive of the file answers when the origin has ended, with events at their times", nginx=NO, alone=True)
 def _(t: Trial) -> None:
     def script(connection: OriginConnection) -> None:
         while True:
@@ -601,7 +601,7 @@ def _(t: Trial) -> None:
     check(answer.body.count(b"data:") == 3 and 0.8 < took < 3, f"{took:.2f} s")
 
 
-@case("rules: without one nothing is read, and a thousand are the most", nginx=NO)
+@case("rules: without a rule no content is read, and at most a thousand rules are accepted", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Ruled(t, workers=1, capture=False)
     for number in range(1000):

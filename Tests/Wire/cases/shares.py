@@ -70,7 +70,7 @@ def _(t: Trial) -> None:
     check(secure.endswith("; Secure"), "the cookie of an https client is", secure)
 
 
-@case("RFC 9111 §5.2.2.7: a shared cache may not store what makes a client sticky", nginx=NO)
+@case("RFC 9111 §5.2.2.7: a shared cache does not store a response that makes a client sticky", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, "shares-stored")
     first = gateway.ask("/x")
@@ -80,7 +80,7 @@ def _(t: Trial) -> None:
     expect_same("Cache-Control with the field", gateway.ask("/cached/x").all("cache-control"), ["max-age=60", "private"])
 
 
-@case("split: what nobody sealed is ignored, and the client is drawn anew", nginx=NO)
+@case("split: an unsealed cookie is ignored, and the client is drawn again", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, "shares-garbage")
     _, given = gateway.shop()
@@ -93,7 +93,7 @@ def _(t: Trial) -> None:
     check(all(request.get("cookie") in (None, "z=3") for o in gateway.origins.values() for request in o.requests), "one went upstream")
 
 
-@case("split: weights draw, a hash keeps its share, and a cache keeps shares apart", nginx=NO)
+@case("split: weights decide, a hash keeps its share, and a cache separates the shares", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, "shares-drawn")
     drawn = [gateway.ask("/drawn/x").body for _ in range(120)]
@@ -116,7 +116,7 @@ def _(t: Trial) -> None:
         check(count, "no metrics of service", name)
 
 
-@case("split: a reload and an upgrade keep clients with their share, and weight 0 takes no new ones", nginx=NO)
+@case("split: a reload and an upgrade keep clients with their share, and weight 0 accepts no new clients", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, "shares-reload")
     cookies: dict[str, str] = {}

@@ -100,7 +100,7 @@ def _(t: Trial) -> None:
     check(decoded == content, "other content arrived")
 
 
-@case("awsSigV4: content of unknown length cannot be signed in chunks", nginx=NO)
+@case("awsSigV4: content of unknown length is refused, since it cannot be signed in chunks", nginx=NO)
 def _(t: Trial) -> None:
     client = gateway(t).send("/chunks/key", "GET", "Transfer-Encoding: chunked")
     client.send(b"3\r\nabc\r\n0\r\n\r\n")

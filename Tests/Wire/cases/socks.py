@@ -62,7 +62,7 @@ def _(t: Trial) -> None:
             expect_same("body", client.wire.read_response().body, b"ok")
 
 
-@case("RFC 1928: all that a client sends may come in one piece", nginx=NO)
+@case("RFC 1928: all bytes of a client may arrive in one piece", nginx=NO)
 def _(t: Trial) -> None:
     proxy = socks(t)
     client = Client(proxy)
@@ -70,7 +70,7 @@ def _(t: Trial) -> None:
     expect_same("body", client.wire.read_response().body, b"ok")
 
 
-@case("RFC 1928: HTTP on the same port works as before", nginx=NO)
+@case("RFC 1928: HTTP on the same port is still served", nginx=NO)
 def _(t: Trial) -> None:
     proxy = socks(t)
     client = connect(("127.0.0.1", proxy.port), 10)
@@ -79,7 +79,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 200)
 
 
-@case("RFC 1928: without socks: true the first byte is no request", nginx=NO)
+@case("RFC 1928: without socks: true the first byte is refused as an invalid request", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t, tls=False)
     client = Client(proxy)
@@ -87,7 +87,7 @@ def _(t: Trial) -> None:
     check(not client.wire.read_rest().startswith(b"\x05"))
 
 
-@case("RFC 1928 §6: refusals have their replies", nginx=NO)
+@case("RFC 1928 §6: each refusal has its reply code", nginx=NO)
 def _(t: Trial) -> None:
     proxy = socks(t)
     closed = t.setup.ports["closed"]
@@ -120,7 +120,7 @@ def _(t: Trial) -> None:
         expect_same("answer", client.wire.read_rest(), answer)
 
 
-@case("RFC 1929: user and password are a CONNECT's Basic", nginx=NO)
+@case("RFC 1929: user and password count as the Basic credentials of a CONNECT", nginx=NO)
 def _(t: Trial) -> None:
     users = t.setup.place.subfolder("users") / "users.htpasswd"
     users.write_text("anna:$2b$04$qpyjXKh/tlE2Rv3eJLOywufhgQtvPPmQrfpnSdDI0WyoxM0HeYVry\n")
@@ -133,7 +133,7 @@ def _(t: Trial) -> None:
         expect_same("reply", client.reply(name("localhost", proxy.origin)), reply)
 
 
-@case("intercept: a tunnel by SOCKS is read", nginx=NO)
+@case("intercept: a tunnel by SOCKS is intercepted", nginx=NO)
 def _(t: Trial) -> None:
     proxy = socks(t, tls=True, intercept='hosts: ["*"]', chain="{ requestHeaders: { set: { X-Ware: request } } }")
     # An address and a name in the hello: the name is the host, the address is where it goes.
@@ -150,7 +150,7 @@ def _(t: Trial) -> None:
         expect_same("upstream", (t.main.requests[-1].get("X-Ware"), t.main.requests[-1].get("Host")), ("request", f"{host}:{proxy.origin}"))
 
 
-@case("intercept: an address whose hello names a host that is excepted passes unread, to that address", nginx=NO)
+@case("intercept: an address whose hello names a host of except passes unread, to that address", nginx=NO)
 def _(t: Trial) -> None:
     proxy = socks(t, tls=True, intercept='hosts: ["*"], except: [a.test]')
     client = Client(proxy)
@@ -162,7 +162,7 @@ def _(t: Trial) -> None:
     expect_status(inner.read_response(), 200)
 
 
-@case("RFC 1928: curl, with its own and with our resolution", nginx=NO)
+@case("RFC 1928: curl works with its own and with the gateway's name resolution", nginx=NO)
 def _(t: Trial) -> None:
     proxy = socks(t)
     for option in ("--socks5", "--socks5-hostname"):

@@ -27,21 +27,21 @@ def forwarded(name: str, start: bytes, target: str, *lines: bytes, host: bytes =
             expect_same("version", t.main.requests[0].version, "HTTP/1.1")
 
 
-forwarded("RFC 9112 §3.2.1: origin-form", b"GET /a/b?c=d&e HTTP/1.1", "/a/b?c=d&e")
+forwarded("RFC 9112 §3.2.1: origin-form goes upstream unchanged", b"GET /a/b?c=d&e HTTP/1.1", "/a/b?c=d&e")
 forwarded("RFC 9110 §7.7: the path goes upstream as received", b"GET /a%2Fb/%7Ec//d/%e4?x=%20&y=/../ HTTP/1.1", "/a%2Fb/%7Ec//d/%e4?x=%20&y=/../", nginx=OTHER)
-forwarded("RFC 3986 §3.3: every character of a path", b"GET /-._~!$&'()*+,;=:@a HTTP/1.1", "/-._~!$&'()*+,;=:@a")
+forwarded("RFC 3986 §3.3: every character of a path goes upstream unchanged", b"GET /-._~!$&'()*+,;=:@a HTTP/1.1", "/-._~!$&'()*+,;=:@a")
 forwarded("RFC 3986 §3.4: an empty query stays", b"GET /a? HTTP/1.1", "/a?")
 forwarded("RFC 3986 §5.2.4: plain dot segments are removed", b"GET /a/./b/../c HTTP/1.1", "/a/c", nginx=OTHER)
-forwarded("RFC 3986 §5.2.4: a trailing dot segment", b"GET /a/b/.. HTTP/1.1", "/a/", nginx=OTHER)
-forwarded("RFC 9112 §3.2.2: absolute-form on a reverse listener", b"GET http://a.test/x?y HTTP/1.1", "/x?y", nginx=OTHER)
-forwarded("RFC 9112 §3.2.2: absolute-form with an empty path", b"GET http://a.test HTTP/1.1", "/", nginx=OTHER)
-forwarded("RFC 9112 §3.2.2: absolute-form with only a query", b"GET http://a.test?x HTTP/1.1", "/?x", nginx=OTHER)
-forwarded("RFC 9110 §4.2.3: the scheme in upper case", b"GET HTTP://a.test/x HTTP/1.1", "/x", nginx=OTHER)
-forwarded("RFC 9112 §3.2.4: OPTIONS *", b"OPTIONS * HTTP/1.1", "*", nginx=OTHER)
-forwarded("RFC 9110 §9.3.7: OPTIONS with a path", b"OPTIONS /a HTTP/1.1", "/a")
+forwarded("RFC 3986 §5.2.4: a trailing dot segment is removed", b"GET /a/b/.. HTTP/1.1", "/a/", nginx=OTHER)
+forwarded("RFC 9112 §3.2.2: absolute-form on a reverse listener becomes origin-form", b"GET http://a.test/x?y HTTP/1.1", "/x?y", nginx=OTHER)
+forwarded("RFC 9112 §3.2.2: absolute-form with an empty path becomes /", b"GET http://a.test HTTP/1.1", "/", nginx=OTHER)
+forwarded("RFC 9112 §3.2.2: absolute-form with only a query becomes / with the query", b"GET http://a.test?x HTTP/1.1", "/?x", nginx=OTHER)
+forwarded("RFC 9110 §4.2.3: the scheme in upper case is accepted", b"GET HTTP://a.test/x HTTP/1.1", "/x", nginx=OTHER)
+forwarded("RFC 9112 §3.2.4: OPTIONS * goes upstream unchanged", b"OPTIONS * HTTP/1.1", "*", nginx=OTHER)
+forwarded("RFC 9110 §9.3.7: OPTIONS with a path goes upstream unchanged", b"OPTIONS /a HTTP/1.1", "/a")
 for method in ("FOO", "M-SEARCH", "PROPFIND", "get", "DELETE", "PURGE", "QUERY", "A" * 20, "!#$%&'*+-.^_`|~09"):
     forwarded(f"RFC 9110 §9.1: method {method} is forwarded", f"{method} /a HTTP/1.1".encode(), "/a", nginx=OTHER)
-forwarded("a name over a unix socket", b"GET /a HTTP/1.1", "/a", listener="local", nginx="no such listener")
+forwarded("a request over a Unix socket goes upstream", b"GET /a HTTP/1.1", "/a", listener="local", nginx="no such listener")
 
 
 @case("RFC 9112 §2.2: empty lines before the request line are ignored")
@@ -84,17 +84,17 @@ def host_upstream(name: str, request: bytes, expected, nginx: str | None = None,
         expect_same("Host", t.main.requests[0].all("Host"), [expected(t) if callable(expected) else expected])
 
 
-host_upstream("Host policy upstream: the authority of the service", head(), lambda t: f"127.0.0.1:{t.main.port}", nginx=OTHER)
-host_upstream("Host policy preserve", head(start=b"GET /preserving/ HTTP/1.1"), "a.test")
+host_upstream("Host policy upstream: Host is the authority of the service", head(), lambda t: f"127.0.0.1:{t.main.port}", nginx=OTHER)
+host_upstream("Host policy preserve keeps the name", head(start=b"GET /preserving/ HTTP/1.1"), "a.test")
 host_upstream("Host policy preserve keeps the port", head(start=b"GET /preserving/ HTTP/1.1", host=b"Host: a.test:8000\r\n"), "a.test:8000")
-host_upstream("Host policy: a value", head(start=b"GET /renaming/ HTTP/1.1"), "renamed.test")
+host_upstream("Host policy with a value: Host is that value", head(start=b"GET /renaming/ HTTP/1.1"), "renamed.test")
 host_upstream("RFC 9112 §3.2.2: preserve takes the authority of an absolute-form, not the Host field",
               head(start=b"GET http://b.test/preserving/ HTTP/1.1"), "b.test", nginx=OTHER)
-host_upstream("RFC 9112 §3.2: HTTP/1.0 without Host gets one upstream", b"GET / HTTP/1.0\r\n\r\n",
+host_upstream("RFC 9112 §3.2: a request of HTTP/1.0 without Host has a Host upstream", b"GET / HTTP/1.0\r\n\r\n",
               lambda t: f"127.0.0.1:{t.main.port}", nginx=OTHER)
 
 
-@case("RFC 9112 §3.2: preserve, from an HTTP/1.0 client without Host: one valid Host upstream", nginx=OTHER)
+@case("RFC 9112 §3.2: with preserve, a request of HTTP/1.0 without Host has one valid Host upstream", nginx=OTHER)
 def _(t: Trial) -> None:
     response = t.ask(b"GET /preserving/ HTTP/1.0\r\n\r\n")
     expect_status(response, 200, 400)
@@ -112,7 +112,7 @@ def _(t: Trial) -> None:
 for label, value in [("name", b"a.test"), ("upper case", b"A.Test"), ("port", b"a.test:8080"), ("empty port", b"a.test:"), ("trailing dot", b"a.test."),
                      ("IPv4", b"127.0.0.1"), ("IPv6", b"[::1]"), ("IPv6 and port", b"[::1]:8080"), ("underscore", b"a_b.test"), ("single label", b"localhost")]:
 
-    @case(f"RFC 9112 §3.2: valid Host, {label}")
+    @case(f"RFC 9112 §3.2: a valid Host ({label}) is accepted")
     def _(t: Trial, value: bytes = value) -> None:
         expect_status(t.ask(head(host=b"Host: " + value + b"\r\n")), 200)
 
@@ -159,14 +159,14 @@ def _(t: Trial) -> None:
     check(not t.main.received(), "it was forwarded")
 
 
-@case("RFC 9110 §7.6.2: Max-Forwards means nothing for GET", nginx=OTHER)
+@case("RFC 9110 §7.6.2: Max-Forwards is ignored for GET", nginx=OTHER)
 def _(t: Trial) -> None:
     # MAY be ignored for other methods
     expect_status(t.ask(head(b"Max-Forwards: 0")), 200)
     expect_same("requests", len(t.main.requests), 1)
 
 
-passed_or_refused("RFC 9110 §7.6.2: a Max-Forwards that is no number is refused, or ignored", head(b"Max-Forwards: x", start=b"OPTIONS /a HTTP/1.1"), 400, nginx=OTHER)
+passed_or_refused("RFC 9110 §7.6.2: a Max-Forwards that is not a number is refused, or ignored", head(b"Max-Forwards: x", start=b"OPTIONS /a HTTP/1.1"), 400, nginx=OTHER)
 
 
 @case("RFC 9110 §9.3.8: TRACE with content is refused, or forwarded whole", nginx=OTHER)
@@ -181,14 +181,14 @@ def _(t: Trial) -> None:
 # --- Routes
 
 
-@case("no route matches: 404, and nothing goes upstream", nginx="no such route")
+@case("a request without a matching route is 404, and nothing goes upstream", nginx="no such route")
 def _(t: Trial) -> None:
     response = t.ask(head(start=b"GET /a/b HTTP/1.1"), listener="doubting")
     expect_status(response, 404)
     check(not t.main.received())
 
 
-@case("no route matches: the connection stays open", nginx="no such route")
+@case("a request without a matching route leaves the connection open", nginx="no such route")
 def _(t: Trial) -> None:
     client = t.client("doubting")
     for _ in range(2):
@@ -197,7 +197,7 @@ def _(t: Trial) -> None:
     client.send(head(b"Content-Length: 5", start=b"POST /a/b HTTP/1.1") + b"hello")
     response = client.read_response()
     expect_status(response, 404)
-    if "close" in response.options():  # instead of reading content that nobody wants
+    if "close" in response.options():  # instead of reading unneeded content
         return check(client.ends(), "stays open")
     client.send(head(start=b"GET /a HTTP/1.1"))
     expect_status(client.read_response(), 200)
@@ -210,7 +210,7 @@ def _(t: Trial) -> None:
     check(not t.main.received())
 
 
-@case("an encoded slash is no slash for routes", nginx=OTHER)
+@case("an encoded slash is not a slash for routes", nginx=OTHER)
 def _(t: Trial) -> None:
     response = t.ask(head(start=b"GET /dead%2Fa HTTP/1.1"))
     expect_status(response, 200)

@@ -109,7 +109,7 @@ routes:
         return client.read_response(method)
 
     def refuses(self, context: ssl.SSLContext, name: str | None = "a.test") -> str:
-        """Why there is no exchange: of TLS 1.3, a client learns of a refusal behind its handshake."""
+        """The reason for a missing exchange: under TLS 1.3 a client receives a refusal after its handshake."""
         try:
             client = self.connect(name, context)
             client.sock.sendall(GET)
@@ -150,7 +150,7 @@ def pump(client: Wire, data: bytes, is_all: Callable[[bytearray], bool], within:
 
 for label, version in [("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.TLSv1_3)]:
 
-    @case(f"TLS {label}: a GET and a POST on one connection", nginx=NO)
+    @case(f"TLS {label}: a GET and a POST share one connection", nginx=NO)
     def _(t: Trial, version: ssl.TLSVersion = version) -> None:
         gateway = TlsGateway(t)
         t.origin(echo)
@@ -164,7 +164,7 @@ for label, version in [("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.T
             expect_same("content", response.body, body)
 
 
-@case("TLS: 1.1 is refused, and 1.2 where the listener says 1.3", nginx=NO)
+@case("TLS: 1.1 is refused, and 1.2 if the listener requires 1.3", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t, 'cert: a.pem, key: a.key, minVersion: "1.3"')
     for version in ("-tls1_1", "-tls1_2"):
@@ -174,7 +174,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask(), 200)
 
 
-@case("TLS: the certificate is chosen by the name that is asked for", nginx=NO)
+@case("TLS: the certificate is chosen by the requested name", nginx=NO)
 def _(t: Trial) -> None:
     folder = certificates().folder
     names = ", ".join(f"{{ cert: {name}.pem, key: {name}.key }}" for name in ("named", "a", "wild"))
@@ -187,7 +187,7 @@ def _(t: Trial) -> None:
         expect_same(f"certificate for {name}", shown.strip() in (folder / f"{expected}.pem").read_text(), True)
 
 
-@case("TLS: of an EC and an RSA certificate the client's ciphers choose", nginx=NO)
+@case("TLS: the client's ciphers choose between an EC and an RSA certificate", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t, "certificates: [{ cert: a.pem, key: a.key }, { cert: rsa.pem, key: rsa.key }]")
     for kind, name in [("ECDSA", "a"), ("RSA", "rsa")]:
@@ -198,7 +198,7 @@ def _(t: Trial) -> None:
         expect_same("common name", dict(part[0] for part in client.sock.getpeercert()["subject"])["commonName"], name)
 
 
-@case("RFC 7301: http/1.1 is agreed on; a client that speaks only others is refused; one that says nothing is served", nginx=NO)
+@case("RFC 7301: http/1.1 is negotiated; a client with other protocols only is refused; a client without ALPN is served", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t)
     client = gateway.connect(context=certificates().client(alpn=["spdy/3", "http/1.1"]))
@@ -210,7 +210,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask(client=client), 200)
 
 
-@case("TLS: weak ciphers are refused, the server's order counts", nginx=NO)
+@case("TLS: weak ciphers are refused, and the server's order decides", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t)
     for cipher in ("AES128-SHA", "ECDHE-ECDSA-AES128-SHA", "AES128-GCM-SHA256"):
@@ -224,7 +224,7 @@ def _(t: Trial) -> None:
     expect_same("cipher", gateway.connect(context=context).sock.cipher()[0], "ECDHE-ECDSA-AES128-GCM-SHA256")
 
 
-@case("RFC 6066 §8: a stapled OCSP response is sent to those who ask", nginx=NO)
+@case("RFC 6066 §8: a stapled OCSP response is sent to clients that request it", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t, "certificates: [{ cert: a.pem, key: a.key, ocsp: a.ocsp }, { cert: wild.pem, key: wild.key }]")
     for name, expected in [("a.test", b"Cert Status: good"), ("x.b.test", b"OCSP response: no response sent")]:
@@ -238,7 +238,7 @@ def _(t: Trial) -> None:
 SAYING = "said: { middlewares: [{ requestHeaders: { set: { X-Subject: '{tls.subject}', X-San: '{tls.san}' } } }] }"
 
 
-@case("TLS: a client's certificate is required, verified, and told upstream", nginx=NO)
+@case("TLS: a client's certificate is required, verified, and passed on upstream", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t, "cert: a.pem, key: a.key, clientCa: ca.pem", routes="- { service: api, chain: said }", chains=SAYING)
     client = gateway.connect(context=certificates().client(identity="anna"))
@@ -250,7 +250,7 @@ def _(t: Trial) -> None:
     expect_same("requests", len(t.main.requests), 1)
 
 
-@case("TLS: a client's certificate is only requested", nginx=NO)
+@case("TLS: a client's certificate may be requested without being required", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t, "cert: a.pem, key: a.key, clientCa: ca.pem, clientCert: request",
                          routes="- { service: api, chain: said }", chains=SAYING)
@@ -259,7 +259,7 @@ def _(t: Trial) -> None:
     check("unknown ca" in gateway.refuses(certificates().client(identity="stranger")).lower())
 
 
-@case("RFC 9111 §3.5: what a client with a certificate got is not for a client with another one", nginx=NO)
+@case("RFC 9111 §3.5: a response to a client with a certificate is never sent to a client with another one", nginx=NO)
 def _(t: Trial) -> None:
     made = certificates()
     if not (made / "bert.pem").exists():
@@ -278,7 +278,7 @@ def _(t: Trial) -> None:
     expect_same("shared", [ask(b"/shared/", who) for who in ("anna", "bert", "anna")], [b"3", b"4", b"5"])
 
 
-@case("TLS: no name in a certificate becomes another field, another name, or too much", nginx=NO)
+@case("TLS: a name in a certificate cannot become another field, another name, or an oversized value", nginx=NO)
 def _(t: Trial) -> None:
     def general(tag: int, text: bytes) -> bytes:
         return bytes([0x80 | tag, len(text)]) + text
@@ -305,7 +305,7 @@ def _(t: Trial) -> None:
 for label, data in [("plain HTTP", GET), ("garbage", b"\x00" * 200), ("a record that is too long", b"\x16\x03\x01\xff\xff" + b"a" * 100),
                     ("an alert", b"\x15\x03\x01\x00\x02\x02\x28"), ("a hello that is cut", b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00")]:
 
-    @case(f"TLS: {label} in place of a handshake ends the connection, nothing else", nginx=NO)
+    @case(f"TLS: {label} in place of a handshake ends only its connection", nginx=NO)
     def _(t: Trial, data: bytes = data) -> None:
         gateway = TlsGateway(t)
         other = gateway.connect()
@@ -318,7 +318,7 @@ for label, data in [("plain HTTP", GET), ("garbage", b"\x00" * 200), ("a record 
         expect_status(gateway.ask(client=other), 200)
 
 
-@case("TLS: a handshake that takes too long is ended", nginx=NO)
+@case("TLS: a handshake that takes too long is cut off", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t, "cert: a.pem, key: a.key, handshakeTimeout: 300ms")
     silent, slow = Wire(gateway.raw()), Wire(gateway.raw())
@@ -333,7 +333,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask(client=client), 200)
 
 
-@case("TLS: a hello that comes byte by byte, and a client that leaves within the handshake", nginx=NO)
+@case("TLS: a hello may arrive byte by byte, and a client may leave within the handshake", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -362,7 +362,7 @@ def _(t: Trial) -> None:
 
 for label, version in [("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.TLSv1_3)]:
 
-    @case(f"TLS {label}: a session is taken up again on any loop, and after a reload", nginx=NO)
+    @case(f"TLS {label}: a session is resumed on any loop, and after a reload", nginx=NO)
     def _(t: Trial, version: ssl.TLSVersion = version) -> None:
         gateway = TlsGateway(t, workers=2)
         context = certificates().client()
@@ -380,7 +380,7 @@ for label, version in [("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.T
 
 # --- messages under TLS
 
-@case("TLS: requests in one record, and one in a record for each byte", nginx=NO)
+@case("TLS: several requests in one record, and a request in a record for each byte, are answered", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t)
     client = gateway.connect()
@@ -392,7 +392,7 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 200)
 
 
-@case("TLS: 16 MiB up and down at once, on several connections", nginx=NO)
+@case("TLS: 16 MiB pass in each direction at once, on several connections", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t, url="https://127.0.0.1:@MAIN@", service=", tls: { ca: ca.pem }", workers=2)
     body = os.urandom(1 << 20) * 16
@@ -420,7 +420,7 @@ def _(t: Trial) -> None:
     check(not problems and not any(thread.is_alive() for thread in threads), problems)
 
 
-@case("TLS: a client that reads slowly gets all of it, and memory stays bounded", nginx=NO)
+@case("TLS: a client that reads slowly receives all content, and memory stays bounded", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t, url="https://127.0.0.1:@MAIN@", service=", tls: { ca: ca.pem }")
     size = 32 << 20
@@ -440,7 +440,7 @@ def _(t: Trial) -> None:
     expect_same("length", len(client.read_response().body), size)
 
 
-@case("TLS: what ends with the connection ends with close_notify", nginx=NO)
+@case("TLS: content that ends with the connection ends with close_notify", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t)
     t.origin(answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"))
@@ -452,7 +452,7 @@ def _(t: Trial) -> None:
     check(answer.endswith(b"\r\n\r\nhello"), answer)
 
 
-@case("RFC 8446 §6.1: a response that is cut off has no close_notify", nginx=NO)
+@case("RFC 8446 §6.1: a response that is cut off ends without close_notify", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t)
 
@@ -516,7 +516,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: t.main.connections[-1].at_end), "the origin server's side stays open")
 
 
-@case("TLS: a forward listener under TLS, CONNECT through it", nginx=NO)
+@case("TLS: a forward listener under TLS accepts CONNECT", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t, listener=', mode: forward, forward: { connectPorts: [@MAIN@], denyPrivate: false }',
                          routes="- { service: passthrough }\n  - { service: api }")
@@ -537,7 +537,7 @@ def _(t: Trial) -> None:
 
 # --- HTTP/2 by ALPN (RFC 7301, RFC 9113 §3.2), downstream and upstream
 
-@case("RFC 9113 §3.2: HTTP/2 is agreed on by ALPN, unless the listener's alpn leaves it out", nginx=NO)
+@case("RFC 9113 §3.2: HTTP/2 is negotiated by ALPN, unless the listener's alpn omits it", nginx=NO)
 def _(t: Trial) -> None:
     for alpn, agreed in (("", "h2"), (", alpn: [http/1.1]", "http/1.1"), (", alpn: [http/1.1, h2]", "http/1.1")):
         gateway = TlsGateway(t, f"cert: a.pem, key: a.key{alpn}")
@@ -550,7 +550,7 @@ def _(t: Trial) -> None:
             expect_same("a SETTINGS frame", sock.recv(9)[3:5], b"\x04\0")
 
 
-@case("RFC 9113 §3.2: HTTP/2 under TLS to clients and to the origin server, content both ways", nginx=NO)
+@case("RFC 9113 §3.2: HTTP/2 under TLS to clients and to the origin server carries content in both directions", nginx=NO)
 def _(t: Trial) -> None:
     if not shutil.which("curl"):
         raise Skip("curl is not installed")
@@ -578,9 +578,9 @@ def _(t: Trial) -> None:
     check("tls_" in (response.get("Proxy-Status") or ""), response)
 
 
-# --- clients that nobody here wrote
+# --- clients that others wrote
 
-@case("TLS: curl, in both versions, with and without content, and through a proxy under TLS", nginx=NO)
+@case("TLS: curl is served in both versions, with and without content, and through a proxy under TLS", nginx=NO)
 def _(t: Trial) -> None:
     if not shutil.which("curl"):
         raise Skip("curl is not installed")
@@ -608,7 +608,7 @@ def _(t: Trial) -> None:
     expect_same("through the proxy", proxied, b"hello")
 
 
-@case("TLS: openssl s_client takes sessions up again, in both versions, and ends as it should", nginx=NO)
+@case("TLS: openssl s_client resumes sessions in both versions, and ends properly", nginx=NO)
 def _(t: Trial) -> None:
     gateway = TlsGateway(t)
     file = t.setup.place.subfolder("session") / "session"
@@ -643,7 +643,7 @@ def expect_fault(response: Message, status: int, fault: str) -> None:
 
 for label, name, tls, url in [
         ("a certificate for another name", "named", "ca: ca.pem", "https://127.0.0.1:@MAIN@"),
-        ("a certificate for an address, where a name is asked for", "stranger", "ca: other.pem", "https://localhost:@MAIN@"),
+        ("a certificate for an address in place of a name", "stranger", "ca: other.pem", "https://localhost:@MAIN@"),
         ("an expired certificate", "expired", "ca: ca.pem", "https://127.0.0.1:@MAIN@"),
         ("a self-signed certificate", "self", "ca: ca.pem", "https://127.0.0.1:@MAIN@"),
         ("a certificate of an unknown authority", "stranger", "ca: ca.pem", "https://127.0.0.1:@MAIN@"),
@@ -657,7 +657,7 @@ for label, name, tls, url in [
         expect_same("requests", len(t.main.requests), 0)
 
 
-@case("https upstream: verified by address, by name, and by serverName; what the origin server sees", nginx=NO)
+@case("https upstream: the certificate is verified by address, by name, and by serverName, which the origin server receives", nginx=NO)
 def _(t: Trial) -> None:
     seen: list = []
 
@@ -678,7 +678,7 @@ def _(t: Trial) -> None:
         gateway.process.stop()
 
 
-@case("https upstream: insecureSkipVerify believes anybody, and warns at the start and in check", nginx=NO)
+@case("https upstream: insecureSkipVerify accepts each certificate, and causes a warning at the start and in check", nginx=NO)
 def _(t: Trial) -> None:
     gateway = https(t, secure(ok, "self"), "insecureSkipVerify: true")
     expect_status(gateway.ask(), 200)
@@ -688,7 +688,7 @@ def _(t: Trial) -> None:
     check("warning: services.api.tls.insecureSkipVerify" in result.stderr, result.stderr)
 
 
-@case("https upstream: a client certificate is shown", nginx=NO)
+@case("https upstream: the client certificate is sent", nginx=NO)
 def _(t: Trial) -> None:
     context = certificates().server()
     context.verify_mode = ssl.CERT_REQUIRED
@@ -701,7 +701,7 @@ def _(t: Trial) -> None:
 
 for label, version in [("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.TLSv1_3)]:
 
-    @case(f"https upstream: an origin server that wants a certificate refuses, TLS {label}", nginx=NO)
+    @case(f"https upstream: an origin server that requires a certificate refuses, TLS {label}", nginx=NO)
     def _(t: Trial, version: ssl.TLSVersion = version) -> None:
         context = certificates().server()
         context.maximum_version = version
@@ -720,10 +720,10 @@ def leaving(_: OriginConnection) -> None:
     pass
 
 
-for label, script, status, fault in [("speaks no TLS", answering(OK), 502, "tls_protocol_error"), ("says nothing", silent, 504, "connection_timeout"),
+for label, script, status, fault in [("speaks no TLS", answering(OK), 502, "tls_protocol_error"), ("sends nothing", silent, 504, "connection_timeout"),
                                      ("leaves", leaving, 502, "connection_terminated")]:
 
-    @case(f"https upstream: an origin server that {label} in place of a handshake", nginx=NO)
+    @case(f"https upstream: an origin server that {label} in place of a handshake is {status}", nginx=NO)
     def _(t: Trial, script: Script = script, status: int = status, fault: str = fault) -> None:
         def quietly(connection: OriginConnection) -> None:
             connection.fill()
@@ -733,7 +733,7 @@ for label, script, status, fault in [("speaks no TLS", answering(OK), 502, "tls_
         expect_fault(gateway.ask(), status, fault)
 
 
-@case("https upstream: connections are reused, and sessions by those that are new", nginx=NO)
+@case("https upstream: connections are reused, and new connections resume sessions", nginx=NO)
 def _(t: Trial) -> None:
     context = certificates().server()
     gateway = https(t, secure(ok, context=context))
@@ -798,7 +798,7 @@ def _(t: Trial) -> None:
         expect_status(gateway.ask(), 200)
 
 
-@case("https upstream: the next endpoint is tried when one cannot be trusted", nginx=NO)
+@case("https upstream: the next endpoint is tried if the certificate of one is not trusted", nginx=NO)
 def _(t: Trial) -> None:
     t.origin(secure(ok, "self"), "second")
     gateway = TlsGateway(t, url=f"https://127.0.0.1:{t.setup.origins['second'].port}", service=", tls: { ca: ca.pem }")
@@ -810,7 +810,7 @@ def _(t: Trial) -> None:
         expect_status(gateway.ask(), 200)
 
 
-@case("https origins through a forward listener, by what the system trusts", nginx=NO)
+@case("https origins are reached through a forward listener, by the system's trusted certificates", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("forward")
     port = free_port()
@@ -839,7 +839,7 @@ routes: [{{ service: passthrough }}]
 
 # --- files
 
-@case("TLS: certificates are read again on a reload, bad ones are refused", nginx=NO)
+@case("TLS: certificates are read again on a reload, and invalid ones are refused", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("certificates")
     (folder / "a.pem").write_bytes((certificates() / "a.pem").read_bytes())
@@ -860,7 +860,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask(client=old), 200)
 
 
-@case("TLS: whom a service trusts is read again on a reload", nginx=NO)
+@case("TLS: a service's trusted certificates are read again on a reload", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("certificates")
     for name in ("a.pem", "a.key"):
@@ -874,7 +874,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask(), 200)
 
 
-@case("TLS: whom the system trusts is read again on a reload, when it has changed", nginx=NO)
+@case("TLS: the system's trusted certificates are read again on a reload, if they have changed", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("system")
     roots, port = folder / "roots.pem", free_port()
@@ -916,7 +916,7 @@ routes: [{{ listener: web, service: api }}, {{ listener: proxy, service: passthr
 
 
 def wrong(label: str, web: str, api: str, *words: str) -> None:
-    @case(f"check: TLS: {label}", nginx=NO)
+    @case(f"check: TLS: {label} is refused", nginx=NO)
     def _(t: Trial) -> None:
         folder = certificates().folder
         text = f"""version: 1
@@ -930,7 +930,7 @@ routes: [{{ service: api }}]
             check(word.replace("@", f"{folder}/") in result.stderr, f"{word!r} is not in:", result.stderr)
 
 
-wrong("a certificate that is not there", ", tls: { cert: @none.pem, key: @a.key }", "", "file.yaml:2:", "listeners.web.tls.cert", "@none.pem: no such file")
+wrong("a certificate that does not exist", ", tls: { cert: @none.pem, key: @a.key }", "", "file.yaml:2:", "listeners.web.tls.cert", "@none.pem: no such file")
 wrong("a key of another certificate", ", tls: { cert: @a.pem, key: @wild.key }", "", "tls.key: @wild.key: is not the key of the certificate in @a.pem; use")
 wrong("an encrypted key", ", tls: { cert: @a.pem, key: @locked.key }", "", "file.yaml:2:", "tls.key: @locked.key: the key is encrypted; use a key without")
 wrong("a certificate in DER", ", tls: { cert: @a.der, key: @a.key }", "", "file.yaml:2:", "tls.cert: @a.der: contains no certificate in PEM; it looks like DER, which openssl x509")
@@ -939,14 +939,14 @@ wrong("an empty key", ", tls: { cert: @a.pem, key: @empty.pem }", "", "tls.key: 
 wrong("a directory", ", tls: { cert: @directory, key: @a.key }", "", "file.yaml:2:", "tls.cert: @directory: is a directory")
 wrong("a request in place of a certificate", ", tls: { cert: @expired.csr, key: @expired.key }", "", "tls.cert: @expired.csr: contains no certificate in PEM")
 wrong("authorities in DER", ", tls: { cert: @a.pem, key: @a.key, clientCa: @a.der }", "", "tls.clientCa: @a.der: contains no certificate in PEM; it looks like DER")
-wrong("a key that is none", ", tls: { cert: @a.pem, key: @a.pem }", "", "@a.pem: contains no private key in PEM")
-wrong("no certificate", ", tls: {}", "", "listeners.web.tls", "needs cert, certificates or acme")
+wrong("a certificate in place of a key", ", tls: { cert: @a.pem, key: @a.pem }", "", "@a.pem: contains no private key in PEM")
+wrong("tls without a certificate", ", tls: {}", "", "listeners.web.tls", "needs cert, certificates or acme")
 wrong("a certificate without a key", ", tls: { cert: @a.pem }", "", "listeners.web.tls.cert", "needs key")
 wrong("clientCert without clientCa", ", tls: { cert: @a.pem, key: @a.key, clientCert: require }", "", "needs clientCa")
 wrong("an unknown version", ", tls: { cert: @a.pem, key: @a.key, minVersion: '1.1' }", "", "minVersion", "1.1")
-wrong("an OCSP response that is none", ", tls: { certificates: [{ cert: @a.pem, key: @a.key, ocsp: @a.pem }] }", "", "@a.pem: is not a successful OCSP response")
-wrong("authorities that are none", "", ", tls: { ca: @a.key }", "services.api.tls", "@a.key: contains no certificate in PEM")
-wrong("plain endpoints", "", ", tls: { ca: @ca.pem }", "services.api.tls", "no endpoint is https")
+wrong("an invalid OCSP response", ", tls: { certificates: [{ cert: @a.pem, key: @a.key, ocsp: @a.pem }] }", "", "@a.pem: is not a successful OCSP response")
+wrong("a key in place of authorities", "", ", tls: { ca: @a.key }", "services.api.tls", "@a.key: contains no certificate in PEM")
+wrong("tls for plain endpoints", "", ", tls: { ca: @ca.pem }", "services.api.tls", "no endpoint is https")
 wrong("insecureSkipVerify beside ca", "", ", tls: { ca: @ca.pem, insecureSkipVerify: true }", "cannot be combined with ca")
 
 

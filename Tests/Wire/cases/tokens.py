@@ -39,7 +39,7 @@ routes:
 
 
 class Endpoint:
-    """A token endpoint: gives one token after the other, or what it is told to."""
+    """A token endpoint: answers one token after the other, or the answer that a case sets."""
 
     def __init__(self, t: Trial):
         self.forms: list[dict] = []
@@ -102,7 +102,7 @@ class Gateway:
             [self.t.setup.binary, "token", *arguments, "-c", str(self.file)], capture_output=True, text=True, timeout=30)
 
 
-@case("tokens: a request carries one that was asked for, and the next one the same", nginx=NO)
+@case("tokens: a request carries a fetched token, and the next request carries the same", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     for _ in range(3):
@@ -116,7 +116,7 @@ def _(t: Trial) -> None:
     check("s3cret" not in gateway.process.log, gateway.process.log)
 
 
-@case("tokens: /v1/credentials tells everything but the token; refresh and clear do what they say", nginx=NO)
+@case("tokens: /v1/credentials shows the state without the token, and refresh and clear change it", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     [orders] = gateway.told("/v1/credentials")["credentials"]
@@ -148,7 +148,7 @@ def _(t: Trial) -> None:
 REFUSED = b"HTTP/1.1 401 X\r\nWWW-Authenticate: Bearer error=\"invalid_token\"\r\nContent-Length: 0\r\n\r\n"
 
 
-@case("tokens: a refused request is answered 503 if the refresh fails for now, and 401 if it is refused for good", nginx=NO)
+@case("tokens: a refused request is answered 503 if the refresh fails temporarily, and 401 if it fails permanently", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     expect_status(gateway.ask("/a"), 200)
@@ -180,7 +180,7 @@ routes:
 """
 
 
-@case("RFC 9209 §2.3.28: a token goes to the place that it was put in for alone", nginx=NO)
+@case("RFC 9209 §2.3.28: a token is sent only to the place that it was added for", nginx=NO)
 def _(t: Trial) -> None:
     ports = t.setup.ports
     gateway = OwnGateway(t, "elsewhere", ELSEWHERE, second=ports["second"])
@@ -203,7 +203,7 @@ def _(t: Trial) -> None:
     check("put rewrite first" in told and "put requestHeaders first" in told, told)
 
 
-@case("tokens: /v1/holds closes and opens what waits", nginx=NO)
+@case("tokens: /v1/holds closes and opens the hold of waiting requests", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     expect_status(gateway.ask("/held"), 200)
@@ -216,7 +216,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.ask("/v1/holds/other/open", gateway.admin, "POST"), 404)
 
 
-@case("token: ls, refresh and clear; exit 1 for a name that is none, or a refusal", nginx=NO)
+@case("token: ls, refresh and clear work; an unknown name or a refusal is exit 1", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     listed = gateway.command("ls")
@@ -236,7 +236,7 @@ def _(t: Trial) -> None:
         check("s3cret" not in result.stdout + result.stderr, "a secret is shown")
 
 
-@case("tokens: a reload keeps them where the definition is unchanged", nginx=NO)
+@case("tokens: a reload keeps the tokens of unchanged definitions", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     expect_status(gateway.ask("/a"), 200)

@@ -86,7 +86,7 @@ def attributes(span: dict) -> dict:
     return {one["key"]: next(iter(one["value"].values())) for one in span["attributes"]}
 
 
-@case("traceparent: a collector has the spans of all loops in OTLP's names, each the parent of what the origin server saw", nginx=NO)
+@case("traceparent: a collector receives the spans of all loops with OTLP's names, each the parent of the origin server's", nginx=NO)
 def _(t: Trial) -> None:
     collector = Collector(t)
     gateway = Gateway(t, collector.server.server_address[1])
@@ -116,7 +116,7 @@ def _(t: Trial) -> None:
     check(gateway.metric('httpware_spans_exported_total{ware="traceparent"} 8'), "no metric")
 
 
-@case("traceparent: a gateway that ends sends the spans that wait, and waits for no collector that is not there", nginx=NO)
+@case("traceparent: a gateway that ends sends its waiting spans, and does not wait for a missing collector", nginx=NO)
 def _(t: Trial) -> None:
     for is_there in (True, False):
         collector = Collector(t)
@@ -129,7 +129,7 @@ def _(t: Trial) -> None:
         expect_same("spans", len(collector.spans), 5 if is_there else 0)
 
 
-@case("traceparent: without a collector requests go on as ever, and what is dropped is counted", nginx=NO)
+@case("traceparent: without a collector requests are served, and dropped spans are counted", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t, free_port())
     t.origin(answering(answer()))

@@ -35,7 +35,7 @@ class Stores:
         return self.ca(*arguments, "--root", str(self.root), **environment)
 
 
-@case("ca install: the store of the system, of Debian and of Fedora; show tells it, uninstall removes it", nginx=NO)
+@case("ca install: the certificate is added to the system's store of Debian and of Fedora, listed by show, and removed by uninstall", nginx=NO)
 def _(t: Trial) -> None:
     for folder, tool in (("usr/local/share/ca-certificates", "update-ca-certificates"), ("etc/pki/ca-trust/source/anchors", "update-ca-trust")):
         stores = Stores(t, folder, tool)
@@ -57,7 +57,7 @@ def _(t: Trial) -> None:
         check("no store" in stores.on_root("uninstall").stdout)
 
 
-@case("ca install: a store that is missing or fails does not stop the others, and the end tells both", nginx=NO)
+@case("ca install: a missing or failing store does not stop the others, and the summary lists both", nginx=NO)
 def _(t: Trial) -> None:
     stores = Stores(t, status=7)
     result = stores.on_root("install")
@@ -74,7 +74,7 @@ def _(t: Trial) -> None:
     expect_same("unknown store", stores.on_root("install", "--store", "nonsense").returncode, 64)
 
 
-@case("ca install: without certutil, the package that brings it is named", nginx=NO)
+@case("ca install: without certutil the message names its package", nginx=NO)
 def _(t: Trial) -> None:
     stores = Stores(t)
     profile = stores.home / ".mozilla/firefox/a.default"
@@ -84,7 +84,7 @@ def _(t: Trial) -> None:
     check(result.returncode == 1 and "libnss3-tools" in result.stdout, result)
 
 
-@case("ca install: NSS of every Firefox profile and of Chromium, and again out of them", nginx=NO)
+@case("ca install: the certificate is added to NSS of every Firefox profile and of Chromium, and removed again", nginx=NO)
 def _(t: Trial) -> None:
     if not shutil.which("certutil"):
         raise Skip("no certutil")
@@ -105,7 +105,7 @@ def _(t: Trial) -> None:
     check("no store" in stores.on_root("show").stdout)
 
 
-@case("ca install: the trust store of the JDK, and again out of it", nginx=NO)
+@case("ca install: the certificate is added to the trust store of the JDK, and removed again", nginx=NO)
 def _(t: Trial) -> None:
     java = shutil.which("java")
     if not java or not shutil.which("keytool"):

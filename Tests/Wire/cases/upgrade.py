@@ -30,7 +30,7 @@ def accept(key: str) -> str:
 
 
 def switching(then):
-    """Answers an Upgrade with 101, and goes on with `then`."""
+    """Answers an Upgrade with 101, and continues with `then`."""
 
     def script(c: OriginConnection) -> None:
         c.serve()
@@ -46,7 +46,7 @@ def echo_bytes(c: OriginConnection) -> None:
         c.sock.sendall(c.take(len(c.buffer)))
 
 
-@case("RFC 9110 §7.8: Upgrade and Connection: upgrade go upstream, 101 comes back with its fields", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: Upgrade and Connection: upgrade go upstream, and 101 comes back with its fields", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     t.origin(switching(echo_bytes))
     client = t.client()
@@ -72,7 +72,7 @@ def _(t: Trial) -> None:
         check(client.read_exactly(size) == data, "bytes differ")
 
 
-@case("RFC 9110 §7.8: what looks like HTTP after 101 is only bytes", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: HTTP after 101 is relayed as bytes", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     t.origin(switching(echo_bytes))
     client = t.client()
@@ -83,7 +83,7 @@ def _(t: Trial) -> None:
     expect_same("bytes", client.read_exactly(len(noise)), noise)
 
 
-@case("RFC 9110 §7.8: the origin's bytes right behind its 101 arrive", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: the origin's bytes directly behind its 101 arrive", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     t.origin(lambda c: (c.serve(), c.send(SWITCH + b"\x81\x05hello"), c.read_rest()))
     client = t.client()
@@ -167,7 +167,7 @@ def _(t: Trial) -> None:
     check(eventually(lambda: t.main.used[0].at_end), "stays open upstream")
 
 
-@case("RFC 9110 §7.8: half-close passes through the tunnel, the other direction goes on", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: a half-close passes through the tunnel, and the other direction continues", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     def then(c: OriginConnection) -> None:
         data = c.read_rest()
@@ -192,7 +192,7 @@ MESSAGES = 50
 
 
 def busy(t: Trial, then: Callable[[OriginConnection], object]) -> tuple[OwnGateway, Wire]:
-    """A tunnel with as many small messages behind it as make it a busy one. The origin goes on with `then`."""
+    """A tunnel with as many small messages behind it as make it a busy one. The origin continues with `then`."""
 
     def script(c: OriginConnection) -> None:
         for _ in range(MESSAGES):
@@ -224,14 +224,14 @@ def at_once(gateway: OwnGateway, *steps: Callable[[], object]) -> None:
         gateway.process.signal(signal.SIGCONT)
 
 
-@case("RFC 9110 §7.8: the last bytes of a busy tunnel and the end behind them come at once", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: the last bytes of a busy tunnel and the end behind them arrive at once", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     gateway, client = busy(t, lambda c: c.send(b"got " + c.read_rest()))
     at_once(gateway, lambda: client.send(b"last"), client.end_sending)
     expect_same("bytes", client.read_rest(), b"got last")
 
 
-@case("RFC 9110 §7.8: a busy tunnel ends when the client's last bytes and its reset come at once", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: a busy tunnel ends if the client's last bytes and its reset arrive at once", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     gateway, client = busy(t, lambda c: c.read_rest())
     at_once(gateway, lambda: client.send(b"last"), client.reset)
@@ -239,7 +239,7 @@ def _(t: Trial) -> None:
     expect_same("bytes", bytes(t.main.used[0].received[-4:]), b"last")
 
 
-@case("RFC 9110 §7.8: a busy tunnel ends when the origin's last bytes and its reset come at once", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: a busy tunnel ends if the origin's last bytes and its reset arrive at once", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     go, done = threading.Event(), threading.Event()
 
@@ -255,7 +255,7 @@ def _(t: Trial) -> None:
     check(client.ends(), "stays open downstream")
 
 
-@case("RFC 9110 §7.8: a busy tunnel goes on when its slow origin reads again", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: a busy tunnel continues when its slow origin reads again", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     go, count, size = threading.Event(), 1500, 8000
     data = os.urandom(size)
@@ -280,7 +280,7 @@ def _(t: Trial) -> None:
         expect_same("message", client.read_exactly(4), b"more")
 
 
-@case("RFC 9110 §7.8: an Upgrade that Connection does not name is not one", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: an Upgrade that Connection does not name is ignored", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     expect_status(t.ask(head(b"Upgrade: websocket")), 200)
     check(not t.main.requests[0].has("Upgrade"), t.main.requests[0])
@@ -311,7 +311,7 @@ for label, fields in [("alone", (b"Connection: Upgrade, HTTP2-Settings", b"Upgra
             check(not request.has("HTTP2-Settings") and "http2-settings" not in request.options(), "HTTP2-Settings went upstream:", request)
 
 
-@case("RFC 9110 §7.8: an Upgrade with content: the content comes first, or it is refused", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: the content of an Upgrade precedes the tunnel, or the request is refused", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     t.origin(switching(echo_bytes))
     client = t.client()
@@ -323,13 +323,13 @@ def _(t: Trial) -> None:
         expect_same("relayed", client.read_exactly(3), b"RAW")
 
 
-@case("RFC 9110 §15.2.2: a 101 for a protocol that was not asked is refused, or passed on as it is", nginx=OTHER_ROLE)
+@case("RFC 9110 §15.2.2: a 101 for another protocol than the requested one is refused, or passed on unchanged", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     t.origin(answering(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n"))
     expect_status(t.ask(head(*WEBSOCKET)), 502, 101)
 
 
-@case("RFC 9110 §7.8: an upgrade refused with an error keeps the connection", nginx=None)
+@case("RFC 9110 §7.8: an upgrade that is refused with an error keeps the connection", nginx=None)
 def _(t: Trial) -> None:
     t.origin(answering(answer(status=b"403 Forbidden", content=b"no"), OK))
     client = t.client()
@@ -339,7 +339,7 @@ def _(t: Trial) -> None:
     expect_same("body", client.read_response().body, b"ok")
 
 
-@case("RFC 9110 §7.8: a tunnel that nobody uses is longer-lived than the response timeout", nginx=OTHER_ROLE)
+@case("RFC 9110 §7.8: an idle tunnel outlasts the response timeout", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     t.origin(switching(echo_bytes))
     client = t.client()
@@ -350,7 +350,7 @@ def _(t: Trial) -> None:
     expect_same("bytes", client.read_exactly(10), b"still here")
 
 
-@case("timeouts.tunnelIdle: a quiet WebSocket outlives the idle time of requests; once one side has ended, that counts", nginx=OTHER_ROLE)
+@case("timeouts.tunnelIdle: a quiet WebSocket outlasts the idle time of requests, which applies when one side has ended", nginx=OTHER_ROLE)
 def _(t: Trial) -> None:
     port = free_port()
     process = t.setup.place.gateway(t.setup.binary, f"""

@@ -110,7 +110,7 @@ def _(t: Trial) -> None:
     Chained(t, answering(OK)).expect_absolute_form()
 
 
-@case("upstreamProxy: a tunnel is a tunnel of the proxy's, and not a byte is lost", nginx=NO)
+@case("upstreamProxy: a tunnel goes through a tunnel of the proxy's, and no byte is lost", nginx=NO)
 def _(t: Trial) -> None:
     def mail(connection: OriginConnection) -> None:
         connection.fill()
@@ -128,7 +128,7 @@ def _(t: Trial) -> None:
             chained.expect_mail_tunnel()
 
 
-@case("upstreamProxy: TLS inside a tunnel of the proxy's is verified by the host", nginx=NO)
+@case("upstreamProxy: TLS inside a tunnel of the proxy's is verified against the host", nginx=NO)
 def _(t: Trial) -> None:
     chained = Chained(t, proxying(then=secure(answering(OK))), intercept='intercept: { hosts: ["*"], ca: ca }')
     client, response = chained.tunnel()
@@ -142,7 +142,7 @@ def _(t: Trial) -> None:
     expect_same("connections", len(t.main.used), 1)
 
 
-@case("upstreamProxy: what the proxy refuses is 502 for the client", nginx=NO)
+@case("upstreamProxy: a refusal by the proxy is 502 for the client", nginx=NO)
 def _(t: Trial) -> None:
     for answer in (b"HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=x\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 403 No\r\n\r\n", b"nonsense\r\n\r\n",
                    b"", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 20_000 + b"\r\n\r\n"):
@@ -150,7 +150,7 @@ def _(t: Trial) -> None:
         expect_status(chained.tunnel()[1], 502)
 
 
-@case("RFC 9110 §9.3.6: of an answer to CONNECT only the status counts, and a refusal is named", nginx=NO)
+@case("RFC 9110 §9.3.6: only the status of an answer to CONNECT decides, and a refusal is named", nginx=NO)
 def _(t: Trial) -> None:
     for answer in (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\n",
                    b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\n\n"):
@@ -160,7 +160,7 @@ def _(t: Trial) -> None:
     check(b"the upstream proxy refused: 407" in response.body, response.body)
 
 
-@case("upstreamProxy: except, no_proxy and the environment", nginx=NO)
+@case("upstreamProxy: except, no_proxy and the environment choose the hosts", nginx=NO)
 def _(t: Trial) -> None:
     second = t.origin(answering(OK), "second")
     direct = f"http://127.0.0.1:{second.port}/"
@@ -179,7 +179,7 @@ def _(t: Trial) -> None:
     expect_same("target", t.main.requests[-1].target, "http://a.test/")
 
 
-@case("upstreamProxy: denyPrivate judges addresses and known names; the proxy's own address is exempt", nginx=NO)
+@case("upstreamProxy: denyPrivate applies to addresses and known names; the proxy's own address is exempt", nginx=NO)
 def _(t: Trial) -> None:
     chained = Chained(t, answering(OK), deny="true")
     expect_status(chained.ask("http://a.test/"), 200)
@@ -189,7 +189,7 @@ def _(t: Trial) -> None:
     expect_same("requests at the proxy", len(t.main.requests), 1)
 
 
-@case("check: the password of upstreamProxy is not shown, and its mistakes are named", nginx=NO)
+@case("check: the password of upstreamProxy is masked, and its mistakes are named", nginx=NO)
 def _(t: Trial) -> None:
     text = """version: 1
 listeners: { dev: { mode: forward, bind: "127.0.0.1:8888", forward: { upstreamProxy: { url: "URL" } } } }
@@ -210,7 +210,7 @@ routes: [{ service: passthrough }]
     check("remove one of them" in result.stderr, result.stderr)
 
 
-@case("upstreamProxy: a proxy that sends interim responses without end holds up nobody", nginx=NO)
+@case("upstreamProxy: a proxy that sends interim responses without end delays no other client", nginx=NO)
 def _(t: Trial) -> None:
     def script(connection: OriginConnection) -> None:
         connection.read_request_head()
@@ -223,7 +223,7 @@ def _(t: Trial) -> None:
     expect_status(chained.ask(f"http://127.0.0.1:{second.port}/"), 200)
 
 
-@case("upstreamProxy: a slow proxy opens a tunnel that passes unread, and its client's bytes wait in the kernel", nginx=NO)
+@case("upstreamProxy: a slow proxy opens an opaque tunnel, and its client's bytes wait in the kernel", nginx=NO)
 def _(t: Trial) -> None:
     go = threading.Event()
 
@@ -255,7 +255,7 @@ def _(t: Trial) -> None:
     expect_same("bytes", t.main.count - len(b"SSH-2.0-x\r\n") >= sent, True)
 
 
-@case("upstreamProxy: a tunnel to an address is one to that address for the other proxy, whatever the handshake names", nginx=NO)
+@case("upstreamProxy: a tunnel to an address leads to that address through the other proxy, whatever the handshake names", nginx=NO)
 def _(t: Trial) -> None:
     chained = Chained(t, proxying(then=secure(answering(OK))), intercept='intercept: { hosts: ["*"], ca: ca }', deny="true")
     client, response = chained.tunnel("93.184.216.34:443")
@@ -297,7 +297,7 @@ def echoing(connection: OriginConnection) -> None:
 
 
 def exchange_much(client: Wire, count: int) -> None:
-    """Sends so many bytes and reads them back at the same time."""
+    """Sends `size` bytes and reads them back at the same time."""
     data = bytes(range(256)) * (count // 256)
     sender = threading.Thread(target=lambda: client.sock.sendall(data))
     sender.start()
@@ -310,7 +310,7 @@ def _(t: Trial) -> None:
     Chained(t, secure(answering(OK)), proxy=tls_url(t), environment=strange()).expect_absolute_form()
 
 
-@case("upstreamProxy: by TLS, a tunnel loses no byte, wherever its records are cut", nginx=NO)
+@case("upstreamProxy: by TLS, a tunnel loses no byte, however its records are divided", nginx=NO)
 def _(t: Trial) -> None:
     def greeting(connection: OriginConnection) -> None:
         connection.send(b"220 mail\r\n")
@@ -325,7 +325,7 @@ def _(t: Trial) -> None:
             chained.expect_mail_tunnel()
 
 
-@case("upstreamProxy: by TLS, TLS with a host is inside TLS with the proxy, and each verifies its own", nginx=NO)
+@case("upstreamProxy: by TLS, TLS with a host is inside TLS with the proxy, and each certificate is verified", nginx=NO)
 def _(t: Trial) -> None:
     large = b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n" + b"0123456789" * 500_000
 
@@ -351,7 +351,7 @@ def _(t: Trial) -> None:
         check(proxy == "a" or not t.main.requests, "a proxy that is not trusted was asked")
 
 
-@case("upstreamProxy: by TLS, a proxy that shows no valid certificate learns nothing of the request", nginx=NO)
+@case("upstreamProxy: by TLS, a proxy without a valid certificate receives no byte of the request", nginx=NO)
 def _(t: Trial) -> None:
     for name, ca in (("a", "other"), ("named", "ca"), ("expired", "ca")):
         chained = Chained(t, secure(answering(OK), name), proxy=tls_url(t, ca))
@@ -371,7 +371,7 @@ def _(t: Trial) -> None:
     check(b"Authorization" not in t.main.seen and b"a.test" not in t.main.seen, t.main.seen)
 
 
-@case("upstreamProxy: the environment may name a proxy that is reached by TLS", nginx=NO)
+@case("upstreamProxy: the environment may name a proxy under TLS", nginx=NO)
 def _(t: Trial) -> None:
     chained = Chained(t, secure(answering(OK)), proxy="fromEnvironment: true",
                       environment={"http_proxy": f"https://127.0.0.1:{t.main.port}"})
