@@ -22,7 +22,7 @@ export function compare(main, start) {
       if (own === turn) main.replaceChildren(...comparison(ids, both));
     } catch (error) {
       if (own !== turn) return;
-      const text = error.status === 404 ? "One of the two is not kept any more." : error.message;
+      const text = error.status === 404 ? "One of the two is no longer kept." : error.message;
       main.replaceChildren(empty("They cannot be compared", text));
     }
   }

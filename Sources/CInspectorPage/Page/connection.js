@@ -18,7 +18,7 @@ export function showConnection(box, capture) {
     make("h3", "Origin server"),
     record.attempts || capture.server
       ? facts(originFacts(capture, record).concat(tlsFacts(tls.server)))
-      : make("p.quiet", "It was not asked."),
+      : make("p.quiet", "The request was not sent to an origin server."),
     make("h3", "Exchange"),
     facts(exchangeFacts(capture, record)),
   );

@@ -135,7 +135,7 @@ export class Detail {
     this.body.replaceChildren(
       isGone
         ? empty(
-          "It is not kept any more",
+          "The request is no longer kept",
           "Captures are bounded in bytes: the oldest go first. Pin a request to keep it longer.",
         )
         : empty("It cannot be shown", error.message),

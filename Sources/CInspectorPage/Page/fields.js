@@ -57,7 +57,7 @@ const requestTable = ({ request, record }) =>
     after: request.origin,
     editors: editors(record, "request"),
     texts: ["the client sent", "the origin server got"],
-    withoutAfter: "It did not go to an origin server.",
+    withoutAfter: "The request was not sent to an origin server.",
   });
 
 const responseTable = ({ response, record }) =>
@@ -66,12 +66,12 @@ const responseTable = ({ response, record }) =>
     after: response.client,
     editors: editors(record, "response"),
     texts: ["the origin server sent", "the client got"],
-    withoutAfter: "It did not reach the client.",
+    withoutAfter: "The response did not reach the client.",
   });
 
 function noResponse({ state, fault }) {
-  if (state === "open") return "There is none yet.";
-  return "There was none" + (fault ? ": " + fault : "") + ".";
+  if (state === "open") return "There is no response yet.";
+  return "There was no response" + (fault ? ": " + fault : "") + ".";
 }
 
 /** One table for the fields before and after the chain, changes marked. */
