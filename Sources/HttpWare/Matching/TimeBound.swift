@@ -1,6 +1,6 @@
 import Glibc
 
-/// A limit for the time that a computation takes. The clock is asked first. If it says that the limit is over, the thread itself must
+/// A limit for the time that a computation takes. The clock is asked first. If the time has passed by the clock, the thread itself must
 /// have worked as long: on a busy machine another program may have had the CPU. So the computation ends after twice the limit at most.
 struct TimeBound {
     private let limit: Duration
@@ -9,7 +9,7 @@ struct TimeBound {
 
     init(_ limit: Duration) { self.limit = limit }
 
-    /// Whether the time is over.
+    /// Whether the time has passed.
     mutating func isOver(at now: ContinuousClock.Instant = .now) -> Bool {
         guard began.duration(to: now) > limit else { return false }
         let time = TimeBound.threadTime()

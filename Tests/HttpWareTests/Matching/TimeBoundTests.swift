@@ -3,7 +3,7 @@ import Testing
 @testable import HttpWare
 
 @Suite struct TimeBoundTests {
-    @Test func `a limit is not over while another program has the CPU`() {
+    @Test func `a limit lasts while another program has the CPU`() {
         var bound = TimeBound(.milliseconds(5))
         let later = ContinuousClock.now + .seconds(60)
         // The clock is far ahead, and the thread has not worked.
@@ -11,7 +11,7 @@ import Testing
         #expect(!bound.isOver(at: later))
     }
 
-    @Test func `a limit is over when the thread has worked as long`() {
+    @Test func `a limit ends when the thread has worked as long`() {
         var bound = TimeBound(.milliseconds(5))
         let later = ContinuousClock.now + .seconds(60)
         #expect(!bound.isOver(at: later))
@@ -20,7 +20,7 @@ import Testing
         #expect(bound.isOver(at: later))
     }
 
-    @Test func `a limit is not over before its time by the clock`() {
+    @Test func `a limit lasts at least its time by the clock`() {
         var bound = TimeBound(.seconds(60))
         #expect(!bound.isOver())
     }
