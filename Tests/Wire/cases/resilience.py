@@ -238,7 +238,7 @@ def _(t: Trial) -> None:
     expect_same("order", paths, [b"/queue/first", b"/queue/high", b"/queue/low"])
 
 
-@case("timeout: the ware's limit and status are in place of the service's", nginx=NO)
+@case("timeout: the ware's limit and status replace the service's", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Gateway(t)
     t.origin(lambda c: (c.serve(), c.fill()))
