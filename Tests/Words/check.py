@@ -5,9 +5,9 @@
 
 Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc, which contain the texts that wares declare; the comments of the
 Swift files in `ROOMS` and of all Swift tests; the texts in all Swift files of Sources, errors and problems among them; the names of all Swift tests;
- the names, docstrings and comments of the Python files in Tests; the texts and comments of the inspector page, and the length of its lines. With a
- binary, also the help of every command and the descriptions in the schema. Code is not read.
- A FILE may be a Swift or Python file, a file of the page, or a folder of them. Each shape is first tried on its own good and bad sentences.
+the names, docstrings and comments of the Python files in Tests; the texts and comments of the inspector page, and the length of its lines. With a
+binary, also the help of every command and the descriptions in the schema. Code is not read.
+A FILE may be a Swift or Python file, a file of the page, or a folder of them. Each shape is first tried on its own good and bad sentences.
 Python 3.11, standard library only. Last: `N passed, N failed`.
 """
 
