@@ -170,7 +170,9 @@ final class CaptureEvents: EventTopic {
         var text = CaptureEvents.event("dropped", dropped) + CaptureEvents.event("lost", lost)
         let captures = ids.compactMap { store.find($0) }.filter { filter?.matches($0) ?? true }
         if form == .records {
-            for report in captures.lazy.filter({ !$0.isOpen }).compactMap(\.report) { text += "data: \(report.json)\n\n" }
+            for report in captures.lazy.filter({ !$0.isOpen }).compactMap(\.report) {
+                text += "data: \(report.json)\n\n"
+            }
         } else if !captures.isEmpty {
             let rows = Json.object([("captures", .list(captures.map(CaptureJson.row)))])
             text += "event: capture\ndata: \(rows.text)\n\n"

@@ -4,7 +4,9 @@ package struct OnePlan: ExchangeRouter {
 
     package init(_ plan: ExchangePlan) { listenerPlan = plan }
 
-    package func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)]) -> ExchangePlan {
+    package func plan(for request: borrowing HttpRequest, captures: inout [(name: String, value: String)])
+        -> ExchangePlan
+    {
         listenerPlan
     }
 }
