@@ -21,7 +21,15 @@ public struct PatternTime: Sendable {
         }
         let clock = SystemLoopClock()
         let began = clock.now()
-        defer { left -= (clock.now() - began).nanoseconds }
-        return try match(.nanoseconds(left))
+        do throws(Pattern.LimitReached) {
+            let value = try match(.nanoseconds(left))
+            left -= (clock.now() - began).nanoseconds
+            return value
+        } catch {
+            left -= (clock.now() - began).nanoseconds
+            // A match that fails beyond the limit has used the time of the thread as well.
+            if left <= 0 { leftOfThread = 0 }
+            throw error
+        }
     }
 }
