@@ -9,8 +9,8 @@ package enum CollapsedHead {
 
     /// The head of a response that is stored under `head`, and that has this length.
     ///
-    /// Followers receive the fields that other clients may receive: all lines except the ones that are not stored. `Age` and `Date` are
-    /// those of the response.
+    /// Followers receive the fields that other clients may receive: all lines except the ones that are not stored. They also
+    /// receive the `Age` and `Date` of the response.
     package init(
         _ response: borrowing HttpResponse, _ head: borrowing StoredHead, directives: borrowing ResponseDirectives,
         mode: CacheMode,

@@ -78,7 +78,7 @@ final class EventFeed: ContentSource, @unchecked Sendable {
         timer = loop?.schedule(after: duration) { [weak self] in if let self { body(self) } }
     }
 
-    /// Sends the waiting events. Returns false if there are none, or if the client accepts no more now.
+    /// Sends the waiting events. Returns false without events, or while the client accepts no more.
     private func flush() -> Bool {
         guard feed != nil else { return false }
         let text = topic.takeEvents()

@@ -21,7 +21,7 @@ extension UpstreamAttempts {
         return seat.choose(key: key, excluding: avoided, at: now)
     }
 
-    /// Chooses the endpoint of a further attempt: one that takes requests and was not asked; `nil` if there is none.
+    /// Chooses the endpoint of a further attempt: one that takes requests and was not asked; `nil` without such an endpoint.
     func chooseOther(among seat: BalancerSeat, for exchange: Exchange, at now: LoopInstant) -> EndpointMember? {
         // Only the client's own endpoint knows its session.
         guard exchange.endpointKeep?.isHeld != true else { return nil }

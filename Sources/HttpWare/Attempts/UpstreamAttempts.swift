@@ -266,7 +266,7 @@ struct UpstreamAttempts {
 
     // MARK: Ended
 
-    /// Ends the newest of the further attempts, because it is not needed; `nil` if there is none.
+    /// Ends the newest of the further attempts, because it is not needed; `nil` if only the leading attempt runs.
     mutating func dropOther() -> Action? {
         guard let rare, !rare.others.isEmpty else { return nil }
         return drop(rare.others.count - 1, .lost)

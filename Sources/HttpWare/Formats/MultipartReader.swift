@@ -22,7 +22,7 @@ package struct MultipartReader {
         delimiter = [0x2d, 0x2d] + boundary
     }
 
-    /// The next part with content; `nil` if there is none. After the last delimiter, which ends with two hyphens, there are no more parts.
+    /// The next part with content; `nil` behind the last part. After the last delimiter, which ends with two hyphens, there are no more parts.
     /// A faulty reader might continue there, so that text counts too.
     package mutating func next() -> Part? {
         var start: Int?

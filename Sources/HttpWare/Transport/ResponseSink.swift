@@ -5,7 +5,7 @@
 protocol ResponseSink: AnyObject {
     /// Sends an interim response (1xx).
     func sendInterim(_ response: HttpResponse)
-    /// Sends the head of the exchange's final response; content follows unless there is none.
+    /// Sends the head of the exchange's final response; content follows if the response has some.
     func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool)
     func sendContent(_ bytes: UnsafeRawBufferPointer)
     /// Sends content that may be kept instead of copied, until the rest of the event's output is ready.
