@@ -43,8 +43,8 @@ package struct StoredLines: Sendable {
     /// The number of lines.
     var count: Int { unpacked?.fields.count ?? Int(bytes[max(0, keyCount)]) }
 
-    /// The lines that cannot be packed.
-    var odd: HttpFields? { unpacked?.fields }
+    /// The lines, if they cannot be packed.
+    var unpackedFields: HttpFields? { unpacked?.fields }
 
     /// Whether these are the lines of a response that holds this key.
     func areUnder(_ key: CacheKey?) -> Bool {

@@ -71,7 +71,7 @@ public final class StoredResponse: Sendable {
         let lines = head.lines.areUnder(key) ? head.lines : StoredLines(head.fields, under: key)
         keyCount = Int32(clamping: lines.keyCount)
         packed = lines.bytes
-        rare = Rare(head, fields: lines.odd, keyParts: key?.parts)
+        rare = Rare(head, fields: lines.unpackedFields, keyParts: key?.parts)
         self.content = content
         received = head.received
         date = head.date

@@ -1,4 +1,3 @@
-import Capturing
 import HttpWare
 
 /// Something whose news a client may follow. Used on the loop of the client's exchange only; `wake` is called on any thread.
@@ -98,85 +97,5 @@ extension EventTopic {
     /// An event with a number: of what was left out.
     static func event(_ name: String, _ count: Int) -> String {
         count > 0 ? "event: \(name)\ndata: \(Json.object([(name, .number(count))]).text)\n\n" : ""
-    }
-}
-
-/// The exchanges that end from now on.
-final class RecordEvents: EventTopic {
-    static let greeting = "exchanges as they end"
-    /// The maximum number of records that wait between two pieces; further ones are dropped and counted.
-    private static let mostWaiting = 250
-
-    private let records: RequestRecords
-    private var subscription: RecordSubscription?
-
-    init(_ records: RequestRecords) { self.records = records }
-
-    func watch(_ wake: @escaping @Sendable () -> Void) {
-        let subscription = RecordSubscription(limit: RecordEvents.mostWaiting, wake: wake)
-        self.subscription = subscription
-        records.subscribe(subscription)
-    }
-
-    func unwatch() {
-        if let subscription { records.unsubscribe(subscription) }
-        subscription = nil
-    }
-
-    func takeEvents() -> String {
-        guard let (records, dropped) = subscription?.takeRecords() else { return "" }
-        return records.reduce(into: RecordEvents.event("dropped", dropped)) {
-            $0 += "data: " + ExchangeReport($1).json + "\n\n"
-        }
-    }
-}
-
-/// The captures that begin, change and end from now on.
-final class CaptureEvents: EventTopic {
-    static let greeting = "captures as they change"
-
-    /// The form of the events.
-    enum Form {
-        /// A row for each change.
-        case rows
-        /// The record at the end.
-        case records
-    }
-
-    private let store: CaptureStore
-    private let filter: CaptureFilter?
-    private let form: Form
-    private var watcher: CaptureWatcher?
-
-    init(_ store: CaptureStore, _ filter: CaptureFilter?, form: Form = .rows) {
-        self.store = store
-        self.filter = filter
-        self.form = form
-    }
-
-    func watch(_ wake: @escaping @Sendable () -> Void) {
-        let watcher = CaptureWatcher(endsOnly: form == .records, wake: wake)
-        self.watcher = watcher
-        store.watch(watcher)
-    }
-
-    func unwatch() {
-        if let watcher { store.unwatch(watcher) }
-        watcher = nil
-    }
-
-    func takeEvents() -> String {
-        guard let (ids, dropped, lost) = watcher?.takeChanges() else { return "" }
-        var text = CaptureEvents.event("dropped", dropped) + CaptureEvents.event("lost", lost)
-        let captures = ids.compactMap { store.find($0) }.filter { filter?.matches($0) ?? true }
-        if form == .records {
-            for report in captures.lazy.filter({ !$0.isOpen }).compactMap(\.report) {
-                text += "data: \(report.json)\n\n"
-            }
-        } else if !captures.isEmpty {
-            let rows = Json.object([("captures", .list(captures.map(CaptureJson.row)))])
-            text += "event: capture\ndata: \(rows.text)\n\n"
-        }
-        return text
     }
 }

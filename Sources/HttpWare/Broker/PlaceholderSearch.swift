@@ -151,7 +151,7 @@ struct PlaceholderSearch {
         for _ in TokenPlaceholder.prefix.count..<TokenPlaceholder.length {
             guard upper < bytes.count else { return nil }
             let next = character(at: upper)
-            guard TokenPlaceholder.isAlphanumeric(next.value) else { return nil }
+            guard ByteClass.isAlphanumeric(next.value) else { return nil }
             escapes.formUnion(next.escapes)
             upper = next.range.upperBound
         }
@@ -175,7 +175,7 @@ struct PlaceholderSearch {
             let next = character(at: index)
             if let wanted, next.value == wanted {
                 index = next.range.upperBound
-            } else if wanted == nil, TokenPlaceholder.isAlphanumeric(next.value) {
+            } else if wanted == nil, ByteClass.isAlphanumeric(next.value) {
                 index = next.range.upperBound
             } else {
                 return next.escapes.isEmpty && isCutEscape(at: index, of: wanted)

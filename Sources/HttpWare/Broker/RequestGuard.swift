@@ -22,8 +22,7 @@ struct RequestGuard {
 
     /// Searches the request's head and trailers, and says how its content is to be searched. If tokens replace placeholders, the request
     /// that is sent instead is in `swaps`. `isWhole` says whether all of the content is there and no ware filters it.
-    func judge(_ request: inout HttpRequest, trailers: HttpFields?, isWhole: @autoclosure () -> Bool) throws -> Decision
-    {
+    func judge(_ request: inout HttpRequest, trailers: HttpFields?, isWhole: Bool) throws -> Decision {
         // The gateway must be able to read any protocol that the two sides could agree on.
         if let upgrade = request.upgrade, upgrade.lowercased() != "websocket" { request.upgrade = nil }
         request.fields.remove("Sec-WebSocket-Extensions" as FieldName)
@@ -36,7 +35,7 @@ struct RequestGuard {
                 for placeholder in search.used { swaps.use(placeholder) }
             }
         }
-        if let trailers { try judge(trailers: trailers) }
+        if let trailers { try RequestSearch(swaps.swaps).searchTrailers(trailers) }
         if request.upgrade != nil {
             swaps.sentFilter = WebSocketFilter(isMasked: true) { [swaps] in
                 SearchedContent(swaps, words: "a WebSocket message")
@@ -49,7 +48,7 @@ struct RequestGuard {
                 "the content has a coding that cannot be searched for placeholders of tokens; send it as it is, or with "
                     + ContentDecoder.names.joined(separator: ", "))
         }
-        if isWhole() {
+        if isWhole {
             search.isHeld = true
             return .searches(search)
         }
@@ -59,11 +58,6 @@ struct RequestGuard {
             for swap in swaps.swaps where !swap.places.isDisjoint(with: .content) { swaps.expect(swap.placeholder) }
         }
         return .passes(search)
-    }
-
-    /// Throws if trailers hold a placeholder: there it is never replaced.
-    func judge(trailers: HttpFields) throws(PlaceholderFault) {
-        try RequestSearch(swaps.swaps).searchTrailers(trailers)
     }
 
     /// Takes the whole content as it left the search: if it differs, it is sent in place of the request's own.

@@ -23,7 +23,7 @@ public struct TokenPlaceholder: Sendable, Hashable {
         let bytes = Array(text.utf8)
         guard bytes.count == TokenPlaceholder.length,
             bytes.starts(with: TokenPlaceholder.prefix),
-            bytes.dropFirst(TokenPlaceholder.prefix.count).allSatisfy(TokenPlaceholder.isAlphanumeric)
+            bytes.dropFirst(TokenPlaceholder.prefix.count).allSatisfy(ByteClass.isAlphanumeric)
         else { return nil }
         self.init(bytes: bytes)
     }
@@ -32,7 +32,4 @@ public struct TokenPlaceholder: Sendable, Hashable {
         self.bytes = bytes
         text = String(decoding: bytes, as: UTF8.self)
     }
-
-    /// Whether a byte is valid in a placeholder after its prefix.
-    static func isAlphanumeric(_ byte: UInt8) -> Bool { ByteClass.isDigit(byte) || (byte | 0x20) &- 0x61 < 26 }
 }

@@ -40,6 +40,9 @@ final class TokenSwaps {
         }
     }
 
+    /// The tunnel has ended, or there is none. The filters hold the swaps, and would keep them and their tokens for ever.
+    func endTunnel() { (sentFilter, receivedFilter) = (nil, nil) }
+
     /// Whether the response is searched for tokens.
     var scrubs: Bool { !searched.isEmpty }
 }

@@ -31,7 +31,8 @@ public struct ExchangeRecord: Sendable {
     /// The record of an exchange that has not begun.
     public init() {}
 
-    /// The steps of the last attempt. With a reused connection the first three are 0.
+    // The steps of the last attempt. With a reused connection the first three are 0.
+
     public var resolveStarted: Int64 { steps.resolveStarted }
     public var connectStarted: Int64 { steps.connectStarted }
     public var connected: Int64 { steps.connected }

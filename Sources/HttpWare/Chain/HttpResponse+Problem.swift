@@ -48,7 +48,7 @@ extension HttpResponse {
     private static func page(_ status: HttpStatus, _ problem: ProblemText, host: String?, id: String) -> [UInt8] {
         let title = "\(status.code) \(title(of: status))"
         let rows = [("Host", host), ("Fault", problem.fault), ("Request", id)].compactMap { name, value in
-            value.map { "<dt>\(name)</dt><dd>\(escaped($0))</dd>\n" }
+            value.map { "<dt>\(name)</dt><dd>\(HtmlText.escaped($0))</dd>\n" }
         }
         let detail = problem.detail.prefix(1).uppercased() + problem.detail.dropFirst()
         return Array(
@@ -58,18 +58,12 @@ extension HttpResponse {
             <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>\(title)</title></head>
             <body>
             <h1>\(title)</h1>
-            <p>\(escaped(detail)).</p>
+            <p>\(HtmlText.escaped(detail)).</p>
             <dl>
             \(rows.joined())</dl>
             </body>
             </html>
 
             """.utf8)
-    }
-
-    private static func escaped(_ text: String) -> String {
-        var bytes: [UInt8] = []
-        HtmlText.append(text, to: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -9,11 +9,6 @@ public final class WebSocketFilter: ContentFilter {
     private var message: (filter: any ContentFilter, hasFrames: Bool)?
     private var control: [UInt8] = []
 
-    /// A control frame grew beyond its longest payload.
-    struct Fault: Error, CustomStringConvertible {
-        let description = "a WebSocket control frame is too long"
-    }
-
     /// Makes a filter for each message of a direction. Only clients mask their frames.
     public init(isMasked: Bool, _ makeFilter: @escaping () -> any ContentFilter) {
         frames = WebSocketFrames(isMasked: isMasked)
@@ -56,7 +51,7 @@ public final class WebSocketFilter: ContentFilter {
         try control.withUnsafeBytes { try filter.filter($0, into: &filtered) }
         try filter.finish(into: &filtered)
         control = []
-        guard filtered.count <= 125 else { throw Fault() }
+        guard filtered.count <= 125 else { throw WebSocketFrames.Fault("control frame is too long") }
         WebSocketFrames.append(filtered, opcode: frame.opcode, isLast: true, mask: frame.mask, to: &output)
     }
 }

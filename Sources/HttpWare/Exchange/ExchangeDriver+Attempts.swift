@@ -213,6 +213,7 @@ extension ExchangeDriver: ConnectionWaiter {
                 plan.service?.balancer?.failed(member, "status \(status.code)", at: loop.now)
             }
             tellWatcher(.answered(status), attempt)
+            // A response that the client does not get makes no session stay at its endpoint.
             _ = perform(action)
             return .over
         }

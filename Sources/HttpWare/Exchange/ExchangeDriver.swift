@@ -241,6 +241,7 @@ final class ExchangeDriver: LoopTimerHandler {
         exchange.end = end
         if end == .clientLeft { exchange.finalStatus = nil }
         giveUpWaiting()
+        exchange.tokenSwaps?.endTunnel()
         if exchange.hedging != nil { dropOthers() }
         call.attempts.giveUp()
         call.stream?.cancel()

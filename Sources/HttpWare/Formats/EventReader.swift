@@ -38,7 +38,7 @@ package struct EventReader {
 
     /// A reader that keeps at most `limit` bytes of the data of each event. The stream continues after the event with the id `after`.
     package init(limit: Int, after id: String? = nil) {
-        self.limit = max(0, limit)
+        self.limit = min(max(0, limit), .max - EventReader.longestName)
         self.id = id
         lastId = id
         line = PieceBuffer(limit: self.limit + EventReader.longestName)
@@ -140,7 +140,7 @@ package struct EventLines {
             if piece[start] == 0x0a { start += 1 }
         }
         guard start < piece.count else { return nil }
-        let text = start..<(piece[start...].firstIndex { $0 == 0x0a || $0 == 0x0d } ?? piece.count)
+        let text = start..<(piece[start...].firstIndex(where: TextBytes.isLineEnd) ?? piece.count)
         guard text.upperBound < piece.count else {
             start = piece.count
             return (text, false)

@@ -44,7 +44,7 @@ package struct WebSocketFrames {
     package struct Fault: Error, CustomStringConvertible {
         package let description: String
 
-        fileprivate init(_ problem: String) { description = "a WebSocket " + problem }
+        init(_ problem: String) { description = "a WebSocket " + problem }
     }
 
     /// The side that sends: only clients mask their frames. `nil` if that is not checked.

@@ -142,7 +142,7 @@ extension PathPattern {
 
     private static func escaped(_ bytes: [UInt8]) -> String {
         bytes.map { byte in
-            byte.isAlphanumeric
+            ByteClass.isAlphanumeric(byte)
                 ? String(UnicodeScalar(byte))
                 : "\\x{" + String(byte, radix: 16) + "}"
         }.joined()
@@ -205,7 +205,9 @@ extension PathPattern: OptionValue {
 
     private static func isName(_ text: Substring) -> Bool {
         !text.isEmpty
-            && text.utf8.allSatisfy { $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") || $0.isAlphanumeric }
+            && text.utf8.allSatisfy {
+                $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") || ByteClass.isAlphanumeric($0)
+            }
     }
 
     /// The text with percent-encodings in upper case, unreserved characters decoded (RFC 3986 §6.2.2), and invalid characters encoded.
@@ -223,7 +225,7 @@ extension PathPattern: OptionValue {
                 if value == 0 { throw OptionMistake("a forwarded path never has it", problem: "%00 never matches") }
             }
             let isEncoded = byte == UInt8(ascii: "%")
-            if value.isUnreserved || (!isEncoded && "!$&'()*+,;=:@".utf8.contains(value)) {
+            if ByteClass.isUnreserved(value) || (!isEncoded && "!$&'()*+,;=:@".utf8.contains(value)) {
                 result.append(value)
             } else {
                 PercentText.append(value, to: &result)
@@ -231,15 +233,4 @@ extension PathPattern: OptionValue {
         }
         return result
     }
-}
-
-extension UInt8 {
-    fileprivate var isAlphanumeric: Bool {
-        switch self {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: false
-        }
-    }
-
-    fileprivate var isUnreserved: Bool { isAlphanumeric || "-._~".utf8.contains(self) }
 }

@@ -133,19 +133,21 @@ public final class Pattern: @unchecked Sendable {
 
     /// Whether the pattern matches anywhere in the subject.
     public func matches(_ subject: UnsafeRawBufferPointer) throws(LimitReached) -> Bool {
-        try search(subject, limits.time) { _ in true } ?? false
+        var bound = TimeBound(limits.time)
+        return try search(subject, &bound) { _ in true } ?? false
     }
 
     /// Whether the pattern matches anywhere in the subject, within the remaining time of an exchange.
     public func matches(
         _ subject: UnsafeRawBufferPointer, within time: inout PatternTime
     ) throws(LimitReached) -> Bool {
-        try time.spend { (left) throws(LimitReached) in try search(subject, left) { _ in true } ?? false }
+        try time.spend { (bound) throws(LimitReached) in try search(subject, &bound) { _ in true } ?? false }
     }
 
     /// The leftmost match.
     public func firstMatch(in subject: UnsafeRawBufferPointer) throws(LimitReached) -> Match? {
-        try search(subject, limits.time) { match(in: $0, of: subject) }
+        var bound = TimeBound(limits.time)
+        return try search(subject, &bound) { match(in: $0, of: subject) }
     }
 
     private func match(in workspace: Workspace, of subject: UnsafeRawBufferPointer) -> Match {
@@ -165,8 +167,8 @@ public final class Pattern: @unchecked Sendable {
     public func replacingFirst(
         in subject: UnsafeRawBufferPointer, with replacement: [UInt8], within time: inout PatternTime
     ) throws(LimitReached) -> [UInt8]? {
-        let found = try time.spend { (left) throws(LimitReached) in
-            try search(subject, left) { match(in: $0, of: subject) }
+        let found = try time.spend { (bound) throws(LimitReached) in
+            try search(subject, &bound) { match(in: $0, of: subject) }
         }
         guard let match = found else { return nil }
         var result = [UInt8](subject[..<match.range.lowerBound])
@@ -182,10 +184,9 @@ public final class Pattern: @unchecked Sendable {
         in subject: UnsafeRawBufferPointer, with replacement: [UInt8], atMost most: Int = .max, upTo size: Int = .max,
         within time: Duration = .seconds(1)
     ) throws(LimitReached) -> (bytes: [UInt8], count: Int)? {
-        let time = min(time, limits.time)
         guard subject.count <= limits.subject, let workspace = takeWorkspace() else { throw LimitReached() }
         defer { giveBack(workspace) }
-        var bound = TimeBound(time)
+        var bound = TimeBound(min(time, limits.time))
         var result: [UInt8] = []
         var count = 0
         /// Bytes before this place are already in the result.
@@ -194,7 +195,7 @@ public final class Pattern: @unchecked Sendable {
         while count < most, start <= subject.count {
             guard
                 let match = try search(
-                    subject, from: start, in: workspace, time, { self.match(in: $0, of: subject) })
+                    subject, from: start, in: workspace, &bound, { self.match(in: $0, of: subject) })
             else { break }
             let range = match.range
             // With \K or a lookbehind, a match may begin before the start of its search.
@@ -243,19 +244,17 @@ public final class Pattern: @unchecked Sendable {
 
     /// Matches in short steps, so that the total time is bounded: PCRE2 restarts its limit at every start position.
     private func search<T>(
-        _ subject: UnsafeRawBufferPointer, _ time: Duration, _ found: (Workspace) -> T
+        _ subject: UnsafeRawBufferPointer, _ bound: inout TimeBound, _ found: (Workspace) -> T
     ) throws(LimitReached) -> T? {
         guard subject.count <= limits.subject, let workspace = takeWorkspace() else { throw LimitReached() }
         defer { giveBack(workspace) }
-        return try search(subject, from: 0, in: workspace, min(time, limits.time), found)
+        return try search(subject, from: 0, in: workspace, &bound, found)
     }
 
     private func search<T>(
-        _ subject: UnsafeRawBufferPointer, from start: Int, in workspace: Workspace, _ time: Duration,
+        _ subject: UnsafeRawBufferPointer, from start: Int, in workspace: Workspace, _ bound: inout TimeBound,
         _ found: (Workspace) -> T
     ) throws(LimitReached) -> T? {
-        // Begins with the first step that found nothing: most matches need one step.
-        var bound: TimeBound?
         var former: ContinuousClock.Instant?
         var step = min(Self.firstStep, limits.step)
         var offset = start
@@ -271,13 +270,12 @@ public final class Pattern: @unchecked Sendable {
             if last == subject.count || style.contains(.whole) { return nil }
             offset = last + 1
             let now = ContinuousClock.now
-            if bound?.isOver(at: now) == true { throw LimitReached() }
+            if bound.isOver(at: now) { throw LimitReached() }
             if let former {
                 let isQuick = former.duration(to: now) < Self.quickStep
                 step = isQuick ? min(step * 2, limits.step) : min(Self.firstStep, limits.step)
             }
             former = now
-            if bound == nil { bound = TimeBound(time) }
         }
     }
 

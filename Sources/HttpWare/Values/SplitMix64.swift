@@ -1,6 +1,6 @@
-/// The generator SplitMix64: its numbers spread well, and each is known by the seed and its place alone. Not for secrets.
+/// The generator SplitMix64. The number at a place is the seed plus the place times `step`, spread. Not for secrets.
 package enum SplitMix64 {
-    /// The number at a place: `seed` plus the place times `step`, spread.
+    /// The distance between two states: an odd number near 2⁶⁴ divided by the golden ratio.
     package static let step: UInt64 = 0x9e37_79b9_7f4a_7c15
 
     /// Makes every bit depend on every other.

@@ -353,15 +353,17 @@ extension HttpCache {
         guard let part = head.part, bytes.count == part.range.count else { return }
         var head = head
         var bytes = bytes
-        if let stored, Validators(head.fields, now: head.received).areStronglyEqual(to: stored.validators) {
+        var fields = head.fields
+        if let stored, Validators(fields, now: head.received).areStronglyEqual(to: stored.validators) {
             // A complete response is never replaced by a part.
             guard let other = stored.part else { return }
             if let others, let joined = StoredParts.join((part, bytes), (other, others)) {
                 head.part = joined.part
                 bytes = joined.bytes
                 // Fields that the later part lacks are taken from the earlier one. RFC 9111 §3.4.
-                head.fields = StoredFields.updated(stored.fields, by: head.fields)
-                head.fields.set(.contentLength, to: bytes.count)
+                fields = StoredFields.updated(stored.fields, by: fields)
+                fields.set(.contentLength, to: bytes.count)
+                head.fields = fields
             }
         }
         head.becomeWhole()

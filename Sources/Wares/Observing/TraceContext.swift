@@ -37,14 +37,11 @@ struct TraceContext: Sendable, Equatable {
 
     /// The value in version 00; unknown flags are cleared (§3.2.2.5).
     var text: String {
-        "00-\(traceId)-\(TraceContext.hex(parent))-0\((isSampled ? 1 : 0) + (isRandom ? 2 : 0))"
+        "00-\(traceId)-\(Hex.text(parent))-0\((isSampled ? 1 : 0) + (isRandom ? 2 : 0))"
     }
 
     /// The trace's id in 32 digits.
     var traceId: String { TraceId(high: traceHigh, low: traceLow).description }
-
-    /// The number as 16 hexadecimal digits in lower case.
-    static func hex(_ number: UInt64) -> String { Hex.text(number) }
 }
 
 extension TraceContext {

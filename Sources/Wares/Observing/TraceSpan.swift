@@ -31,13 +31,13 @@ struct TraceSpan {
         let ended = began &+ max(0, exchange.loggedNanoseconds)
         let flags = (context.isSampled ? 1 : 0) + (context.isRandom ? 2 : 0)
         let title = exchange.route.map { "\(name) \($0)" } ?? name
-        let parentId: Json? = parent.map { Json.text(TraceContext.hex($0)) }
+        let parentId: Json? = parent.map { Json.text(Hex.text($0)) }
         var given: [Json] = []
         for case (let key, let value?) in attributes { given.append(.object([("key", .text(key)), ("value", value)])) }
         // STATUS_CODE_ERROR. A client's mistake does not count as an error of the server.
         let error: Json? = isError ? Json.object([("code", 2)]) : nil
         let members: [(String, Json?)] = [
-            ("traceId", Json.text(context.traceId)), ("spanId", Json.text(TraceContext.hex(context.parent))),
+            ("traceId", Json.text(context.traceId)), ("spanId", Json.text(Hex.text(context.parent))),
             ("parentSpanId", parentId), ("traceState", state.isEmpty ? nil : Json.text(state)),
             ("flags", Json.number(flags)), ("name", Json.text(title)),
             // SPAN_KIND_SERVER.

@@ -56,4 +56,25 @@ import Testing
             try await reason(type, text, isForHost: false)
                 == "\(words) holds the placeholder of app, which is not for example.test")
     }
+
+    @Test(arguments: [HttpStatus.ok, .switchingProtocols])
+    func `the filters of a tunnel end with the exchange, which keeps its tokens no longer`(status: HttpStatus)
+        async throws
+    {
+        let upgrades = OnRequest { request, _ in
+            request.upgrade = "websocket"
+            return .pass
+        }
+        let stage = try DriverStage([upgrades])
+        await stage.step { $0.server.placeholders = Watch() }
+        await stage.begin()
+        await stage.step { stage in
+            let swaps = stage.driver.exchange.tokenSwaps
+            #expect(swaps?.sentFilter != nil)
+            stage.stream.respond(status, extent: .unknown)
+            stage.driver.clientLeft()
+            #expect(stage.driver.phase == .ended)
+            #expect(swaps != nil && swaps?.sentFilter == nil && swaps?.receivedFilter == nil)
+        }
+    }
 }

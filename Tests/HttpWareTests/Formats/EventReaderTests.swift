@@ -91,4 +91,9 @@ import Testing
         }
         #expect(reader.size == 3 + 42)
     }
+
+    @Test func `a reader may have any limit`() {
+        #expect(read("data: a\n\n", limit: .max).map(\.data) == [[0x61]])
+        #expect(read("data: a\n\n", limit: -1).map(\.data) == [[]])
+    }
 }
