@@ -35,7 +35,11 @@ final class IdempotencyTurn: ResponseSharer {
 
     /// Whether the exchange continues without its client. It does, because the request must not be processed twice, unless the
     /// response is too large to be stored.
-    var outlivesClient: Bool { !isOver && !hasOutgrown || other?.outlivesClient == true }
+    var outlivesClient: Bool { isStoring || other?.outlivesClient == true }
+    var keepsPace: Bool { isStoring || other?.keepsPace == true }
+    private var isStoring: Bool { !isOver && !hasOutgrown }
+
+    func whenPaceKept(_ wake: @escaping @Sendable () -> Void) { other?.whenPaceKept(wake) }
 
     func exchangeEnded() { other?.exchangeEnded() }
 

@@ -114,9 +114,16 @@ open class CollapsedLead {
 }
 
 extension CollapsedLead: ResponseSharer {
-    public final var outlivesClient: Bool {
-        !isOver && (response ?? requests.shared(key))?.isWanted ?? false || outer?.outlivesClient ?? false
+    public final var outlivesClient: Bool { led?.isWanted ?? false || outer?.outlivesClient ?? false }
+    public final var keepsPace: Bool { led?.keepsPace ?? false || outer?.keepsPace ?? false }
+
+    public final func whenPaceKept(_ wake: @escaping @Sendable () -> Void) {
+        led?.whenPaceKept(wake)
+        outer?.whenPaceKept(wake)
     }
+
+    /// The response that this lead supplies, if it has followers.
+    private var led: CollapsedResponse? { isOver ? nil : response ?? requests.shared(key) }
 
     public final func exchangeEnded() {
         abandon()

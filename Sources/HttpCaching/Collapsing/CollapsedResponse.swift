@@ -65,6 +65,10 @@ package final class CollapsedResponse: Sendable {
         var readers: [ObjectIdentifier: CollapsedContent] = [:]
         /// The number of leaders that have failed.
         var failures = 0
+        /// Wakes the leader that waits for a reader; its client has left.
+        var wakeLeader: (@Sendable () -> Void)?
+        /// Whether the leader waits for its readers, so that the fastest of them is never cut off.
+        var isPaced = false
     }
 
     /// A place among the followers.
@@ -118,7 +122,7 @@ package final class CollapsedResponse: Sendable {
     }
 
     private let state = ThreadLock(State())
-    /// The maximum number of bytes that are kept for slower followers.
+    /// The maximum number of bytes that are kept for slower followers, in addition to the latest piece.
     private let window: Int
 
     package init(window: Int) { self.window = window }
@@ -200,12 +204,19 @@ package final class CollapsedResponse: Sendable {
     }
 
     /// The follower does not take the response that began for it.
-    private func drop(_ follower: Follower) { state.withLock { removeReader(of: follower, &$0) } }
+    private func drop(_ follower: Follower) {
+        let wake = state.withLock { state -> (@Sendable () -> Void)? in
+            guard let reader = follower.reader.take() else { return nil }
+            return remove(reader, &state)
+        }
+        wake?()
+    }
 
-    private func removeReader(of follower: Follower, _ state: inout State) {
-        guard let reader = follower.reader.take() else { return }
+    /// Removes a reader. Returns what wakes the leader, if it is to go on.
+    private func remove(_ reader: CollapsedContent, _ state: inout State) -> (@Sendable () -> Void)? {
         state.readers[ObjectIdentifier(reader)] = nil
         trim(&state)
+        return takeWake(&state)
     }
 
     /// Removes a follower. Returns its outcome.
@@ -237,11 +248,35 @@ package final class CollapsedResponse: Sendable {
         return state.followers
     }
 
-    /// Whether the response has followers, and one of them keeps pace: fewer bytes than the window wait for it.
-    package var isWanted: Bool {
-        state.withLock { state in
-            state.waiting > 0 || state.readers.values.contains { state.total - $0.taken < window }
+    /// Whether the response has followers.
+    package var isWanted: Bool { state.withLock { $0.waiting > 0 || !$0.readers.isEmpty } }
+
+    /// Whether a follower keeps pace: fewer bytes than the window wait for it.
+    package var keepsPace: Bool {
+        state.withLock { state in state.waiting > 0 || isAnyReader(&state, within: window - 1) }
+    }
+
+    /// Calls `wake` once, on any thread, as soon as a follower has taken what it was behind, or leaves. From now on the fastest
+    /// follower is not cut off.
+    package func whenPaceKept(_ wake: @escaping @Sendable () -> Void) {
+        let due = state.withLock { state -> (@Sendable () -> Void)? in
+            state.isPaced = true
+            state.wakeLeader = wake
+            return takeWake(&state)
         }
+        due?()
+    }
+
+    /// What wakes the leader if it is to go on: with half a window to go, or without readers.
+    private func takeWake(_ state: inout State) -> (@Sendable () -> Void)? {
+        guard state.wakeLeader != nil, state.readers.isEmpty || isAnyReader(&state, within: window / 2) else {
+            return nil
+        }
+        return state.wakeLeader.take()
+    }
+
+    private func isAnyReader(_ state: inout State, within count: Int) -> Bool {
+        state.readers.values.contains { state.total - $0.taken <= count }
     }
 
     // MARK: Leading
@@ -354,7 +389,7 @@ package final class CollapsedResponse: Sendable {
     /// Supplies the reader with the next piece, now or as soon as it arrives.
     fileprivate func next(_ reader: CollapsedContent, _ feed: ContentFeed) {
         enum Step {
-            case supply([UInt8])
+            case supply([UInt8], wake: (@Sendable () -> Void)?)
             case end(isWhole: Bool)
             case late
         }
@@ -366,7 +401,7 @@ package final class CollapsedResponse: Sendable {
                 let piece = state.pieces[index]
                 reader.taken += piece.count
                 trim(&state)
-                return .supply(piece)
+                return .supply(piece, wake: takeWake(&state))
             }
             switch state.phase {
             case .ended(_, let isWhole):
@@ -379,17 +414,17 @@ package final class CollapsedResponse: Sendable {
             }
         }
         switch step {
-        case .supply(let piece): feed.supply(piece)
+        case .supply(let piece, let wake):
+            wake?()
+            feed.supply(piece)
         case .end(let isWhole): end(feed, isWhole)
         case .late: break
         }
     }
 
     fileprivate func leave(_ reader: CollapsedContent) {
-        state.withLock { state in
-            state.readers[ObjectIdentifier(reader)] = nil
-            trim(&state)
-        }
+        let wake = state.withLock { remove(reader, &$0) }
+        wake?()
     }
 
     private func end(_ feed: ContentFeed, _ isWhole: Bool) {
@@ -415,8 +450,9 @@ package final class CollapsedResponse: Sendable {
 
     /// Drops the oldest pieces above the window. Readers that still need them are cut off.
     private func trim(_ state: inout State) {
-        while state.kept > window, let oldest = state.pieces.first {
-            state.pieces.removeFirst()
+        guard let latest = state.pieces.last, state.kept - latest.count > window else { return }
+        let fastest = state.isPaced ? state.readers.values.reduce(0) { max($0, $1.position) } : Int.max
+        while state.kept - latest.count > window, state.first < fastest, let oldest = state.pieces.popFirst() {
             state.kept -= oldest.count
             state.first += 1
         }

@@ -396,11 +396,22 @@ public final class Exchange {
 
 /// Shares an exchange's response with the clients of other exchanges. Called on the loop of the exchange.
 public protocol ResponseSharer: AnyObject {
-    /// Whether the response continues without the client: read when the client leaves, or takes the content slowly. An implementation
-    /// that returns true must bound the cost.
+    /// Whether the response continues without the client: read when the client leaves, and from then on with each piece of content.
+    /// An implementation that returns true must bound the cost.
     var outlivesClient: Bool { get }
+    /// Whether one of the other clients takes the content as fast as it comes. The exchange then does not wait for its own client;
+    /// if that has left, it waits while the result is false. By default, the same as `outlivesClient`.
+    var keepsPace: Bool { get }
+    /// Calls `wake` when another client takes more content, or leaves: once or more often, on any thread. Called after the exchange's
+    /// own client has left, when `keepsPace` is false.
+    func whenPaceKept(_ wake: @escaping @Sendable () -> Void)
     /// The exchange has ended. Called once.
     func exchangeEnded()
+}
+
+extension ResponseSharer {
+    public var keepsPace: Bool { outlivesClient }
+    public func whenPaceKept(_ wake: @escaping @Sendable () -> Void) { wake() }
 }
 
 /// Names a ware's value in an exchange: a type private to the ware's file.

@@ -98,6 +98,29 @@ extension ExchangeDriver: BackgroundStarter {
     fileprivate func endIfUnwanted() {
         if outward.hasClientLeft, exchange.sharer?.outlivesClient != true { clientLeft() }
     }
+
+    /// Whether the exchange, which goes on without its client, is faster than all for whom it does so.
+    fileprivate var isAheadOfOthers: Bool { outward.hasClientLeft && exchange.sharer?.keepsPace == false }
+
+    /// Goes on when one of the others has caught up.
+    fileprivate func waitForOthers() {
+        let waiting = WaitForOthers(driver: self, serial: serial)
+        exchange.sharer?.whenPaceKept { [loop] in loop.execute { waiting.end() } }
+    }
+}
+
+/// A driver that waits for the other clients of its response. Used on its loop only.
+private struct WaitForOthers: @unchecked Sendable {
+    weak var driver: ExchangeDriver?
+    let serial: Int
+
+    func end() {
+        guard let driver, driver.serial == serial, driver.phase != .ended else { return }
+        driver.transport.inEvent {
+            driver.endIfUnwanted()
+            if driver.phase != .ended { driver.downstreamDrained() }
+        }
+    }
 }
 
 /// Replaces the client's connection. It keeps the driver alive until the exchange has ended.
@@ -121,6 +144,7 @@ private final class BackgroundSink: ResponseSink {
     func sendContent(_ bytes: UnsafeRawBufferPointer) {
         receiver?.responseContent(bytes)
         driver?.endIfUnwanted()
+        if isBlocked { driver?.waitForOthers() }
     }
 
     func sendEnd(_ trailers: HttpFields?) { end(isWhole: true) }
@@ -139,7 +163,7 @@ private final class BackgroundSink: ResponseSink {
     func endTunnel() {}
     func pauseRequest() {}
     func resumeRequest() {}
-    var isBlocked: Bool { false }
+    var isBlocked: Bool { driver?.isAheadOfOthers == true }
 }
 
 /// A request to another service, sent beside an exchange. Used on its loop's thread only.

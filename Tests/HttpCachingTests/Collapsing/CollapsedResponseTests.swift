@@ -1,4 +1,5 @@
 import HttpWareTesting
+import Synchronization
 import Testing
 
 @testable import HttpCaching
@@ -35,6 +36,11 @@ import Testing
 
     private func begins(_ follower: CollapsedResponse.Follower) -> CollapsedResponse.Head? {
         if case .begins(let head) = follower.leave() { head } else { nil }
+    }
+
+    private func content(of follower: CollapsedResponse.Follower) throws -> any ContentSource {
+        let head = try #require(begins(follower))
+        return try #require(follower.take(head, for: [:])?.source)
     }
 
     @Test func `the leader goes on for a follower whose turn has not come yet`() throws {
@@ -107,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `the leader ends with its client only when every follower is further behind than the window`() throws {
+    @Test func `without its client, the leader waits when every follower is further behind than the window`() throws {
         let lead = try lead()
         let follower = try follow()
         lead.beginResponse(head(nil))
@@ -117,14 +123,80 @@ import Testing
         for number in 0..<20 {
             content.next(ContentFeed(loop: loop))
             lead.append([UInt8](repeating: UInt8(number), count: 100))
-            #expect(lead.outlivesClient)
+            #expect(lead.outlivesClient && lead.keepsPace)
         }
         // It takes no more.
         for _ in 0..<9 {
             lead.append([UInt8](repeating: 1, count: 100))
-            #expect(lead.outlivesClient)
+            #expect(lead.outlivesClient && lead.keepsPace)
         }
         lead.append([UInt8](repeating: 1, count: 100))
-        #expect(!lead.outlivesClient)
+        #expect(lead.outlivesClient && !lead.keepsPace)
+    }
+
+    @Test func `a follower that is behind gets the whole response, however late it reads`() async throws {
+        let running = try EventLoop.start(name: "collapsed.behind", clock: ManualClock())
+        defer {
+            running.stop()
+            running.join()
+        }
+        let lead = try lead()
+        let (fast, slow) = (try follow(), try follow())
+        lead.beginResponse(head(nil))
+        let reader = try content(of: fast)
+        let behind = try content(of: slow)
+        let wakes = Mutex(0)
+        var sent = 0
+        func append() {
+            lead.append([UInt8](repeating: UInt8(truncatingIfNeeded: sent), count: 300))
+            sent += 1
+        }
+        let received = Mutex<[UInt8]>([])
+        let isWhole = Mutex<Bool?>(nil)
+        func read(_ source: any ContentSource) async {
+            await withCheckedContinuation { continuation in
+                running.execute {
+                    let feed = ContentFeed(loop: running)
+                    feed.take = { piece in
+                        switch piece {
+                        case .bytes(let bytes): received.withLock { $0 += bytes }
+                        case .end: isWhole.withLock { $0 = true }
+                        case .failed: isWhole.withLock { $0 = false }
+                        }
+                        continuation.resume()
+                    }
+                    source.next(feed)
+                }
+            }
+        }
+        for _ in 0..<50 {
+            // The origin server is fast: the leader pauses, but pieces that are on their way still come.
+            while lead.keepsPace { append() }
+            let former = wakes.withLock { $0 }
+            lead.whenPaceKept { wakes.withLock { $0 += 1 } }
+            for _ in 0..<5 { append() }
+            while wakes.withLock({ $0 }) == former { await read(reader) }
+        }
+        lead.finish(isWhole: true)
+        while isWhole.withLock({ $0 }) == nil { await read(reader) }
+        let all = (0..<sent).flatMap { [UInt8](repeating: UInt8(truncatingIfNeeded: $0), count: 300) }
+        #expect(isWhole.withLock { $0 } == true && received.withLock { $0 } == all)
+        // The slower one was cut off.
+        isWhole.withLock { $0 = nil }
+        await read(behind)
+        #expect(isWhole.withLock { $0 } == false)
+    }
+
+    @Test func `a leader that waits is told when the last follower leaves`() throws {
+        let lead = try lead()
+        let follower = try follow()
+        lead.beginResponse(head(nil))
+        let content = try content(of: follower)
+        for _ in 0..<12 { lead.append([UInt8](repeating: 1, count: 100)) }
+        let isTold = Mutex(false)
+        lead.whenPaceKept { isTold.withLock { $0 = true } }
+        #expect(!isTold.withLock { $0 })
+        content.cancelled()
+        #expect(isTold.withLock { $0 } && !lead.outlivesClient)
     }
 }

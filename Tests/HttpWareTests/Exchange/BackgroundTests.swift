@@ -175,6 +175,38 @@ import Testing
         await stage.step { #expect($0.server.backgroundCount == 0) }
     }
 
+    @Test func `an exchange without its client waits for those who share its response`() async throws {
+        let stage = try DriverStage([
+            OnRequest { _, exchange in
+                exchange.sharer = Sharing(outlivesClient: true)
+                return .pass
+            }
+        ])
+        await stage.begin()
+        await stage.step { stage in
+            let sharing = stage.driver.exchange.sharer as? Sharing
+            stage.stream.respond(extent: .unknown)
+            stage.driver.clientLeft()
+            stage.stream.send("a")
+            #expect(!stage.stream.isPaused)
+            sharing?.keepsPace = false
+            stage.stream.send("b")
+            #expect(stage.stream.isPaused && sharing?.wake != nil)
+            sharing?.keepsPace = true
+            sharing?.wake?()
+        }
+        await stage.step { stage in
+            #expect(!stage.stream.isPaused && !stage.stream.isCancelled)
+            let sharing = stage.driver.exchange.sharer as? Sharing
+            sharing?.keepsPace = false
+            stage.stream.send("c")
+            #expect(stage.stream.isPaused)
+            sharing?.outlivesClient = false
+            sharing?.wake?()
+        }
+        await stage.step { #expect($0.stream.isCancelled && $0.server.backgroundCount == 0) }
+    }
+
     @Test func `a slow client does not slow what others wait for`() async throws {
         for outlives in [true, false] {
             let stage = try DriverStage([
@@ -196,12 +228,16 @@ import Testing
 
 private final class Sharing: ResponseSharer {
     var outlivesClient: Bool
+    var keepsPace: Bool
+    private(set) var wake: (@Sendable () -> Void)?
     private let notes: Notes?
 
     init(outlivesClient: Bool, _ notes: Notes? = nil) {
         self.outlivesClient = outlivesClient
+        keepsPace = outlivesClient
         self.notes = notes
     }
 
     func exchangeEnded() { notes?.add("shared no more") }
+    func whenPaceKept(_ wake: @escaping @Sendable () -> Void) { self.wake = wake }
 }
