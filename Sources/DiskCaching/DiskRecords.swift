@@ -11,7 +11,8 @@ public final class DiskRecords: RecordStore {
     private struct State {
         var opening = Opening.notYet
         /// The changes that wait to be written, and their writers.
-        var frames: [UInt8] = []
+        var changes: [RecordJournal.Change] = []
+        var waitingBytes = 0
         var waiting: [@Sendable (Bool) -> Void] = []
         var isWriting = false
         var saidAt: Int64?
@@ -107,11 +108,11 @@ public final class DiskRecords: RecordStore {
 
     /// Writes a change. Returns whether it is on the disk.
     private func write(_ change: RecordJournal.Change) async -> Bool {
-        let frame = change.frame
-        return await withCheckedContinuation { continuation in
+        await withCheckedContinuation { continuation in
             let begins = state.withLock { state -> Bool? in
-                guard case .isOpen = state.opening, state.frames.count < DiskRecords.mostWaiting else { return nil }
-                state.frames += frame
+                guard case .isOpen = state.opening, state.waitingBytes < DiskRecords.mostWaiting else { return nil }
+                state.changes.append(change)
+                state.waitingBytes += change.count
                 state.waiting.append { continuation.resume(returning: $0) }
                 defer { state.isWriting = true }
                 return !state.isWriting
@@ -124,13 +125,13 @@ public final class DiskRecords: RecordStore {
     /// Writes what waits, with one wait for the disk for all of it. Runs on the writing thread.
     private func writeAll(isRefused: Bool = false) {
         while true {
-            let (frames, waiting) = state.withLock { state -> ([UInt8], [@Sendable (Bool) -> Void]) in
-                defer { (state.frames, state.waiting) = ([], []) }
+            let (changes, waiting) = state.withLock { state -> ([RecordJournal.Change], [@Sendable (Bool) -> Void]) in
+                defer { (state.changes, state.waitingBytes, state.waiting) = ([], 0, []) }
                 if state.waiting.isEmpty { state.isWriting = false }
-                return (state.frames, state.waiting)
+                return (state.changes, state.waiting)
             }
             guard !waiting.isEmpty else { return }
-            let isWritten = !isRefused && journal.withLock { $0.append(frames) }
+            let isWritten = !isRefused && journal.withLock { $0.append(changes) }
             if !isWritten { tell("a record could not be written") }
             for told in waiting { told(isWritten) }
             if isWritten { shorten() }

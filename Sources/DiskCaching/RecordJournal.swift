@@ -6,14 +6,46 @@ import HttpWare
 /// is written again when most of it is out of date. A change that was cut off at the end of the file is removed; a damaged one is
 /// passed over. Used on one thread at a time, never on a loop.
 ///
+/// The file begins with `HWr2` and a random mark. Each change begins with the same mark. Records hold bytes of clients and of
+/// origin servers, which do not know the mark, so their bytes cannot be read as a change behind damage.
+///
 /// | part of a change | bytes |
 /// |---|---|
-/// | mark, length of the rest | 4, 4 |
+/// | mark | 8 |
+/// | length of the rest behind the checksum | 4 |
 /// | checksum of the rest | 8 |
 /// | key | 32 |
 /// | end, in nanoseconds since 1970; 0 if the record is removed | 8 |
 /// | the record | the rest |
 struct RecordJournal {
+    /// The random bytes with which each change of a file begins.
+    struct Mark: Equatable {
+        let bytes: [UInt8]
+
+        static let count = 8
+        /// The bytes in front of the mark at the beginning of a file.
+        static let version: [UInt8] = Array("HWr2".utf8)
+
+        /// A mark for a new file.
+        init() {
+            var random = SystemRandomNumberGenerator()
+            bytes = (0..<Mark.count).map { _ in UInt8.random(in: 0...255, using: &random) }
+        }
+
+        /// The mark at the beginning of a file; `nil` if the file begins otherwise.
+        init?(fileHead: ArraySlice<UInt8>) {
+            guard fileHead.count == Mark.version.count + Mark.count, fileHead.starts(with: Mark.version) else {
+                return nil
+            }
+            bytes = Array(fileHead.dropFirst(Mark.version.count))
+        }
+
+        /// The beginning of a file.
+        var fileHead: [UInt8] { Mark.version + bytes }
+
+        static let fileHeadBytes = version.count + count
+    }
+
     /// A change of one record.
     struct Change: Equatable {
         let key: Digest256
@@ -21,20 +53,23 @@ struct RecordJournal {
         let end: Int64
         let bytes: [UInt8]
 
-        static let mark: [UInt8] = Array("HWr1".utf8)
-        static let headBytes = 16
+        static let headBytes = Mark.count + 12
         /// The length of the key and the end.
         static let fixedBytes = 40
         /// The maximum length of a record.
         static let longest = 16 << 20
 
-        var frame: [UInt8] {
+        /// The number of bytes in the file.
+        var count: Int { Change.headBytes + Change.fixedBytes + bytes.count }
+
+        /// The bytes in a file with this mark.
+        func frame(_ mark: Mark) -> [UInt8] {
             var rest = ByteWriter()
             rest.bytes = key.bytes
             rest.add(end)
             rest.bytes += bytes
             var output = ByteWriter()
-            output.bytes = Change.mark
+            output.bytes = mark.bytes
             output.add(UInt32(clamping: rest.bytes.count))
             output.add(Checksum.of(rest.bytes))
             return output.bytes + rest.bytes
@@ -50,14 +85,12 @@ struct RecordJournal {
     }
 
     /// Reads a change at the beginning of the bytes.
-    static func read(_ bytes: ArraySlice<UInt8>) -> Reading {
-        guard Change.mark.starts(with: bytes.prefix(Change.mark.count)) else { return .damaged }
+    static func read(_ bytes: ArraySlice<UInt8>, _ mark: Mark) -> Reading {
+        guard mark.bytes.starts(with: bytes.prefix(Mark.count)) else { return .damaged }
         guard bytes.count >= Change.headBytes else { return .cutOff }
-        let head = Array(bytes.prefix(Change.headBytes))
-        let count = head.withUnsafeBytes {
-            Int(UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
-        }
-        let sum = head.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) }
+        let head = Array(bytes.dropFirst(Mark.count).prefix(12))
+        let count = head.withUnsafeBytes { Int(UInt32(littleEndian: $0.loadUnaligned(as: UInt32.self))) }
+        let sum = head.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: 4, as: UInt64.self)) }
         guard count >= Change.fixedBytes, count <= Change.fixedBytes + Change.longest else { return .damaged }
         guard bytes.count >= Change.headBytes + count else { return .cutOff }
         let rest = Array(bytes.dropFirst(Change.headBytes).prefix(count))
@@ -70,10 +103,12 @@ struct RecordJournal {
 
     /// Reads the changes in the bytes of a file that come piece by piece. Damage is passed over up to the next change.
     struct Scanner {
+        /// The mark at the beginning of the file; `nil` before it was read, and if the file begins otherwise.
+        private(set) var mark: Mark?
         private var bytes: [UInt8] = []
         /// The number of bytes before the present ones.
         private var before = 0
-        /// The end of the last whole change, in bytes from the beginning.
+        /// The end of the last whole change or of the file's head, in bytes from the beginning.
         private(set) var end = 0
         /// The number of damaged places.
         private(set) var damages = 0
@@ -82,33 +117,53 @@ struct RecordJournal {
         /// Takes the next piece, and passes the changes that are complete to `body`. `isEnd` says that no piece follows.
         mutating func take(_ piece: ArraySlice<UInt8>, isEnd: Bool, _ body: (Change) -> Void) {
             bytes += piece
+            guard let mark = mark ?? readHead(isEnd: isEnd) else { return }
             var place = 0
             reading: while place < bytes.count {
-                switch RecordJournal.read(bytes[place...]) {
+                switch RecordJournal.read(bytes[place...], mark) {
                 case .change(let change, let count):
                     body(change)
                     place += count
                     end = before + place
                     isDamaged = false
                 case .cutOff where !isEnd: break reading
-                case .cutOff where !isDamaged && !hasChange(behind: place):
+                case .cutOff where !isDamaged && !hasChange(behind: place, mark):
                     // The program ended while it wrote this.
                     place = bytes.count
                 case .cutOff, .damaged:
                     if !isDamaged { damages += 1 }
                     isDamaged = true
-                    place = bytes[(place + 1)...].firstIndex(of: Change.mark[0]) ?? bytes.count
+                    place = bytes[(place + 1)...].firstIndex(of: mark.bytes[0]) ?? bytes.count
                 }
             }
             bytes.removeFirst(place)
             before += place
         }
 
+        /// Reads the beginning of the file. A file that begins otherwise has no changes.
+        private mutating func readHead(isEnd: Bool) -> Mark? {
+            guard damages == 0, bytes.count >= Mark.fileHeadBytes else {
+                if isEnd, !bytes.isEmpty { damages = 1 }
+                if damages > 0 { bytes = [] }
+                return nil
+            }
+            mark = Mark(fileHead: bytes.prefix(Mark.fileHeadBytes))
+            damages = mark == nil ? 1 : 0
+            guard mark != nil else {
+                bytes = []
+                return nil
+            }
+            bytes.removeFirst(Mark.fileHeadBytes)
+            before = Mark.fileHeadBytes
+            end = before
+            return mark
+        }
+
         /// Whether a whole change follows behind a place at the end of the file, so that the place is damage.
-        private func hasChange(behind place: Int) -> Bool {
+        private func hasChange(behind place: Int, _ mark: Mark) -> Bool {
             var next = place + 1
-            while let found = bytes[next...].firstIndex(of: Change.mark[0]) {
-                if case .change = RecordJournal.read(bytes[found...]) { return true }
+            while let found = bytes[next...].firstIndex(of: mark.bytes[0]) {
+                if case .change = RecordJournal.read(bytes[found...], mark) { return true }
                 next = found + 1
             }
             return false
@@ -120,6 +175,7 @@ struct RecordJournal {
     private let path: String
     private var descriptor: Int32 = -1
     private var lock: Int32 = -1
+    private var mark = Mark()
     /// The length of the file, up to the end of the last whole change.
     private(set) var length = 0
 
@@ -161,16 +217,25 @@ struct RecordJournal {
             if count == 0 { break }
         }
         length = scanner.end
-        guard ftruncate(descriptor, off_t(length)) == 0 else {
-            let failure = Failure("ftruncate")
+        mark = scanner.mark ?? mark
+        guard ftruncate(descriptor, off_t(length)) == 0, length > 0 || appendHead() else {
+            let failure = Failure("write")
             close()
             throw failure
         }
         return scanner.damages
     }
 
+    /// Writes the beginning of an empty file.
+    private mutating func appendHead() -> Bool {
+        guard RecordJournal.write(mark.fileHead, to: descriptor, at: 0) else { return false }
+        length = Mark.fileHeadBytes
+        return true
+    }
+
     /// Appends changes, and waits until they are on the disk. If that fails, the file is as it was before.
-    mutating func append(_ frames: [UInt8]) -> Bool {
+    mutating func append(_ changes: [Change]) -> Bool {
+        let frames = changes.flatMap { $0.frame(mark) }
         guard descriptor >= 0, RecordJournal.write(frames, to: descriptor, at: length), fdatasync(descriptor) == 0
         else {
             if descriptor >= 0 { _ = ftruncate(descriptor, off_t(length)) }
@@ -185,11 +250,11 @@ struct RecordJournal {
         let next = path + ".new"
         let made = Glibc.open(next, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard made >= 0 else { return false }
-        var buffer: [UInt8] = []
+        var buffer = mark.fileHead
         var written = 0
         var isWritten = true
         body { change in
-            buffer += change.frame
+            buffer += change.frame(mark)
             guard buffer.count >= 1 << 20 else { return }
             isWritten = isWritten && RecordJournal.write(buffer, to: made, at: written)
             written += buffer.count

@@ -104,10 +104,11 @@ import Testing
             records.close()
         }
         var bytes = [UInt8](try Data(contentsOf: URL(filePath: path)))
-        let each = RecordJournal.Change(key: key(0), end: 1, bytes: Array("value 0".utf8)).frame.count
+        let each = RecordJournal.Change(key: key(0), end: 1, bytes: Array("value 0".utf8)).count
         // A bit of the second record's value, and the length of the fifth.
-        bytes[each + each - 1] ^= 1
-        bytes[4 * each + 5] ^= 0xff
+        let head = RecordJournal.Mark.fileHeadBytes
+        bytes[head + each + each - 1] ^= 1
+        bytes[head + 4 * each + 9] ^= 0xff
         try Data(bytes).write(to: URL(filePath: path))
         let records = try await open()
         for number in 0..<20 { #expect(await has(records, number) == ![1, 4].contains(number), "\(number)") }
@@ -144,7 +145,8 @@ import Testing
             RecordJournal.Change(
                 key: key(number), end: Int64(number), bytes: [UInt8](repeating: 0x48, count: number * 3))
         }
-        let bytes = changes.flatMap(\.frame)
+        let mark = RecordJournal.Mark()
+        let bytes = mark.fileHead + changes.flatMap { $0.frame(mark) }
         for size in [1, 2, 7, 16, 64, 1000, bytes.count] {
             var scanner = RecordJournal.Scanner()
             var read: [RecordJournal.Change] = []
@@ -156,11 +158,40 @@ import Testing
         }
     }
 
+    @Test func `a record whose bytes look like changes of the file stays a record, when it is damaged too`() {
+        let mark = RecordJournal.Mark()
+        let inner = RecordJournal.Change(key: key(9), end: 1, bytes: [1]).frame(RecordJournal.Mark())
+        let outer = RecordJournal.Change(key: key(1), end: 1, bytes: inner + inner).frame(mark)
+        let last = RecordJournal.Change(key: key(2), end: 1, bytes: [2])
+        for place in [RecordJournal.Mark.count + 5, outer.count - 1] {
+            var damaged = outer
+            damaged[place] ^= 1
+            var scanner = RecordJournal.Scanner()
+            var read: [RecordJournal.Change] = []
+            scanner.take((mark.fileHead + damaged + last.frame(mark))[...], isEnd: true) { read.append($0) }
+            #expect(read == [last] && scanner.damages == 1)
+        }
+    }
+
+    @Test func `a file that begins otherwise has no records, and takes new ones`() async throws {
+        try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: true)
+        for beginning in ["", "HW", "HWr1 and more than twelve bytes", "HWr2"] {
+            try Data(beginning.utf8).write(to: URL(filePath: path))
+            let records = try await open()
+            await fill(records, 0..<2)
+            records.close()
+            let again = try await open()
+            for number in 0..<2 { #expect(await has(again, number), "\(beginning)") }
+            again.close()
+        }
+    }
+
     @Test func `any bytes are read to their end, without a trap`() {
-        let frame = RecordJournal.Change(key: key(1), end: 5, bytes: [1, 2, 3]).frame
+        let mark = RecordJournal.Mark()
+        let frame = RecordJournal.Change(key: key(1), end: 5, bytes: [1, 2, 3]).frame(mark)
         var random = SystemRandomNumberGenerator()
         for _ in 0..<5000 {
-            var bytes = frame + frame + frame
+            var bytes = mark.fileHead + frame + frame + frame
             for _ in 0..<Int.random(in: 1...4, using: &random) {
                 bytes[Int.random(in: bytes.indices, using: &random)] = UInt8.random(in: 0...255, using: &random)
             }
