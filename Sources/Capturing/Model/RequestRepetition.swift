@@ -32,6 +32,8 @@ public struct RequestRepetition: Sendable, Equatable {
     /// The fields, except those of one connection and those derived from the URL and the content.
     public let fields: [CapturedMessage.Field]
     public let content: [UInt8]
+    /// The fields behind the content as it was captured. Masked ones are left out.
+    public let trailers: [CapturedMessage.Field]
 
     /// The request of a captured exchange with these edits.
     public init(_ captured: CapturedExchange, _ edits: Edits = Edits()) throws(Refusal) {
@@ -84,6 +86,7 @@ public struct RequestRepetition: Sendable, Equatable {
 
         if let content = edits.content {
             self.content = content
+            trailers = []
         } else {
             var content = captured.request.content
             if content.maskedFrom != nil {
@@ -101,6 +104,7 @@ public struct RequestRepetition: Sendable, Equatable {
                 )
             }
             self.content = content.kept
+            trailers = captured.request.trailers.filter { !CapturedExchange.isMasked($0.value) }
         }
     }
 

@@ -36,17 +36,9 @@ extension AdminEndpoint {
             let number = store.takeNumber()
             var order = ReplayedExchange.Order(
                 mark: ReplayMark(id: number, original: id), method: method, url: repetition.url)
-            for field in repetition.fields {
-                guard let name = FieldName(field.name) else {
-                    throw .invalid("\(field.name.quotedForErrors) is not the name of a field")
-                }
-                do throws(InvalidFieldValue) {
-                    try order.fields.append(name, raw: field.bytes)
-                } catch {
-                    throw .invalid("the value of \(field.name) cannot be sent in a field")
-                }
-            }
+            order.fields = try fields(repetition.fields)
             order.content = repetition.content
+            order.trailers = repetition.trailers.isEmpty ? nil : try fields(repetition.trailers)
             order.entry = capture.secrets?.entry
             order.peer = peer
             do throws(GatewayError) {
@@ -61,6 +53,21 @@ extension AdminEndpoint {
             case .invalid(let text): return .problem(.badRequest, text)
             }
         }
+    }
+
+    private static func fields(_ captured: [CapturedMessage.Field]) throws(RequestRepetition.Refusal) -> HttpFields {
+        var fields = HttpFields()
+        for field in captured {
+            guard let name = FieldName(field.name) else {
+                throw .invalid("\(field.name.quotedForErrors) is not the name of a field")
+            }
+            do throws(InvalidFieldValue) {
+                try fields.append(name, raw: field.bytes)
+            } catch {
+                throw .invalid("the value of \(field.name) cannot be sent in a field")
+            }
+        }
+        return fields
     }
 
     /// Reads `{method?, url?, headers?, body?}`. `body` is text, or Base64 with `"encoding": "base64"`.

@@ -58,7 +58,10 @@ public final class LocalExchange {
     /// afterwards, up to `finish`. If it `mayStartOver`, the receiver may be asked to supply it again from its beginning.
     ///
     /// Throws if the request's `Host` is invalid (RFC 9110 §7.2): then nothing is sent, and the receiver is not called.
-    public func start(_ request: HttpRequest, mayStartOver: Bool = false) throws(GatewayError) {
+    /// `trailers` follow content that is at hand.
+    public func start(
+        _ request: HttpRequest, trailers: HttpFields? = nil, mayStartOver: Bool = false
+    ) throws(GatewayError) {
         guard let driver else { return }
         do throws(GatewayError) {
             driver.exchange.heldRequest = try LocalExchange.received(request)
@@ -71,14 +74,16 @@ public final class LocalExchange {
         let bytes = request.content.bytes
         let isStreamed = bytes == nil && !request.content.isEmpty
         if let bytes {
-            driver.exchange.heldRequest.content = HttpContent(extent: request.content.extent)
+            // A length leaves no place for trailers. RFC 9112 §7.1.2.
+            driver.exchange.heldRequest.content = HttpContent(
+                extent: trailers == nil ? request.content.extent : .unknown)
             driver.inward.given = bytes
         }
         if isStreamed, mayStartOver { driver.inward.mayStartOver = true }
         server.transport.inEvent {
             driver.requestStarted()
             if let bytes, self.driver != nil { bytes.withUnsafeBytes { driver.requestContent($0) } }
-            if !isStreamed, self.driver != nil { end(driver) }
+            if !isStreamed, self.driver != nil { end(driver, trailers) }
         }
     }
 
@@ -96,9 +101,9 @@ public final class LocalExchange {
         server.transport.inEvent { end(driver) }
     }
 
-    private func end(_ driver: ExchangeDriver) {
+    private func end(_ driver: ExchangeDriver, _ trailers: HttpFields? = nil) {
         hasEndedRequest = true
-        driver.requestEnded(nil)
+        driver.requestEnded(trailers)
     }
 
     /// Pauses the response's content; a few pieces may still come.

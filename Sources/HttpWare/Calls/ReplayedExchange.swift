@@ -9,6 +9,8 @@ public final class ReplayedExchange {
         public var url: String
         public var fields: HttpFields
         public var content: [UInt8]
+        /// The fields behind the content; `nil` without content.
+        public var trailers: HttpFields?
         /// How the captured request arrived; `nil` if that is no longer known.
         public var entry: ExchangeEntry?
         /// The address of the client that requests the repetition.
@@ -35,7 +37,7 @@ public final class ReplayedExchange {
         let (request, facts) = try replay.made(for: server)
         let local = LocalExchange(server, facts: facts, receiver: replay)
         replay.local = local
-        try local.start(request)
+        try local.start(request, trailers: order.content.isEmpty ? nil : order.trailers)
         server.transport.loop.schedule(after: longest) { [weak replay] in replay?.local.take()?.leave() }
     }
 

@@ -49,6 +49,20 @@ def _(t: Trial) -> None:
     expect_same("replays", [row["id"] for row in gateway.rows("?filter=~replay")], [second["id"]])
 
 
+@case("replay: trailers are sent again with the content, and not with other content, RFC 9110 §6.5", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Captured(t, answering(OK))
+    client = connect(("127.0.0.1", gateway.port), 10)
+    t.clients.append(client)
+    client.send(head(b"Transfer-Encoding: chunked", start=b"POST /a HTTP/1.1") + b"4\r\nsent\r\n0\r\nX-Sum: 42\r\nX-Odd: t\xe9\r\n\r\n")
+    expect_status(client.read_response("POST"), 200)
+    first = gateway.last()
+    replayed(gateway, first["id"])
+    expect_same("origin", [(request.body, request.trailers) for request in t.main.requests], 2 * [(b"sent", [("X-Sum", "42"), ("X-Odd", "t\u00e9")])])
+    replayed(gateway, first["id"], {"body": "other"})
+    expect_same("other content", (t.main.requests[-1].body, t.main.requests[-1].trailers), (b"other", []))
+
+
 @case("replay: an edited request has its new method, path, fields and content, and masked values are restored", nginx=NO)
 def _(t: Trial) -> None:
     gateway = Captured(t, answering(OK))
