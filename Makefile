@@ -44,6 +44,7 @@ clients: build
 	python3 Tests/Clients/glewlwyd.py --binary $(BINARY)
 	python3 Tests/Clients/oidc_login.py --binary $(BINARY)
 	python3 Tests/Clients/login_browser.py --binary $(BINARY)
+	python3 Tests/Clients/own_gateway.py --binary $(BINARY)
 	$(MAKE) --no-print-directory acme
 
 acme: build

@@ -23,7 +23,8 @@ let settings: [SwiftSetting] = [
 // too; a release build of the gateway goes without: measured with callgrind on a plain GET, it takes 9,400 of 36,000
 // instructions. SwiftPM may refuse such flags in a dependency, so where this package is one, the checks stay: in a checkout of
 // SwiftPM or Xcode, unpacked from a registry, or vendored in another package. By a path it may also be somebody's own clone, for
-// which SwiftPM allows them; HTTPWARE_CHECKED=1 leaves them out there, too.
+// which SwiftPM allows them; HTTPWARE_CHECKED=1 leaves them out there, too. The Makefile that `httpware init ware` writes turns
+// the checks off for its whole program.
 let isDependency =
     ["/checkouts/", "/registry/downloads/", "/.build/", "/SourcePackages/"].contains {
         Context.packageDirectory.contains($0)
@@ -103,10 +104,11 @@ let package = Package(
     name: "httpware",
     platforms: [.macOS(.v26)],
     products: [
-        .executable(name: "httpware", targets: ["HttpWareCommand", "CBuildCommit"]),
+        .executable(name: "httpware", targets: ["HttpWareProgram", "CBuildCommit"]),
         .library(name: "HttpWare", targets: ["HttpWare"]),
         .library(name: "GatewayWares", targets: ["GatewayWares"]),
         .library(name: "DiskCaching", targets: ["DiskCaching"]),
+        .library(name: "HttpWareGateway", targets: ["HttpWareGateway"]),
         .library(name: "HttpWareClient", targets: ["HttpWareClient"]),
         .library(name: "HttpWareClientConfiguration", targets: ["HttpWareClientConfiguration"]),
         .library(name: "HttpWareCombine", targets: ["HttpWareCombine"]),
@@ -233,7 +235,7 @@ let package = Package(
         .target(name: "HttpWareTesting", dependencies: ["HttpWare", "CSystemShims"], swiftSettings: settings),
         .executableTarget(
             name: "TodoExample", dependencies: ["HttpWareClient", "HttpWareTesting"], swiftSettings: settings),
-        .executableTarget(
+        .target(
             name: "HttpWareCommand",
             dependencies: [
                 "HttpGateway", "GatewayConfig", "Acme", "Capturing", "DiskCaching", "HttpCaching", "HttpWare", "Wares",
@@ -242,6 +244,10 @@ let package = Package(
                     name: "ArgumentParser", package: "swift-argument-parser", condition: .when(traits: ["Gateway"])),
             ],
             swiftSettings: settings),
+        .target(name: "HttpWareGateway", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),
+        .executableTarget(name: "HttpWareProgram", dependencies: ["HttpWareGateway"], swiftSettings: settings),
+        // The package that `httpware init ware methodRule --program gateway-example` writes.
+        .executableTarget(name: "GatewayExample", dependencies: ["HttpWareGateway"], swiftSettings: settings),
         .executableTarget(
             name: "httpware-bench",
             dependencies: ["HttpWare", "Authentication", "HttpCaching", "Credentials", "Wares", "GatewayWares"]
@@ -318,6 +324,11 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareCommandTests", dependencies: ["HttpWareCommand", "HttpWare"], swiftSettings: settings),
+        .testTarget(
+            name: "HttpWareGatewayTests", dependencies: ["HttpWareGateway", "GatewayExample"], swiftSettings: settings),
+        .testTarget(
+            name: "GatewayExampleTests", dependencies: ["GatewayExample", "HttpWareGateway", "HttpWareTesting"],
+            swiftSettings: settings),
     ] + fuzzTargets + benchTargets + trialTargets,
     swiftLanguageModes: [.v6]
 )

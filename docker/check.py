@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Tries what is in docker/ without a container engine: one JSON line per result (name, goal, measured, pass). Python 3.11.
 
-    docker/check.py [--binary .build/release/httpware] [image] [compose] [kubernetes] [systemd]
+    docker/check.py [--binary .build/release/httpware] [image] [gateway] [compose] [kubernetes] [systemd]
 
 `image` takes the steps of the Dockerfile one by one, in a folder that debootstrap makes, and starts what comes of them with chroot;
 it needs root, debootstrap, some 8 GiB of disk and ten minutes. `--base FOLDER` keeps the folder that debootstrap made for the next time.
+`gateway` does the same with the Dockerfile of a package that `httpware init ware` writes; git reads this repository in place of the URL of httpware.
 The schemas of compose and Kubernetes files come from PyPI (check-jsonschema, kubernetes-validate).
 """
 
@@ -23,6 +24,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -30,6 +32,7 @@ CONTEXT = HERE.parent
 sys.path.insert(0, str(CONTEXT / "Tests"))
 sys.dont_write_bytecode = True
 
+from Clients.own_gateway import environment, published  # noqa: E402
 from Rig.certificates import certificates  # noqa: E402
 from Rig.packages import provide  # noqa: E402
 from Rig.processes import free_port  # noqa: E402
@@ -82,12 +85,12 @@ class Stage:
 class Image:
     """Takes the steps. `swift:…` is Debian with the toolchain of this machine, and with the packages it reads from here."""
 
-    def __init__(self, folder: Path, base: Path):
-        self.folder, self.base, self.stages = folder, base, {}
-        self.allowed = [text[1:] for text in (HERE / "Dockerfile.dockerignore").read_text().split("\n") if text.startswith("!")]
+    def __init__(self, folder: Path, base: Path, file: Path, ignored: Path, context: Path):
+        self.folder, self.base, self.file, self.context, self.stages = folder, base, file, context, {}
+        self.allowed = [text[1:] for text in ignored.read_text().split("\n") if text.startswith("!")]
 
     def build(self) -> Stage:
-        for step in instructions(HERE / "Dockerfile"):
+        for step in instructions(self.file):
             print(f"check: {step.name} {step.rest[:110]}", file=sys.stderr, flush=True)
             getattr(self, f"do_{step.name.lower()}")(step)  # an instruction that is not here is not known
         return self.stage
@@ -144,10 +147,10 @@ class Image:
     def do_copy(self, step: Instruction) -> None:
         *sources, target = [word for word in step.words if not word.startswith("--")]
         options = [word for word in step.words if word.startswith("--from=")]
-        whence = self.stages[options[0].removeprefix("--from=")].root if options else CONTEXT
-        for source in sources:
-            if not options and not any(source == name or source.startswith(name + "/") for name in self.allowed):
-                raise SystemExit(f"check: Dockerfile.dockerignore keeps {source} out")
+        whence = self.stages[options[0].removeprefix("--from=")].root if options else self.context
+        for source in [str(found.relative_to(whence)) for text in sources for found in sorted(whence.glob(text))] if not options else sources:
+            if not options and not any(fnmatch(source, name) or source.startswith(name + "/") for name in self.allowed):
+                raise SystemExit(f"check: {source} is not in the context of the image")
             origin, place = whence / source.lstrip("/"), self.stage.path(target)
             if origin.is_dir():
                 shutil.copytree(origin, place, symlinks=True, dirs_exist_ok=True)
@@ -205,27 +208,48 @@ def origin() -> int:
 
 
 def image(options: argparse.Namespace) -> list[dict]:
+    """The image of httpware."""
+    return taken(options, "image", lambda folder: Image(folder, options.base, HERE / "Dockerfile", HERE / "Dockerfile.dockerignore", CONTEXT))
+
+
+def gateway(options: argparse.Namespace) -> list[dict]:
+    """The image of a gateway of one's own, as its package is written."""
+
+    def made(folder: Path) -> Image:
+        package, repository = folder / "package", folder / "httpware"
+        subprocess.run([options.binary, "init", "ware", "methodRule", "--in", package], check=True, capture_output=True)
+        published(repository)
+        os.environ.update(environment(folder, Path(options.binary)))
+        return Image(folder, options.base, package / "Dockerfile", package / ".dockerignore", package)
+
+    return taken(options, "gateway", made)
+
+
+def taken(options: argparse.Namespace, part: str, made: Callable[[Path], Image]) -> list[dict]:
+    """Takes the steps of an image, and tries what comes of them."""
     if not shutil.which("debootstrap"):
-        return [line("image", "the Dockerfile's steps are taken", "debootstrap is not there; install it first", False)]
+        return [line(part, "the Dockerfile's steps are taken", "debootstrap is not there; install it first", False)]
     if not options.inside:  # in a mount namespace of its own, so that no mount is left behind
-        command = ["unshare", "--mount", "--propagation", "private", sys.executable, __file__, *sys.argv[1:], "--inside"]
+        command = ["unshare", "--mount", "--propagation", "private", sys.executable, __file__, part, "--binary", options.binary, "--inside"]
+        command += ["--base", options.base] if options.base else []
         return [json.loads(text) for text in subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.splitlines()] or [
-            line("image", "the Dockerfile's steps are taken", "they failed", False)]
+            line(part, "the Dockerfile's steps are taken", "they failed", False)]
     folder = Path(tempfile.mkdtemp(prefix="httpware-image."))
     try:
-        return run_image(Image(folder, options.base).build())
+        return run_image(made(folder).build(), part)
     finally:
         subprocess.run(f"awk '$2 ~ \"^{folder}\" {{print $2}}' /proc/mounts | sort -r | xargs -r -n 1 umount --lazy", shell=True)
         subprocess.run(["rm", "-rf", "--one-file-system", folder])
 
 
-def run_image(stage: Stage) -> list[dict]:
+def run_image(stage: Stage, part: str) -> list[dict]:
+    program = Path(stage.entry[0]).name
     files = [path for path in stage.root.rglob("*") if path.is_file() and not path.is_symlink()]
     size = sum(path.stat().st_size for path in files)
     programs = [str(path.relative_to(stage.root)) for path in files if os.access(path, os.X_OK) and ".so" not in path.name]
-    lines = [line("image: size", f"at most {MOST_BYTES} bytes", size, size <= MOST_BYTES),
-             line("image: programs", "httpware, and no shell", programs, programs == ["usr/bin/httpware"]),
-             line("image: user", "not root", stage.user, not stage.user.startswith("0") and stage.user != "root")]
+    lines = [line(f"{part}: size", f"at most {MOST_BYTES} bytes", size, size <= MOST_BYTES),
+             line(f"{part}: programs", f"{program}, and no shell", programs, programs == [f"usr/bin/{program}"]),
+             line(f"{part}: user", "not root", stage.user, not stage.user.startswith("0") and stage.user != "root")]
     with open(stage.root / "etc/ssl/certs/ca-certificates.crt", "ab") as bundle:
         bundle.write((certificates() / "ca.pem").read_bytes())
     for name in ("proc", "dev"):  # an engine makes them
@@ -244,7 +268,7 @@ def run_image(stage: Stage) -> list[dict]:
     def health() -> int:
         return subprocess.run(inside(stage.health), env=environment, capture_output=True, timeout=10).returncode
 
-    lines.append(line("image: health of what does not run", "a failure", health(), health() != 0))
+    lines.append(line(f"{part}: health of what does not run", "a failure", health(), health() != 0))
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(inside(stage.entry + stage.command), env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
@@ -258,12 +282,15 @@ def run_image(stage: Stage) -> list[dict]:
         finally:
             process.kill()
         log.seek(0)
-        lines += [line("image: health", "0, by HEALTHCHECK's own command", well, well == 0),
-                  line("image: curl", "the origin server's answer, over TLS that is verified", answer.stdout or log.read()[-500:], answer.stdout == "from the origin server"),
-                  line("image: runs as", stage.user.split(":")[0], owner, owner == stage.user.split(":")[0]),
-                  line("image: SIGTERM", "ends with 0", status, status == 0)]
+        lines += [line(f"{part}: health", "0, by HEALTHCHECK's own command", well, well == 0),
+                  line(f"{part}: curl", "the origin server's answer, over TLS that is verified", answer.stdout or log.read()[-500:], answer.stdout == "from the origin server"),
+                  line(f"{part}: runs as", stage.user.split(":")[0], owner, owner == stage.user.split(":")[0]),
+                  line(f"{part}: SIGTERM", "ends with 0", status, status == 0)]
     version = subprocess.run(inside([*stage.entry, "version", "--json"]), env=environment, capture_output=True, text=True).stdout
-    lines.append(line("image: commit", "what it was built with", version, '"checked"' in version))
+    if part == "image":
+        lines.append(line("image: commit", "what it was built with", version, '"checked"' in version))
+    else:
+        lines.append(line(f"{part}: version", "the program's name", version, f'"{program}"' in version))
     return lines
 
 
@@ -347,7 +374,7 @@ def systemd(options: argparse.Namespace) -> list[dict]:
         return [line("systemd", "systemd-analyze verify says nothing", {"units": len(units), "said": result.stderr + result.stdout}, result.returncode == 0 and not result.stderr and len(units) == 2)]
 
 
-PARTS: dict[str, Callable[[argparse.Namespace], list[dict]]] = {"compose": compose, "kubernetes": kubernetes, "systemd": systemd, "image": image}
+PARTS: dict[str, Callable[[argparse.Namespace], list[dict]]] = {"compose": compose, "kubernetes": kubernetes, "systemd": systemd, "image": image, "gateway": gateway}
 
 
 def main() -> int:
@@ -360,7 +387,7 @@ def main() -> int:
     options.binary = str(Path(options.binary).resolve())
     if unknown := [part for part in options.parts if part not in PARTS]:
         parser.error(f"{unknown[0]} is none of {' '.join(PARTS)}")
-    chosen = ["image"] if options.inside else options.parts or list(PARTS)
+    chosen = options.parts or list(PARTS)
     return tell((each for name in PARTS if name in chosen for each in PARTS[name](options)), sums=not options.inside)
 
 

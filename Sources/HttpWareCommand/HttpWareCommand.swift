@@ -1,12 +1,11 @@
 import ArgumentParser
-import HttpGateway
 
-/// The command line: `httpware run`, `httpware check` and the other commands.
-@main struct HttpWareCommand: ParsableCommand {
+/// The command line of a program: `httpware run`, `httpware check` and the other commands.
+struct HttpWareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "httpware",
+        commandName: Program.name,
         abstract: "An HTTP gateway and forward proxy whose middlewares are configured by files.",
-        version: "httpware \(Gateway.version)",
+        version: Program.current.nameAndVersion,
         subcommands: [
             RunCommand.self,
             CheckCommand.self,
@@ -34,8 +33,8 @@ import HttpGateway
             VerifyStoreCommand.self,
         ])
 
-    static func main() {
-        Terminal.reserveDescriptors()
+    /// Runs the command that the command line names.
+    static func start() {
         // Programs of this kind accept `-v`.
         main(CommandLine.arguments.dropFirst() == ["-v"] ? ["--version"] : nil)
     }

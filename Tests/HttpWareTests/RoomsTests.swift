@@ -30,7 +30,10 @@ import Testing
         "HttpWareClientConfiguration": [""],
         "HttpWareFoundation": [""],
         "HttpWareTesting": ["Clocks", "Exchanges", "Origins"],
-        "HttpWareCommand": ["", "Commands", "Display", "Mcp", "Trust"],
+        "HttpWareCommand": ["", "Commands", "Display", "Mcp", "Packages", "Trust"],
+        "HttpWareGateway": [""],
+        "HttpWareProgram": [""],
+        "GatewayExample": [""],
     ]
 
     /// The modules of ours that each module may import: those above it.
@@ -62,6 +65,9 @@ import Testing
             "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "Wares", "GatewayWares",
             "GatewayConfig", "HttpGateway",
         ],
+        "HttpWareGateway": ["HttpWare", "HttpWareCommand"],
+        "HttpWareProgram": ["HttpWareGateway"],
+        "GatewayExample": ["HttpWareGateway"],
     ]
 
     /// The one place that wraps each C library; `CSystemShims` is a shim.

@@ -30,8 +30,8 @@ import dist  # noqa: E402
 ARTICLES = "Sources/*/*.docc/*.md"
 FENCE = re.compile(r"(?ms)^(`{3,})(\w*)\n(.*?)^\1$")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-# Of this repository; other paths in code may be invented.
-PATH = re.compile(r"(?<![\w/.$~}-])(?:(?:conf|docker|Sources|Tests|\.ci)/[\w.*/-]*[\w*])")
+# Of this repository; other paths in code may be invented, and those of MyGateway are in a package that `httpware init ware` writes.
+PATH = re.compile(r"(?<![\w/.$~}-])(?:(?:conf|docker|Sources|Tests|\.ci)/(?!MyGateway)[\w.*/-]*[\w*])")
 COMMAND = re.compile(r"(?:^|(?<=[\s(|]))httpware((?: [^\n]*)?)$")
 OPTION = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
 

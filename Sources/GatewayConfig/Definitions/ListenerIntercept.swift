@@ -43,7 +43,7 @@ public struct ListenerIntercept: Sendable {
         options.read(
             "ca", into: &path,
             doc:
-                "folder of the certificate authority that httpware ca init makes; httpware/ca in $XDG_DATA_HOME or ~/.local/share"
+                "folder of the certificate authority that \(ProgramName.text) ca init makes; httpware/ca in $XDG_DATA_HOME or ~/.local/share"
         )
         options.read(
             "passPinned", into: &passPinned, in: .zero ... .seconds(86_400),
@@ -87,7 +87,7 @@ public struct ListenerIntercept: Sendable {
             options.fail(
                 at: path == nil ? nil : "ca",
                 isMissing
-                    ? "\(ConfigError.noAuthority)\(folder); make one with httpware ca init"
+                    ? "\(ConfigError.noAuthority)\(folder); make one with \(ProgramName.text) ca init"
                         + (path == nil ? "" : " --dir \(folder)")
                     : error.reason)
             return nil

@@ -70,9 +70,10 @@ public struct WareDescription: Sendable {
     /// The list of a chain that contains it.
     public var list: String { side == .postware ? "postwares" : "middlewares" }
 
-    /// The ware's example as the list of a chain.
+    /// The ware's example as the list of a chain; without an example, the ware's name.
     public var example: String {
-        let lines = about.example.split(separator: "\n", omittingEmptySubsequences: false)
+        let entries = about.example.isEmpty ? "- \(name)" : about.example
+        let lines = entries.split(separator: "\n", omittingEmptySubsequences: false)
         return "\(list):\n" + lines.map { "  \($0)" }.joined(separator: "\n")
     }
 

@@ -41,7 +41,7 @@ public struct WareReference: Sendable {
         *Framing fields* belong to the gateway itself, and no option can change them: `Content-Length`, `Transfer-Encoding`, `Connection`,
         `Keep-Alive`, `Proxy-Connection`, `TE`, `Upgrade` and `HTTP2-Settings`.
 
-        The examples are chains of a configuration; complete files are in `conf/wares`. `httpware wares NAME` shows a section in the
+        The examples are chains of a configuration; complete files are in `conf/wares`. `\(ProgramName.text) wares NAME` shows a section in the
         terminal.
         """
     }

@@ -116,8 +116,8 @@ extension Break: ConfigurableWare {
               filter: "~m POST & ~u /orders"
             """#,
         details: #"""
-            Among middlewares it holds requests, among postwares it holds responses. `httpware break ls` lists the held
-            messages; `httpware break resume ID` lets one go on, edited with `--edit`; `httpware break abort ID` resets
+            Among middlewares it holds requests, among postwares it holds responses. `\#(ProgramName.text) break ls` lists the held
+            messages; `\#(ProgramName.text) break resume ID` lets one go on, edited with `--edit`; `\#(ProgramName.text) break abort ID` resets
             the connection of its client, or its stream. After `timeout` a message goes on unchanged.
 
             Content is read before the message is held if it has at most `maxBytes` and comes without a pause; only then

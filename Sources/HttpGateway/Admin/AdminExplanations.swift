@@ -68,7 +68,8 @@ extension AdminEndpoint {
         var configuration = subject.status.now.configuration
         if let source = subject.source {
             guard let read = source.read(keeping: configuration).configuration else {
-                return .problem(.conflict, "the configuration on disk has errors; httpware check lists them")
+                return .problem(
+                    .conflict, "the configuration on disk has errors; \(ProgramName.text) check lists them")
             }
             configuration = read
         }

@@ -389,7 +389,9 @@ public final class Gateway: @unchecked Sendable {
 
     /// Why another process cannot replace this one; `nil` if it can.
     private var reasonToStay: String? {
-        if inheritance.command.isEmpty || source == nil { return "it was not started by httpware run with a file" }
+        if inheritance.command.isEmpty || source == nil {
+            return "it was not started by \(ProgramName.text) run with a file"
+        }
         // If process 1 ends, all processes of the container end.
         return getpid() == 1 ? "it is process 1; start another container in its place" : nil
     }

@@ -81,7 +81,7 @@ public final class GatewayLog: Sendable {
             write(error.severity == .error ? .error : .warning, isCertain: true, error.description)
         }
         let left = errors.count - GatewayLog.mostErrors
-        if left > 0 { write(.error, isCertain: true, "\(left) more; httpware check shows all") }
+        if left > 0 { write(.error, isCertain: true, "\(left) more; \(ProgramName.text) check shows all") }
     }
 
     /// Waits until everything is written, before the program ends.

@@ -179,7 +179,7 @@ final class Worker: @unchecked Sendable {
             case .tunnelled:
                 log.write(
                     .warning,
-                    "\(name): \(client) refused the certificate for \(host): \(fault); its tunnels to \(host) pass unread from now on (intercept.passPinned; httpware unread shows and ends this)"
+                    "\(name): \(client) refused the certificate for \(host): \(fault); its tunnels to \(host) pass unread from now on (intercept.passPinned; \(ProgramName.text) unread shows and ends this)"
                 )
             }
         }

@@ -69,7 +69,7 @@ struct RuleReader {
                 status: isKnown ? .forbidden : .badRequest,
                 detail: isKnown
                     ? "\(name) cannot be put in force for a while; use one of \(names)"
-                    : "\(name.quotedForErrors) is not a ware; use one of \(names)")
+                    : "\(name.quotedForErrors) is not a ware that a rule can have; use one of \(names)")
         }
         guard let time = json["for"]?.string.flatMap({ try? Duration(optionText: $0) }), time > .zero,
             time <= Self.longest

@@ -78,7 +78,7 @@ struct AcmeCheckCommand: ParsableCommand {
             return isWhole
         } catch let code as ExitCode {
             Terminal.error(
-                "not every order was tried; httpware acme check --directory-only asks for the directories only")
+                "not every order was tried; \(Program.name) acme check --directory-only asks for the directories only")
             throw code
         }
     }

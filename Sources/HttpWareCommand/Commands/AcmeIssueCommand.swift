@@ -9,7 +9,7 @@ struct AcmeIssueCommand: ParsableCommand {
         abstract: "Let a running gateway order a certificate for NAME now.",
         discussion: """
             An order at the staging directory comes first, if one is known. If it fails, nothing is ordered, and the command exits 1. \
-            The present certificate stays in use until the new one is there; httpware acme status shows how far it is.
+            The present certificate stays in use until the new one is there; \(Program.name) acme status shows how far it is.
             """)
 
     @Argument(help: "The DNS name.")

@@ -11,7 +11,7 @@ struct AdminOption: ParsableArguments {
         help: ArgumentHelp(
             """
             The admin listener, such as 127.0.0.1:9900 or unix:/run/admin.sock. Default: as in the configuration; without a \
-            configuration 127.0.0.1:9900, where httpware inspect opens it.
+            configuration 127.0.0.1:9900, where \(Program.name) inspect opens it.
             """,
             valueName: "address"))
     var admin: String?
@@ -19,7 +19,7 @@ struct AdminOption: ParsableArguments {
         help: ArgumentHelp(
             """
             The admin listener's token. Default: HTTPWARE_ADMIN_TOKEN, else as in the configuration, else the one that \
-            httpware inspect or the gateway of this user made.
+            \(Program.name) inspect or the gateway of this user made.
             """))
     var token: String?
     @OptionGroup var file: ConfigurationOption

@@ -6,7 +6,8 @@ import HttpWare
 struct BreakCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "break", abstract: "Resume, edit or abort the messages that a running gateway holds.",
-        discussion: "httpware rule add break holds messages for a while, an entry of a chain as long as it is there.",
+        discussion:
+            "\(Program.name) rule add break holds messages for a while, an entry of a chain as long as it is there.",
         subcommands: [List.self, Resume.self, Abort.self], defaultSubcommand: List.self)
 
     private struct Done: Decodable { let id: String }
@@ -50,7 +51,7 @@ struct BreakCommand: ParsableCommand {
     struct Resume: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "resume", abstract: "Let a held message go on, as it is or edited.")
-        @Argument(help: "The message, as httpware break ls shows it.")
+        @Argument(help: "The message, as \(Program.name) break ls shows it.")
         var id: Int
         @Option(
             help: ArgumentHelp(
@@ -75,7 +76,7 @@ struct BreakCommand: ParsableCommand {
     struct Abort: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "abort", abstract: "Reset the connection of a held message's client, or its stream.")
-        @Argument(help: "The message, as httpware break ls shows it.")
+        @Argument(help: "The message, as \(Program.name) break ls shows it.")
         var id: Int
         @Flag(help: "Print JSON.")
         var json = false

@@ -30,9 +30,9 @@ struct CaFolder: ParsableArguments {
         do throws(TlsFault) {
             return try CertificateAuthority(folder: path)
         } catch {
-            Terminal.error("httpware ca: \(error.reason)")
+            Terminal.error("\(Program.name) ca: \(error.reason)")
             if access(FilePath.joined(path, CertificateAuthority.keyFile), F_OK) != 0 {
-                Terminal.error("Make an authority with: httpware ca init")
+                Terminal.error("Make an authority with: \(Program.name) ca init")
             }
             throw ExitCode(1)
         }
@@ -78,7 +78,7 @@ struct CaInitCommand: ParsableCommand {
         do throws(TlsFault) {
             try CertificateAuthority.make(in: folder.path, name: CaFolder.owner, only: domains, isReplacing: force)
         } catch {
-            Terminal.error("httpware ca init: \(error.reason)")
+            Terminal.error("\(Program.name) ca init: \(error.reason)")
             throw ExitCode(1)
         }
         try CaShowCommand.show(try folder.read(), in: folder.path)
@@ -112,7 +112,7 @@ struct CaShowCommand: ParsableCommand {
             return try Terminal.result(value.text)
         }
         if trusting.isEmpty {
-            try Terminal.result("trusted by   no store of this machine; httpware ca install adds it")
+            try Terminal.result("trusted by   no store of this machine; \(Program.name) ca install adds it")
         }
         for store in trusting { try Terminal.result("trusted by   \(store.label)") }
     }
@@ -155,7 +155,7 @@ struct CaExportCommand: ParsableCommand {
         do {
             try Data(bytes).write(to: URL(filePath: output), options: .atomic)
         } catch {
-            Terminal.error("httpware ca export: \(output): \(error.localizedDescription)")
+            Terminal.error("\(Program.name) ca export: \(output): \(error.localizedDescription)")
             throw ExitCode(1)
         }
     }

@@ -87,7 +87,8 @@ struct CaInstallCommand: ParsableCommand {
 
 struct CaUninstallCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "uninstall", abstract: "Remove the authority from the stores that httpware ca install changes.",
+        commandName: "uninstall",
+        abstract: "Remove the authority from the stores that \(Program.name) ca install changes.",
         discussion: "The authority itself stays in its folder. The exit status is 1 if a store still trusts it.")
 
     @OptionGroup var folder: CaFolder

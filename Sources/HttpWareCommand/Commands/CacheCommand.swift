@@ -53,7 +53,7 @@ struct CacheCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "show", abstract: "Show the responses stored under a key, with their fields.")
 
-        @Argument(help: "The key, a URI, as httpware cache ls shows it.")
+        @Argument(help: "The key, a URI, as \(Program.name) cache ls shows it.")
         var key: String
         @OptionGroup var common: Common
 
@@ -64,7 +64,8 @@ struct CacheCommand: ParsableCommand {
             }
             guard !answers.isEmpty else {
                 Terminal.error(
-                    "nothing is stored under \(TerminalStyle.plain.shown(key)); httpware cache ls lists the keys")
+                    "nothing is stored under \(TerminalStyle.plain.shown(key)); \(Program.name) cache ls lists the keys"
+                )
                 throw ExitCode(1)
             }
             if common.json { return }
@@ -80,7 +81,7 @@ struct CacheCommand: ParsableCommand {
             commandName: "purge",
             abstract: "Remove stored responses: by key, by prefix, by tag, or all.")
 
-        @Argument(help: "The key, a URI, as httpware cache ls shows it.")
+        @Argument(help: "The key, a URI, as \(Program.name) cache ls shows it.")
         var key: String?
         @Option(help: "Responses whose key, a URI, begins with this text.")
         var prefix: String?

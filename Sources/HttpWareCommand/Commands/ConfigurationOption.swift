@@ -4,7 +4,6 @@ import GatewayConfig
 import Glibc
 import HttpGateway
 import HttpWare
-import GatewayWares
 
 /// `-c FILE`, or else a file at one of the usual paths.
 struct ConfigurationOption: ParsableArguments {
@@ -45,7 +44,7 @@ struct ConfigurationOption: ParsableArguments {
 
     /// The reader of the file.
     static let reader = ConfigurationReader(
-        wares: BuiltinWares.all, stores: GatewayStores.all, environment: ProcessInfo.processInfo.environment)
+        wares: Program.allWares, stores: GatewayStores.all, environment: ProcessInfo.processInfo.environment)
 
     /// Reads and checks the file; ends the program if it cannot be read.
     func read() throws -> ConfigurationReader.Result {
@@ -74,7 +73,7 @@ struct ConfigurationOption: ParsableArguments {
         // The file is not opened: if it is a pipe, its writer would mistake that for the reader.
         guard access(file, R_OK) != 0 else { return nil }
         return switch errno {
-        case ENOENT: "does not exist; httpware init writes one"
+        case ENOENT: "does not exist; \(Program.name) init writes one"
         case EACCES: "you have no permission to read it"
         case let code: "cannot be read: \(SystemError.text(of: code))"
         }

@@ -42,10 +42,10 @@ struct ExplainCommand: ParsableCommand {
         do {
             explanation = try Explanation(try question(), in: configuration)
         } catch let error as Explanation.NoListener {
-            Terminal.error("httpware explain: \(error)")
+            Terminal.error("\(Program.name) explain: \(error)")
             throw ExitCode(64)
         } catch {
-            Terminal.error("httpware explain: \(error)")
+            Terminal.error("\(Program.name) explain: \(error)")
             throw ExitCode(3)
         }
         try Terminal.result(json ? ExplanationJson(explanation).text : ExplanationText(explanation).text)

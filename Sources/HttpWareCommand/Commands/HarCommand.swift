@@ -10,7 +10,7 @@ struct HarCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "har", abstract: "Export, import or show captured requests as HAR 1.2.",
         discussion: """
-            A gateway captures requests if its configuration has admin.capture, and so do httpware inspect, with --inspect and \
+            A gateway captures requests if its configuration has admin.capture, and so do \(Program.name) inspect, with --inspect and \
             proxy --inspect.
             """,
         subcommands: [Export.self, Import.self, Show.self])

@@ -4,21 +4,32 @@ import GatewayConfig
 import Glibc
 import HttpWare
 
-/// `httpware init`: writes a first configuration.
+/// `httpware init`: writes a first configuration, or a package with a ware.
 struct InitCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "init", abstract: "Write a commented configuration for one of the uses.",
+        commandName: "init", abstract: "Write a commented configuration for one of the uses, or a package with a ware.",
+        usage: """
+            \(Program.name) init [<use>] [<file>] [--origin <origin>] [--force]
+            \(Program.name) init ware <name> [--in <dir>] [--program <program>]
+            """,
         discussion: """
             gateway: a reverse proxy with a request id, limits and a log. cache: the same, and a shared cache. tokens: adds the \
             gateway's own token to requests, and keeps it valid. agent: lets a program use a token that it never sees. site: \
             the files of a folder. proxy: a forward proxy for the programs of this machine.
+
+            ware: a Swift package with a ware of its own, the ware's test, and a gateway that has every command of \(Program.name) and \
+            knows the ware. In it, swift test and swift run my-gateway check pass as written.
             """)
 
     @Argument(
-        help: "gateway, cache, tokens, agent, site or proxy.", completion: .list(StartingFile.allCases.map(\.rawValue)))
-    var use: StartingFile = .gateway
-    @Argument(help: ArgumentHelp("The file to write; - is standard output.", valueName: "file"), completion: .file())
-    var path = "httpware.yaml"
+        help: "gateway, cache, tokens, agent, site, proxy or ware.",
+        completion: .list(InitUse.allValueStrings))
+    var use = InitUse.file(.gateway)
+    @Argument(
+        help: ArgumentHelp(
+            "The file to write; - is standard output. Default: httpware.yaml. For ware: its name in files, such as methodRule.",
+            valueName: "file"), completion: .file())
+    var path: String?
     @Option(
         help: """
             The origin server, such as https://api.example.com; 3000 alone is a port of this machine. Default: \
@@ -27,13 +38,75 @@ struct InitCommand: ParsableCommand {
     var origin: String?
     @Flag(help: "Write over a file that exists.")
     var force = false
+    @Option(
+        name: .customLong("in"),
+        help: ArgumentHelp("For ware: the folder of the package. Default: the program's name.", valueName: "dir"),
+        completion: .directory)
+    var folder: String?
+    @Option(help: "For ware: the name of the program. Default: my-gateway.")
+    var program: String?
+
+    func validate() throws {
+        switch use {
+        case .file:
+            if folder != nil || program != nil { throw ValidationError("--in and --program are for init ware") }
+        case .ware:
+            if origin != nil || force { throw ValidationError("--origin and --force are for configurations") }
+            _ = try package()
+        }
+    }
 
     func run() throws {
-        let text = use.text(origin: LocalAddress.url(origin ?? use.usualOrigin))
+        switch use {
+        case .file(let file): try write(file, to: path ?? "httpware.yaml")
+        case .ware: try write(try package())
+        }
+    }
+
+    // MARK: A package
+
+    private func package() throws -> WarePackage {
+        guard let path else { throw ValidationError("name the ware, such as: \(Program.name) init ware methodRule") }
+        do throws(WarePackage.Problem) {
+            return try WarePackage.named(ware: path, program: program ?? "my-gateway")
+        } catch {
+            throw ValidationError(error.text)
+        }
+    }
+
+    private func write(_ package: WarePackage) throws {
+        let folder = folder ?? package.program
+        let root = URL(filePath: folder)
+        let files = package.files
+        if let file = files.first(where: { FileManager.default.fileExists(atPath: root.appending(path: $0.path).path) })
+        {
+            Terminal.error("\(folder)/\(file.path) exists; name another folder with --in")
+            throw ExitCode(3)
+        }
+        do {
+            for file in files {
+                let place = root.appending(path: file.path)
+                try FileManager.default.createDirectory(
+                    at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try Data(file.text.utf8).write(to: place, options: .withoutOverwriting)
+            }
+        } catch {
+            Terminal.error("\(folder): cannot be written: \(error.localizedDescription)")
+            throw ExitCode(3)
+        }
+        let first = folder == "." ? "" : "cd \(CommandText.quoted(folder)), then "
+        Terminal.error(
+            "wrote the package in \(folder); next: \(first)swift test and swift run \(package.program) check")
+    }
+
+    // MARK: A configuration
+
+    private func write(_ file: StartingFile, to path: String) throws {
+        let text = file.text(origin: LocalAddress.url(origin ?? file.usualOrigin))
         // An invalid origin is reported before anything is written. The authority that `agent` needs is made by `with`.
         let errors = BuiltinConfiguration.result(of: text, for: "init").errors.filter { !$0.isAboutMissingAuthority }
         guard errors.isEmpty else {
-            for error in errors { Terminal.error("httpware init: \(error.message)") }
+            for error in errors { Terminal.error("\(Program.name) init: \(error.message)") }
             throw ExitCode(1)
         }
         if path == "-" { return try Terminal.result(text, end: "") }
@@ -45,15 +118,38 @@ struct InitCommand: ParsableCommand {
                     : "\(path): \(SystemError("open", code: errno))")
             throw ExitCode(3)
         }
-        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
-            try file.write(contentsOf: Data(text.utf8))
+            try handle.write(contentsOf: Data(text.utf8))
         } catch {
             Terminal.error("\(path): cannot be written: \(error.localizedDescription)")
             throw ExitCode(3)
         }
-        Terminal.error("wrote \(path); next: \(use.next(path))")
+        Terminal.error("wrote \(path); next: \(file.next(path))")
     }
+}
+
+/// The argument of `init`.
+enum InitUse: ExpressibleByArgument {
+    /// A first configuration.
+    case file(StartingFile)
+    /// A package with a ware.
+    case ware
+
+    init?(argument: String) {
+        guard argument != "ware" else {
+            self = .ware
+            return
+        }
+        guard let file = StartingFile(rawValue: argument) else { return nil }
+        self = .file(file)
+    }
+
+    var defaultValueDescription: String {
+        if case .file(let file) = self { file.rawValue } else { "ware" }
+    }
+
+    static let allValueStrings = StartingFile.allCases.map(\.rawValue) + ["ware"]
 }
 
 /// The kinds of first configurations.
@@ -66,10 +162,10 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
     /// The next step with the file.
     func next(_ path: String) -> String {
         switch self {
-        case .gateway, .cache, .site: "httpware run \(path), then open http://127.0.0.1:8080/"
-        case .tokens: "set API_CLIENT_ID and API_CLIENT_SECRET and the tokenUrl, then httpware run \(path)"
-        case .agent: "set API_TOKEN, then httpware with -c \(path) -- COMMAND"
-        case .proxy: "httpware run \(path), then curl -x http://127.0.0.1:8888 http://example.com/"
+        case .gateway, .cache, .site: "\(Program.name) run \(path), then open http://127.0.0.1:8080/"
+        case .tokens: "set API_CLIENT_ID and API_CLIENT_SECRET and the tokenUrl, then \(Program.name) run \(path)"
+        case .agent: "set API_TOKEN, then \(Program.name) with -c \(path) -- COMMAND"
+        case .proxy: "\(Program.name) run \(path), then curl -x http://127.0.0.1:8888 http://example.com/"
         }
     }
 
@@ -79,11 +175,11 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
         return switch self {
         case .gateway:
             """
-            # A gateway in front of one application. After a change: httpware check FILE; a running gateway reads the file again on
-            # SIGHUP. All wares with their options: httpware wares.
+            # A gateway in front of one application. After a change: \(Program.name) check FILE; a running gateway reads the file again on
+            # SIGHUP. All wares with their options: \(Program.name) wares.
             version: 1
 
-            admin: {} # requests, services, metrics; httpware page prints the URL of the page
+            admin: {} # requests, services, metrics; \(Program.name) page prints the URL of the page
 
             listeners:
               web: { bind: "127.0.0.1:8080" } # "0.0.0.0:8080" listens on all addresses
@@ -109,10 +205,10 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
             """
         case .cache:
             """
-            # A shared cache in front of one application: RFC 9111. httpware cache ls shows what is stored.
+            # A shared cache in front of one application: RFC 9111. \(Program.name) cache ls shows what is stored.
             version: 1
 
-            admin: {} # httpware page prints the URL of the page
+            admin: {} # \(Program.name) page prints the URL of the page
 
             listeners:
               web: { bind: "127.0.0.1:8080" }
@@ -146,7 +242,7 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
             # The secrets come from the environment: export API_CLIENT_ID=… API_CLIENT_SECRET=…
             version: 1
 
-            admin: {} # httpware token ls shows the state of the token, never the token
+            admin: {} # \(Program.name) token ls shows the state of the token, never the token
 
             listeners:
               web: { bind: "127.0.0.1:8080" }
@@ -180,14 +276,14 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
             # For a program or an agent that uses a token and never sees it:
             #
             #   export API_TOKEN=…                      the real token
-            #   httpware with -c FILE -- COMMAND        the command finds a placeholder in API_TOKEN
+            #   \(Program.name) with -c FILE -- COMMAND        the command finds a placeholder in API_TOKEN
             #
             # The gateway puts the token in place of the placeholder, for the host below alone. Other hosts are answered 403.
             version: 1
 
             credentials:
               api:
-                grant: static # clientCredentials and refreshToken get tokens and renew them: httpware wares tokenRefresh
+                grant: static # clientCredentials and refreshToken get tokens and renew them: \(Program.name) wares tokenRefresh
                 value: "${API_TOKEN:-change-me}" # or "${file:/run/secrets/api-token}"
                 env: API_TOKEN # the variable in which the command finds the placeholder
 
@@ -245,10 +341,10 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
             #
             #   export http_proxy=http://127.0.0.1:8888 https_proxy=http://127.0.0.1:8888
             #
-            # To see what programs send, start with httpware inspect instead; it needs no file.
+            # To see what programs send, start with \(Program.name) inspect instead; it needs no file.
             version: 1
 
-            admin: {} # httpware page prints the URL of the page
+            admin: {} # \(Program.name) page prints the URL of the page
 
             listeners:
               proxy:

@@ -10,11 +10,11 @@ struct InspectCommand: ParsableCommand {
         abstract: "Run a forward proxy that reads TLS, with the admin page; one line per request.",
         discussion: """
             Set the proxy in a browser or a program, and trust the certificate authority that is made at the first run: with \
-            httpware ca install, or by opening http://httpware.proxy/ through the proxy. To run one command behind a proxy \
-            without trusting anything, use httpware with.
+            \(Program.name) ca install, or by opening http://httpware.proxy/ through the proxy. To run one command behind a proxy \
+            without trusting anything, use \(Program.name) with.
 
             The URL of the admin page contains a token, which is made at each start. A browser keeps it in a cookie; other \
-            commands of this user, such as httpware trace --admin ADDRESS, find it by the address.
+            commands of this user, such as \(Program.name) trace --admin ADDRESS, find it by the address.
 
             HOST and GLOB are patterns such as api.example.com, *.example.com or example.com:8443. Requests go to local \
             servers too, but not to the metadata addresses of clouds.
@@ -54,7 +54,9 @@ struct InspectCommand: ParsableCommand {
     func run() throws {
         try LocalProxy.makeAuthority(
             for: "inspect",
-            hint: "let your programs trust it with httpware ca install, or start them with httpware with -- COMMAND")
+            hint:
+                "let your programs trust it with \(Program.name) ca install, or start them with \(Program.name) with -- COMMAND"
+        )
         let listen = self.listen ?? FreePort.near(8888)
         var proxy = LocalProxy(command: "inspect", listen: listen, admin: admin ?? FreePort.near(9900))
         if !host.isEmpty { proxy.hosts = LocalProxy.hosts(host) }
@@ -70,8 +72,8 @@ struct InspectCommand: ParsableCommand {
             try proxy.configuration(), workers: nil, observes: true, for: "inspect")
         let status = gateway.status.now
         for listener in status.addresses {
-            Terminal.error("httpware: proxy on http://\(listener.address)")
-            Terminal.error("httpware: certificate and instructions on http://\(OwnHost.name)/ through the proxy")
+            Terminal.error("\(Program.name): proxy on http://\(listener.address)")
+            Terminal.error("\(Program.name): certificate and instructions on http://\(OwnHost.name)/ through the proxy")
         }
         let file = status.adminAddress.flatMap { token.announce(at: $0) }
         defer { file?.remove() }

@@ -20,13 +20,13 @@ struct InspectorToken: Sendable {
 
     /// Prints the page's URL and writes the file. The result removes the file when the listener has ended.
     func announce(at address: SocketAddress) -> File? {
-        Terminal.error("httpware: inspector on \(url(at: address))")
+        Terminal.error("\(Program.name): inspector on \(url(at: address))")
         let environment = ProcessInfo.processInfo.environment
         do throws(SystemError) {
             return try File(secret, for: address, environment)
         } catch {
             Terminal.error(
-                "httpware: the token cannot be kept for other commands, which need --token: "
+                "\(Program.name): the token cannot be kept for other commands, which need --token: "
                     + SystemError.text(of: error.code))
             return nil
         }

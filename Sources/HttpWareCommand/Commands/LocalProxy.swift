@@ -85,10 +85,10 @@ struct LocalProxy {
         do throws(TlsFault) {
             try CertificateAuthority.make(in: folder, name: CaFolder.owner)
         } catch {
-            Terminal.error("httpware \(command): the certificate authority cannot be made: \(error.reason)")
+            Terminal.error("\(Program.name) \(command): the certificate authority cannot be made: \(error.reason)")
             throw ExitCode(1)
         }
-        Terminal.error("httpware: made a certificate authority in \(folder), for this user alone; \(hint)")
+        Terminal.error("\(Program.name): made a certificate authority in \(folder), for this user alone; \(hint)")
     }
 
     /// Adds the authorities that the user's variables name to the ones that this process trusts, because the proxy connects to

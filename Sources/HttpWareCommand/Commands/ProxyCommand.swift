@@ -3,7 +3,6 @@ import Foundation
 import GatewayConfig
 import HttpGateway
 import HttpWare
-import GatewayWares
 
 /// `httpware proxy URL`: a reverse proxy in front of one URL, without a file.
 struct ProxyCommand: ParsableCommand {
@@ -87,11 +86,11 @@ enum BuiltinConfiguration {
     static func read(_ text: String, for command: String) throws -> GatewayConfiguration {
         let result = result(of: text, for: command)
         guard let configuration = result.configuration else {
-            for error in result.errors { Terminal.error("httpware \(command): \(error.message)") }
+            for error in result.errors { Terminal.error("\(Program.name) \(command): \(error.message)") }
             throw ExitCode(1)
         }
         for notice in result.errors where notice.keyPath.hasSuffix("upstreamProxy.fromEnvironment") {
-            Terminal.error("httpware \(command): \(notice.message)")
+            Terminal.error("\(Program.name) \(command): \(notice.message)")
         }
         return configuration
     }
@@ -100,7 +99,7 @@ enum BuiltinConfiguration {
     static func result(of text: String, for command: String) -> ConfigurationReader.Result {
         let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
         return ConfigurationReader(
-            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+            wares: Program.allWares, stores: GatewayStores.all, environment: [:], files: files
         ).read(path: command)
     }
 

@@ -9,7 +9,7 @@ struct RuleCommand: ParsableCommand {
         discussion: """
             A rule acts on the exchanges of its filter, behind the wares that check access and before the wares that answer, until its time is \
             over. It outlives \
-            a reload, but not a restart. httpware rule save prints the same for the configuration file.
+            a reload, but not a restart. \(Program.name) rule save prints the same for the configuration file.
             """,
         subcommands: [Add.self, List.self, Remove.self, Save.self], defaultSubcommand: List.self)
 
@@ -48,7 +48,7 @@ struct RuleCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "add", abstract: "Put a ware in force for a while.",
             discussion: """
-                For example: httpware rule add fault --filter '~u /orders' --for 10m --reason 'test retries' \
+                For example: \(Program.name) rule add fault --filter '~u /orders' --for 10m --reason 'test retries' \
                 --options '{"status": 503}'
                 """)
 
@@ -102,7 +102,7 @@ struct RuleCommand: ParsableCommand {
     /// `httpware rule rm ID`.
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(commandName: "rm", abstract: "End a rule.")
-        @Argument(help: "The rule, as httpware rule ls shows it.")
+        @Argument(help: "The rule, as \(Program.name) rule ls shows it.")
         var id: Int
         @Flag(help: "Print JSON.")
         var json = false
@@ -125,7 +125,7 @@ struct RuleCommand: ParsableCommand {
                 Wares without filter get the if that says the same as the rule's filter. If no if says it exactly, the command \
                 names the place in the filter and prints nothing.
                 """)
-        @Argument(help: "The rule, as httpware rule ls shows it.")
+        @Argument(help: "The rule, as \(Program.name) rule ls shows it.")
         var id: Int
         @OptionGroup var view: AdminView
 

@@ -92,7 +92,7 @@ enum GatewayRun {
                 pageFolder: pageFolder, inheriting: inheritance)
         } catch {
             if let command, let error = error as? ListenError {
-                Terminal.error("httpware \(command): \(error.sentence); choose another address with --listen")
+                Terminal.error("\(Program.name) \(command): \(error.sentence); choose another address with --listen")
             } else {
                 Terminal.error("\(error)")
             }
@@ -106,9 +106,9 @@ enum GatewayRun {
         for listener in addresses {
             let kind = listener.mode == .forward ? "forward proxy" : "reverse gateway"
             let layer = listener.isSecure ? ", TLS" : ""
-            Terminal.error("httpware: \(listener.name): \(kind) on \(listener.address)\(layer)")
+            Terminal.error("\(Program.name): \(listener.name): \(kind) on \(listener.address)\(layer)")
         }
-        if let admin = gateway.status.now.adminAddress { Terminal.error("httpware: admin on \(admin)") }
+        if let admin = gateway.status.now.adminAddress { Terminal.error("\(Program.name): admin on \(admin)") }
         for listener in addresses { Terminal.error("try: " + tryLine(listener, "\(listener.address)")) }
     }
 

@@ -2,7 +2,6 @@ import ArgumentParser
 import GatewayConfig
 import HttpGateway
 import HttpWare
-import GatewayWares
 
 /// `httpware schema`: the JSON Schema of configuration files.
 struct SchemaCommand: ParsableCommand {
@@ -10,7 +9,7 @@ struct SchemaCommand: ParsableCommand {
         commandName: "schema", abstract: "Print the JSON Schema (2020-12) of configuration files, for editors.")
 
     func run() throws {
-        let schema = ConfigurationSchema(BuiltinWares.all, stores: GatewayStores.all)
+        let schema = ConfigurationSchema(Program.allWares, stores: GatewayStores.all)
         try Terminal.result(schema.json.prettyJson)
     }
 }

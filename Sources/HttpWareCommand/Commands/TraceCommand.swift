@@ -69,7 +69,7 @@ struct TraceCommand: ParsableCommand {
         let path = "/v1/requests/\(id)"
         guard follow else {
             if try show(client.get(path)) { return }
-            Terminal.error("request \(id) is not kept, or no longer kept; httpware trace lists the kept ones")
+            Terminal.error("request \(id) is not kept, or no longer kept; \(Program.name) trace lists the kept ones")
             throw ExitCode(1)
         }
         try client.follow("/v1/events", after: path) {

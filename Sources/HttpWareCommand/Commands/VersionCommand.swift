@@ -19,14 +19,16 @@ struct VersionCommand: ParsableCommand {
             ("PCRE2", Pattern.libraryVersion), ("OpenSSL", TlsContext.libraryVersion),
         ]
         if json {
-            let answer: ConfigNode = [
-                "version": .text(Gateway.version), "commit": .text(commit),
-                "libraries": .map(libraries.map { ($0.0, .text($0.1)) }),
-            ]
-            try Terminal.result(answer.prettyJson)
+            let own = Program.current.version.map { [("programVersion", ConfigNode.text($0))] } ?? []
+            let answer: [(String, ConfigNode)] =
+                [("program", .text(Program.name))] + own + [
+                    ("version", .text(Gateway.version)), ("commit", .text(commit)),
+                    ("libraries", .map(libraries.map { ($0.0, .text($0.1)) })),
+                ]
+            try Terminal.result(ConfigNode.map(answer).prettyJson)
         } else {
-            let lines = [("httpware", Gateway.version), ("commit", commit)] + libraries
-            try Terminal.result(lines.map { "\($0) \($1)" }.joined(separator: "\n"))
+            let lines = Program.current.versions + [("commit", commit)] + libraries
+            try Terminal.result(lines.map { $0.1.isEmpty ? $0.0 : "\($0.0) \($0.1)" }.joined(separator: "\n"))
         }
     }
 }

@@ -1,15 +1,14 @@
 import ArgumentParser
 import GatewayConfig
 import HttpWare
-import GatewayWares
 
-/// `httpware wares`: the built-in wares, or one of them, described by their declarations.
+/// `httpware wares`: all wares, or one of them, described by their declarations.
 struct WaresCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "wares", abstract: "Show the built-in wares, or one ware's options, defaults, side and source.")
+        commandName: "wares", abstract: "Show all wares, or one ware's options, defaults, side and source.")
 
     /// The names of all wares.
-    static let completion = CompletionKind.list(WareDescription.all(BuiltinWares.all).map(\.name))
+    static let completion = CompletionKind.list(WareDescription.all(Program.allWares).map(\.name))
 
     @Argument(help: "A ware, such as bodyLimit.", completion: WaresCommand.completion)
     var name: String?
@@ -24,17 +23,17 @@ struct WaresCommand: ParsableCommand {
 
     func run() throws {
         if markdown {
-            try Terminal.result(WareReference(BuiltinWares.all).article, end: "")
+            try Terminal.result(WareReference(Program.allWares).article, end: "")
             return
         }
-        let wares = WareDescription.all(BuiltinWares.all)
+        let wares = WareDescription.all(Program.allWares)
         guard let name else {
             try Terminal.result(json ? ConfigNode.list(wares.map(\.json)).prettyJson : WaresCommand.table(wares))
             return
         }
         guard let ware = wares.first(where: { $0.name == name }) else {
-            let near = WareDescription.didYouMean(name, among: BuiltinWares.all)
-            Terminal.error("there is no ware \(name.quotedForErrors)\(near); httpware wares lists them")
+            let near = WareDescription.didYouMean(name, among: Program.allWares)
+            Terminal.error("there is no ware \(name.quotedForErrors)\(near); \(Program.name) wares lists them")
             throw ExitCode(1)
         }
         try Terminal.result(json ? ware.json.prettyJson : WaresCommand.page(ware))

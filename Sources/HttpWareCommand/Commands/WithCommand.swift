@@ -11,9 +11,9 @@ struct WithCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "with", abstract: "Run a command whose requests go through a forward proxy.",
         usage: """
-            httpware with [--show] [--inspect] [--tunnel] [--only <host>] -- <command> ...
-            httpware with [--show] [--inspect] --config <config> -- <command> ...
-            httpware with [--show] [--inspect] [--only <host>] --browser <browser> <url> [-- <arguments> ...]
+            \(Program.name) with [--show] [--inspect] [--tunnel] [--only <host>] -- <command> ...
+            \(Program.name) with [--show] [--inspect] --config <config> -- <command> ...
+            \(Program.name) with [--show] [--inspect] [--only <host>] --browser <browser> <url> [-- <arguments> ...]
             """,
         discussion: """
             The proxy listens on a free port of 127.0.0.1 while the command runs, and reads what passes in TLS as well. Its \
@@ -66,7 +66,7 @@ struct WithCommand: ParsableCommand {
 
     func validate() throws {
         if browser == nil, command.isEmpty || url != nil {
-            throw ValidationError("write the command after --, such as: httpware with -- curl …")
+            throw ValidationError("write the command after --, such as: \(Program.name) with -- curl …")
         }
         if config != nil, tunnel {
             throw ValidationError("--tunnel is for runs without -c; the file says what is read")
@@ -85,7 +85,7 @@ struct WithCommand: ParsableCommand {
         do throws(SystemError) {
             folder = try CommandFolder()
         } catch {
-            Terminal.error("httpware with: no temporary folder can be made: \(SystemError.text(of: error.code))")
+            Terminal.error("\(Program.name) with: no temporary folder can be made: \(SystemError.text(of: error.code))")
             throw ExitCode(1)
         }
         defer { folder.remove() }
@@ -106,7 +106,8 @@ struct WithCommand: ParsableCommand {
         let isOwn = inspect || !run.variables.isEmpty
         if config != nil, !isOwn, listener.bind.port != 0, WithCommand.isListening(listener.bind) {
             if show {
-                Terminal.error("a gateway already runs on \(listener.bind); httpware trace -f shows its requests")
+                Terminal.error(
+                    "a gateway already runs on \(listener.bind); \(Program.name) trace -f shows its requests")
             }
             throw ExitCode(try child.run(at: listener.bind, ChildProcess.takeSignals()))
         }
@@ -173,7 +174,7 @@ struct WithCommand: ParsableCommand {
 
     private static func makeAuthority() throws {
         try LocalProxy.makeAuthority(
-            for: "with", hint: "programs that httpware with starts trust it, and nothing else does")
+            for: "with", hint: "programs that \(Program.name) with starts trust it, and nothing else does")
     }
 
     /// True if a server accepts connections at the address.
@@ -218,10 +219,10 @@ private struct Child {
             host: host, port: port, files: CommandEnvironment.Files(folder: folder.path), isTrusting: authority != nil)
         do {
             try folder.write(for: environment, authority: authority, user: user) {
-                Terminal.error("httpware with: \($0)")
+                Terminal.error("\(Program.name) with: \($0)")
             }
         } catch {
-            Terminal.error("httpware with: \(folder.path) cannot be written: \(error.localizedDescription)")
+            Terminal.error("\(Program.name) with: \(folder.path) cannot be written: \(error.localizedDescription)")
             throw ExitCode(1)
         }
         var started =
@@ -229,7 +230,8 @@ private struct Child {
             ?? (command, environment.variables(user))
         if !placeholders.isEmpty {
             for (name, value) in started.1 where secrets.contains(where: { value.contains($0) }) {
-                Terminal.error("httpware with: \(name) holds a secret of a credential; the command does not get it")
+                Terminal.error(
+                    "\(Program.name) with: \(name) holds a secret of a credential; the command does not get it")
                 started.1[name] = nil
             }
         }
@@ -237,7 +239,7 @@ private struct Child {
         do throws(SystemError) {
             return try ChildProcess(started.0, environment: started.1, signals).wait()
         } catch {
-            Terminal.error("httpware with: \(started.0[0]): \(SystemError.text(of: error.code))")
+            Terminal.error("\(Program.name) with: \(started.0[0]): \(SystemError.text(of: error.code))")
             return error.code == ENOENT ? 127 : 126
         }
     }

@@ -51,7 +51,7 @@ struct McpServer {
         return .object([
             ("protocolVersion", .text(McpServer.versions.contains(wanted) ? wanted : McpServer.versions[0])),
             ("capabilities", .object([("tools", .object([("listChanged", .bool(false))]))])),
-            ("serverInfo", .object([("name", "httpware"), ("version", .text(Gateway.version))])),
+            ("serverInfo", .object([("name", .text(Program.name)), ("version", .text(Gateway.version))])),
             (
                 "instructions",
                 .text(

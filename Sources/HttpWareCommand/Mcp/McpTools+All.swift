@@ -2,7 +2,6 @@ import Capturing
 import GatewayConfig
 import HttpGateway
 import HttpWare
-import GatewayWares
 
 extension McpTools {
     private static let filterAbout = """
@@ -163,7 +162,7 @@ extension McpTools {
                 return Array(text.utf8)
             }, list: { _ in [] }, isOfMachine: false)
         let result = ConfigurationReader(
-            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+            wares: Program.allWares, stores: GatewayStores.all, environment: [:], files: files
         ).read(path: name)
         let diagnostics = result.errors.map { Json.text($0.description) }
         return Json.object([("ok", .bool(result.configuration != nil)), ("diagnostics", .list(diagnostics))]).text

@@ -91,7 +91,7 @@ enum Browser: String, ExpressibleByArgument, CaseIterable {
     }
 
     private static func ended(_ text: String) -> ExitCode {
-        Terminal.error("httpware with --browser: \(text)")
+        Terminal.error("\(Program.name) with --browser: \(text)")
         return ExitCode(1)
     }
 }

@@ -117,7 +117,7 @@ struct TrustStores {
 
     private func rootNeeded(_ verb: String, _ kind: TrustStoreKind) -> TrustProblem {
         let folder = CommandText.quoted(FilePath.directory(of: file))
-        return TrustProblem("needs root; run: sudo httpware ca \(verb) --store \(kind.rawValue) --dir \(folder)")
+        return TrustProblem("needs root; run: sudo \(Program.name) ca \(verb) --store \(kind.rawValue) --dir \(folder)")
     }
 
     // MARK: NSS

@@ -56,7 +56,7 @@ extension NotModified: ConfigurableWare {
             the origin server answers 200, a client whose `If-None-Match` or `If-Modified-Since` matches gets a 304.
             `httpCache` describes which responses are stored and for whom: `no-store`, `private`, `Vary` and the sender
             of the request count. No stored response is used without asking the origin server, even if it is fresh. The
-            responses are stored in memory of this ware, which `httpware cache` lists under the ware's label.
+            responses are stored in memory of this ware, which `\#(ProgramName.text) cache` lists under the ware's label.
             """#,
         otherNames: ["etag", "etags", "conditional", "revalidate"])
 

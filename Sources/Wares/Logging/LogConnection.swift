@@ -150,7 +150,8 @@ final class LogConnection {
     func add(_ lines: UnsafeRawBufferPointer, at time: WallTime) -> Int {
         var tooLong = 0
         // Facility daemon, severity info; no message id, no structured data.
-        let head = Array("<30>1 \(LogTime.text(time)) \(LogConnection.hostName) httpware \(getpid()) - - ".utf8)
+        let head = Array(
+            "<30>1 \(LogTime.text(time)) \(LogConnection.hostName) \(ProgramName.text) \(getpid()) - - ".utf8)
         for line in lines.split(separator: 0x0a) {
             let message = message(UnsafeRawBufferPointer(rebasing: line), behind: head)
             guard !target.isDatagram || message.count <= LogConnection.longestDatagram else {

@@ -324,7 +324,7 @@ private enum SyslogSocket {
 
     /// Sends one line, with facility daemon and severity info. Returns 0 or an `errno`.
     static func send(_ line: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
-        var datagram = Array("<30>httpware[\(getpid())]: ".utf8)
+        var datagram = Array("<30>\(ProgramName.text)[\(getpid())]: ".utf8)
         datagram += line.prefix(8192 - datagram.count)
         return Glibc.send(descriptor, datagram, datagram.count, Int32(MSG_NOSIGNAL)) < 0 ? errno : 0
     }

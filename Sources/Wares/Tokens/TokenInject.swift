@@ -178,7 +178,7 @@ extension TokenInject: ConfigurableWare {
             Put `tokenRefresh` with the same credential before this ware. Without it, a request waits for the first
             token with the defaults of `tokenRefresh`, and a 401 goes to the client.
 
-            With `placeholder`, the token only takes the place of its placeholder, which `httpware with` gives to a
+            With `placeholder`, the token only takes the place of its placeholder, which `\#(ProgramName.text) with` gives to a
             program in the variable `env` of the credential. Requests without the placeholder get no token. The program
             never sees the token; logs and records show the placeholder. With `scrub`, the token becomes the placeholder
             again in responses: in fields, trailers, content and WebSocket messages; as it is, percent-encoded, escaped
