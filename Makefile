@@ -16,7 +16,7 @@ export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --ex
 # For builds only: SwiftPM writes the flags of the traits in the order of a hashed set, and another order compiles everything again.
 STEADY := env SWIFT_DETERMINISTIC_HASHING=1
 
-.PHONY: run test bench format lint lint-tools count setup build wire clients acme load faults races leaks stores images trial-trixie reference docs page pictures dist install
+.PHONY: run test bench format lint lint-tools count waits setup build wire clients acme load faults races leaks stores images trial-trixie reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -121,6 +121,10 @@ lint:
 # The size of the middle room: lines, functions, values, files that no test names. COMMITS= compares commits.
 count:
 	@python3 -B Tests/Rooms/count.py $(COMMITS)
+
+# The wait for a release build, by module: the table of CONTRIBUTING.md.
+waits:
+	@python3 -B Tests/Rooms/waits.py
 
 lint-tools:
 	@.ci/lint --setup
