@@ -18,6 +18,7 @@ import Testing
         "Authentication": [""],
         "Acme": ["Client", "Keeping", "Messages"],
         "Capturing": ["Filter", "Har", "Messages", "Model", "Store", "Tap"],
+        "Scripting": [""],
         "Wares": [
             "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience", "Routing",
             "Tokens",
@@ -38,6 +39,7 @@ import Testing
 
     /// The modules of ours that each module may import: those above it.
     private static let imports: [String: Set<String>] = [
+        "Scripting": [],
         "HttpWare": [],
         "HttpCaching": ["HttpWare"],
         "DiskCaching": ["HttpWare", "HttpCaching"],
@@ -78,7 +80,7 @@ import Testing
         "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWareRedis/Client"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
         "CLmdb": ["DiskCaching/"], "CCrypt": ["Authentication/"], "CPsl": ["HttpWareClient/Cookies"],
-        "CInspectorPage": ["HttpGateway/Admin"],
+        "CInspectorPage": ["HttpGateway/Admin"], "CLuaShims": ["Scripting/"],
     ]
 
     private struct File {
@@ -145,6 +147,7 @@ import Testing
         #expect(
             needed.isDisjoint(with: [
                 "DiskCaching", "HttpWareRedis", "GatewayConfig", "Acme", "Authentication", "Capturing", "GatewayWares",
+                "Scripting",
             ]))
     }
 
