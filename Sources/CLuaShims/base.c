@@ -261,6 +261,10 @@ static int continued(lua_State *thread, int status, lua_KContext iterates) {
 static int finish(lua_State *thread, struct script_state *state, int reply, int iterates) {
     if (reply == SCRIPT_REPLIES) {
         charge(state, thread, 200);
+        if (state->is_text) {
+            lua_pushlstring(thread, (const char *)state->answer.bytes, state->answer.count);
+            return 1;
+        }
         int count = script_push_series(thread, state->answer.bytes, state->answer.count);
         if (!iterates || count != 1 || !lua_istable(thread, -1)) return count;
         lua_pushinteger(thread, 1);
@@ -317,25 +321,24 @@ static int unknown_member(lua_State *thread) {
     return script_error(thread, "%s has no member '%s'", lua_tostring(thread, -1), name);
 }
 
-/// Reads or assigns: the member's number, or a key.
+/// Reads or assigns: the member's number, or a key. Only Lua calls it, with an object of the kind.
 static int reach(lua_State *thread, int read, int read_key) {
-    int32_t kind = (int32_t)lua_tointeger(thread, lua_upvalueindex(2));
-    check_object(thread, kind);
-    int top = lua_gettop(thread);
+    const struct object *object = lua_touserdata(thread, 1);
+    if (object->call != state_of(thread)->current) return script_error(thread, "this object belongs to another call of the script");
     lua_pushvalue(thread, 2);
     int type = lua_rawget(thread, lua_upvalueindex(1));
     if (type == LUA_TNUMBER) {
-        int32_t number = (int32_t)lua_tointeger(thread, -1);
-        lua_settop(thread, top);
-        return use(thread, read, kind, number, 0);
+        int32_t number = (int32_t)lua_tointegerx(thread, -1, NULL);
+        lua_settop(thread, -2);
+        return use(thread, read, object->kind, number, 0);
     }
     if (type == LUA_TFUNCTION) {
         if (read == SCRIPT_READ) return 1;
         return script_error(thread, "a method cannot be assigned");
     }
-    lua_settop(thread, top);
-    if (!lua_toboolean(thread, lua_upvalueindex(3))) return unknown_member(thread);
-    return use(thread, read_key, kind, 0, 0);
+    lua_settop(thread, -2);
+    if (!lua_toboolean(thread, lua_upvalueindex(2))) return unknown_member(thread);
+    return use(thread, read_key, object->kind, 0, 0);
 }
 
 static int read_member(lua_State *thread) { return reach(thread, SCRIPT_READ, SCRIPT_READ_KEY); }
@@ -382,9 +385,8 @@ static int add_kind(lua_State *thread) {
     const char *const members[] = {"__index", "__newindex"};
     for (int place = 0; place < 2; place++) {
         lua_pushvalue(thread, names);
-        lua_pushinteger(thread, addition->kind);
         lua_pushboolean(thread, addition->flag);
-        lua_pushcclosure(thread, functions[place], 3);
+        lua_pushcclosure(thread, functions[place], 2);
         lua_setfield(thread, names - 1, members[place]);
     }
     lua_setfield(thread, names - 1, "names");

@@ -96,6 +96,8 @@ struct script_state {
 
     int reply;
     struct buffer answer;
+    /// Whether the answer is the bytes of one string, without a tag.
+    int is_text;
     struct buffer series;
     char message[MESSAGE_MOST];
     size_t message_count;

@@ -149,6 +149,7 @@ int buffer_append(struct buffer *buffer, const void *bytes, size_t count, size_t
 
 void script_answer_begin(struct script_state *state) {
     state->answer.count = 0;
+    state->is_text = 0;
     // A large answer's memory is not kept.
     if (state->answer.capacity > 65536) {
         free(state->answer.bytes);
@@ -157,7 +158,38 @@ void script_answer_begin(struct script_state *state) {
     }
 }
 
+/// Gives a string that was appended alone its tag, because another value follows.
+static int tag_text(struct script_state *state) {
+    state->is_text = 0;
+    uint8_t head[5] = {SCRIPT_STRING};
+    uint32_t length = (uint32_t)state->answer.count;
+    memcpy(head + 1, &length, 4);
+    if (!buffer_append(&state->answer, head, 5, state->limits.memory)) return 0;
+    memmove(state->answer.bytes + 5, state->answer.bytes, length);
+    memcpy(state->answer.bytes, head, 5);
+    return 1;
+}
+
+int script_answer_string(struct script_state *state, const void *bytes, size_t count) {
+    if (count > UINT32_MAX || (state->is_text && !tag_text(state))) return 0;
+    if (state->answer.count == 0 && count > 0) {
+        state->is_text = buffer_append(&state->answer, bytes, count, state->limits.memory);
+        return state->is_text;
+    }
+    uint8_t head[5] = {SCRIPT_STRING};
+    uint32_t length = (uint32_t)count;
+    memcpy(head + 1, &length, 4);
+    return buffer_append(&state->answer, head, 5, state->limits.memory) && buffer_append(&state->answer, bytes, count, state->limits.memory);
+}
+
+int script_answer_object(struct script_state *state, int32_t kind) {
+    uint8_t bytes[5] = {SCRIPT_OBJECT};
+    memcpy(bytes + 1, &kind, 4);
+    return script_answer_append(state, bytes, 5);
+}
+
 int script_answer_append(struct script_state *state, const void *bytes, size_t count) {
+    if (state->is_text && !tag_text(state)) return 0;
     return buffer_append(&state->answer, bytes, count, state->limits.memory);
 }
 

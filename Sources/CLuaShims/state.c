@@ -228,6 +228,8 @@ struct script_state *script_make(const struct script_limits *limits, const struc
     return state;
 }
 
+void script_set_context(struct script_state *state, void *context) { state->host.context = context; }
+
 void script_free(struct script_state *state) {
     if (!state) return;
     script_free_memory(state);

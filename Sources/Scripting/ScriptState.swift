@@ -38,8 +38,8 @@ public final class ScriptState {
     /// The script's name, as errors show it.
     public let name: String
     private let state: OpaquePointer
-    /// The host of the call that runs.
-    private var host: (any ScriptHost)?
+    /// The host of the call that runs, which the caller keeps.
+    private unowned(unsafe) var host: (any ScriptHost)?
     /// Whether the state has exceeded its memory. All its calls have ended then, and no further one begins.
     public private(set) var isDead = false
 
@@ -57,10 +57,7 @@ public final class ScriptState {
         limits: ScriptLimits = ScriptLimits(), host: any ScriptHost, returned: inout ScriptValue
     ) throws(ScriptFault) {
         self.name = name
-        // The context is set before any use: nothing of the script runs until `load`.
-        let box = Box()
-        var shared = script_host(
-            context: Unmanaged.passUnretained(box).toOpaque(), use: ScriptState.use, match: ScriptState.match)
+        var shared = script_host(context: nil, use: ScriptState.use, match: ScriptState.match)
         var bounds = script_limits(
             memory: limits.memory, string: limits.string, load_time: ScriptState.nanoseconds(limits.loadTime),
             call_time: ScriptState.nanoseconds(limits.callTime))
@@ -68,8 +65,7 @@ public final class ScriptState {
             throw ScriptFault(.overMemory, name: name, line: nil, reason: "there is no memory for the script's state")
         }
         self.state = state
-        self.box = box
-        box.owner = self
+        script_set_context(state, Unmanaged.passUnretained(self).toOpaque())
         for function in library.functions {
             try check(script_add_function(state, function.library, function.name, function.number))
         }
@@ -194,21 +190,15 @@ public final class ScriptState {
         return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 
-    // C's side of the host. Lua calls these functions through C, which raises their errors after they have returned.
-
-    /// The context that C passes back. A state keeps its box, so the pointer to it is valid while the state lives.
-    private final class Box {
-        unowned(unsafe) var owner: ScriptState?
-    }
-
-    private let box: Box
+    // C's side of the host. Lua calls these functions through C, which raises their errors after they have returned. The context is the
+    // state itself, which is alive while it runs.
 
     private static let use: @convention(c) (UnsafeMutableRawPointer?, Int32, Int32, Int32) -> Int32 = {
         context, use, kind, number in
-        guard let context, let owner = Unmanaged<Box>.fromOpaque(context).takeUnretainedValue().owner else {
-            return Int32(SCRIPT_REFUSES.rawValue)
+        guard let context else { return Int32(SCRIPT_REFUSES.rawValue) }
+        return Unmanaged<ScriptState>.fromOpaque(context)._withUnsafeGuaranteedRef {
+            $0.answer(script_use(UInt32(use)), kind: Int(kind), number: Int(number))
         }
-        return owner.answer(script_use(UInt32(use)), kind: Int(kind), number: Int(number))
     }
 
     private func answer(_ use: script_use, kind: Int, number: Int) -> Int32 {
@@ -236,9 +226,8 @@ public final class ScriptState {
             UnsafeMutableRawPointer?, UnsafePointer<UInt8>?, Int, UnsafePointer<UInt8>?, Int, Int, Int32,
             UnsafeMutablePointer<script_match>?
         ) -> Int32 = { context, subject, subjectCount, pattern, patternCount, from, mayAnchor, found in
-            guard let context, let found, let owner = Unmanaged<Box>.fromOpaque(context).takeUnretainedValue().owner
-            else { return -2 }
-            let state = owner.state
+            guard let context, let found else { return -2 }
+            let state = Unmanaged<ScriptState>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.state }
             var matcher = PatternMatcher(
                 UnsafeBufferPointer(start: pattern, count: patternCount),
                 in: UnsafeBufferPointer(start: subject, count: subjectCount)

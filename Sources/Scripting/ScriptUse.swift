@@ -129,11 +129,7 @@ public struct ScriptUse {
 
     /// Appends a string as a result.
     public func append(bytes: UnsafeBufferPointer<UInt8>) {
-        var head = (UInt8(SCRIPT_STRING.rawValue), UInt8(0), UInt8(0), UInt8(0), UInt8(0))
-        let count = UInt32(clamping: bytes.count)
-        withUnsafeMutableBytes(of: &head) { $0.storeBytes(of: count, toByteOffset: 1, as: UInt32.self) }
-        withUnsafeBytes(of: head) { _ = script_answer_append(state, $0.baseAddress, $0.count) }
-        script_answer_append(state, bytes.baseAddress, bytes.count)
+        script_answer_string(state, bytes.baseAddress, bytes.count)
     }
 
     /// Appends a text as a result.
@@ -143,11 +139,7 @@ public struct ScriptUse {
     }
 
     /// Appends an object of the running call as a result.
-    public func append(object kind: Int) {
-        var series = ScriptSeries()
-        series.append(UInt32(kind), tag: SCRIPT_OBJECT)
-        append(raw: series.bytes)
-    }
+    public func append(object kind: Int) { script_answer_object(state, Int32(kind)) }
 
     private func append(raw bytes: [UInt8]) {
         // An answer over the limit of the state is cut off, and Lua's side reports that it is incomplete.

@@ -111,6 +111,9 @@ struct script_state;
 /// A new state without any function; null if memory is missing.
 struct script_state *script_make(const struct script_limits *limits, const struct script_host *host);
 
+/// Sets the context that the host's functions get.
+void script_set_context(struct script_state *state, void *context);
+
 /// Frees all memory of the state, whatever its condition. No script runs any more, no finalizer exists.
 void script_free(struct script_state *state);
 
@@ -186,6 +189,10 @@ void script_answer_begin(struct script_state *state);
 
 /// Appends bytes to the answer: 1, or 0 if it would have more bytes than the state may.
 int script_answer_append(struct script_state *state, const void *bytes, size_t count);
+
+/// Appends a string, or an object of the running call, as a result.
+int script_answer_string(struct script_state *state, const void *bytes, size_t count);
+int script_answer_object(struct script_state *state, int32_t kind);
 
 /// The answer's bytes.
 const uint8_t *script_answer(const struct script_state *state, size_t *count);
