@@ -195,8 +195,13 @@ let package = Package(
             name: "Wares", dependencies: ["HttpWare", "Credentials", "HttpCaching"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
+            name: "ScriptWares", dependencies: ["HttpWare", "HttpCaching", "Scripting", "Wares"],
+            swiftSettings: settings + dataPath),
+        .target(
             name: "GatewayWares",
-            dependencies: ["HttpWare", "Authentication", "Capturing", "Credentials", "HttpCaching", "Wares"],
+            dependencies: [
+                "HttpWare", "ScriptWares", "Authentication", "Capturing", "Credentials", "HttpCaching", "Wares",
+            ],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
             name: "HttpWareRedis",
@@ -242,8 +247,8 @@ let package = Package(
         .target(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "Acme", "Capturing", "DiskCaching", "HttpCaching", "HttpWare", "Wares",
-                "GatewayWares", "CSystemShims",
+                "HttpGateway", "GatewayConfig", "Acme", "Capturing", "DiskCaching", "HttpCaching", "HttpWare",
+                "ScriptWares", "Wares", "GatewayWares", "CSystemShims",
                 .product(
                     name: "ArgumentParser", package: "swift-argument-parser", condition: .when(traits: ["Gateway"])),
             ],
@@ -266,6 +271,9 @@ let package = Package(
             name: "AcmeTests", dependencies: ["Acme", "Credentials", "HttpWare", "HttpWareRedis", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(name: "ScriptingTests", dependencies: ["Scripting"], swiftSettings: settings),
+        .testTarget(
+            name: "ScriptWaresTests", dependencies: ["ScriptWares", "HttpWare", "HttpWareTesting"],
+            swiftSettings: settings),
         .testTarget(name: "CapturingTests", dependencies: ["Capturing", "HttpWare"], swiftSettings: settings),
         .testTarget(
             name: "DiskCapturingTests", dependencies: ["DiskCapturing", "Capturing", "HttpWare"],

@@ -19,6 +19,7 @@ import Testing
         "Acme": ["Client", "Keeping", "Messages"],
         "Capturing": ["Filter", "Har", "Messages", "Model", "Store", "Tap"],
         "Scripting": [""],
+        "ScriptWares": [""],
         "Wares": [
             "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience", "Routing",
             "Tokens",
@@ -49,7 +50,10 @@ import Testing
         "Authentication": ["HttpWare", "Credentials"],
         "Acme": ["HttpWare", "Credentials"],
         "Wares": ["HttpWare", "HttpCaching", "Credentials"],
-        "GatewayWares": ["HttpWare", "HttpCaching", "Authentication", "Capturing", "Credentials", "Wares"],
+        "ScriptWares": ["HttpWare", "HttpCaching", "Scripting", "Wares"],
+        "GatewayWares": [
+            "HttpWare", "HttpCaching", "Authentication", "Capturing", "Credentials", "ScriptWares", "Wares",
+        ],
         "HttpWareRedis": ["HttpWare", "Acme", "HttpCaching", "Credentials", "Wares", "GatewayWares"],
         "GatewayConfig": ["HttpWare", "Acme", "Capturing", "HttpCaching", "Credentials"],
         "HttpGateway": [
@@ -64,7 +68,7 @@ import Testing
         "HttpWareFoundation": ["HttpWare"],
         "HttpWareTesting": ["HttpWare"],
         "HttpWareCommand": [
-            "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "Wares", "GatewayWares",
+            "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "ScriptWares", "Wares", "GatewayWares",
             "GatewayConfig", "HttpGateway",
         ],
         "HttpWareGateway": ["HttpWare", "HttpWareCommand"],
@@ -147,7 +151,7 @@ import Testing
         #expect(
             needed.isDisjoint(with: [
                 "DiskCaching", "HttpWareRedis", "GatewayConfig", "Acme", "Authentication", "Capturing", "GatewayWares",
-                "Scripting",
+                "Scripting", "ScriptWares",
             ]))
     }
 

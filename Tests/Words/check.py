@@ -69,6 +69,7 @@ ROOMS: tuple[str, ...] = (
     "HttpWareProgram",
     "HttpWareRedis",
     "HttpWareTesting",
+    "ScriptWares",
     "Scripting",
     "TodoExample",
     "Wares",
