@@ -46,6 +46,8 @@ struct call {
     int is_used;
     /// The nested calls of `pcall`.
     int protected_depth;
+    /// The bytes of the state when the call began.
+    size_t used_before;
     /// The rest of the call's time, by the clock and by the thread's own time, in nanoseconds.
     int64_t clock_left, thread_left;
 };

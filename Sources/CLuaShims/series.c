@@ -6,6 +6,7 @@
 // Values as series of tagged bytes.
 
 #define DEPTH_MOST 64
+#define PARTS_MOST 20000
 
 struct reading {
     struct script_state *state;
@@ -29,6 +30,7 @@ static uint32_t take_length(lua_State *thread, struct reading *reading) {
 static int push_value(lua_State *thread, struct reading *reading, int depth) {
     if (depth > DEPTH_MOST) return luaL_error(thread, "a value is nested too deeply");
     luaL_checkstack(thread, 4, NULL);
+    charge(reading->state, thread, 15);
     switch (*take(thread, reading, 1)) {
     case SCRIPT_NIL: lua_pushnil(thread); return 1;
     case SCRIPT_FALSE: lua_pushboolean(thread, 0); return 1;
@@ -124,7 +126,9 @@ static int is_list(lua_State *thread, int index) {
     return count == length;
 }
 
-static int write_value(lua_State *thread, int index, struct buffer *buffer, size_t most, int depth) {
+/// Writes a value that has at most the remaining number of parts: reading a series takes time that no limit of the state covers.
+static int write_value(lua_State *thread, int index, struct buffer *buffer, size_t most, int depth, int *parts_left) {
+    if (--*parts_left < 0) return 0;
     switch (lua_type(thread, index)) {
     case LUA_TNIL: return append_tag(buffer, SCRIPT_NIL, most);
     case LUA_TBOOLEAN: return append_tag(buffer, lua_toboolean(thread, index) ? SCRIPT_TRUE : SCRIPT_FALSE, most);
@@ -154,18 +158,22 @@ static int write_value(lua_State *thread, int index, struct buffer *buffer, size
     if (lua_getmetatable(thread, index)) {
         if (lua_rawgetp(thread, -1, (const void *)&script_freeze) == LUA_TTABLE) index = top + 2;
     }
+    if (lua_rawlen(thread, index) > (lua_Unsigned)*parts_left) {
+        lua_settop(thread, top);
+        return 0;
+    }
     int isList = is_list(thread, index), isWritten = append_tag(buffer, isList ? SCRIPT_LIST : SCRIPT_TABLE, most);
     if (isList) {
         lua_Integer length = (lua_Integer)lua_rawlen(thread, index);
         for (lua_Integer place = 1; isWritten && place <= length; place++) {
             lua_rawgeti(thread, index, place);
-            isWritten = write_value(thread, -1, buffer, most, depth + 1);
+            isWritten = write_value(thread, -1, buffer, most, depth + 1, parts_left);
             lua_pop(thread, 1);
         }
     } else {
         lua_pushnil(thread);
         while (isWritten && lua_next(thread, index)) {
-            isWritten = write_value(thread, -2, buffer, most, DEPTH_MOST) && write_value(thread, -1, buffer, most, depth + 1);
+            isWritten = write_value(thread, -2, buffer, most, DEPTH_MOST, parts_left) && write_value(thread, -1, buffer, most, depth + 1, parts_left);
             lua_pop(thread, 1);
         }
     }
@@ -175,7 +183,8 @@ static int write_value(lua_State *thread, int index, struct buffer *buffer, size
 
 int script_write_series(struct script_state *state, lua_State *thread, int index, struct buffer *buffer) {
     if (!lua_checkstack(thread, 6)) return 0;
-    return write_value(thread, index, buffer, state->limits.string * 4, 0);
+    int parts_left = PARTS_MOST;
+    return write_value(thread, index, buffer, state->limits.string * 4, 0, &parts_left);
 }
 
 // Arguments

@@ -353,6 +353,8 @@ static void leave_place(struct script_state *state, struct call *call, int keeps
     luaL_unref(state->main, LUA_REGISTRYINDEX, call->thread_reference);
     call->thread = NULL;
     call->thread_reference = LUA_NOREF;
+    // The stack of a deep recursion is large, and the next call must not fail because of it.
+    if (state->used > call->used_before + state->limits.memory / 4) lua_gc(state->main, LUA_GCCOLLECT);
 }
 
 static int resume(struct script_state *state, struct call *call, int argument_count) {
@@ -442,6 +444,7 @@ int script_begin(struct script_state *state, int32_t function, const int32_t *ar
     }
     call->is_used = 1;
     call->protected_depth = 0;
+    call->used_before = state->used;
     call->clock_left = state->limits.call_time / 2;
     call->thread_left = state->limits.call_time - call->clock_left;
     *number = place;

@@ -36,8 +36,8 @@ enum ScriptFunction: String, CaseIterable {
 
     static let all = Array(allCases)
 
-    /// The longest JSON text: to read it must not keep a loop busy.
-    static let longestJson = 256 << 10
+    /// The longest JSON text.
+    static let longestJson = 1 << 20
 
     /// The library's name and the function's own.
     var names: (library: String, name: String) {
@@ -63,7 +63,9 @@ struct ScriptFunctions {
     /// Calls a function. The wall clock's time is `now`. Returns the results.
     mutating func call(_ function: ScriptFunction, _ use: ScriptUse, now: WallTime) throws -> [ScriptValue] {
         switch function {
-        case .jsonDecode: return try ScriptFunctions.decodeJson(text(use, 0))
+        case .jsonDecode:
+            try ScriptFunctions.decodeJson(text(use, 0), use)
+            return []
         case .jsonEncode:
             guard let value = use.value(0) else { throw ScriptMisuse("the value is nested too deeply or too large") }
             return [.string(try Json(script: value).bytes)]
@@ -114,14 +116,43 @@ struct ScriptFunctions {
 
     // MARK: JSON and tokens
 
-    private static func decodeJson(_ text: [UInt8]) throws -> [ScriptValue] {
+    /// Appends the value of a JSON text part by part, because a tree of it takes longer than a call may run.
+    private static func decodeJson(_ text: [UInt8], _ use: ScriptUse) throws {
         guard text.count <= ScriptFunction.longestJson else {
             throw ScriptMisuse("the JSON text has more than \(ScriptFunction.longestJson) bytes")
         }
-        do {
-            return [ScriptValue(try JsonScanner.read(text, rules: .exact))]
+        let range: Range<Int>
+        do throws(JsonFault) {
+            // No part of an invalid text is appended.
+            range = try JsonScanner.check(text)
         } catch {
-            return [.missing, .text("\(error)")]
+            use.append(.missing)
+            use.append(text: "\(error)")
+            return
+        }
+        var scanner = JsonScanner(text, checked: range)
+        var parts = 0
+        try append(&scanner, to: use, &parts)
+    }
+
+    private static func append(_ scanner: inout JsonScanner, to use: ScriptUse, _ parts: inout Int) throws {
+        parts += 1
+        if parts % 256 == 0, use.isOver {
+            throw ScriptMisuse("the JSON text takes longer to read than the call may run")
+        }
+        if try scanner.enterObject() {
+            use.beginTable()
+            while let name = try scanner.nextMember() {
+                use.append(text: name)
+                try append(&scanner, to: use, &parts)
+            }
+            use.endParts()
+        } else if try scanner.enterList() {
+            use.beginList()
+            while try scanner.hasNextElement() { try append(&scanner, to: use, &parts) }
+            use.endParts()
+        } else {
+            use.append(ScriptValue(try scanner.value()))
         }
     }
 

@@ -40,6 +40,8 @@ public struct ScriptUse {
 
     /// Whether the host may answer later.
     public var mayWait: Bool { script_may_wait(state) != 0 }
+    /// Whether the time of the call has passed. Work that takes longer with its input asks from time to time, and refuses the use then.
+    public var isOver: Bool { script_is_over(state) != 0 }
     /// The line of the script, if it is known.
     public var line: Int? {
         let line = script_line(state)
@@ -124,6 +126,21 @@ public struct ScriptUse {
             var series = ScriptSeries()
             series.append(value)
             append(raw: series.bytes)
+        }
+    }
+
+    /// Appends a value in parts: the beginning of a list, of whose elements each is appended.
+    public func beginList() { append(tag: SCRIPT_LIST) }
+
+    /// Begins a table, of which each key and its value is appended.
+    public func beginTable() { append(tag: SCRIPT_TABLE) }
+
+    /// Ends the list or the table that was begun last.
+    public func endParts() { append(tag: SCRIPT_END) }
+
+    private func append(tag: script_tag) {
+        withUnsafeBytes(of: UInt8(truncatingIfNeeded: tag.rawValue)) {
+            _ = script_answer_append(state, $0.baseAddress, 1)
         }
     }
 

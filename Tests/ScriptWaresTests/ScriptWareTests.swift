@@ -213,7 +213,7 @@ extension HttpResponse {
         ("x.claims.sub = 'a'", "claims cannot be changed"),
         ("x.vars.f = function() end", "x.vars keeps no such value"), ("x:log('loud', 'a')", "a level is trace"),
         ("x:replay(1)", "returns replays = true"),
-        ("json.decode(('x'):rep(300000))", "has more than 262144 bytes"),
+        ("json.decode(('x'):rep(1100000))", "has more than 1048576 bytes"),
         ("re.match('a', '(')", "the expression is invalid"),
         ("random.hex(0)", "must be 1 to 1024"), ("time.http(-1)", "not in the years"),
         ("hash.sha256(nil)", "argument 1 must be a string"),
@@ -245,6 +245,29 @@ extension HttpResponse {
         // The next exchange finds a state in order.
         let second = try HttpRequest(.post, "http://example.com/p", content: .text("abc"))
         #expect(try await exchange.send(second).status.code == 500)
+    }
+
+    @Test(arguments: [
+        "json.decode('[' .. ('1,'):rep(400000) .. '1]')",
+        "local t = {} for i = 1, 9000 do t[i] = { i } end while true do json.encode(t) end",
+        "json.decode(('[' ):rep(60) .. (']'):rep(60)) while true do json.decode('{\"a\":' .. ('['):rep(50) .. (']'):rep(50) .. '}') end",
+        "while true do hash.sha512(('x'):rep(1000000)) end", "while true do base64.encode(('x'):rep(1000000)) end",
+        "while true do re.match(('a'):rep(100000), '(a*)*b') end", "while true do url.encode(('/'):rep(500000)) end",
+        "while true do req.fields.A = ('x'):rep(10000) end", "while true do req:setParam('a', ('x'):rep(10000)) end",
+    ])
+    func `a function of the library does not let a call run on`(body: String) async throws {
+        var setting = TestExchange.Setting()
+        setting.peer = SocketAddress("127.0.0.1:5000")
+        let exchange = try chain("return { request = function(req, opt, x) \(body) end }", setting: setting)
+        let text = try await exchange.send(try HttpRequest(.get, "http://example.com/p")).text
+        #expect(["longer", "exceeds its limits"].contains { text.contains($0) }, "\(text)")
+    }
+
+    @Test func `a value with too many parts is refused`() async throws {
+        let exchange = try requestChain(
+            "local t = {} for i = 1, 30000 do t[i] = i end return { text = tostring(pcall(json.encode, t)) }",
+            ["time": "50ms"])
+        #expect(try await exchange.send(try HttpRequest(.get, "http://example.com/p")).text == "false")
     }
 
     @Test func `another client learns only that a script failed`() async throws {

@@ -181,7 +181,8 @@ double script_argument_number(const struct script_state *state, int32_t place);
 /// The bytes of a string, valid during the host function; null for any other value.
 const uint8_t *script_argument_bytes(const struct script_state *state, int32_t place, size_t *count);
 
-/// Writes an argument as a series, which is valid until the answer begins: 1, or 0 if it is too deep or too large.
+/// Writes an argument as a series, which is valid until the answer begins: 1, or 0 if it is nested too deeply, or has more than 20,000
+/// parts or too many bytes.
 int script_argument_series(struct script_state *state, int32_t place, const uint8_t **bytes, size_t *count);
 
 /// Empties the answer.
