@@ -171,14 +171,16 @@ public struct Script: Middleware, Postware {
 
     // MARK: The end
 
-    /// Marks that the script's function for the end will be called.
+    /// The scripts whose functions for the end will be called.
     private enum End: ExchangeKey {
-        typealias Value = Bool
+        typealias Value = [ObjectIdentifier]
     }
 
     private func registerEnd(_ exchange: Exchange, _ script: LoadedScript, _ states: ScriptStates) {
-        guard exchange[End.self] != true else { return }
-        exchange[End.self] = true
+        // A replay runs the request half again.
+        let registered = exchange[End.self] ?? []
+        guard !registered.contains(ObjectIdentifier(script)) else { return }
+        exchange[End.self] = registered + [ObjectIdentifier(script)]
         exchange.onEnd { exchange in
             guard let loop = try? states.state(of: exchange) else { return }
             let turn = loop.takeTurn(in: exchange)

@@ -341,6 +341,18 @@ extension HttpResponse {
         #expect(try await exchange.send(try HttpRequest(.get, "http://example.com/p")).text == "1")
     }
 
+    @Test func `each script of a chain has its own end`() async throws {
+        let source: ConfigNode = """
+            local n = 0
+            return {
+              response = function(res) res.fields:add("N", n) end, ended = function() n = n + 1 end }
+            """
+        let exchange = try TestExchange((0..<2).map { _ in try TestExchange.make(Script.self, ["source": source]) })
+        _ = try await exchange.send(try HttpRequest(.get, "http://example.com/p"))
+        let response = try await exchange.send(try HttpRequest(.get, "http://example.com/p"))
+        #expect(response.fields.values(of: "N") == ["1", "1"])
+    }
+
     // MARK: Waits
 
     @Test func `sleep waits without the loop, and calls run side by side`() async throws {
