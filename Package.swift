@@ -42,7 +42,7 @@ let fuzzTargets: [Target] =
             dependencies: [
                 "HttpWare", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Authentication", "Acme",
                 "Capturing", "Wares",
-                "GatewayWares", "GatewayConfig", "HttpWareClient", "HttpWareRedis", "HttpWareTesting",
+                "GatewayWares", "GatewayConfig", "HttpWareClient", "HttpWareRedis", "HttpWareTesting", "Scripting",
             ],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings)
@@ -52,7 +52,7 @@ let fuzzTargets: [Target] =
             "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
             "TunnelBytes", "ProxyHeader", "Placeholders", "CaptureFilter", "CapturedMessages", "CaptureRecords",
             "TraceContext", "FilePaths", "JsonEdits", "StickyToken", "ClientFields", "AcmeAnswers", "MessageSignature",
-            "OidcLogin", "ContentCodings", "RecordJournal",
+            "OidcLogin", "ContentCodings", "RecordJournal", "Scripts",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
@@ -151,6 +151,9 @@ let package = Package(
         // Without pkgConfig: a program without the trait does not need it.
         .systemLibrary(name: "CPsl", providers: [.apt(["libpsl-dev"])]),
         .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
+        .systemLibrary(name: "CLua", pkgConfig: "lua5.4", providers: [.apt(["liblua5.4-dev"])]),
+        // Lua reports errors by jumps: all calls that may jump stay in C.
+        .target(name: "CLuaShims", dependencies: ["CLua"]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libssl", providers: [.apt(["libssl-dev"])]),
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
         // The inspector page: an edit of a file in Page builds it anew.
@@ -183,6 +186,7 @@ let package = Package(
             swiftSettings: settings + dataPath),
         .target(name: "Acme", dependencies: ["HttpWare", "Credentials"], swiftSettings: settings + dataPath),
         .target(name: "Capturing", dependencies: ["HttpWare"], swiftSettings: settings + dataPath),
+        .target(name: "Scripting", dependencies: ["CLuaShims"], swiftSettings: settings + dataPath),
         .target(
             name: "DiskCapturing", dependencies: ["Capturing", "HttpCaching", "HttpWare"],
             swiftSettings: settings + dataPath),
@@ -191,8 +195,13 @@ let package = Package(
             name: "Wares", dependencies: ["HttpWare", "Credentials", "HttpCaching"],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
+            name: "ScriptWares", dependencies: ["HttpWare", "HttpCaching", "Scripting", "Wares"],
+            swiftSettings: settings + dataPath),
+        .target(
             name: "GatewayWares",
-            dependencies: ["HttpWare", "Authentication", "Capturing", "Credentials", "HttpCaching", "Wares"],
+            dependencies: [
+                "HttpWare", "ScriptWares", "Authentication", "Capturing", "Credentials", "HttpCaching", "Wares",
+            ],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(
             name: "HttpWareRedis",
@@ -238,8 +247,8 @@ let package = Package(
         .target(
             name: "HttpWareCommand",
             dependencies: [
-                "HttpGateway", "GatewayConfig", "Acme", "Capturing", "DiskCaching", "HttpCaching", "HttpWare", "Wares",
-                "GatewayWares", "CSystemShims",
+                "HttpGateway", "GatewayConfig", "Acme", "Capturing", "DiskCaching", "HttpCaching", "HttpWare",
+                "ScriptWares", "Wares", "GatewayWares", "CSystemShims",
                 .product(
                     name: "ArgumentParser", package: "swift-argument-parser", condition: .when(traits: ["Gateway"])),
             ],
@@ -260,6 +269,10 @@ let package = Package(
         ),
         .testTarget(
             name: "AcmeTests", dependencies: ["Acme", "Credentials", "HttpWare", "HttpWareRedis", "HttpWareTesting"],
+            swiftSettings: settings),
+        .testTarget(name: "ScriptingTests", dependencies: ["Scripting"], swiftSettings: settings),
+        .testTarget(
+            name: "ScriptWaresTests", dependencies: ["ScriptWares", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(name: "CapturingTests", dependencies: ["Capturing", "HttpWare"], swiftSettings: settings),
         .testTarget(

@@ -1,4 +1,5 @@
 public import HttpWare
+import ScriptWares
 import Wares
 import Wares
 
@@ -50,6 +51,7 @@ public enum BuiltinWares {
         Rewrite.self,
         RewriteBody.self,
         RewriteRequestBody.self,
+        Script.self,
         SecurityHeaders.self,
         Sign.self,
         Throttle.self,

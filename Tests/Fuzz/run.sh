@@ -12,7 +12,7 @@ shift
 [ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration Credentials TokenResponse \
     StoredRecord CacheFields RedisReply EventStream ContentRange Har TraceContext TunnelBytes ProxyHeader Placeholders \
     CaptureFilter CapturedMessages CaptureRecords FilePaths JsonEdits StickyToken ClientFields AcmeAnswers MessageSignature OidcLogin \
-    ContentCodings RecordJournal
+    ContentCodings RecordJournal Scripts
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
@@ -36,6 +36,7 @@ for name in "$@"; do
     CacheFields) dict=Tests/Fuzz/cache.dict ;;
     EventStream | ContentRange | Har | CapturedMessages | CaptureRecords | JsonEdits) dict=Tests/Fuzz/client.dict longest=2000 ;;
     RecordJournal) longest=1500 ;;
+    Scripts) dict=Tests/Fuzz/lua.dict longest=2000 ;;
     CaptureFilter) dict=Tests/Fuzz/filter.dict ;;
     esac
     work=.build-fuzz/$name

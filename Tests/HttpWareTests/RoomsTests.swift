@@ -18,6 +18,8 @@ import Testing
         "Authentication": [""],
         "Acme": ["Client", "Keeping", "Messages"],
         "Capturing": ["Filter", "Har", "Messages", "Model", "Store", "Tap"],
+        "Scripting": [""],
+        "ScriptWares": [""],
         "Wares": [
             "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience", "Routing",
             "Tokens",
@@ -38,6 +40,7 @@ import Testing
 
     /// The modules of ours that each module may import: those above it.
     private static let imports: [String: Set<String>] = [
+        "Scripting": [],
         "HttpWare": [],
         "HttpCaching": ["HttpWare"],
         "DiskCaching": ["HttpWare", "HttpCaching"],
@@ -47,7 +50,10 @@ import Testing
         "Authentication": ["HttpWare", "Credentials"],
         "Acme": ["HttpWare", "Credentials"],
         "Wares": ["HttpWare", "HttpCaching", "Credentials"],
-        "GatewayWares": ["HttpWare", "HttpCaching", "Authentication", "Capturing", "Credentials", "Wares"],
+        "ScriptWares": ["HttpWare", "HttpCaching", "Scripting", "Wares"],
+        "GatewayWares": [
+            "HttpWare", "HttpCaching", "Authentication", "Capturing", "Credentials", "ScriptWares", "Wares",
+        ],
         "HttpWareRedis": ["HttpWare", "Acme", "HttpCaching", "Credentials", "Wares", "GatewayWares"],
         "GatewayConfig": ["HttpWare", "Acme", "Capturing", "HttpCaching", "Credentials"],
         "HttpGateway": [
@@ -62,7 +68,7 @@ import Testing
         "HttpWareFoundation": ["HttpWare"],
         "HttpWareTesting": ["HttpWare"],
         "HttpWareCommand": [
-            "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "Wares", "GatewayWares",
+            "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "ScriptWares", "Wares", "GatewayWares",
             "GatewayConfig", "HttpGateway",
         ],
         "HttpWareGateway": ["HttpWare", "HttpWareCommand"],
@@ -78,7 +84,7 @@ import Testing
         "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWareRedis/Client"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
         "CLmdb": ["DiskCaching/"], "CCrypt": ["Authentication/"], "CPsl": ["HttpWareClient/Cookies"],
-        "CInspectorPage": ["HttpGateway/Admin"],
+        "CInspectorPage": ["HttpGateway/Admin"], "CLuaShims": ["Scripting/"],
     ]
 
     private struct File {
@@ -145,6 +151,7 @@ import Testing
         #expect(
             needed.isDisjoint(with: [
                 "DiskCaching", "HttpWareRedis", "GatewayConfig", "Acme", "Authentication", "Capturing", "GatewayWares",
+                "Scripting", "ScriptWares",
             ]))
     }
 

@@ -69,6 +69,8 @@ ROOMS: tuple[str, ...] = (
     "HttpWareProgram",
     "HttpWareRedis",
     "HttpWareTesting",
+    "ScriptWares",
+    "Scripting",
     "TodoExample",
     "Wares",
     "httpware-bench",
