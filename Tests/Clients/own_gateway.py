@@ -53,7 +53,8 @@ def environment(folder: Path, binary: Path) -> dict[str, str]:
     number = int(os.environ.get("GIT_CONFIG_COUNT", "0"))
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    return {**os.environ, "HOME": str(home), "PATH": f"{binary.parent}:{os.environ['PATH']}", "SWIFT_BACKTRACE": "enable=no", "LC_ALL": "C",
+    # Foundation, and so SwiftPM, asks the system for the home folder, unless this variable names it.
+    return {**os.environ, "HOME": str(home), "CFFIXED_USER_HOME": str(home), "PATH": f"{binary.parent}:{os.environ['PATH']}", "SWIFT_BACKTRACE": "enable=no", "LC_ALL": "C",
             "GIT_CONFIG_GLOBAL": os.environ.get("GIT_CONFIG_GLOBAL", str(Path.home() / ".gitconfig")), "GIT_CONFIG_COUNT": str(number + 1),
             f"GIT_CONFIG_KEY_{number}": f"url.{folder / 'httpware'}.insteadOf", f"GIT_CONFIG_VALUE_{number}": URL}
 
