@@ -52,6 +52,7 @@ struct InitCommand: ParsableCommand {
             if folder != nil || program != nil { throw ValidationError("--in and --program are for init ware") }
         case .ware:
             if origin != nil || force { throw ValidationError("--origin and --force are for configurations") }
+            if folder == "" { throw ValidationError("--in names a folder; . is the present one") }
             _ = try package()
         }
     }

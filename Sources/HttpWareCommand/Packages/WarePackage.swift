@@ -41,10 +41,11 @@ struct WarePackage {
 
     /// Words that the written files use, or that Swift reserves.
     private static let usedTypes: Set = [
-        "Any", "Array", "AsyncMiddleware", "Bool", "ConfigError", "ConfigNode", "ConfigurableWare", "Exchange",
+        "Any", "Array", "AsyncMiddleware", "Bool", "ConfigError", "ConfigNode", "ConfigurableWare", "Error", "Exchange",
         "GatewayProgram", "HttpMethod", "HttpRequest", "HttpResponse", "HttpWare", "HttpWareGateway", "HttpWareTesting",
-        "Int", "Middleware", "OptionsReader", "Package", "Protocol", "Self", "String", "Suite", "Swift", "Test",
-        "TestExchange", "Testing", "Type", "Verdict", "Ware", "WareAbout", "WareName",
+        "Int", "Middleware", "Never", "Optional", "OptionsReader", "Package", "Protocol", "Result", "Self", "Sendable",
+        "String", "Suite", "Swift", "Task", "Test", "TestExchange", "Testing", "Type", "Verdict", "Void", "Ware",
+        "WareAbout", "WareName",
     ]
     /// The modules and products that such a package builds with. No other module or product can have their names.
     private static let usedModules: Set = [

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import GatewayConfig
 import HttpGateway
@@ -37,4 +38,33 @@ import GatewayWares
         ("0.0.0.0:80", "0.0.0.0:80"), ("[::]:80", "[::]:80"), ("unix:/run/a", "unix:/run/a"),
     ])
     func `a port alone is on the loopback`(text: String, bind: String) { #expect(LocalAddress.bind(text) == bind) }
+
+    @Test(arguments: [
+        (["ware"], "name the ware, such as: httpware init ware methodRule"),
+        (["ware", "rateLimit"], "is a built-in ware"),
+        (["ware", "methodRule", "--in", ""], "--in names a folder"),
+        (["ware", "methodRule", "--force"], "are for configurations"),
+        (["gateway", "--in", "x"], "are for init ware"),
+        (["site", "--program", "x"], "are for init ware"),
+    ])
+    func `arguments that do not belong together are refused`(arguments: [String], reason: String) {
+        let error = #expect(throws: (any Error).self) { try InitCommand.parse(arguments) }
+        #expect(error.map { InitCommand.message(for: $0) }?.contains(reason) == true)
+    }
+
+    @Test func `a package is written into its folder, and over no file`() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "httpware-init-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let command = try InitCommand.parse(["ware", "methodRule", "--in", folder.path])
+        try command.run()
+        let package = try WarePackage.named(ware: "methodRule", program: "my-gateway")
+        for file in package.files {
+            #expect(try String(contentsOf: folder.appending(path: file.path), encoding: .utf8) == file.text)
+        }
+        try Data("own".utf8).write(to: folder.appending(path: "Package.swift"))
+        try FileManager.default.removeItem(at: folder.appending(path: "Makefile"))
+        #expect(throws: (any Error).self) { try command.run() }
+        #expect(try String(contentsOf: folder.appending(path: "Package.swift"), encoding: .utf8) == "own")
+        #expect(!FileManager.default.fileExists(atPath: folder.appending(path: "Makefile").path))
+    }
 }

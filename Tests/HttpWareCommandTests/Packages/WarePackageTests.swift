@@ -72,7 +72,7 @@ import Testing
         ("", "such as methodRule"), ("9lives", "such as methodRule"), ("größe", "such as"),
         ("bodyLimit", "is a built-in ware"),
         ("if", "has another meaning"), ("string", "has another meaning"), ("exchange", "has another meaning"),
-        ("self", "has another meaning"), ("../x", "such as x"), ("a/b", "such as aB"),
+        ("self", "has another meaning"), ("error", "has another meaning"), ("../x", "such as x"), ("a/b", "such as aB"),
     ])
     func `a name that no ware can have is refused, with the reason`(name: String, reason: String) {
         let problem = #expect(throws: WarePackage.Problem.self) {
