@@ -60,7 +60,7 @@ import Testing
         ],
         "HttpWareCombine": ["HttpWareClient"],
         "HttpWareFoundation": ["HttpWare"],
-        "HttpWareTesting": ["HttpWare"],
+        "HttpWareTesting": ["HttpWare", "Capturing"],
         "HttpWareCommand": [
             "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "Wares", "GatewayWares",
             "GatewayConfig", "HttpGateway",
