@@ -241,7 +241,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .target(name: "HttpWareFoundation", dependencies: ["HttpWare"], swiftSettings: settings),
-        .target(name: "HttpWareTesting", dependencies: ["HttpWare", "CSystemShims"], swiftSettings: settings),
+        .target(
+            name: "HttpWareTesting", dependencies: ["HttpWare", "Capturing", "CSystemShims"], swiftSettings: settings),
         .executableTarget(
             name: "TodoExample", dependencies: ["HttpWareClient", "HttpWareTesting"], swiftSettings: settings),
         .target(

@@ -23,12 +23,12 @@ public struct DiskKind: StoreKind {
         self.maxRecords = maxRecords
     }
 
-    public init?(options: inout OptionsReader, isGiven: Bool) {
+    public init?(options: inout OptionsReader) {
         var path: FilePath?
         var maxSize = ByteCount.gibibytes(1)
         options.read(
             "path", into: &path, doc: "its folder, which no other store or gateway may use; created if needed")
-        if isGiven { options.require("path") }
+        options.require("path")
         options.read(
             "maxSize", into: &maxSize, in: .mebibytes(16) ... .gibibytes(65_536),
             doc: "the maximum size of the file")

@@ -10,8 +10,8 @@ public struct VerifiedDiskKind: StoreKind {
     public static let summary = DiskKind.summary
     public static let outlives = DiskKind.outlives
 
-    public init?(options: inout OptionsReader, isGiven: Bool) {
-        guard let kind = DiskKind(options: &options, isGiven: isGiven) else { return nil }
+    public init?(options: inout OptionsReader) {
+        guard let kind = DiskKind(options: &options) else { return nil }
         self.kind = kind
     }
 

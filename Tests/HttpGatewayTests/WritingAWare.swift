@@ -31,9 +31,7 @@ extension MethodRule: ConfigurableWare {
         self.init(allow: [])
         options.read("allow", into: &allow, doc: "methods of the requests that pass; all others are refused with 405")
         options.require("allow")
-        if options.isGiven("allow"), options.isEmpty("allow") {
-            options.fail(at: "allow", "is empty; write such as [GET, HEAD]")
-        }
+        options.refuseEmpty("allow", "write such as [GET, HEAD]")
     }
 }
 

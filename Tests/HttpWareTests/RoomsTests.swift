@@ -66,7 +66,7 @@ import Testing
         ],
         "HttpWareCombine": ["HttpWareClient"],
         "HttpWareFoundation": ["HttpWare"],
-        "HttpWareTesting": ["HttpWare"],
+        "HttpWareTesting": ["HttpWare", "Capturing"],
         "HttpWareCommand": [
             "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "ScriptWares", "Wares", "GatewayWares",
             "GatewayConfig", "HttpGateway",

@@ -76,6 +76,17 @@ BROKEN = {
     "a status that is none in the if of a postware": (lambda c: c["chains"]["c"]["postwares"].append({"timeLog": {}, "if": {"status": "6xx"}}), "postwares"),
     "a share above one": (lambda c: c["chains"]["c"]["postwares"].append({"accessLog": {"sample": 1.5}}), "postwares"),
     "a level that is none": (lambda c: c.update(log={"level": "loud"}), "level"),
+    "an option without the one that it needs": (lambda c: c["chains"]["c"]["middlewares"].append({"rewrite": {"path": {"regex": "a"}}}), "middlewares"),
+    "an option without the value that it needs": (lambda c: c["chains"]["c"]["postwares"].append({"accessLog": {"fields": ["A"], "format": "combined"}}), "postwares"),
+    "a value without the option that it needs": (lambda c: c["services"]["api"].update(balance="hash"), "api"),
+    "an option that has no effect with a value": (lambda c: c["chains"]["c"]["middlewares"].append({"fault": {"abort": True, "status": 500}}), "middlewares"),
+    "an option that has no effect with the default of another": (lambda c: c["listeners"]["web"].update(forward={}), "web"),
+    "an option that has no effect with another": (lambda c: c["chains"]["c"]["middlewares"].append({"mock": {"body": "a", "sequence": [{"status": 500}]}}), "middlewares"),
+    "two options that exclude each other": (lambda c: c["chains"]["c"]["middlewares"].append({"mock": {"body": "a", "json": 1}}), "middlewares"),
+    "none of the options of which one is needed": (lambda c: c["chains"]["c"]["middlewares"].append({"timeout": {"status": 504}}), "middlewares"),
+    "a ware that needs one of its options, by its name": (lambda c: c["chains"]["c"]["middlewares"].append("ipRule"), "middlewares"),
+    "a list without members where some are needed": (lambda c: c["services"].update(b={"endpoints": []}), "endpoints"),
+    "a map inside a map without what it requires": (lambda c: c["services"]["api"].update(healthCheck={}), "healthCheck"),
     "a log output that is none": (lambda c: c.update(log={"output": "printer"}), "output"),
 }
 
@@ -87,7 +98,7 @@ TAKEN = {
     "a variable in place of any value": lambda c: c["listeners"]["web"].update(bind="${B}", mode="${M:-reverse}", limits={"head": "${H}", "fieldLines": "${N}"}),
     "a variable in an option": lambda c: c["chains"]["c"]["middlewares"].append({"bodyLimit": {"max": "${MAX:-10MiB}", "status": "${S}"}}),
     "a number in quotes": lambda c: c["listeners"]["web"].update(limits={"fieldLines": "100"}),
-    "texts that look like something else": lambda c: c["chains"]["c"]["middlewares"].append({"mock": {"body": 5, "json": [1, None, {"a": True}]}}),
+    "texts that look like something else": lambda c: c["chains"]["c"]["middlewares"].extend([{"mock": {"body": 5}}, {"mock": {"json": [1, None, {"a": True}]}}]),
     "every way to write statuses": lambda c: c["chains"]["c"]["postwares"].append({"errorPage": {"statuses": [404, "5xx", "500-599", "${S}"]}}),
     "a percentage, and a share": lambda c: c["chains"]["c"]["postwares"].extend([{"accessLog": {"sample": "12.5%"}}, {"accessLog": {"sample": 0.5}}]),
     "required fields as a list and as a map": lambda c: c["chains"]["c"]["middlewares"].extend([{"requiredHeaders": {"headers": ["A"]}}, {"requiredHeaders": {"headers": {"A": "^b$"}}}]),
@@ -95,6 +106,9 @@ TAKEN = {
     "an alias of a chain and common keys": lambda c: c["chains"]["c"]["middlewares"].extend([{"use": "d"}, {"mock": {}, "if": {"path": "/a"}, "as": "m", "order": "late"}]),
     "a condition of a postware": lambda c: c["chains"]["c"]["postwares"].append({"timeLog": {}, "if": {"status": [200, "4xx"], "responder": "upstream"}}),
     "a Unix socket and an IPv6 address": lambda c: c["listeners"].update(a={"bind": "unix:/run/x"}, b={"bind": "[::1]:80"}, c={"bind": "localhost:80"}),
+    "a variable where another option needs a value": lambda c: c["chains"]["c"]["postwares"].append({"accessLog": {"fields": ["A"], "format": "${F:-json}"}}),
+    "options that go together": lambda c: c["chains"]["c"]["middlewares"].extend([{"rewrite": {"path": {"regex": "a", "to": "b"}}}, {"fault": {"abort": False, "status": 500}}]),
+    "a part of what belongs together in a route's with": lambda c: c["routes"][0].update({"with": {"other": {"to": "x"}}}),
     "endpoints as texts and as maps": lambda c: c["services"].update(b={"endpoints": ["http://a", {"url": "http://b", "weight": 3}]}),
 }
 

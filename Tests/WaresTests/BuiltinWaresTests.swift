@@ -1,6 +1,7 @@
+import Foundation
+import GatewayWares
 import HttpWare
 import Testing
-import GatewayWares
 
 @Suite struct BuiltinWaresTests {
     @Test func `each name is there once, and says what it does`() {
@@ -9,6 +10,35 @@ import GatewayWares
         for ware in BuiltinWares.all {
             #expect(ware.about.sentence.hasSuffix("."))
             #expect(!ware.about.source.isEmpty)
+        }
+    }
+
+    @Test func `the doc comment of each begins with its sentence`() throws {
+        let sources = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Sources").standardized
+        var comments: [String: String] = [:]
+        for module in ["GatewayWares", "Wares"] {
+            let files = try #require(
+                FileManager.default.enumerator(at: sources.appending(path: module), includingPropertiesForKeys: nil))
+            for case let file as URL in files where file.pathExtension == "swift" {
+                var comment: [Substring] = []
+                for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
+                    let words = line.split(separator: " ")
+                    if line.hasPrefix("///") {
+                        comment += words.dropFirst()
+                    } else if words.first == "public",
+                        let kind = words.firstIndex(where: { ["struct", "class"].contains($0) })
+                    {
+                        comments[String(words[kind + 1].prefix { $0 != ":" })] = comment.joined(separator: " ")
+                        comment = []
+                    } else if !line.hasPrefix("@") {
+                        comment = []
+                    }
+                }
+            }
+        }
+        for ware in BuiltinWares.all {
+            let comment = try #require(comments["\(ware)"])
+            #expect("\(comment) ".hasPrefix("\(ware.about.sentence) "), "\(ware)")
         }
     }
 

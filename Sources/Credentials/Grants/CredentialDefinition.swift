@@ -134,6 +134,12 @@ extension CredentialDefinition {
         if let env, !CredentialDefinition.isVariable(env) {
             options.fail(at: "env", "is not the name of a variable; write letters, digits and _, such as API_TOKEN")
         }
+        options.useless(
+            "tokenUrl", "issuer", "clientId", "clientSecret", "auth", "scopes", "refreshToken", "file", "refreshBefore",
+            "timeout", "retry",
+            "lock", "window", with: "grant", grant, is: .static)
+        options.useless("refreshToken", with: "grant", grant, is: .clientCredentials)
+        options.only("value", with: "grant", grant, is: .static)
         guard let grant else { return }
         self.grant = grant
         check(&options, lockWord: lockWord)
@@ -170,35 +176,21 @@ extension CredentialDefinition {
     }
 
     private func check(_ options: inout OptionsReader, lockWord: String) {
-        let foreign: [String]
         switch grant {
-        case .static:
-            options.require("value")
-            foreign = [
-                "tokenUrl", "issuer", "clientId", "clientSecret", "auth", "scopes", "refreshToken", "file",
-                "refreshBefore", "timeout", "retry", "lock", "window",
-            ]
+        case .static: options.require("value")
         case .clientCredentials:
             options.requireOne(of: "tokenUrl", "issuer")
-            options.require("clientId")
-            options.require("clientSecret")
-            foreign = ["value", "refreshToken"]
+            options.require("clientId", "clientSecret")
         case .refreshToken:
             options.requireOne(of: "tokenUrl", "issuer")
             options.require("clientId")
-            if !options.isGiven("refreshToken"), !options.isGiven("file") {
-                options.fail("has no refresh token; write refreshToken, or file where one is kept")
-            }
+            options.require(anyOf: ["refreshToken", "file"], "has no refresh token")
             // Any other lock keeps the tokens, or is reported as an error.
             if options.isGiven("refreshToken"), !options.isGiven("file"), lockWord == "process" {
                 options.warn(
                     at: "refreshToken",
                     "if the server rotates refresh tokens, this one is invalid after a restart; write file")
             }
-            foreign = ["value"]
-        }
-        for key in foreign where options.isGiven(key) {
-            options.fail(at: key, "has no effect with grant \(grant.rawValue)")
         }
         for (key, url) in [("tokenUrl", tokenUrl), ("issuer", issuer)] {
             guard let url, !url.isSecure, !url.isLoopback else { continue }

@@ -49,10 +49,9 @@ public struct AdminDefinition: Sendable {
             token = nil
             isOpen = true
         }
-        let captures = options.isGiven("capture")
         options.read("capture", doc: "keeps what passes: both sides of each message, bounded in bytes") {
             let settings = CaptureSettings(options: &$0)
-            if captures { capture = settings }
+            if $0.isWritten { capture = settings }
         }
         var folder: FilePath?
         options.read(

@@ -8,12 +8,11 @@ extension CaptureSettings {
         options.read(
             "memory", into: &memory, in: .mebibytes(1) ... .gibibytes(64),
             doc: "maximum memory for all captures together; the oldest go first")
-        let hasDisk = options.isGiven("disk")
         options.read("disk", doc: "keeps captures in files too, which survive a restart") {
             var path: FilePath?
             var maxSize = ByteCount.gibibytes(1)
             $0.read("path", into: &path, doc: "the folder, which no other gateway may use; created if needed")
-            if hasDisk { $0.require("path") }
+            $0.require("path")
             $0.read(
                 "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(65_536),
                 doc: "maximum size of all files together; the oldest captures go first")

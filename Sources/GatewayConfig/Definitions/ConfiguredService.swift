@@ -163,17 +163,12 @@ public struct ConfiguredService: Sendable {
         readEndpoints(&options)
         options.read("balance", into: &balance)
         options.readKey("hashKey", into: &hashKey)
-        if balance == .hash, !options.isGiven("hashKey") {
-            options.fail(at: "balance", "hash needs hashKey; write, for example, hashKey: ip")
-        } else if balance != .hash, options.isGiven("hashKey") {
-            options.fail(at: "hashKey", "belongs to balance: hash")
-        }
+        options.require("hashKey", with: "balance", balance, is: .hash, hint: "; write, for example, hashKey: ip")
         options.read(
             "hashBound", into: &hashBound,
             doc: "with hash: whether requests go elsewhere if an endpoint has more than five quarters of its share")
-        if balance != .hash, options.isGiven("hashBound") { options.fail(at: "hashBound", "belongs to balance: hash") }
-        let isSticky = options.isGiven("sticky")
-        options.read("sticky") { sticky = ServiceSticky(&$0, isGiven: isSticky) }
+        options.only("hashKey", "hashBound", with: "balance", balance, is: .hash)
+        options.read("sticky") { sticky = ServiceSticky(&$0) }
         readHealth(&options)
         options.read("protocol", into: &wireProtocol)
         options.read("proxyProtocol", into: &proxyProtocol)
@@ -194,29 +189,25 @@ public struct ConfiguredService: Sendable {
             "fallback", into: &fallbackName,
             doc: "name of a service that gets the requests while this one is down, or cannot be connected to")
         options.read("chain", into: &chainName)
-        let isGiven = options.isGiven("tls")
         let isSecure = endpoints.contains(where: \.isSecure)
-        options.read("tls") {
-            tls = ServiceTls(options: &$0, isGiven: isGiven, isSecure: isSecure, files: files)
-        }
+        options.read("tls") { tls = ServiceTls(options: &$0, isSecure: isSecure, files: files) }
         self.files = options.files
     }
 
     private mutating func readHealth(_ options: inout OptionsReader) {
         var check = Balancing.HealthCheck(path: "/")
-        let isChecked = options.isGiven("healthCheck")
         options.read("healthCheck") { options in
             var path: HealthPath?
             options.read("path", into: &path)
-            if isChecked || options.isDescribing { options.require("path") }
+            options.require("path")
             options.read("interval", into: &check.interval, in: .milliseconds(10) ... .seconds(3600))
             options.read("timeout", into: &check.timeout, in: .milliseconds(1) ... .seconds(300))
             options.read("fails", into: &check.fails, in: 1...100)
             options.read("passes", into: &check.passes, in: 1...100)
             options.read("statuses", into: &check.statuses)
             if let path { check.path = path.optionText }
+            if options.isWritten { healthCheck = check }
         }
-        if isChecked { healthCheck = check }
         var limits = Balancing.Ejection()
         options.read("ejection") { options in
             options.read("failures", into: &limits.failures, in: 1...1000)
@@ -230,8 +221,8 @@ public struct ConfiguredService: Sendable {
                     limits.longest = limits.base
                 }
             }
+            if options.isWritten { ejection = limits }
         }
-        if options.isGiven("ejection") { ejection = limits }
         options.read("slowStart", into: &slowStart, in: .zero ... .seconds(3600))
     }
 
@@ -261,9 +252,7 @@ public struct ConfiguredService: Sendable {
             read.append(endpoint)
         }
         options.requireOne(of: "baseUrl", "endpoints")
-        if options.isGiven("endpoints"), options.isEmpty("endpoints") {
-            options.fail(at: "endpoints", "is empty; write at least one url")
-        }
+        options.refuseEmpty("endpoints", "write at least one url")
         if !read.isEmpty, read.allSatisfy(\.isBackup) {
             options.fail(at: "endpoints", "has only backups; at least one endpoint must take requests as usual")
         }
@@ -314,20 +303,10 @@ extension OriginReferences {
         rewritesRedirects = true
         options.read("rewriteRedirects", into: &rewritesRedirects)
         var edits = CookieEdits()
-        let isGiven = options.isGiven("rewriteCookies")
         options.read("rewriteCookies") { options in
-            options.read("domain", into: &edits.domain)
-            options.read("path", into: &edits.path)
+            options.readCookiePlace(domain: &edits.domain, path: &edits.path, docs: ("", ""))
             options.read("secure", into: &edits.isSecure)
-            for (key, text) in [("domain", edits.domain), ("path", edits.path)] {
-                guard let text, !text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != 0x3b && $0 != 0x2c }) else {
-                    continue
-                }
-                options.fail(
-                    at: key, "contains a space, a semicolon, a comma or a character that no cookie attribute can have")
-            }
-            if let path = edits.path, !path.hasPrefix("/") { options.fail(at: "path", "does not begin with a slash") }
-            if isGiven, edits == CookieEdits() {
+            if options.isWritten, edits == CookieEdits() {
                 options.fail("changes nothing; write domain, path or secure")
             }
         }

@@ -6,13 +6,11 @@ extension AcmeSettings {
     /// The maximum number of names of a listener. Each gets its own certificate.
     private static let mostDomains = 1000
     /// The maximum number of secrets, and the minimum length of a secret in bytes.
-    private static let mostKeys = 8
-    private static let leastKey = 16
     /// The secret options of a listener. Nothing may print them.
     static let secretKeys: [[String]] = [["tls", "acme", "key"], ["tls", "acme", "externalAccount", "macKey"]]
 
     /// Reads `listeners.NAME.tls.acme`; `nil` if it is missing or invalid.
-    init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles) {
+    init?(options: inout OptionsReader, files: ConfigurationFiles) {
         var domains: [AcmeDomain] = []
         options.read("domains", into: &domains, doc: "the DNS names; each has a certificate of its own")
         var directory = AcmeSettings.letsEncrypt
@@ -33,7 +31,7 @@ extension AcmeSettings {
             "store", into: &store,
             doc: "the folder of accounts, keys and certificates, or the name of a store in Redis that gateways share")
         var keys: [Secret] = []
-        options.read(
+        options.readSecrets(
             "key", into: &keys,
             doc: "secrets that seal what is kept in a store: the first one seals, all open")
         var listener: String?
@@ -42,19 +40,14 @@ extension AcmeSettings {
             doc: "the listener without TLS that answers http-01; those on port 80")
         var profile: String?
         options.read("profile", into: &profile, doc: "the profile of the certificates, if the authority has several")
-        let hasAccount = options.isGiven("externalAccount")
         var account: ExternalAccount?
         options.read("externalAccount", doc: "the account of the authority that this one belongs to") {
-            account = ExternalAccount(options: &$0, isGiven: hasAccount)
+            account = ExternalAccount(options: &$0)
         }
-        if isGiven || options.isDescribing {
-            options.require("domains")
-            options.require("store")
-        }
-        guard isGiven, !options.isDescribing else { return nil }
-        if options.isGiven("domains"), options.isEmpty("domains") {
-            options.fail(at: "domains", "is empty; write the DNS names that the certificates are for")
-        }
+        options.require("domains", "store")
+        options.refuseEmpty("domains", "write the DNS names that the certificates are for")
+        options.only("listener", with: "challenge", challenge, is: .http01)
+        guard options.isWritten else { return nil }
         if domains.count > AcmeSettings.mostDomains {
             options.fail(at: "domains", "has more than \(AcmeSettings.mostDomains) names")
         }
@@ -71,9 +64,6 @@ extension AcmeSettings {
             } else if staging == directory {
                 options.fail(at: "staging", "is the directory itself; trials would use up its limits")
             }
-        }
-        if listener != nil, challenge != .http01 {
-            options.fail(at: "listener", "has no effect without challenge: http-01")
         }
         let sharing = store.flatMap { AcmeSettings.sharing($0.value.path, keys, &options) }
         guard !options.hasErrors, let store else { return nil }
@@ -102,12 +92,6 @@ extension AcmeSettings {
             )
             return nil
         }
-        if keys.count > mostKeys { options.fail(at: "key", "has \(keys.count) secrets; write at most \(mostKeys)") }
-        for key in keys where key.revealed.utf8.count < leastKey {
-            options.fail(
-                at: "key",
-                "a secret is shorter than \(leastKey) bytes; write a random text, such as 32 letters and digits")
-        }
         return AcmeSharing(server, store: name, keys: keys)
     }
 
@@ -126,16 +110,13 @@ extension AcmeSettings {
 
 extension ExternalAccount {
     /// Reads `externalAccount`; `nil` if it is missing or invalid.
-    fileprivate init?(options: inout OptionsReader, isGiven: Bool) {
+    fileprivate init?(options: inout OptionsReader) {
         var keyId: String?
         options.read("keyId", into: &keyId, doc: "the identifier that the authority gave")
         var macKey: Secret?
         options.readSecret("macKey", into: &macKey, doc: "the key that the authority gave, in base64url")
-        if isGiven || options.isDescribing {
-            options.require("keyId")
-            options.require("macKey")
-        }
-        guard isGiven, !options.isDescribing, let keyId, let macKey else { return nil }
+        options.require("keyId", "macKey")
+        guard options.isWritten, let keyId, let macKey else { return nil }
         let bytes = Base64.decodeUrl(macKey.revealed.utf8.filter { $0 != UInt8(ascii: "=") })
         guard let bytes, bytes.count >= 16 else {
             options.fail(at: "macKey", "is not a key of at least 16 bytes in base64url")

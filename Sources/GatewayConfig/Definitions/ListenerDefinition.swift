@@ -103,36 +103,24 @@ public struct ListenerDefinition: Sendable {
             options.read("connectPorts", into: &ports)
             connectPorts = ports.map(\.number)
             options.read("denyPrivate", into: &denyPrivate)
-            let isGiven = options.isGiven("upstreamProxy")
             options.read("upstreamProxy") {
-                upstreamProxy = UpstreamProxy(options: &$0, isGiven: isGiven, files: files, of: bind)
+                upstreamProxy = UpstreamProxy(options: &$0, files: files, of: bind)
             }
         }
-        if mode == .reverse, options.isGiven("forward") {
-            options.fail(at: "forward", "has no effect on a reverse listener; write mode: forward, or remove it")
-        }
         options.read("limits") { limits.read(&$0) }
-        let isSecure = options.isGiven("tls")
         options.read("http2", into: &http2)
         let http2 = self.http2
-        options.read("tls") { tls = ListenerTls(options: &$0, isGiven: isSecure, http2: http2, files: files) }
-        let isIntercepting = options.isGiven("intercept")
-        options.read("intercept") { intercept = ListenerIntercept(options: &$0, isGiven: isIntercepting, http2: http2) }
-        if mode == .reverse, isIntercepting {
-            options.fail(at: "intercept", "has no effect on a reverse listener; write mode: forward, or remove it")
-        }
+        options.read("tls") { tls = ListenerTls(options: &$0, http2: http2, files: files) }
+        options.read("intercept") { intercept = ListenerIntercept(options: &$0, http2: http2) }
+        options.only("forward", "intercept", with: "mode", mode, is: .forward)
         options.read("socks", into: &socks)
-        if mode == .reverse, socks {
-            options.fail(at: "socks", "has no effect on a reverse listener; write mode: forward, or remove it")
-        }
+        if socks { options.only("socks", with: "mode", mode, is: .forward) }
         socksLocation = options.location(of: "socks")
-        let hasProxyHeaders = options.isGiven("proxyProtocol")
         options.read("proxyProtocol") { options in
             options.read("from", into: &proxyHeaderPeers)
-            if hasProxyHeaders || options.isDescribing { options.require("from") }
-            if options.isGiven("from"), options.isEmpty("from") {
-                options.fail(at: "from", "is empty; write the addresses or networks of the proxies in front")
-            } else if proxyHeaderPeers.contains(where: { $0.prefixLength == 0 }) {
+            options.require("from")
+            options.refuseEmpty("from", "write the addresses or networks of the proxies in front")
+            if proxyHeaderPeers.contains(where: { $0.prefixLength == 0 }) {
                 options.warn(
                     at: "from",
                     "every client can say that it is another; write the addresses or networks of the proxies in front")

@@ -29,7 +29,7 @@ public struct ListenerIntercept: Sendable {
     public let location: SourceLocation
 
     /// Reads `listeners.NAME.intercept`; `nil` if it is missing or invalid.
-    init?(options: inout OptionsReader, isGiven: Bool, http2: Bool) {
+    init?(options: inout OptionsReader, http2: Bool) {
         location = options.location
         var hosts: [AnyHost] = []
         var except: [AnyHost] = []
@@ -55,12 +55,10 @@ public struct ListenerIntercept: Sendable {
             "allowOpaque", into: &allowOpaque,
             doc: "the hosts whose tunnels may pass unread even where programs have placeholders in place of tokens")
         options.read("alpn", into: &protocols, doc: "the protocols for clients inside a tunnel, in order of preference")
-        guard isGiven, !options.isDescribing else { return nil }
         options.require("hosts")
-        if options.isGiven("hosts"), hosts.isEmpty, !options.hasErrors {
-            options.fail(at: "hosts", "is empty; write the hosts, or \"*\" for all")
-        }
-        if protocols.isEmpty { options.fail(at: "alpn", "is empty; write h2 or http/1.1, or remove it") }
+        options.refuseEmpty("hosts", "write the hosts, or \"*\" for all")
+        options.refuseEmpty("alpn", "write h2 or http/1.1, or remove it")
+        guard options.isWritten else { return nil }
         if !http2 { protocols.removeAll { $0.name == .h2 } }
         guard !options.hasErrors else { return nil }
         self.hosts = hosts.list

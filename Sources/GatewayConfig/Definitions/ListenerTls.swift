@@ -31,7 +31,7 @@ public struct ListenerTls: Sendable {
     public let certificates: [CertificateFacts]
 
     /// Reads `listeners.NAME.tls`; `nil` if it is missing or invalid.
-    init?(options: inout OptionsReader, isGiven: Bool, http2: Bool, files: ConfigurationFiles) {
+    init?(options: inout OptionsReader, http2: Bool, files: ConfigurationFiles) {
         var identities: [TlsIdentity] = []
         let single = TlsFiles(files).readIdentity(&options)
         if let single { identities.append(single) }
@@ -51,24 +51,16 @@ public struct ListenerTls: Sendable {
         options.read("minVersion", into: &least, doc: "the lowest version")
         var timeout = Duration.seconds(10)
         options.read("handshakeTimeout", into: &timeout, in: .milliseconds(100) ... .seconds(3600))
-        let hasAcme = options.isGiven("acme")
         var acme: AcmeSettings?
         options.read("acme", doc: "gets certificates by itself, from an authority that speaks ACME") {
-            acme = AcmeSettings(options: &$0, isGiven: hasAcme, files: files)
+            acme = AcmeSettings(options: &$0, files: files)
         }
-        guard isGiven, !options.isDescribing else { return nil }
-        if options.isGiven("certificates") || options.isGiven("cert") {
-            options.requireOne(of: "cert", "certificates")
-        } else if !hasAcme, !options.isGiven("key") {
-            options.fail("needs cert, certificates or acme")
-        }
-        if options.isGiven("certificates"), options.isEmpty("certificates") {
-            options.fail(at: "certificates", "is empty; write at least one")
-        }
-        if clientCertificates != nil, !options.isGiven("clientCa") {
-            options.fail(at: "clientCert", "needs clientCa")
-        }
-        if protocols.isEmpty { options.fail(at: "alpn", "is empty; write h2 or http/1.1, or remove it") }
+        options.exclusive("cert", "certificates")
+        options.require(anyOf: ["cert", "certificates", "acme"])
+        options.refuseEmpty("certificates", "write at least one")
+        options.only("clientCert", with: "clientCa")
+        options.refuseEmpty("alpn", "write h2 or http/1.1, or remove it")
+        guard options.isWritten else { return nil }
         if !http2 {
             if options.isGiven("alpn"), protocols.contains(where: { $0.name == .h2 }) {
                 options.fail(at: "alpn", "names h2, but the listener has http2: false; remove one of them")

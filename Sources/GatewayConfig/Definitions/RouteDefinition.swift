@@ -55,12 +55,9 @@ public struct RouteDefinition: Sendable {
             options.read("service", into: &serviceName)
         }
         shares = Self.readShares(&options)
-        let isSticky = options.isGiven("sticky")
-        options.read("sticky") { sticky = RouteSticky(&$0, isGiven: isSticky) }
-        if options.isGiven("split"), options.isGiven("service") {
-            options.fail(at: "split", "cannot be combined with service; write only one of service or split")
-        }
-        if isSticky, !options.isGiven("split") { options.fail(at: "sticky", "belongs to split") }
+        options.read("sticky") { sticky = RouteSticky(&$0) }
+        options.exclusive("service", "split")
+        options.only("sticky", with: "split")
         if options.isList("chain") {
             options.refuse(
                 "chain", because: "takes a name; write chains: { NAME: { middlewares: … } }, and chain: NAME")
@@ -74,7 +71,7 @@ public struct RouteDefinition: Sendable {
                 options.fail(at: "with", "\(node.shown) is not a map; write ware: {options}, or ware: false")
             }
         }
-        options.require(anyOf: ["service", "split", "chain"], "has no service, split or chain; write one of them")
+        options.require(anyOf: ["service", "split", "chain"])
     }
 }
 

@@ -38,23 +38,21 @@ public struct RouteSticky: Sendable {
         }
     }
 
-    static let mostKeys = 8
-    private static let leastKey = 16
-
     /// Reads `sticky`; `nil` if it is missing or invalid.
-    init?(_ options: inout OptionsReader, isGiven: Bool) {
+    init?(_ options: inout OptionsReader) {
         var cookie: String?
         var header: FieldName?
         var hashKey: RequestKey?
         var ttl = Duration.seconds(86_400)
         var keys: [Secret] = []
-        options.read("cookie", into: &cookie, doc: "name of a cookie that keeps a client with its share")
+        options.readCookieName(
+            "cookie", into: &cookie, such: "share", doc: "name of a cookie that keeps a client with its share")
         options.read(
             "header", into: &header, doc: "name of a response field that clients send again, in place of a cookie")
         options.readKey("hashKey", into: &hashKey, doc: "requests with the same key get the same share")
         options.read(
             "ttl", into: &ttl, in: .seconds(1) ... .seconds(31_536_000), doc: "how long a client stays with its share")
-        options.read(
+        options.readSecrets(
             "key", into: &keys,
             doc:
                 "secrets that seal the cookie or the field: the first one seals, all open; without any, one of the process"
@@ -63,19 +61,11 @@ public struct RouteSticky: Sendable {
         self.keys = keys
         location = options.location
         means = cookie.map(Means.cookie) ?? header.map(Means.header) ?? .hashKey(hashKey ?? .ip)
-        guard isGiven || options.isDescribing else { return nil }
         options.requireOne(of: "cookie", "header", "hashKey")
-        if let cookie, FieldName(cookie) == nil {
-            options.fail(
-                at: "cookie", "\(cookie.quotedForErrors) is not the name of a cookie; write a token such as share")
-        }
+        options.useless("ttl", "key", with: "hashKey")
+        guard options.isWritten else { return nil }
         if let header, header.isGatewayOwned || Self.taken.contains(header) {
             options.fail(at: "header", "\(header) has a meaning of its own; write another name, such as X-Share")
-        }
-        if hashKey != nil {
-            for key in ["ttl", "key"] where options.isGiven(key) {
-                options.fail(at: key, "belongs to cookie or header")
-            }
         }
         for part in hashKey?.parts ?? [] {
             switch part {
@@ -87,23 +77,10 @@ public struct RouteSticky: Sendable {
             default: break
             }
         }
-        Self.check(keys, &options)
         if cookie != nil || header != nil, hashKey == nil, !options.isGiven("key") {
             options.warn(
                 "has no key, so after a restart, and at other replicas, clients are drawn again; write key, such as ${file:/run/secrets/sticky}"
             )
-        }
-    }
-
-    /// Reports secrets that cannot seal cookies.
-    static func check(_ keys: [Secret], _ options: inout OptionsReader) {
-        if keys.count > mostKeys {
-            options.fail(at: "key", "has \(keys.count) secrets; write at most \(mostKeys)")
-        }
-        for key in keys where key.revealed.utf8.count < leastKey {
-            options.fail(
-                at: "key",
-                "a secret is shorter than \(leastKey) bytes; write a random text, such as 32 letters and digits")
         }
     }
 
@@ -134,10 +111,8 @@ extension RouteDefinition {
             }
             shares.append(RouteShare(weight: weight, service: nil, name: name))
         }
-        guard options.isGiven("split") else { return [] }
-        if options.isEmpty("split") {
-            options.fail(at: "split", "is empty; write at least one service")
-        } else if !shares.isEmpty, shares.allSatisfy({ $0.weight == 0 }) {
+        options.refuseEmpty("split", "write at least one service")
+        if !shares.isEmpty, shares.allSatisfy({ $0.weight == 0 }) {
             options.fail(at: "split", "has only weights of 0; at least one service must take new clients")
         } else if shares.count > mostShares {
             options.fail(at: "split", "has \(shares.count) services; write at most \(mostShares)")

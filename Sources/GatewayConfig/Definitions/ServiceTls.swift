@@ -10,20 +10,18 @@ public struct ServiceTls: Sendable {
     public let certificate: CertificateFacts?
 
     /// Reads `services.NAME.tls`; `nil` if no endpoint is `https`, or if there is an error.
-    init?(
-        options: inout OptionsReader, isGiven: Bool, isSecure: Bool, files: ConfigurationFiles
-    ) {
+    init?(options: inout OptionsReader, isSecure: Bool, files: ConfigurationFiles) {
         let (client, serverName) = TlsFiles(files).readClient(
             &options, of: "origin servers", serverName: "the endpoint's host")
         guard !options.isDescribing else { return nil }
-        if isGiven, !isSecure { options.fail("has no effect: no endpoint is https") }
+        if options.isWritten, !isSecure { options.fail("has no effect: no endpoint is https") }
         guard isSecure, !options.hasErrors else { return nil }
         self.serverName = serverName
         certificate = client.identity.flatMap { try? CertificateFacts($0.chain) }
         if client.authorities == nil, !client.skipsVerification {
             options.noteFile(SystemTrust.shared.path, content: SystemTrust.shared.look())
         }
-        if !isGiven, let shared = SystemTrust.shared.client {
+        if !options.isWritten, let shared = SystemTrust.shared.client {
             context = shared
             return
         }

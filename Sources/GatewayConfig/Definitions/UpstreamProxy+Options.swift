@@ -3,7 +3,7 @@ import HttpWare
 extension UpstreamProxy {
     /// Reads `listeners.NAME.forward.upstreamProxy`; `nil` if it is missing or invalid, or the environment names no
     /// proxy.
-    init?(options: inout OptionsReader, isGiven: Bool, files: ConfigurationFiles, of listener: SocketAddress) {
+    init?(options: inout OptionsReader, files: ConfigurationFiles, of listener: SocketAddress) {
         var url: ProxyUrl?
         var except: [HostPattern] = []
         var fromEnvironment = false
@@ -19,11 +19,9 @@ extension UpstreamProxy {
         options.read(
             "fromEnvironment", into: &fromEnvironment,
             doc: "takes the proxy from http_proxy, https_proxy, all_proxy and no_proxy, when the configuration is read")
-        guard isGiven, !options.isDescribing else { return nil }
-        if fromEnvironment, options.isGiven("url") {
-            options.fail(at: "url", "cannot be used with fromEnvironment; remove one of them")
-        }
-        if !fromEnvironment, !options.isGiven("url") { options.require("url") }
+        options.useless("url", with: "fromEnvironment", fromEnvironment, is: true)
+        options.require("url", with: "fromEnvironment", fromEnvironment, is: false)
+        guard options.isWritten else { return nil }
         var context: TlsContext?
         if let authorities {
             var client = TlsContext.Client()
@@ -35,7 +33,7 @@ extension UpstreamProxy {
                 return nil
             }
         }
-        if let url, !url.isSecure, options.isGiven("ca") {
+        if let url, !url.isSecure, authorities != nil {
             options.fail(at: "ca", "has no effect: the proxy's URL does not begin with https://")
         }
         self.init()

@@ -4,8 +4,7 @@ public import HttpWare
 
 /// The JSON Schema (2020-12) of configuration files, generated from the options of wares and other definitions. Files
 /// that it refuses are also refused by `check`, with one exception: a label in a route's `with` that is the name of
-/// another ware. Rules about the whole file, such as names that must resolve and options that exclude each other, are
-/// only in `check`.
+/// another ware. Rules about the whole file, such as names that must resolve, are only in `check`.
 public struct ConfigurationSchema: Sendable {
     private let wares: [WareDescription]
     private let stores: [any StoreKind.Type]
@@ -76,8 +75,7 @@ public struct ConfigurationSchema: Sendable {
             "additionalProperties": ["anyOf": [["const": false], ["type": ["object", "null"]]]],
         ]
         let read = described { _ = RouteDefinition(index: 0, options: &$0) }
-        return object(read, replacing: ["with": with]).adding(
-            "anyOf", [["required": ["service"]], ["required": ["split"]], ["required": ["chain"]]])
+        return object(read, replacing: ["with": with])
     }
 
     // MARK: Chains
@@ -111,7 +109,7 @@ public struct ConfigurationSchema: Sendable {
 
     /// An entry of a list: a ware's name, or a map of one name to options, with `if`, `as` and `order`; or only `use`.
     private func entry(_ wares: [WareDescription], isPostware: Bool) -> ConfigNode {
-        let bare = wares.filter { ware in !ware.options.contains { $0.isRequired || !$0.alternatives.isEmpty } }
+        let bare = wares.filter { ware in !ware.options.contains { !$0.key.contains(".") && $0.isNeeded } }
         var properties: [(String, ConfigNode)] = [("use", ["type": "string", "minLength": 1])]
         properties += wares.map { ($0.name, ["$ref": .text("#/$defs/\($0.name)")]) }
         let condition = described { _ = ConditionOptions(options: &$0, isPostware: isPostware) }.filter {
@@ -161,16 +159,16 @@ public struct ConfigurationSchema: Sendable {
             return (option.key, schema.describing(option.schemaText))
         }
         let required = isWhole ? own.filter(\.isRequired).map { ConfigNode.text($0.key) } : []
-        let alternatives = isWhole ? own.first { !$0.alternatives.isEmpty }?.alternatives ?? [] : []
-        let mayBeNothing = required.isEmpty && alternatives.isEmpty
+        let relations = isWhole ? own.flatMap(\.relations) : []
         var entries: [(String, ConfigNode)] = [
-            ("type", mayBeNothing ? ["object", "null"] : "object"), ("properties", .map(properties)),
-            ("additionalProperties", false),
+            ("type", isWhole && own.contains(where: \.isNeeded) ? "object" : ["object", "null"]),
+            ("properties", .map(properties)), ("additionalProperties", false),
         ]
         if !required.isEmpty { entries.append(("required", .list(required))) }
-        if !alternatives.isEmpty {
-            entries.append(("oneOf", .list(alternatives.map { .map([("required", [.text($0)])]) })))
-        }
+        let needs = OptionRelation.needs(relations)
+        if !needs.isEmpty { entries.append(("dependentRequired", .map(needs))) }
+        let others = relations.compactMap(\.schema)
+        if !others.isEmpty { entries.append(("allOf", .list(others))) }
         return .map(entries)
     }
 
@@ -195,6 +193,9 @@ public struct ConfigurationSchema: Sendable {
 }
 
 extension OptionDescription {
+    /// Whether the options are incomplete without this one, or one of several.
+    fileprivate var isNeeded: Bool { isRequired || relations.contains { if case .any = $0 { true } else { false } } }
+
     fileprivate var schemaText: String {
         let standard = isRequired || defaultText.isEmpty || shape == .options ? nil : "default: \(defaultText)"
         return [meaning, standard].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: "; ")

@@ -77,3 +77,61 @@ extension OptionShape {
         return .map(entries + [("additionalProperties", value)])
     }
 }
+
+extension OptionRelation {
+    /// The keys that each key needs.
+    static func needs(_ relations: [OptionRelation]) -> [(String, ConfigNode)] {
+        let pairs = relations.compactMap {
+            if case .implies(.given(let key), .given(let other)) = $0 { (key, other) } else { nil }
+        }
+        return Dictionary(grouping: pairs) { $0.0 }.sorted { $0.key < $1.key }.map { key, pairs in
+            (key, .list(pairs.map { .text($0.1) }))
+        }
+    }
+
+    /// The JSON Schema of a map that obeys the rule; `nil` for a key that needs another one, which `needs` has.
+    var schema: ConfigNode? {
+        switch self {
+        case .any(let keys): return ["anyOf": .list(keys.map { .required($0) })]
+        case .single(let keys):
+            let pairs = keys.indices.flatMap { first in
+                keys[(first + 1)...].map { ConfigNode.required(keys[first], $0) }
+            }
+            return ["not": ["anyOf": .list(pairs)]]
+        case .filled(let key):
+            let null = ConfigNode(.scalar("null", isQuoted: false))
+            return .property(key, ["not": ["enum": [[], .map([]), null]]])
+        case .implies(.given, .given): return nil
+        case .implies(let cause, let consequence):
+            return ["if": cause.schema(isDemand: false), "then": consequence.schema(isDemand: true)]
+        }
+    }
+}
+
+extension OptionRelation.Fact {
+    /// The JSON Schema of a map for which the fact holds. A demand is also fulfilled by a value with a variable.
+    fileprivate func schema(isDemand: Bool) -> ConfigNode {
+        switch self {
+        case .given(let key): return .required(key)
+        case .not(let fact): return ["not": fact.schema(isDemand: false)]
+        case .value(let key, let texts, let otherwise):
+            let values =
+                texts.map(ConfigNode.text) + texts.compactMap { $0 == "true" ? true : $0 == "false" ? false : nil }
+            let value: ConfigNode = ["enum": .list(values)]
+            let schema = ConfigNode.property(
+                key, isDemand ? ["anyOf": [value, ["$ref": "#/$defs/interpolated"]]] : value)
+            return otherwise ? schema : ["allOf": [schema, .required(key)]]
+        }
+    }
+}
+
+extension ConfigNode {
+    /// The type is needed, because `required` alone holds for all other types, too.
+    fileprivate static func required(_ keys: String...) -> ConfigNode {
+        ["type": "object", "required": .list(keys.map(text))]
+    }
+
+    fileprivate static func property(_ key: String, _ schema: ConfigNode) -> ConfigNode {
+        ["properties": .map([(key, schema)])]
+    }
+}

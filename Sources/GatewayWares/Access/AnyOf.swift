@@ -2,9 +2,6 @@ import Authentication
 public import HttpWare
 
 /// Requires one of several credentials, such as a token or an API key; answers 401 otherwise.
-///
-/// The first member whose kind of credential is in the request decides, even if it refuses. Credentials of the other members
-/// were not checked, and are therefore removed.
 public struct AnyOf: Middleware {
     /// The members, in the order in which their credentials are looked for. Each checks one kind of credential.
     let members: [any CredentialMember]

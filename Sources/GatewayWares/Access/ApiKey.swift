@@ -3,9 +3,7 @@ public import HttpWare
 
 /// Requires an API key that is listed in the keys file; answers 401 otherwise.
 ///
-/// The name of the key becomes the name of the principal, by which other wares tell clients apart. On a forward
-/// listener, `in` is ignored and the key is in `Proxy-Authorization`. It is the password of Basic credentials, their
-/// user name if the password is empty, or a Bearer token.
+/// The name of the key becomes the name of the principal, by which other wares tell clients apart.
 public struct ApiKey: Middleware {
     /// The part of a request that carries the key.
     public enum Carrier: String, OptionWord {

@@ -2,10 +2,6 @@ public import Authentication
 public import HttpWare
 
 /// Requires a user name and password that match an htpasswd file; answers 401 otherwise. RFC 7617.
-///
-/// Hashes are checked on other threads than the loops, once at a time for the same credentials. Accepted credentials
-/// are remembered for a minute, as a digest with a salt of this process. An unknown user takes as long to check as a
-/// known one.
 public struct BasicAuth: Middleware {
     /// The name of the protected area, which browsers show when they ask for the password.
     public var realm: String

@@ -1,9 +1,7 @@
 public import HttpWare
 
-/// Allows web pages of other origins to read responses (CORS), and answers preflight requests without asking the origin
-/// server.
-///
-/// Fetch standard, "HTTP extensions" (CORS protocol). CORS fields of the origin server are replaced.
+/// Allows web pages of other origins to read responses (CORS), and answers preflight requests. Fetch standard, "HTTP
+/// extensions" (CORS protocol).
 public struct Cors: Middleware, Postware, ResponseDecorator {
     /// The origins whose pages can read responses.
     public let allowOrigins: [OriginPattern]
@@ -204,9 +202,7 @@ extension Cors: ConfigurableWare {
         options.read(
             "maxAge", into: &maxAge, in: .zero ... .seconds(86_400),
             doc: "how long browsers can remember the answer to a preflight request")
-        if options.isGiven("allowOrigins"), origins.isEmpty, !options.hasErrors {
-            options.fail(at: "allowOrigins", "is empty; write an origin, or *")
-        }
+        options.refuseEmpty("allowOrigins", "write an origin, or *")
         if credentials {
             let wild = [
                 ("allowOrigins", origins.contains(.any)), ("allowMethods", methods.contains { $0.name == "*" }),

@@ -73,7 +73,9 @@ extension ExtAuthz: ConfigurableWare {
             doc: "fields of a 2xx answer that are added to the response for the client")
         options.read(
             "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(60), doc: "maximum duration of one call")
+        var isCached = false
         options.read("cache", doc: "remembers answers; without it, the server is asked about every request") {
+            isCached = $0.isWritten
             $0.read(
                 "ttl", into: &caching.ttl, in: .milliseconds(1) ... .seconds(86_400),
                 doc:
@@ -105,7 +107,6 @@ extension ExtAuthz: ConfigurableWare {
                 options.fail(at: key, "\(name) cannot be copied; the gateway itself writes it")
             }
         }
-        let isCached = options.isGiven("cache")
         if isCached { Self.checkKey(caching.key, headers, &options) }
 
         let call = url.flatMap {

@@ -2,7 +2,8 @@ import Authentication
 public import HttpWare
 import Wares
 
-/// Lets an external server decide about each request, like Traefik's forwardAuth and nginx's `auth_request`.
+/// Lets an external server decide about each request, such as Authelia, oauth2-proxy or another server for forward
+/// authentication.
 ///
 /// The request passes after a 2xx answer; a 3xx or 4xx answer goes to the client. After a 5xx, or without an answer, the request
 /// is refused with `status`.

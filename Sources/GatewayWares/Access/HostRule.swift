@@ -1,8 +1,6 @@
 public import HttpWare
 
 /// Restricts the hosts that clients of a forward proxy can reach, CONNECT included; answers 403 for all others.
-///
-/// `deny` is checked first. If there is an `allow`, all other hosts are refused. A request without a host is refused.
 public struct HostRule: Middleware {
     /// The hosts that clients can reach; `nil` allows every host.
     public var allow: [HostPattern]?
@@ -51,8 +49,6 @@ extension HostRule: ConfigurableWare {
         options.read(
             "allow", into: &allow, doc: "hosts that clients can reach, such as *.example.com; all others are refused")
         options.read("deny", into: &deny, doc: "hosts that are refused, even if allow lists them")
-        if !options.isGiven("allow") && !options.isGiven("deny") {
-            options.fail("refuses nothing; write allow, deny or both")
-        }
+        options.require(anyOf: ["allow", "deny"], "refuses nothing")
     }
 }

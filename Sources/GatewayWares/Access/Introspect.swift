@@ -2,11 +2,7 @@ public import Authentication
 import Credentials
 public import HttpWare
 
-/// Requires an access token that the authorization server reports as active (RFC 7662); answers 401 otherwise (RFC
-/// 6750).
-///
-/// The server's answer is remembered under the digest of the token. An active token is remembered for `cacheTtl`, but not beyond
-/// its `exp`; any other token for `negativeTtl`.
+/// Requires an access token that the authorization server reports as active; answers 401 otherwise. RFC 7662, RFC 6750.
 public struct Introspect: Middleware {
     /// How long an active token is remembered, at most until it expires.
     public var cacheTtl = Duration.seconds(30)

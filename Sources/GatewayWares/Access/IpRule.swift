@@ -1,9 +1,6 @@
 public import HttpWare
 
-/// Restricts access by client address, as the listener's `trustedProxies` determine it; answers 403 to all others.
-///
-/// `deny` is checked first. If there is an `allow`, all other addresses are refused. A client without an address (on a
-/// Unix socket) is refused.
+/// Restricts access by client address; answers 403 to all others.
 public struct IpRule: Middleware {
     /// The networks whose clients are allowed; `nil` allows every client.
     public var allow: [IPNetwork]?
@@ -54,8 +51,6 @@ extension IpRule: ConfigurableWare {
         options.read(
             "deny", into: &deny, doc: "networks or addresses whose clients are refused, even if allow lists them")
         options.read("status", into: &status, in: HttpStatus.errors, doc: "status of the response to refused clients")
-        if !options.isGiven("allow") && !options.isGiven("deny") {
-            options.fail("refuses nothing; write allow, deny or both")
-        }
+        options.require(anyOf: ["allow", "deny"], "refuses nothing")
     }
 }

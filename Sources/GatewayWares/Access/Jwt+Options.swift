@@ -108,7 +108,7 @@ extension Jwt: ConfigurableWare {
         options.read("identity", into: &identity, doc: TokenIdentity.doc)
 
         self.verifier.requirements = require.map { JwtVerifier.Requirement(claim: $0.key, values: $0.value) }
-        Self.check(&options, verifier, given, jwksUrl, claims, places)
+        Self.check(&options, verifier, given, jwksUrl, claims)
         claimsToHeaders = claims.map { ($0.key, $0.value) }
         for case .query(let name) in places where !options.isDescribing { Redaction.hide(parameter: name) }
     }
@@ -185,25 +185,19 @@ extension Jwt: ConfigurableWare {
 
     private static func check(
         _ options: inout OptionsReader, _ verifier: JwtVerifier, _ given: JsonWebKeySet?, _ jwksUrl: HttpUrl?,
-        _ claims: OptionMap<String, FieldName>, _ places: [CredentialPlace]
+        _ claims: OptionMap<String, FieldName>
     ) {
-        if options.isGiven("issuers") {
-            for key in ["issuer", "audience", "jwksUrl", "jwksFile", "key"] where options.isGiven(key) {
-                options.fail(at: key, "cannot be combined with issuers; write it there, or remove issuers")
-            }
-            if options.isEmpty("issuers") {
-                options.fail(at: "issuers", "is empty; write such as [{ issuer: \"https://login.example.com\" }]")
-            }
-        }
+        options.useless(
+            "issuer", "audience", "jwksUrl", "jwksFile", "key", with: "issuers",
+            hint: "write it there, or remove issuers")
+        options.refuseEmpty("issuers", "write such as [{ issuer: \"https://login.example.com\" }]")
+        options.exclusive("jwksUrl", "jwksFile", "key")
+        options.require(anyOf: ["issuer", "issuers", "jwksUrl", "jwksFile", "key"], "has no keys")
+        options.refuseEmpty("algorithms", "write such as [RS256]")
+        options.refuseEmpty("from", "write such as [authorization]")
         let ways = ["jwksUrl", "jwksFile", "key"].filter(options.isGiven)
-        if ways.count > 1 { options.fail(at: ways[1], "cannot be combined with \(ways[0]); write only one of them") }
         if ways.isEmpty, !options.isGiven("issuers") {
-            guard let issuer = verifier.issuer else {
-                if !options.isGiven("issuer") {
-                    options.fail("has no keys; write issuer, issuers, jwksUrl, jwksFile or key")
-                }
-                return
-            }
+            guard let issuer = verifier.issuer else { return }
             if let url = try? HttpUrl(optionText: issuer) {
                 if !url.isSafe { options.warn(at: "issuer", "the keys are fetched in clear text; write https") }
             } else {
@@ -214,7 +208,6 @@ extension Jwt: ConfigurableWare {
         if let jwksUrl, !jwksUrl.isSafe {
             options.warn(at: "jwksUrl", "the keys are fetched in clear text; write https")
         }
-        if verifier.algorithms.isEmpty { options.fail(at: "algorithms", "is empty; write such as [RS256]") }
         if let given, !options.isEmpty("algorithms"),
             !given.keys.contains(where: { key in verifier.algorithms.contains { key.isFor($0) } })
         {
@@ -234,6 +227,5 @@ extension Jwt: ConfigurableWare {
         for entry in claims where entry.value.isGatewayOwned || entry.value == .host {
             options.fail(at: "claimsToHeaders", "\(entry.value) is reserved; write a name such as X-User")
         }
-        if places.isEmpty { options.fail(at: "from", "is empty; write such as [authorization]") }
     }
 }

@@ -51,7 +51,6 @@ extension OidcLogin: ConfigurableWare {
         otherNames: ["oauth2Proxy", "oauth2", "openidConnect", "openid", "oidc", "login", "sso", "authOpenidConnect"])
 
     private static let leastSecret = 32
-    private static let mostSecrets = 8
     private static let longestName = 64
 
     public init(options: inout OptionsReader) {
@@ -90,12 +89,22 @@ extension OidcLogin: ConfigurableWare {
                 "path or URL to which browsers go after a logout; the provider must know it; by default the provider's own page, or a short text"
         )
         options.read("cookie", doc: "the cookie of a session") {
-            $0.read(
-                "secret", into: &secrets,
+            $0.readSecrets(
+                "secret", into: &secrets, least: Self.leastSecret,
                 doc: "random texts of 32 bytes or more: the first one seals cookies, each of them opens cookies")
             $0.require("secret")
-            $0.read("name", into: &name, doc: "name of the cookie; over TLS it begins with __Host-")
+            $0.refuseEmpty("secret", "write a random text, such as 32 letters and digits")
+            var written: String? = name
+            $0.readCookieName(
+                "name", into: &written, such: "session", doc: "name of the cookie; over TLS it begins with __Host-")
+            name = written ?? name
+            if name.utf8.count > Self.longestName { $0.fail(at: "name", "is longer than \(Self.longestName) bytes") }
+            if name.hasPrefix("__") {
+                $0.fail(
+                    at: "name", "\(name.quotedForErrors) has a prefix; write the name alone, it gets __Host- over TLS")
+            }
         }
+        options.require("cookie")
         options.read(
             "lifetime", into: &lifetime, in: .seconds(60) ... .seconds(90 * 86_400),
             doc: "maximum duration of a session, whatever its tokens say")
@@ -133,7 +142,6 @@ extension OidcLogin: ConfigurableWare {
         }
         Self.check(scopes, algorithms, &options)
         Self.check(callback, logout, afterLogout, &options)
-        Self.check(secrets, name, &options)
         for entry in claims {
             let field = entry.value
             if field.isGatewayOwned || field == .host || field == .cookie || field == .authorization {
@@ -145,7 +153,7 @@ extension OidcLogin: ConfigurableWare {
             options.fail(
                 at: "lock", "\(lock.name.quotedForErrors) is not kept in Redis; name a store with redis: { url: … }")
         }
-        if !renews, options.isGiven("lock") { options.fail(at: "lock", "needs refresh: true") }
+        options.only("lock", with: "refresh", renews, is: true)
 
         let fields = claims.map { (claim: $0.key, field: $0.value) }
         // Without an issuer the options have an error, and the ware is never used.
@@ -177,7 +185,7 @@ extension OidcLogin: ConfigurableWare {
         where scope.isEmpty || !scope.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f && $0 != 0x22 && $0 != 0x5c }) {
             options.fail(at: "scopes", "\(scope.quotedForErrors) is not a scope; write such as [openid, email]")
         }
-        if algorithms.isEmpty { options.fail(at: "algorithms", "is empty; write such as [RS256]") }
+        options.refuseEmpty("algorithms", "write such as [RS256]")
         if let secret = algorithms.first(where: { $0.kind == .secret }) {
             options.fail(
                 at: "algorithms",
@@ -206,28 +214,6 @@ extension OidcLogin: ConfigurableWare {
             let request = try? HttpRequest(.get, path)
         else { return false }
         return request.path == path
-    }
-
-    private static func check(_ secrets: [Secret], _ name: String, _ options: inout OptionsReader) {
-        if secrets.count > mostSecrets {
-            options.fail(at: "cookie", "has \(secrets.count) secrets; write at most \(mostSecrets)")
-        }
-        for secret in secrets where secret.revealed.utf8.count < leastSecret {
-            options.fail(
-                at: "cookie",
-                "a secret is shorter than \(leastSecret) bytes; write a random text, such as 32 letters and digits")
-        }
-        if options.isGiven("cookie"), secrets.isEmpty, !options.hasErrors {
-            options.fail(at: "cookie", "has no secret")
-        }
-        if FieldName(name) == nil || name.utf8.count > longestName {
-            options.fail(
-                at: "cookie", "\(name.quotedForErrors) is not the name of a cookie; write a token such as session")
-        }
-        if name.hasPrefix("__") {
-            options.fail(
-                at: "cookie", "\(name.quotedForErrors) has a prefix; write the name alone, it gets __Host- over TLS")
-        }
     }
 
     // This literal is a valid URL.

@@ -4,8 +4,8 @@ public import HttpWare
 
 // One file, because a request, the way to the provider and back, and the logout decide about the same session.
 
-/// Requires a login at an OpenID provider: redirects browsers to the provider, and keeps a session afterwards. OpenID
-/// Connect Core 1.0 §3.1, with PKCE (RFC 7636).
+/// Requires a login at an OpenID provider, such as Keycloak or Entra ID; keeps the session in a sealed cookie or in a
+/// store. OpenID Connect Core 1.0 §3.1, with PKCE (RFC 7636).
 ///
 /// A request with a valid session normally passes without waiting: sessions are remembered by the digest of their
 /// cookie. A request waits only during a login, a logout, a renewal of tokens, or while a session is loaded from the

@@ -56,17 +56,13 @@ struct BodyRewriting: Sendable {
             doc:
                 "the treatment of \(message) that are too large or cannot be decoded: pass sends them unchanged, refuse answers "
                 + (ofRequests ? "413, 415 or 400" : "502"))
-        if options.isGiven("rules"), options.isEmpty("rules") {
-            options.fail(at: "rules", "is empty; write a rule such as { find: old, replace: new }")
-        }
-        if types.isEmpty { options.fail(at: "types", "is empty; write a media type such as text/html") }
+        options.refuseEmpty("rules", "write a rule such as { find: old, replace: new }")
+        options.refuseEmpty("types", "write a media type such as text/html")
         if streams, let first = patterns.first {
             options.fail(
                 at: "stream", "cannot be combined with rules[\(first)].regex; write find there, or remove stream")
         }
-        if streams, options.isGiven("maxBody") {
-            options.fail(at: "maxBody", "has no effect with stream; remove one of them")
-        }
+        options.useless("maxBody", with: "stream", streams, is: true)
         self.rules = rules
         self.streams = streams
         editing = ContentEditing(types: types, maxBody: maxBody, onFailure: onFailure)

@@ -2,9 +2,6 @@ import HttpCaching
 public import HttpWare
 
 /// Compresses response content with gzip, Brotli or Zstandard, if the client accepts it. RFC 9110 §8.4, §12.5.3.
-///
-/// Content is compressed as it streams, and memory is bounded: at most `max` responses have an encoder at the same
-/// time.
 public struct Compress: Postware, CountingWare {
     /// The content codings to use, the preferred one first.
     public let encodings: [ContentCoding]
@@ -180,9 +177,7 @@ extension Compress: ConfigurableWare {
         options.read(
             "skipCrossSite", into: &skipCrossSite,
             doc: "leaves responses to requests from pages of other sites uncompressed, against the BREACH attack")
-        if options.isGiven("encodings"), encodings.isEmpty, !options.hasErrors {
-            options.fail(at: "encodings", "is empty; write a coding such as gzip, or remove the ware")
-        }
+        options.refuseEmpty("encodings", "write a coding such as gzip, or remove the ware")
         self.init(
             encodings: encodings, minSize: minSize, types: types, level: level, max: max, skipCrossSite: skipCrossSite)
     }

@@ -181,18 +181,15 @@ extension JsonPatch {
             var path: JsonPointer?
             var from: JsonPointer?
             options.read("op", into: &op, doc: "the operation")
-            options.require("op")
             options.read("path", into: &path, doc: "where; * is a name like any other here")
-            options.require("path")
+            options.require("op", "path")
             options.read("from", into: &from, doc: "the place to move or copy from")
             let value = options.readNode("value", type: "any", doc: "the value to add or to compare with")
+            options.require("from", with: "op", op, is: .move, .copy)
+            options.only("from", with: "op", op, is: .move, .copy)
+            options.require("value", with: "op", op, is: .add, .replace, .test)
+            options.only("value", with: "op", op, is: .add, .replace, .test)
             guard let op, let path else { return }
-            let needsFrom = op == .move || op == .copy
-            let needsValue = op == .add || op == .replace || op == .test
-            if needsFrom { options.require("from") }
-            if !needsFrom, options.isGiven("from") { options.fail(at: "from", "has no effect with \(op.rawValue)") }
-            if needsValue { options.require("value") }
-            if !needsValue, options.isGiven("value") { options.fail(at: "value", "has no effect with \(op.rawValue)") }
             if op == .remove || op == .move, (op == .move ? from ?? path : path).names.isEmpty {
                 options.fail(at: op == .move ? "from" : "path", "names the whole text, which cannot be removed")
             }

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Edits JSON content: of requests as a middleware, of responses as a postware.
+/// Edits JSON content by pointers: sets, removes, renames, moves and keeps members, or applies a JSON Patch.
 ///
 /// Values that no edit changes stay the same byte for byte: numbers, the order of members, escapes.
 public struct JsonTransform: EitherSided, ContentEditor {

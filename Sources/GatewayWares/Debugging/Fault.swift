@@ -2,7 +2,7 @@ public import Capturing
 public import HttpWare
 import Synchronization
 
-/// Makes exchanges fail on purpose: with a status, a reset, a truncated response or a delay.
+/// Makes exchanges fail on purpose: with a status, a reset, a truncated response, or a delay.
 public struct Fault: Middleware, Postware {
     /// The status of the response in place of the origin's; `nil` sends the request on.
     public var status: HttpStatus?
@@ -127,14 +127,8 @@ extension Fault: ConfigurableWare {
             "delay", into: &delay, in: .milliseconds(1) ... .seconds(3600), doc: "delay before anything else happens")
         options.read("ratio", into: &ratio, in: 0.0...1.0, doc: "share of the requests that this happens to")
         options.read("seed", into: &seed, doc: "chooses the same requests in every run")
-        if !["status", "abort", "truncate", "delay"].contains(where: { options.isGiven($0) }) {
-            options.fail("does nothing; write status, abort, truncate or delay")
-        }
-        if abort {
-            for key in ["status", "truncate"] where options.isGiven(key) {
-                options.fail(at: key, "cannot be combined with abort, which sends no response")
-            }
-        }
+        options.require(anyOf: ["status", "abort", "truncate", "delay"], "does nothing")
+        options.useless("status", "truncate", with: "abort", abort, is: true)
         if seed != nil, ratio.value >= 1 { options.warn(at: "seed", "has no effect, because every request is chosen") }
         self.init(status: status, abort: abort, truncate: truncate, delay: delay, ratio: ratio, seed: seed)
     }

@@ -99,50 +99,18 @@ public struct Replay: Middleware {
         return question
     }
 
-    /// Fields of one connection, and fields that describe how the content was sent.
-    private static let left: Set<String> = [
-        "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "te", "trailer", "transfer-encoding",
-        "upgrade", "content-length", "alt-svc",
-    ]
-
     private static func response(_ recorded: CapturedExchange, _ timing: Bool, isHead: Bool) -> HttpResponse {
-        let message = recorded.response ?? CapturedMessage()
-        var response = HttpResponse(HttpStatus(recorded.status ?? 200) ?? .ok)
-        response.receivedReason = recorded.reason
-        // Without content, the length is that of a response to GET. RFC 9110 §8.6.
-        let isHeadOnly = isHead || response.status == .notModified
-        for field in message.fields {
-            let name = field.name.lowercased()
-            // Masked values are unknown.
-            if left.contains(name) && !(isHeadOnly && name == "content-length") || name.hasPrefix(":")
-                || field.value.hasSuffix(Redaction.mark)
-            {
-                continue
-            }
-            if name == "content-encoding", message.content.isDecoded, !isHeadOnly { continue }
-            guard let name = FieldName(field.name) else { continue }
-            try? response.fields.append(name, raw: field.bytes)
-        }
-        if isHeadOnly { return response }
-        for field in message.trailers where !field.value.hasSuffix(Redaction.mark) {
-            var trailers = response.trailers ?? HttpFields()
-            if let name = FieldName(field.name) { try? trailers.append(name, raw: field.bytes) }
-            response.trailers = trailers
-        }
+        let response = recorded.replayed(isHead: isHead)
         let receive = CapturedTimings(of: recorded).receive
-        if timing, receive > 0, !message.content.kept.isEmpty {
-            let fields = response.fields
-            let length = recorded.kind == .sse ? nil : message.content.kept.count
-            var timed = HttpResponse(
-                response.status, fields: fields,
-                source: PlayedContent(message.content.kept, recorded.progress, receive: receive),
-                length: response.trailers == nil ? length : nil)
-            timed.receivedReason = response.receivedReason
-            timed.trailers = response.trailers
-            return timed
-        }
-        response.content = .bytes(message.content.kept)
-        return response
+        guard timing, receive > 0, let bytes = response.content.bytes, !bytes.isEmpty else { return response }
+        let isOpenEnded = recorded.kind == .sse || response.trailers != nil
+        var timed = HttpResponse(
+            response.status, fields: response.fields,
+            source: PlayedContent(bytes, recorded.progress, receive: receive),
+            length: isOpenEnded ? nil : bytes.count)
+        timed.receivedReason = response.receivedReason
+        timed.trailers = response.trailers
+        return timed
     }
 }
 
@@ -229,9 +197,7 @@ extension Replay: ConfigurableWare {
         options.read("missing", into: &missing, doc: "the answer to a request that the archive does not have")
         options.read("order", into: &order, doc: "which response comes when all recorded ones have been used")
         options.read("timing", into: &timing, doc: "takes as long as recorded")
-        if options.isGiven("match"), match.isEmpty, headers.isEmpty {
-            options.fail(at: "match", "is empty; every request would match")
-        }
+        if headers.isEmpty { options.refuseEmpty("match", "write such as [method, url], or every request matches") }
         var matching = RecordedResponses.Matching()
         matching.method = match.contains(.method)
         matching.url = match.contains(.url)

@@ -146,9 +146,7 @@ extension Throttle: ConfigurableWare {
         options.read("latency", into: &latency, in: times, doc: "how long each request waits")
         options.read("jitter", into: &jitter, in: times, doc: "how much more or less a request waits, at most")
         options.read("preset", into: &preset, doc: "the values of a kind of connection")
-        if !["down", "up", "latency", "jitter", "preset"].contains(where: { options.isGiven($0) }) {
-            options.fail("slows nothing down; write down, up, latency, jitter or preset")
-        }
+        options.require(anyOf: ["down", "up", "latency", "jitter", "preset"], "slows nothing down")
         let base = preset?.throttle ?? Throttle()
         self.init(
             down: down ?? base.down, up: up ?? base.up, latency: latency ?? base.latency, jitter: jitter ?? base.jitter)

@@ -2,11 +2,9 @@ import HttpCaching
 public import HttpWare
 import Wares
 
-/// Answers requests with files from a folder; nothing goes upstream.
+/// Serves files from a folder, such as a web site or a single-page app; nothing goes upstream.
 ///
-/// Only files beneath the folder are found, whatever paths and symbolic links say. Ranges and conditions follow RFC 9110: ranges are
-/// answered with 206, conditions with 304 or 412. Frequently requested files are kept, small ones with their content, and checked again
-/// after a second. Other files are read on separate threads.
+/// Frequently requested files are kept, small ones with their content. Other files are read on separate threads.
 public struct Files: Middleware {
     /// A coding of a compressed sibling, named by its file extension.
     public enum Precompressed: String, OptionWord {

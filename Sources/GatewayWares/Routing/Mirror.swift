@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Sends copies of requests to another service, and discards or compares the responses.
+/// Sends copies of requests to another service; their responses are discarded, or compared.
 ///
 /// The exchange never waits for its copy, and never fails because of it.
 public struct Mirror: Middleware, Postware, CountingWare {
@@ -166,7 +166,6 @@ extension Mirror: ConfigurableWare {
         var maxBody = ByteCount.mebibytes(1)
         var maxInFlight = 100
         var header: FieldName?
-        var ignore: [String] = []
         options.readName("service", into: &service, of: "services", doc: "service that gets the copies")
         options.require("service")
         options.read("ratio", into: &ratio, doc: "share of the requests that are copied")
@@ -176,7 +175,9 @@ extension Mirror: ConfigurableWare {
         options.read(
             "maxInFlight", into: &maxInFlight, in: 1...10_000,
             doc: "maximum number of copies that are under way at the same time")
+        var compare: Comparing?
         options.read("compare", doc: "compares the responses; without it those to copies are discarded") { options in
+            var ignore: [String] = []
             options.read("ignore", into: &ignore, doc: "fields and JSON pointers that may differ")
             for text in ignore where text.hasPrefix("/") ? JsonPointer(text) == nil : FieldName(text) == nil {
                 options.fail(
@@ -184,17 +185,15 @@ extension Mirror: ConfigurableWare {
                     "\(text.quotedForErrors) is neither a field name nor a JSON pointer; write one such as Server or /time"
                 )
             }
+            guard options.isWritten else { return }
+            compare = Comparing(
+                ignoring: ignore.compactMap { $0.hasPrefix("/") ? nil : FieldName($0) },
+                ignore.compactMap { $0.hasPrefix("/") ? JsonPointer($0) : nil })
         }
         options.read(
             "header", into: &header, doc: "field that is added to each copy; its value is the id of the exchange")
         if let name = header, name.isGatewayOwned || name == .host {
             options.fail(at: "header", "\(name) frames the message or concerns one connection; write another field")
-        }
-        var compare: Comparing?
-        if options.isGiven("compare") {
-            compare = Comparing(
-                ignoring: ignore.compactMap { $0.hasPrefix("/") ? nil : FieldName($0) },
-                ignore.compactMap { $0.hasPrefix("/") ? JsonPointer($0) : nil })
         }
         self.init(
             service: service ?? "", ratio: ratio, maxBody: maxBody, maxInFlight: maxInFlight, compare: compare,

@@ -2,7 +2,7 @@ import Credentials
 public import HttpWare
 import Wares
 
-/// Signs requests to AWS and to other services with AWS Signature Version 4.
+/// Signs requests with AWS Signature Version 4, so that clients need no AWS keys.
 public struct AwsSigV4: Middleware, ContentEditor {
     /// Where the keys come from.
     enum Source: Sendable {
@@ -240,9 +240,8 @@ extension AwsSigV4: ConfigurableWare {
         var region = ""
         var service = ""
         options.read("region", into: &region, doc: "region of the service, such as eu-central-1")
-        options.require("region")
         options.read("service", into: &service, doc: "name of the service in signatures, such as s3 or execute-api")
-        options.require("service")
+        options.require("region", "service")
         let source = AwsSigV4.readSource(&options)
         self.init(source, region, service)
         options.read("unsignedPayload", into: &unsignedPayload, doc: "sends content without signing it")
@@ -281,22 +280,15 @@ extension AwsSigV4: ConfigurableWare {
             doc: "where the keys come from: environment, container, or the path of a shared credentials file")
         options.read("profile", into: &profile, doc: "profile in the shared credentials file")
         options.requireOne(of: "accessKeyId", "from")
+        options.only("accessKeyId", with: "secretAccessKey")
+        options.only("secretAccessKey", "sessionToken", with: "accessKeyId")
+        options.only("profile", with: "from")
+        options.useless(
+            "profile", with: "from", from?.value, is: "environment", "container", hint: "write the path of a file there"
+        )
         if options.isDescribing { return nil }
-        if let from {
-            for key in ["secretAccessKey", "sessionToken"] where options.isGiven(key) {
-                options.fail(at: key, "cannot be combined with from; write only one of them")
-            }
-            if options.isGiven("profile"), from.value == "environment" || from.value == "container" {
-                options.fail(at: "profile", "needs the path of a shared credentials file in from")
-            }
-            return readSource(from, profile, &options)
-        }
-        if options.isGiven("profile") { options.fail(at: "profile", "needs from") }
-        guard let id else { return nil }
-        guard let secret else {
-            options.fail(at: "accessKeyId", "needs secretAccessKey")
-            return nil
-        }
+        if let from { return readSource(from, profile, &options) }
+        guard let id, let secret else { return nil }
         guard let keys = AwsKeys(id, secret, session) else {
             options.fail(at: "accessKeyId", "the keys are empty, too long, or hold a byte that AWS keys do not have")
             return nil

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Signs requests with HTTP message signatures: `Signature` and `Signature-Input`, and `Content-Digest` for their content.
+/// Signs requests with HTTP message signatures, so that the origin server can tell who sent them unchanged. RFC 9421.
 public struct Sign: Middleware, ContentEditor {
     /// The private key or the shared secret that signs.
     enum Key: Sendable {
@@ -190,9 +190,8 @@ extension Sign: ConfigurableWare {
         var keyId = ""
         var components = Sign.usualComponents
         options.read("keyId", into: &keyId, doc: "name of the key, by which the verifier finds it")
-        options.require("keyId")
         options.read("algorithm", into: &algorithm, doc: "how requests are signed")
-        options.require("algorithm")
+        options.require("keyId", "algorithm")
         var pem: Secret?
         var secret: Secret?
         options.readSecret("key", into: &pem, doc: "private key in PEM format, without a passphrase")

@@ -228,9 +228,8 @@ extension Verify: ConfigurableWare {
             var pem: Secret?
             var secret: Secret?
             options.read("id", into: &id, doc: "name of the key, which signatures have as keyid")
-            options.require("id")
             options.read("algorithm", into: &algorithm, doc: "the only algorithm of its signatures")
-            options.require("algorithm")
+            options.require("id", "algorithm")
             options.readSecret("key", into: &pem, doc: "public key or certificate in PEM format")
             options.readSecret(
                 "secret", into: &secret, doc: "secret of 32 bytes or more for hmac-sha256, in base64")
@@ -259,9 +258,7 @@ extension Verify: ConfigurableWare {
             doc: "tolerated difference between the clocks of the signer and the gateway")
         options.read(
             "maxBody", into: &maxBody, in: .bytes(0) ... .mebibytes(64), doc: "largest content that is checked")
-        if options.isGiven("keys"), options.isEmpty("keys") {
-            options.fail(at: "keys", "is empty, so that every request would be refused")
-        }
+        options.refuseEmpty("keys", "write at least one, or every request is refused")
     }
 
     private static func key(_ pem: Secret?, _ secret: Secret?, _ options: inout OptionsReader) -> VerifyingKey? {

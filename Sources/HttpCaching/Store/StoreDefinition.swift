@@ -47,11 +47,10 @@ extension StoreDefinition {
         let kinds = [MemoryKind.self] + kinds
         var kind: (any StoreKind)?
         for type in kinds {
-            let isGiven = options.isGiven(type.name) || options.isDescribing
             options.read(type.name, doc: type.summary) { options in
-                let read = type.init(options: &options, isGiven: isGiven)
+                let read = type.init(options: &options)
                 // Several kinds are an error, so any of them can be kept.
-                if isGiven, let read { kind = read }
+                if options.isWritten, let read { kind = read }
             }
         }
         var isMissing = false

@@ -11,8 +11,8 @@ public protocol StoreKind: Sendable, Hashable {
     static var outlives: Bool { get }
     /// The keys of options whose values must never be printed.
     static var secretKeys: Set<String> { get }
-    /// Reads the options. `nil` if a required one is missing. `isGiven` says whether the entry has this kind.
-    init?(options: inout OptionsReader, isGiven: Bool)
+    /// Reads the options, which are written if the entry has this kind. `nil` if a required one is missing.
+    init?(options: inout OptionsReader)
     /// The folder, which no other store may use; `nil` if it has none.
     var folder: FilePath? { get }
     /// The texts that must never be printed.
@@ -51,7 +51,7 @@ public struct MemoryKind: StoreKind {
         self.maxRecords = maxRecords
     }
 
-    public init(options: inout OptionsReader, isGiven: Bool) {
+    public init(options: inout OptionsReader) {
         self.init(maxSize: StoreDefinition.builtinSize)
         options.read(
             "maxSize", into: &maxSize, in: .mebibytes(1) ... .gibibytes(1024),

@@ -187,6 +187,6 @@ extension OptionsReader {
     }
 
     private mutating func checkKey(_ key: String) {
-        if isGiven(key), isEmpty(key) { fail(at: key, "is empty; write at least one key such as ip") }
+        refuseEmpty(key, "write at least one key such as ip")
     }
 }

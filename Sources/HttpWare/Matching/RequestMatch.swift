@@ -134,7 +134,7 @@ public struct RequestMatch: Sendable, Hashable {
         options.read(
             "ignoreCase", into: &ignoresCase,
             doc: "whether the case of letters in path does not count, as for servers that do not tell cases apart")
-        if ignoresCase, !options.isGiven("path") { options.fail(at: "ignoreCase", "belongs to path; write path too") }
+        if ignoresCase { options.only("ignoreCase", with: "path") }
         for path in read {
             switch path {
             case .pattern(let pattern) where ignoresCase:
@@ -181,9 +181,7 @@ public struct RequestMatch: Sendable, Hashable {
             }
             result.append(member)
         }
-        if options.isGiven(key), options.isEmpty(key), result.isEmpty {
-            options.fail(at: key, "is empty; write host, path, headers or another key")
-        }
+        if result.isEmpty { options.refuseEmpty(key, "write host, path, headers or another key") }
         return result
     }
 }

@@ -13,8 +13,8 @@ public struct OptionDescription: Sendable, Hashable {
     public var isSecret: Bool
     /// Whether the key must be written, because there is no default.
     public var isRequired = false
-    /// The keys, including this one, exactly one of which must be written; empty without such a rule.
-    public var alternatives: [String] = []
+    /// The rules that begin with this key, about it and other keys of its map.
+    public var relations: [OptionRelation] = []
     /// A phrase that explains the option; empty if its name is enough.
     public var doc: String
 

@@ -3,56 +3,48 @@ extension OptionsReader {
 
     /// Reads a list; a single value counts as a list with one member, and replaces the whole default.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [T], doc: String = "") {
-        let text = "[" + values.map(\.optionText).joined(separator: ", ") + "]"
-        guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), text, nil, T.isSecret, doc)
-        else {
-            return
-        }
-        if let read: [T] = parseWords(node, path(key)) { values = read }
+        if let read: [T] = takeList(key, OptionsReader.shown(values), doc) { values = read }
     }
 
     /// Reads a list without a default.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [T]?, doc: String = "") {
-        guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), "", nil, T.isSecret, doc) else {
-            return
-        }
-        if let read: [T] = parseWords(node, path(key)) { values = read }
+        if let read: [T] = takeList(key, "", doc) { values = read }
     }
 
     /// Reads a list that makes one value, such as a set of statuses.
     public mutating func read<T: OptionUnion>(_ key: String, into value: inout T, doc: String = "") {
-        let shape = OptionShape.list(T.optionForm)
-        guard let node = takeValue(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
-        if let read: [T] = parseWords(node, path(key)) { value = T(union: read) }
+        if let read: [T] = takeList(key, value.optionText, doc, type: T.optionType) { value = T(union: read) }
     }
 
     /// Reads a list that makes one value, without a default.
     public mutating func read<T: OptionUnion>(_ key: String, into value: inout T?, doc: String = "") {
-        let shape = OptionShape.list(T.optionForm)
-        guard let node = takeValue(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else {
-            return
-        }
-        if let read: [T] = parseWords(node, path(key)) { value = T(union: read) }
+        if let read: [T] = takeList(key, value?.optionText ?? "", doc, type: T.optionType) { value = T(union: read) }
     }
 
     /// Reads a list whose members keep their places, so that they can be checked later.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [Located<T>], doc: String = "") {
-        let text = "[" + values.map(\.value.optionText).joined(separator: ", ") + "]"
-        guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), text, nil, T.isSecret, doc)
-        else {
-            return
-        }
-        guard let read: [T] = parseWords(node, path(key)) else { return }
-        values = zip(read, node.members).map { Located($0, at: $1.location) }
+        if let read: [T] = takeList(key, OptionsReader.shown(values.map(\.value)), doc) { values = located(read, key) }
     }
 
     /// Reads a list without a default, whose members know their places.
     public mutating func read<T: OptionValue>(_ key: String, into values: inout [Located<T>]?, doc: String = "") {
-        guard let node = takeValue(key, "list of \(T.optionType)", .list(T.optionForm), "", nil, T.isSecret, doc) else {
-            return
-        }
-        guard let read: [T] = parseList(node, path(key)) else { return }
-        values = zip(read, node.members).map { Located($0, at: $1.location) }
+        if let read: [T] = takeList(key, "", doc) { values = located(read, key) }
+    }
+
+    private mutating func takeList<T: OptionValue>(_ key: String, _ text: String, _ doc: String, type: String? = nil)
+        -> [T]?
+    {
+        let type = type ?? "list of \(T.optionType)"
+        let node = takeValue(key, type, .list(T.optionForm), text, nil, T.isSecret, doc)
+        return node.flatMap { parseWords($0, path(key)) }
+    }
+
+    private static func shown(_ values: [some OptionValue]) -> String {
+        "[" + values.map(\.optionText).joined(separator: ", ") + "]"
+    }
+
+    private func located<T>(_ values: [T], _ key: String) -> [Located<T>] {
+        zip(values, entry(key)?.value.members ?? []).map { Located($0, at: $1.location) }
     }
 
     /// Reads a value with its place.
@@ -102,7 +94,7 @@ extension OptionsReader {
 
     // MARK: Nested options
 
-    /// Reads a map whose keys have individual types. If the key is missing, the body runs on an empty map.
+    /// Reads a map whose keys have individual types. If the key is missing, the body runs on an empty map that is not `isWritten`.
     public mutating func read(_ key: String, doc: String = "", _ body: (inout OptionsReader) -> Void) {
         let node = takeValue(key, "options", .options, "{}", nil, false, doc)
         var nested: OptionsReader
@@ -111,6 +103,7 @@ extension OptionsReader {
         } else {
             nested = OptionsReader(
                 node ?? ConfigNode(.map([]), at: location), keyPath: path(key), naming: objects)
+            nested.isWritten = node != nil
         }
         absorb(&nested, body)
     }

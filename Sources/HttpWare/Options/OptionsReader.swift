@@ -9,7 +9,9 @@
 ///     options.read("max", into: &max, in: .bytes(1) ... .gibibytes(1))
 ///     options.read("path") { options in
 ///         options.read("strip", into: &strip)
+///         options.require("strip")
 ///     }
+///     options.only("path", with: "mode", mode, is: .rewrite)
 /// }
 /// ```
 public struct OptionsReader: Sendable {
@@ -19,6 +21,8 @@ public struct OptionsReader: Sendable {
     public let location: SourceLocation
     /// Whether the reader has no values and only records the requested keys.
     public let isDescribing: Bool
+    /// Whether the map itself was written: not when describing, nor for a missing map in another one, whose required keys are not missing.
+    public internal(set) var isWritten = true
     /// Whether a map was written, or nothing. Anything else is an error, and then missing keys are not reported.
     public private(set) var isMap = true
     /// The mistakes so far.
@@ -47,9 +51,9 @@ public struct OptionsReader: Sendable {
     /// Names in other programs for keys of this map.
     private var otherWords: [String: String] = [:]
     /// The missing required keys: one of `keys` must be written.
-    private var missing: [(keys: [String], keyPath: String, message: String)] = []
+    var missing: [(keys: [String], keyPath: String, message: String)] = []
     /// The first required key.
-    private var requiredKey: String?
+    var requiredKey: String?
     /// The value that is written in place of a map.
     private var notAMap: ConfigNode?
     /// Mistakes and warnings about the options as a whole. Another mistake may be their cause, so they are reported only without one.
@@ -74,6 +78,7 @@ public struct OptionsReader: Sendable {
         objects = NamedObjects()
         location = .code
         isDescribing = true
+        isWritten = false
     }
 
     /// A reader without values that records the requested options.
@@ -83,37 +88,25 @@ public struct OptionsReader: Sendable {
 
     /// Reads a value; if the key is missing, the default stays.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout T, doc: String = "") {
-        let shape = OptionShape.value(T.optionForm)
-        guard let node = takeValue(key, T.optionType, shape, value.optionText, nil, T.isSecret, doc) else { return }
-        if let read: T = parse(node, path(key)) { value = read }
+        if let read: T = take(key, value, doc) { value = read }
     }
 
     /// Reads a value without a default.
     public mutating func read<T: OptionValue>(_ key: String, into value: inout T?, doc: String = "") {
-        let shape = OptionShape.value(T.optionForm)
-        guard let node = takeValue(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc) else {
-            return
-        }
-        if let read: T = parse(node, path(key)) { value = read }
+        if let read: T = take(key, value, doc) { value = read }
     }
 
     /// Reads a value with bounds; a value outside them is an error.
     public mutating func read<T: OptionValue & Comparable>(
         _ key: String, into value: inout T, in range: ClosedRange<T>, doc: String = ""
     ) {
-        guard let node = takeValue(key, T.optionType, shape(range), value.optionText, shown(range), T.isSecret, doc)
-        else {
-            return
-        }
-        if let read = parse(node, path(key), in: range) { value = read }
+        if let read = take(key, value, in: range, doc) { value = read }
     }
 
     public mutating func read<T: OptionValue & Comparable>(
         _ key: String, into value: inout T?, in range: ClosedRange<T>, doc: String = ""
     ) {
-        let text = value?.optionText ?? ""
-        guard let node = takeValue(key, T.optionType, shape(range), text, shown(range), T.isSecret, doc) else { return }
-        if let read = parse(node, path(key), in: range) { value = read }
+        if let read = take(key, value, in: range, doc) { value = read }
     }
 
     /// Reads a text that must not be printed.
@@ -133,39 +126,6 @@ public struct OptionsReader: Sendable {
     }
 
     // MARK: Mistakes
-
-    /// Requires the key. Call this after reading it.
-    public mutating func require(_ key: String) {
-        markRequired(key)
-        requiredKey = requiredKey ?? key
-        guard !isDescribing, isMap, !isGiven(key) else { return }
-        missing.append(([key], path(key), "is missing, and there is no default"))
-    }
-
-    /// Requires at least one of the keys; otherwise the message is reported. Call this after reading them.
-    public mutating func require(anyOf keys: [String], _ message: String) {
-        requiredKey = requiredKey ?? keys.first
-        guard !isDescribing, isMap, !keys.contains(where: isGiven) else { return }
-        missing.append((keys, keyPath, message))
-    }
-
-    /// Requires exactly one of the keys. Call this after reading them.
-    public mutating func requireOne(of keys: String...) { requireOne(of: keys) }
-
-    /// Requires exactly one of the keys. Call this after reading them.
-    public mutating func requireOne(of keys: [String]) {
-        for index in described.indices where keys.contains(described[index].key) {
-            described[index].alternatives = keys
-        }
-        requiredKey = requiredKey ?? keys.first
-        guard !isDescribing, isMap else { return }
-        let given = keys.filter(isGiven)
-        if given.isEmpty {
-            missing.append((keys, keyPath, "needs \(keys.joinedByOr)"))
-        } else if given.count > 1 {
-            fail(at: given[1], "cannot be combined with \(given[0]); write only one of \(keys.joinedByOr)")
-        }
-    }
 
     /// Whether the key was written, with a valid value or not.
     public func isGiven(_ key: String) -> Bool { entry(key) != nil }
@@ -286,6 +246,27 @@ public struct OptionsReader: Sendable {
         return entry(key)?.value
     }
 
+    private mutating func take<T: OptionValue>(_ key: String, _ value: T?, _ doc: String) -> T? {
+        let shape = OptionShape.value(T.optionForm)
+        let node = takeValue(key, T.optionType, shape, value?.optionText ?? "", nil, T.isSecret, doc)
+        return node.flatMap { parse($0, path(key)) }
+    }
+
+    private mutating func take<T: OptionValue & Comparable>(
+        _ key: String, _ value: T?, in range: ClosedRange<T>, _ doc: String
+    ) -> T? {
+        let bounds = (range.lowerBound.optionText, range.upperBound.optionText)
+        let shape = OptionShape.value(T.optionForm.within(bounds.0, bounds.1))
+        let shown = "\(bounds.0) to \(bounds.1)"
+        guard let node = takeValue(key, T.optionType, shape, value?.optionText ?? "", shown, T.isSecret, doc),
+            let value: T = parse(node, path(key))
+        else { return nil }
+        if range.contains(value) { return value }
+        let side = value < range.lowerBound ? "too small" : "too large"
+        diagnostics.error(at: node.location, path(key), "\(node.shown) is \(side); write \(shown)")
+        return nil
+    }
+
     mutating func parse<T: OptionValue>(_ node: ConfigNode, _ keyPath: String) -> T? {
         guard let text = node.text else {
             // In YAML, {client.ip} without quotes is a map.
@@ -344,31 +325,7 @@ public struct OptionsReader: Sendable {
             at: node.location, keyPath, "placeholders are not filled in here; the text is used as it is")
     }
 
-    mutating func parse<T: OptionValue & Comparable>(_ node: ConfigNode, _ keyPath: String, in range: ClosedRange<T>)
-        -> T?
-    {
-        guard let value: T = parse(node, keyPath) else { return nil }
-        guard range.contains(value) else {
-            let side = value < range.lowerBound ? "too small" : "too large"
-            diagnostics.error(at: node.location, keyPath, "\(node.shown) is \(side); write \(shown(range))")
-            return nil
-        }
-        return value
-    }
-
-    private func shape<T: OptionValue>(_ range: ClosedRange<T>) -> OptionShape {
-        .value(T.optionForm.within(range.lowerBound.optionText, range.upperBound.optionText))
-    }
-
-    private func shown<T: OptionValue>(_ range: ClosedRange<T>) -> String {
-        "\(range.lowerBound.optionText) to \(range.upperBound.optionText)"
-    }
-
     private func withArticle(_ type: String) -> String {
         type.contains(" | ") ? "one of \(type)" : "aeiou".contains(type.prefix(1)) ? "an \(type)" : "a \(type)"
-    }
-
-    private mutating func markRequired(_ key: String) {
-        if let index = described.lastIndex(where: { $0.key == key }) { described[index].isRequired = true }
     }
 }

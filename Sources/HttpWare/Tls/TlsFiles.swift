@@ -28,14 +28,12 @@ package struct TlsFiles {
         let key = read("key", &options, doc: "PEM: the private key, without a passphrase")
         let staple = isMember ? read("ocsp", &options, doc: "DER: the OCSP response that is stapled") : nil
         if isMember {
-            options.require("cert")
-            options.require("key")
+            options.require("cert", "key")
+        } else {
+            options.only("cert", with: "key")
+            options.only("key", with: "cert")
         }
         guard !options.isDescribing else { return nil }
-        for (given, missing) in [("cert", "key"), ("key", "cert")]
-        where !isMember && options.isGiven(given) && !options.isGiven(missing) {
-            options.fail(at: given, "needs \(missing)")
-        }
         if let key, isOpenToAll(key.name) {
             options.warn(
                 at: "key", "\(key.name): every user of this machine can read the key; use chmod 600")
@@ -69,10 +67,8 @@ package struct TlsFiles {
         options.read(
             "serverName", into: &serverName, doc: "the name that the certificate must have; \(usualName)")
         options.read("insecureSkipVerify", into: &client.skipsVerification, doc: "accepts any certificate")
-        if client.skipsVerification, !options.isDescribing {
-            if options.isGiven("ca") {
-                options.fail(at: "insecureSkipVerify", "cannot be combined with ca; remove one of them")
-            }
+        options.useless("ca", with: "insecureSkipVerify", client.skipsVerification, is: true)
+        if client.skipsVerification {
             options.warn(
                 at: "insecureSkipVerify",
                 "the \(servers)' certificates are not verified: an attacker on the network can read and change everything"

@@ -165,9 +165,7 @@ struct WarePackage {
             init(options: inout OptionsReader) {
                 self.init()
                 options.read("allow", into: &allow, doc: "methods of the requests that pass; all others are refused with 405")
-                if options.isGiven("allow"), options.isEmpty("allow") {
-                    options.fail(at: "allow", "is empty; write such as [GET, HEAD]")
-                }
+                options.refuseEmpty("allow", "write such as [GET, HEAD]")
             }
         }
 

@@ -47,17 +47,15 @@ public struct RedisDefinition: Sendable, Hashable {
 }
 
 extension RedisDefinition {
-    /// Reads the options of a server; `nil` if they name none. If the options are given, they must name a server.
-    public init?(options: inout OptionsReader, isGiven: Bool) {
-        let servers = RedisDefinition.servers(options: &options, isGiven: isGiven)
+    /// Reads the options of a server; `nil` if they name none. If the options are written, they must name a server.
+    public init?(options: inout OptionsReader) {
+        let servers = RedisDefinition.servers(options: &options)
         var user: String?
         options.read("user", into: &user, doc: "the user of the server's access lists (ACL)")
         if user?.isEmpty == true { options.fail(at: "user", "is empty; write the name of a user, or leave it out") }
         var password: Secret?
         options.readSecret("password", into: &password, doc: "the password for the server")
-        if options.isGiven("user"), !options.isGiven("password") {
-            options.fail(at: "user", "needs password; without one the server asks for no user")
-        }
+        options.only("user", with: "password")
         var database: Int?
         options.read("db", into: &database, in: 0...9999, doc: "the number of the database")
         var minReplicas: Int?
@@ -99,22 +97,19 @@ extension RedisDefinition {
     }
 
     private static func tls(options: inout OptionsReader, _ servers: RedisServers?) -> RedisTls? {
-        let isGiven = options.isGiven("tls")
-        var isSecure = false
-        if case .one(let url)? = servers {
-            isSecure = url.isSecure
-            if isGiven, case .path = url.place {
-                options.fail(at: "tls", "has no effect on a Unix socket; remove it")
-            }
-        }
         var tls: RedisTls?
         options.read("tls", doc: "TLS to the servers: {} for the system's authorities") {
-            tls = RedisTls(options: &$0, isUsed: isGiven || isSecure)
+            var isSecure = false
+            if case .one(let url)? = servers {
+                isSecure = url.isSecure
+                if $0.isWritten, case .path = url.place { $0.fail("has no effect on a Unix socket; remove it") }
+            }
+            tls = RedisTls(options: &$0, isUsed: $0.isWritten || isSecure)
         }
         return tls
     }
 
-    private static func servers(options: inout OptionsReader, isGiven: Bool) -> RedisServers? {
+    private static func servers(options: inout OptionsReader) -> RedisServers? {
         var url: RedisUrl?
         options.read(
             "url", into: &url, doc: "the server, and the number of its database: redis://host:6379/0, rediss:// for TLS"
@@ -122,19 +117,18 @@ extension RedisDefinition {
         var sentinels: [RedisAddress]?
         options.read("sentinels", into: &sentinels, doc: "the sentinels that know the master; needs master")
         var master: String?
-        options.read("master", into: &master, doc: "the name under which the sentinels know the master")
+        options.read(
+            "master", into: &master, doc: "the name under which the sentinels know the master, such as mymaster")
         var nodes: [RedisAddress]?
         options.read("nodes", into: &nodes, doc: "some nodes of a cluster, which name the others")
-        if isGiven { options.requireOne(of: "url", "sentinels", "nodes") }
+        options.requireOne(of: "url", "sentinels", "nodes")
         for (key, list) in [("sentinels", sentinels), ("nodes", nodes)] {
             guard let list, !(1...RedisServers.mostAddresses).contains(list.count) else { continue }
             options.fail(at: key, "has \(list.count) addresses; write 1 to \(RedisServers.mostAddresses)")
         }
-        if options.isGiven("sentinels"), !options.isGiven("master") {
-            options.fail(at: "sentinels", "needs master, the name of the master in sentinel.conf, such as mymaster")
-        } else if options.isGiven("master"), !options.isGiven("sentinels") {
-            options.fail(at: "master", "needs sentinels, the addresses of the sentinels that know this master")
-        } else if master?.isEmpty == true {
+        options.only("sentinels", with: "master")
+        options.only("master", with: "sentinels")
+        if master?.isEmpty == true {
             options.fail(at: "master", "is empty; write the name of the master in sentinel.conf, such as mymaster")
         }
         if let sentinels, let master { return .sentinels(sentinels, master: master) }

@@ -18,8 +18,8 @@ public struct RedisKind: StoreKind {
         self.near = near
     }
 
-    public init?(options: inout OptionsReader, isGiven: Bool) {
-        let server = RedisDefinition(options: &options, isGiven: isGiven)
+    public init?(options: inout OptionsReader) {
+        let server = RedisDefinition(options: &options)
         var near = RedisStore.usualNear
         options.read(
             "near", into: &near, in: .mebibytes(8) ... .gibibytes(1024),

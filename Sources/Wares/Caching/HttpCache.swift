@@ -475,10 +475,9 @@ extension HttpCache: ConfigurableWare {
             "defaultTtl", into: &lifetime, in: .zero ... .seconds(31_536_000),
             doc: "lifetime of responses that do not state one, in place of the heuristic")
         policy.defaultLifetime = lifetime?.components.seconds
-        let isGiven = options.isGiven("bypass")
         options.read("bypass", doc: "requests that are neither answered from the store nor stored; keys as in if") {
             let condition = ConditionOptions(options: &$0, isPostware: false)
-            guard isGiven else { return }
+            guard $0.isWritten else { return }
             if condition == ConditionOptions() {
                 $0.fail("matches every request; write host, path, headers or another key")
             }

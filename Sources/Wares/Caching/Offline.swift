@@ -2,7 +2,7 @@ import HttpCaching
 public import HttpWare
 import Synchronization
 
-/// Answers with stored responses while the origin server cannot be reached, or while an operator switches this on.
+/// Serves stored responses while the origin server cannot be reached, or for as long as an operator switches it on.
 public struct Offline: Middleware, Postware, OfflineSwitch {
     /// A kind of failure that shows that the origin server cannot be reached.
     public enum Sign: String, OptionWord {

@@ -1,12 +1,9 @@
 public import HttpWare
 
 /// Tells the origin server the client's address, scheme and host, in `X-Forwarded-For`, `-Proto` and `-Host`, or in
-/// `Forwarded` (RFC 7239).
+/// `Forwarded`. RFC 7239.
 ///
-/// If the peer is one of the listener's `trustedProxies`, the received fields are kept and the peer's address is
-/// appended. Then `-Proto` and `-Host` are those of the first trusted proxy. From any other peer all of these fields
-/// are removed first, those of the other style as well, and so are the fields of `remove`. The host is the one that the request has at this place of the
-/// chain: list this ware before wares that change it.
+/// `-Proto` and `-Host` are those of the first trusted proxy.
 public struct Forwarded: Middleware {
     /// The fields that are written.
     public enum Style: String, OptionWord {

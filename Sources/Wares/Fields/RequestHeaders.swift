@@ -2,11 +2,8 @@ public import HttpWare
 
 /// Edits the header fields of requests before they go upstream.
 ///
-/// The verbs run in the order rename, remove, set, setIfAbsent, append, whatever their order in the file. Values may
-/// contain placeholders. If a placeholder produces a byte that is invalid in a field (RFC 9110 §5.5), the request is
-/// refused with 400. `Host` can be set, which changes the authority of the request. Fields that frame the message or
-/// concern one connection (`Content-Length`, `Transfer-Encoding`, `Connection`, …; RFC 9110 §7.6.1) belong to the
-/// gateway, and are refused at load.
+/// Fields that frame the message or concern one connection (RFC 9110 §7.6.1) belong to the gateway, and are refused at
+/// load.
 public struct RequestHeaders: Middleware {
     /// The edits, prepared.
     public var edits: FieldEdits

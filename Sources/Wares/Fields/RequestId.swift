@@ -1,10 +1,6 @@
 public import HttpWare
 
-/// Gives each request a unique identifier, which becomes the exchange's own, and sends it to the origin server and to
-/// the client.
-///
-/// An identifier from the client is kept only if it is trusted, and if it is one line of 1 to 128 visible ASCII
-/// characters.
+/// Gives each request a unique identifier, and sends it to the origin server and to the client.
 public struct RequestId: Middleware, Postware {
     /// The version of UUID that is generated. RFC 9562.
     public enum Generator: String, OptionWord {

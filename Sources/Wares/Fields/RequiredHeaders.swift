@@ -75,9 +75,7 @@ extension RequiredHeaders: ConfigurableWare {
             doc: "required fields; in a map, each value of the field must match the expression")
         options.read("status", into: &status, in: HttpStatus.errors, doc: "status of the response to refused requests")
         options.require("headers")
-        if options.isGiven("headers"), options.isEmpty("headers") {
-            options.fail(at: "headers", "is empty; write [X-One, X-Two] or X-One: \"^expression$\"")
-        }
+        options.refuseEmpty("headers", "write [X-One, X-Two] or X-One: \"^expression$\"")
         self.headers = headers.map { ($0.key, $0.value) }
     }
 }

@@ -2,9 +2,7 @@ public import HttpWare
 
 /// Edits the header fields of responses on their way to the client.
 ///
-/// The verbs run in the order replace, rename, remove, set, setIfAbsent, append, whatever their order in the file. Placeholders
-/// get their values from the request. Fields that frame the message or concern one connection belong to the gateway,
-/// and are refused at load.
+/// Fields that frame the message or concern one connection belong to the gateway, and are refused at load.
 public struct ResponseHeaders: Postware {
     /// The edits, prepared.
     public var edits: FieldEdits
@@ -101,7 +99,7 @@ extension ResponseHeaders: ConfigurableWare {
             options.read(
                 "to", into: &text,
                 doc: "replacement for the match; $1 … $9 are groups, $0 is the match, $$ is a dollar sign")
-            for key in ["name", "regex", "to"] { options.require(key) }
+            options.require("name", "regex", "to")
             if let name, FieldEdits.isFraming(name) || name == .host {
                 options.fail(
                     at: "name", "\(name) frames the message or concerns one connection; the gateway itself writes it")
@@ -113,7 +111,7 @@ extension ResponseHeaders: ConfigurableWare {
                 read.append(Replacement(name: name, pattern: pattern, replacement: text))
             }
         }
-        if options.isGiven("replace"), options.isEmpty("replace") { options.fail(at: "replace", "is empty") }
+        options.refuseEmpty("replace", "write such as [{ name: Server, regex: /.*, to: \"\" }]")
         if read.count > Self.mostReplacements {
             options.fail(at: "replace", "has \(read.count) members; write at most \(Self.mostReplacements)")
         }

@@ -1,7 +1,6 @@
 public import HttpWare
 
-/// Adds the fields by which browsers protect a site. Fields that the response has already are kept, unless `override`
-/// is set.
+/// Adds the fields by which browsers protect a site, such as `Content-Security-Policy` and `X-Frame-Options`.
 public struct SecurityHeaders: Postware {
     /// The value of `X-Frame-Options`. RFC 7034.
     public enum Frame: String, OptionWord {

@@ -258,11 +258,8 @@ extension Accumulate: ConfigurableWare {
         options.read(
             "overflow", into: &overflow, in: HttpStatus.errors,
             doc: "status of the response if a request cannot be held, or waits too long; it also has Retry-After")
-        if reason == .credentialRefreshing {
-            if !options.isGiven("credential") { options.fail(at: "while", "credentialRefreshing needs credential") }
-        } else if options.isGiven("credential") {
-            options.fail(at: "credential", "needs while: credentialRefreshing")
-        }
+        options.require("credential", with: "while", reason, is: .credentialRefreshing)
+        options.only("credential", with: "while", reason, is: .credentialRefreshing)
         self.init(
             while: reason ?? .manual, credential: credential, limits: limits, releaseRate: rate, overflow: overflow)
     }

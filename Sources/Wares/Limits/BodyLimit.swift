@@ -1,9 +1,6 @@
 public import HttpWare
 
-/// Refuses content above a size limit: requests with 413 (Content Too Large, RFC 9110 §15.5.14), responses with 502.
-///
-/// Content of known length is refused before any of it is read. Other content is counted as it streams, and refused at
-/// the first byte above the limit; a response that has begun by then is cut off.
+/// Refuses content above a size limit: requests with 413, responses with 502. RFC 9110 §15.5.14.
 public struct BodyLimit: Middleware, Postware {
     /// The maximum size of a request's content.
     public var max: ByteCount

@@ -275,13 +275,8 @@ extension RateLimit: ConfigurableWare {
         options.read("status", into: &status, in: HttpStatus.errors, doc: "status of the response to refused requests")
         options.read("headers", into: &headers, doc: "response fields that inform the client of the limit")
         var server: (any RateServer)?
-        if store != "memory" {
-            server = options.findServer(store, for: "store")
-        } else {
-            for key in ["name", "onError"] where options.isGiven(key) {
-                options.fail(at: key, "has no effect without a redis store; write store: NAME")
-            }
-        }
+        if store != "memory" { server = options.findServer(store, for: "store") }
+        options.useless("name", "onError", with: "store", store, is: "memory", hint: "name a redis store there")
         self.init(
             rate ?? usual.rate, burst: burst, key: key, mode: mode, status: status, headers: Set(headers),
             store: server,

@@ -3,10 +3,7 @@ public import HttpWare
 // One file: the three formats write the same members, by the same rules for escaping and masking.
 /// Writes one access log line for each exchange, including exchanges that the client aborted (status 499).
 ///
-/// Lines are built once, as bytes, and written by a separate thread. If the output is too slow, lines are dropped, and
-/// a line reports their number. Each exchange is exactly one line, whatever a peer sends: everything from outside is
-/// escaped. In targets and in `Referer`, values of query parameters with names of credentials, and user information
-/// before a host, are replaced by `…`.
+/// Lines are built once, as bytes. Everything from outside is escaped.
 public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare {
     /// The format of the lines.
     public enum Format: String, OptionWord {
@@ -385,27 +382,18 @@ extension AccessLog: ConfigurableWare {
             "redact", into: &redact,
             doc: "request fields whose values are replaced by … in fields and in template")
         prepareFields()
-        if format == .template && template == nil {
-            options.fail(at: "format", "needs the option template; write such as template: \"{client.ip} {status}\"")
-        }
-        if format != .template && template != nil {
-            options.fail(at: "template", "has no effect without format: template")
-        }
-        if format != .json && !fields.isEmpty { options.fail(at: "fields", "has no effect without format: json") }
-        if format != .json && !members.isEmpty { options.fail(at: "members", "has no effect without format: json") }
-        if !members.isEmpty {
-            for key in ["fields", "wares"] where options.isGiven(key) {
-                options.fail(
-                    at: key, "has no effect with members; write it there, such as request.header.NAME or wares")
-            }
-        }
-        if members.isEmpty, options.isGiven("members") {
-            options.fail(at: "members", "is empty; write such as [time, status, response.header.X-Cache]")
-        }
+        options.require(
+            "template", with: "format", format, is: .template,
+            hint: "; write such as template: \"{client.ip} {status}\"")
+        options.only("template", with: "format", format, is: .template)
+        options.only("fields", "members", with: "format", format, is: .json)
+        if wares { options.only("wares", with: "format", format, is: .json) }
+        options.useless(
+            "fields", "wares", with: "members", hint: "write it there, such as request.header.NAME or wares")
+        options.refuseEmpty("members", "write such as [time, status, response.header.X-Cache]")
         if members.count > AccessLog.mostMembers {
             options.fail(at: "members", "are \(members.count); write at most \(AccessLog.mostMembers)")
         }
-        if format != .json && wares { options.fail(at: "wares", "has no effect without format: json") }
         if !options.isDescribing, let problem = output.problem { options.fail(at: "output", problem) }
     }
 }

@@ -1,10 +1,6 @@
 public import HttpWare
 
 /// Replaces the content of error responses with a page in JSON, HTML or text; the status is kept.
-///
-/// The page is `body`, or a `file` that is read when the configuration is loaded. Without either, it is made from the
-/// status. Then `negotiate` chooses problem+json (RFC 9457), HTML or plain text by the request's `Accept` (RFC 9110
-/// §12.5.1), and adds that field to `Vary`. Fields that do not describe the content are kept.
 public struct ErrorPage: Postware {
     /// The format of the page.
     public enum Format: String, OptionWord {
@@ -142,8 +138,8 @@ extension ErrorPage: ConfigurableWare {
         options.read(
             "format", into: &format,
             doc: "format of the page; negotiate chooses by the request's Accept, or detects that of body or file")
-        if options.isGiven("statuses"), statuses.isEmpty { options.fail(at: "statuses", "is empty") }
-        if body != nil && file != nil { options.fail(at: "file", "cannot be combined with body") }
+        options.refuseEmpty("statuses", "write such as [404, 5xx]")
+        options.exclusive("body", "file")
         if let file {
             let content = LoadedFile.read(file.path, "file", &options) ?? []
             let named = LoadedFile.mediaType(ofName: file.path).map { FieldLine(literal: .contentType, $0) }

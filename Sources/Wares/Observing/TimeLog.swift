@@ -2,8 +2,7 @@ public import HttpWare
 
 /// Logs how long each phase of an exchange and each ware took, with a warning for slow exchanges.
 ///
-/// An exchange longer than `slow` is logged as a warning, any other with level debug. With `serverTiming`, the client
-/// gets the times that are known when the header section of the response is sent (W3C Server-Timing).
+/// An exchange longer than `slow` is logged as a warning, any other with level debug.
 public struct TimeLog: Postware, WareObserver, ExchangeObserver {
     /// The duration above which an exchange is logged as a warning.
     public var slow: Duration

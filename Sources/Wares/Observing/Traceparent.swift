@@ -158,11 +158,7 @@ extension Traceparent: ConfigurableWare {
         options.read(
             "timeout", into: &timeout, in: .milliseconds(10) ... .seconds(300),
             doc: "maximum duration of one call to the collector; only with export: otlp")
-        if export == .none {
-            for key in ["endpoint", "service", "exportHeaders", "timeout"] where options.isGiven(key) {
-                options.fail(at: key, "has no effect without export; write export: otlp")
-            }
-        }
+        options.only("endpoint", "service", "exportHeaders", "timeout", with: "export", export, is: .otlp)
         let fields = Self.fields(headers, &options)
         guard export == .otlp, let endpoint else {
             self.init(propagators: Set(propagators), ratio: ratio)

@@ -268,7 +268,6 @@ extension CircuitBreaker: ConfigurableWare {
         options.read(
             "slow", into: &slow, in: .milliseconds(1) ... .seconds(3600),
             doc: "time to the beginning of a response from which on it counts as a failure; by default none does")
-        let isGiven = options.isGiven("fallback")
         options.read("fallback", doc: "answer to requests in place of a refusal while the circuit is open") { options in
             var service: String?
             var isStored = false
@@ -276,18 +275,14 @@ extension CircuitBreaker: ConfigurableWare {
             options.read(
                 "stored", into: &isStored, doc: "lets a cache before this ware answer with a stored response of any age"
             )
-            if service != nil, isStored {
-                options.fail(at: "stored", "cannot be combined with service; write one of them")
-            }
-            if isGiven, service == nil, !isStored, !options.hasErrors {
+            if isStored { options.exclusive("service", "stored") }
+            if options.isWritten, service == nil, !isStored, !options.hasErrors {
                 options.fail("has no effect; write service: NAME or stored: true")
             }
             if let service { fallback = .service(service) } else if isStored { fallback = .stored }
         }
         if per == .endpoint { watch = EndpointWatch(self) }
-        if failures.statuses.isEmpty, failures.kinds.isEmpty, options.isGiven("failures") {
-            options.fail(at: "failures", "is empty, so the circuit never opens; write such as [5xx]")
-        }
+        options.refuseEmpty("failures", "write such as [5xx], or the circuit never opens")
     }
 }
 

@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// Asks another endpoint of the service if a response is late, and takes the first response.
+/// Asks another endpoint as well if a response is late, and takes the response that comes first.
 public struct Hedge: Middleware, Postware, CountingWare {
     /// How long a request waits until another endpoint is asked.
     public let after: HedgeDelay

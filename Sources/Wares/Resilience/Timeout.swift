@@ -73,8 +73,6 @@ extension Timeout: ConfigurableWare {
         options.read(
             "status", into: &status, in: HttpStatus.errors,
             doc: "status of the response if a limit is exceeded; by default 504")
-        if !["connect", "response", "idle", "total"].contains(where: { options.isGiven($0) }) {
-            options.fail("sets no limit; write connect, response, idle or total")
-        }
+        options.require(anyOf: ["connect", "response", "idle", "total"], "sets no limit")
     }
 }

@@ -2,10 +2,6 @@ public import HttpWare
 import Synchronization
 
 /// Answers with a fixed response or a sequence of responses; nothing goes upstream.
-///
-/// The content is `body`, a `file` that is read when the configuration is loaded, or `json`. `sequence` lists several
-/// responses: each request gets the next one, and the last one repeats. Values of `headers`, `body` and texts in `json`
-/// may contain placeholders.
 public struct Mock: Middleware {
     /// One response.
     public struct Reply: Sendable {
@@ -134,19 +130,14 @@ extension Mock: ConfigurableWare {
         ) { options in
             replies.append(Reply(options: &options))
         }
-        if options.isGiven("sequence") {
-            if replies.isEmpty { options.fail(at: "sequence", "is empty; list at least one response") }
-            for key in Reply.keys where options.isGiven(key) {
-                options.fail(at: key, "cannot be combined with sequence; write it in its members")
-            }
-        }
+        options.refuseEmpty("sequence", "list at least one response")
+        options.useless(
+            "status", "headers", "body", "file", "json", "delay", with: "sequence", hint: "write it in its members")
         self.replies = replies.isEmpty ? [single] : replies
     }
 }
 
 extension Mock.Reply {
-    fileprivate static let keys = ["status", "headers", "body", "file", "json", "delay"]
-
     fileprivate init(options: inout OptionsReader) {
         self.init()
         var fields: OptionMap<FieldName, Template> = [:]
@@ -167,9 +158,10 @@ extension Mock.Reply {
             doc: "content of the response, written as YAML and sent as JSON; only one of body, file and json")
         options.read("delay", into: &delay, in: .zero ... .seconds(3600), doc: "delay before the response is sent")
 
-        let contents = ["body", "file", "json"].filter { options.isGiven($0) }
-        for key in contents.dropFirst() { options.fail(at: key, "cannot be combined with \(contents[0])") }
-        if status.neverHasContent || status == .resetContent, let key = contents.first {
+        options.exclusive("body", "file", "json")
+        if status.neverHasContent || status == .resetContent,
+            let key = ["body", "file", "json"].first(where: options.isGiven)
+        {
             options.fail(at: key, "a response with status \(status) has no content")
         }
         var mediaType: StaticString = "text/plain; charset=utf-8"

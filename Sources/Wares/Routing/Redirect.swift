@@ -1,10 +1,6 @@
 public import HttpWare
 
 /// Redirects clients to another URL; nothing goes upstream. RFC 9110 §15.4.
-///
-/// `to` is a URI or a path. No request can choose the host: it is fixed text or `{request.host}`, and a path never
-/// begins with two slashes. Without `to`, the target is the request's own URI with the scheme and the port; requests that already
-/// use them pass.
 public struct Redirect: Middleware {
     /// A scheme of target URIs.
     public enum Scheme: String, OptionWord {
@@ -109,10 +105,8 @@ extension Redirect: ConfigurableWare {
         if ![301, 302, 303, 307, 308].contains(status.code) {
             options.fail(at: "status", "\(status) is not a redirection; write 301, 302, 303, 307 or 308")
         }
-        if !options.isGiven("to") && !options.isGiven("scheme") && !options.isGiven("port") {
-            options.fail("has no target; write to, scheme or port")
-        }
-        if options.isGiven("port"), to?.isAbsolute == true {
+        options.require(anyOf: ["to", "scheme", "port"], "has no target")
+        if port != nil, to?.isAbsolute == true {
             options.fail(at: "port", "has no effect with a URI in to; write the port there")
         }
         if let to, let problem = to.redirectProblem { options.fail(at: "to", problem) }

@@ -1,14 +1,6 @@
 public import HttpWare
 
 /// Changes the path, query, host or method of requests before they go upstream.
-///
-/// The path is changed in its normal form (RFC 3986 §6.2.2), in the order strip, add, regex. `strip` removes whole
-/// segments from the front, `add` puts segments in front, and `regex` replaces its first match with `to`, where `$1` …
-/// `$9` are groups. The removed segments go to the origin server as `X-Forwarded-Prefix`, and references in its response that
-/// would lead out of them are put back under them. The query is changed in the order rename, remove, set. Names are compared decoded; all other
-/// parameters stay as received. `host` and query values may contain placeholders. If a placeholder produces an invalid
-/// value, the request is refused with 400. CONNECT and `OPTIONS *` have no path and no query, and keep their method;
-/// HEAD stays HEAD.
 public struct Rewrite: Middleware {
     /// Whole segments to remove from the front of the path; begins with a slash, does not end with one.
     public var strip: String?
@@ -170,7 +162,7 @@ extension Rewrite: ConfigurableWare {
             doc:
                 "whether the origin server gets what strip removed as X-Forwarded-Prefix, and references are put back under it"
         )
-        if options.isGiven("prefix"), !options.isGiven("strip") { options.fail(at: "prefix", "belongs to strip") }
+        options.only("prefix", with: "strip")
         options.read("add", into: &add, doc: "segments to put in front of the path, such as /v2")
         options.read("regex", into: &regex, doc: "expression whose first match in the path is replaced with path.to")
         options.read(
@@ -181,9 +173,8 @@ extension Rewrite: ConfigurableWare {
         if let to, to.utf8.contains(where: { $0 == 0x3f || $0 == 0x23 || $0 <= 0x20 || $0 == 0x7f }) {
             options.fail(at: "to", "contains ?, # or a space; write a path, and use query for the query")
         }
-        if options.isGiven("regex") != options.isGiven("to") {
-            options.fail("regex and to need each other; write both")
-        }
+        options.only("regex", with: "to")
+        options.only("to", with: "regex")
         if let regex, let to { replacement = (regex, to) }
     }
 

@@ -28,9 +28,7 @@ public struct PlaceholderRules: Sendable {
             doc:
                 "where placeholders are replaced: headers (also inside Basic), values of the query, of forms and of JSON content"
         )
-        if options.isGiven("in"), places.isEmpty, !options.hasErrors {
-            options.fail(at: "in", "is empty; write headers, query, form or json")
-        }
+        options.refuseEmpty("in", "write headers, query, form or json")
         self.places = PlaceholderSwap.Places(
             places.map { place in
                 switch place {

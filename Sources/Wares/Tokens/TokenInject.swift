@@ -3,9 +3,6 @@ public import HttpWare
 import Synchronization
 
 /// Adds a token to requests: one of a credential that the gateway keeps valid, or a fixed one.
-///
-/// If the client sent the field itself, it is kept unless `overwrite` is set. Without `tokenRefresh` before it, a
-/// request waits for the first token, with the defaults of `tokenRefresh`.
 public struct TokenInject: Middleware, CredentialUser {
     /// The credential whose tokens are added; `nil` with a fixed token.
     public let credential: Credential?
@@ -202,14 +199,12 @@ extension TokenInject: ConfigurableWare {
         options.read("file", into: &file, doc: "file that contains the token, read when the configuration is loaded")
         var user: String?
         var password: Secret?
-        let isBasic = options.isGiven("basic")
+        var isBasic = false
         options.read("basic", doc: "a user and a password, sent as Basic credentials (RFC 7617)") { options in
             options.read("user", into: &user, doc: "the user; must not contain a colon")
             options.readSecret("password", into: &password, doc: "the password")
-            if isBasic || options.isDescribing {
-                options.require("user")
-                options.require("password")
-            }
+            options.require("user", "password")
+            isBasic = options.isWritten
             for (name, text) in [("user", user), ("password", password?.revealed)] {
                 guard let text else { continue }
                 if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f }) || name == "user" && text.contains(":") {
@@ -226,25 +221,27 @@ extension TokenInject: ConfigurableWare {
             "overwrite", into: &overwrite,
             doc: "replaces the field if the client sent it; otherwise the client's field is kept")
         var placeholders: PlaceholderRules?
-        let replaces = options.isGiven("placeholder")
         options.read(
             "placeholder", doc: "puts the token only where its placeholder is; needs a credential with env"
-        ) { placeholders = PlaceholderRules(options: &$0) }
+        ) {
+            let rules = PlaceholderRules(options: &$0)
+            if $0.isWritten { placeholders = rules }
+        }
         var scrub = false
         options.read(
             "scrub", into: &scrub, doc: "puts the placeholder in place of the token in responses; only with placeholder"
         )
-        let audits = options.isGiven("audit")
         var audit: LogSink?
         options.read("audit", doc: "a line for each exchange in which the token is used; only with placeholder") {
-            audit = TokenAudit.readSink(&$0)
+            let sink = TokenAudit.readSink(&$0)
+            if $0.isWritten { audit = sink }
         }
-        if replaces {
+        options.only("scrub", "audit", with: "placeholder")
+        options.useless("value", "file", "basic", "header", "scheme", "overwrite", with: "placeholder")
+        options.useless("scheme", with: "basic")
+        if placeholders != nil {
             placeholders?.scrubs = scrub
-            placeholders?.audit = audits ? audit : nil
-            for key in ["value", "file", "basic", "header", "scheme", "overwrite"] where options.isGiven(key) {
-                options.fail(at: key, "has no effect with placeholder; remove one of them")
-            }
+            placeholders?.audit = audit
             if scrub, let value = credential?.definition.value, TokenSearch(value) == nil {
                 options.fail(
                     at: "scrub",
@@ -257,11 +254,6 @@ extension TokenInject: ConfigurableWare {
                     "credential \(credential.name) has no placeholder; write env: NAME under credentials.\(credential.name)"
                 )
             }
-        } else {
-            placeholders = nil
-            for key in ["scrub", "audit"] where options.isGiven(key) {
-                options.fail(at: key, "has no effect without placeholder; write placeholder: {}, or remove it")
-            }
         }
         if header.isGatewayOwned || header == .host {
             options.fail(at: "header", "\(header) is set by the gateway itself; it cannot carry a token")
@@ -273,7 +265,6 @@ extension TokenInject: ConfigurableWare {
             value = Secret(text)
         }
         if isBasic {
-            if options.isGiven("scheme") { options.fail(at: "scheme", "has no effect with basic; remove it") }
             scheme = "Basic"
             value = Secret(Base64.encode(Array("\(user ?? ""):\(password?.revealed ?? "")".utf8)))
         }
@@ -281,9 +272,9 @@ extension TokenInject: ConfigurableWare {
         if let value {
             standing = try? TokenInject.line(header, scheme, value)
             if standing == nil || value.revealed.isEmpty {
-                let key = options.isGiven("file") ? "file" : "value"
                 options.fail(
-                    at: key, "is invalid in a field: it is empty, or contains a line end or another control character")
+                    at: file == nil ? "value" : "file",
+                    "is invalid in a field: it is empty, or contains a line end or another control character")
             }
         } else if (try? TokenInject.line(header, scheme, Secret("x"))) == nil {
             options.fail(at: "scheme", "is invalid in a field")

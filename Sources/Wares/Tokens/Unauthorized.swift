@@ -153,11 +153,8 @@ extension Unauthorized: ConfigurableWare {
         options.read(
             "location", into: &location, doc: "target of the redirect, such as a login page; only for action redirect")
         for (key, owner) in [("credential", Word.clearCredential), ("body", .body), ("location", .redirect)] {
-            if word == owner {
-                if !options.isGiven(key) { options.fail(at: "action", "\(owner.rawValue) needs \(key)") }
-            } else if options.isGiven(key) {
-                options.fail(at: key, "needs action: \(owner.rawValue)")
-            }
+            options.require(key, with: "action", word, is: owner)
+            options.only(key, with: "action", word, is: owner)
         }
         switch word {
         case .passthrough: break

@@ -319,7 +319,7 @@ import Testing
             ),
             (
                 ["patch": [["op": "add", "path": "/a"]]],
-                "jsonTransform.patch[0].value: is missing, and there is no default"
+                "jsonTransform.patch[0].op: add needs the option value"
             ),
             (
                 ["patch": [["op": "remove", "path": ""]]],

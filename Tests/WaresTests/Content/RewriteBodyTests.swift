@@ -377,7 +377,7 @@ import Testing
             ),
             (
                 ["rules": [["find": "a", "replace": "b"]], "stream": "true", "maxBody": "1KiB"],
-                "rewriteBody.maxBody: has no effect with stream; remove one of them"
+                "rewriteBody.maxBody: has no effect with stream: true; remove one of them"
             ),
             (
                 ["rules": [["find": "a", "replace": "b"]], "maxBody": "17MiB"],

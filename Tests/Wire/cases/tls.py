@@ -941,13 +941,13 @@ wrong("a request in place of a certificate", ", tls: { cert: @expired.csr, key: 
 wrong("authorities in DER", ", tls: { cert: @a.pem, key: @a.key, clientCa: @a.der }", "", "tls.clientCa: @a.der: contains no certificate in PEM; it looks like DER")
 wrong("a certificate in place of a key", ", tls: { cert: @a.pem, key: @a.pem }", "", "@a.pem: contains no private key in PEM")
 wrong("tls without a certificate", ", tls: {}", "", "listeners.web.tls", "needs cert, certificates or acme")
-wrong("a certificate without a key", ", tls: { cert: @a.pem }", "", "listeners.web.tls.cert", "needs key")
-wrong("clientCert without clientCa", ", tls: { cert: @a.pem, key: @a.key, clientCert: require }", "", "needs clientCa")
+wrong("a certificate without a key", ", tls: { cert: @a.pem }", "", "listeners.web.tls.cert", "has no effect without key")
+wrong("clientCert without clientCa", ", tls: { cert: @a.pem, key: @a.key, clientCert: require }", "", "has no effect without clientCa")
 wrong("an unknown version", ", tls: { cert: @a.pem, key: @a.key, minVersion: '1.1' }", "", "minVersion", "1.1")
 wrong("an invalid OCSP response", ", tls: { certificates: [{ cert: @a.pem, key: @a.key, ocsp: @a.pem }] }", "", "@a.pem: is not a successful OCSP response")
 wrong("a key in place of authorities", "", ", tls: { ca: @a.key }", "services.api.tls", "@a.key: contains no certificate in PEM")
 wrong("tls for plain endpoints", "", ", tls: { ca: @ca.pem }", "services.api.tls", "no endpoint is https")
-wrong("insecureSkipVerify beside ca", "", ", tls: { ca: @ca.pem, insecureSkipVerify: true }", "cannot be combined with ca")
+wrong("insecureSkipVerify beside ca", "", ", tls: { ca: @ca.pem, insecureSkipVerify: true }", "has no effect with insecureSkipVerify: true")
 
 
 @case("check: TLS: a key that every user of the machine can read is a warning", nginx=NO)
