@@ -3,7 +3,7 @@ public import HttpWare
 import Scripting
 import Wares
 
-/// Runs a script in Lua, which decides about requests and responses.
+/// Runs a script in Lua that can read, change and answer requests and responses.
 public struct Script: Middleware, Postware {
     /// The treatment of an exchange whose script failed.
     public enum FailureMode: String, OptionWord {

@@ -16,7 +16,7 @@ import Testing
     @Test func `the doc comment of each begins with its sentence`() throws {
         let sources = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Sources").standardized
         var comments: [String: String] = [:]
-        for module in ["GatewayWares", "Wares"] {
+        for module in ["GatewayWares", "ScriptWares", "Wares"] {
             let files = try #require(
                 FileManager.default.enumerator(at: sources.appending(path: module), includingPropertiesForKeys: nil))
             for case let file as URL in files where file.pathExtension == "swift" {
