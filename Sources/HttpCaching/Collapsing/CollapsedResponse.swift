@@ -212,7 +212,7 @@ package final class CollapsedResponse: Sendable {
         wake?()
     }
 
-    /// Removes a reader. Returns what wakes the leader, if it is to go on.
+    /// Removes a reader. Returns the closure that wakes the leader, if it is to go on.
     private func remove(_ reader: CollapsedContent, _ state: inout State) -> (@Sendable () -> Void)? {
         state.readers[ObjectIdentifier(reader)] = nil
         trim(&state)
@@ -267,7 +267,7 @@ package final class CollapsedResponse: Sendable {
         due?()
     }
 
-    /// What wakes the leader if it is to go on: with half a window to go, or without readers.
+    /// The closure that wakes the leader; `nil` unless half a window is free, or there are no readers.
     private func takeWake(_ state: inout State) -> (@Sendable () -> Void)? {
         guard state.wakeLeader != nil, state.readers.isEmpty || isAnyReader(&state, within: window / 2) else {
             return nil

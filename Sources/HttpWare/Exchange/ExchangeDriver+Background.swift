@@ -99,7 +99,7 @@ extension ExchangeDriver: BackgroundStarter {
         if outward.hasClientLeft, exchange.sharer?.outlivesClient != true { clientLeft() }
     }
 
-    /// Whether the exchange, which goes on without its client, is faster than all for whom it does so.
+    /// Whether the exchange goes on without its client, and is faster than all other clients of its response.
     fileprivate var isAheadOfOthers: Bool { outward.hasClientLeft && exchange.sharer?.keepsPace == false }
 
     /// Goes on when one of the others has caught up.

@@ -175,7 +175,7 @@ import Testing
         await stage.step { #expect($0.server.backgroundCount == 0) }
     }
 
-    @Test func `an exchange without its client waits for those who share its response`() async throws {
+    @Test func `an exchange without its client waits for the other clients of its response`() async throws {
         let stage = try DriverStage([
             OnRequest { _, exchange in
                 exchange.sharer = Sharing(outlivesClient: true)
