@@ -26,6 +26,7 @@ struct HttpWareCommand: ParsableCommand {
             InspectCommand.self,
             CaCommand.self, AcmeCommand.self,
             HealthCommand.self,
+            ScriptCommand.self,
             SchemaCommand.self,
             WaresCommand.self,
             InitCommand.self,

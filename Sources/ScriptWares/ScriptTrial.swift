@@ -8,6 +8,8 @@ public final class ScriptTrial {
         /// One line for each error.
         public let lines: [String]
 
+        public init(lines: [String]) { self.lines = lines }
+
         public var description: String { lines.joined(separator: "\n") }
     }
 
@@ -78,6 +80,31 @@ public final class ScriptTrial {
         if former.content.bytes != response.content.bytes { changes.append(ScriptTrial.content(response.content)) }
         effects.changes.insert(contentsOf: changes, at: 0)
         return effects
+    }
+
+    /// The mean time of a call of `request`, or of `response` if there is one.
+    public func time(_ request: HttpRequest, _ response: HttpResponse? = nil) -> Duration {
+        let count = 10_000
+        let former = response == nil ? nil : Optional(request)
+        let function: LoadedScript.Function = response == nil ? .request : .response
+        let arguments = response == nil ? Script.ofRequest : Script.ofResponse
+        let duration = ContinuousClock().measure {
+            for _ in 0..<count {
+                var message = request
+                var answer = response ?? HttpResponse(.ok)
+                turn.begin(in: nil, after: former)
+                withUnsafeMutablePointer(to: &message) { message in
+                    withUnsafeMutablePointer(to: &answer) { answer in
+                        if response == nil { turn.request = message } else { turn.response = answer }
+                        let outcome = loop.state.begin(function: function.rawValue, arguments: arguments, host: turn)
+                        if case .waits(let call) = outcome { loop.state.drop(call) }
+                        turn.request = nil
+                        turn.response = nil
+                    }
+                }
+            }
+        }
+        return duration / count
     }
 
     private func effects(_ outcome: ScriptState.Outcome, _ passing: String) -> Effects {

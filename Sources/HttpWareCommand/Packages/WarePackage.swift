@@ -235,7 +235,7 @@ struct WarePackage {
 
     /// The C libraries, as Debian names them.
     private static let packages = """
-        libevent-dev libc-ares-dev libnghttp2-dev libpcre2-dev liblmdb-dev libhiredis-dev zlib1g-dev libbrotli-dev libzstd-dev \
+        libevent-dev libc-ares-dev libnghttp2-dev libpcre2-dev liblmdb-dev libhiredis-dev liblua5.4-dev zlib1g-dev libbrotli-dev libzstd-dev \
         libssl-dev libcrypt-dev pkg-config
         """
 
