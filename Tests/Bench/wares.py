@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The cost that wares and tables add to a GET: CPU time per request beside the same gateway without them. Needs wrk and nginx.
 
-    Tests/Bench/wares.py --binary .build/release/httpware [--rounds 3] [--seconds 3] [--only extAuthz,split,routes,mirror]
+    Tests/Bench/wares.py --binary .build/release/httpware [--rounds 3] [--seconds 3] [--only extAuthz,split,routes,mirror,script]
 
 One worker on the first CPU; wrk and the origin servers share the second. The routes take turns, round by round, in one process, so that nothing
 differs but the route; for `routes`, a process with 10,000 routes and one with a single route take turns. For `mirror`, the median latency of
@@ -11,6 +11,7 @@ one connection follows: it must delay nothing.
 - split: two services, without and with a cookie that makes sticky
 - routes: a table of 10,000 routes by host and path
 - mirror: a copy of each request to a service that answers at once, and to one that never does
+- script: a script that changes each request and each response, one that only makes garbage, and one without a function for requests
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
 
 ORIGIN = """
 daemon off; master_process off; pid @FOLDER@/pid; error_log @FOLDER@/error.log crit;
@@ -52,12 +55,18 @@ chains:
   auth: {{ middlewares: [{{ extAuthz: {{ url: "http://127.0.0.1:{origin}/auth", copy: [Remote-User], cache: {{}} }} }}] }}
   mirror: {{ middlewares: [{{ mirror: {{ service: second }} }}] }}
   silent: {{ middlewares: [{{ mirror: {{ service: silent }} }}] }}
+  script: {{ middlewares: [{{ script: {{ file: {tenant} }} }}] }}
+  garbage: {{ middlewares: [{{ script: {{ source: "return {{ request = function(req) local t = {{}} for i = 1, 50 do t[i] = {{ i, req.path .. i }} end end }}" }} }}] }}
+  oneHalf: {{ middlewares: [{{ script: {{ source: "return {{ ended = nil, response = nil }}" }} }}] }}
 routes:
   - {{ name: extAuthz, match: {{ path: /extAuthz }}, chain: auth, service: origin }}
   - {{ name: split, match: {{ path: /split }}, split: [{{ service: origin }}, {{ service: second }}] }}
   - {{ name: sticky, match: {{ path: /sticky }}, split: [{{ service: origin }}, {{ service: second }}], sticky: {{ cookie: share }} }}
   - {{ name: mirror, match: {{ path: /mirror }}, chain: mirror, service: origin }}
   - {{ name: silent, match: {{ path: /silent }}, chain: silent, service: origin }}
+  - {{ name: script, match: {{ path: /script }}, chain: script, service: origin }}
+  - {{ name: garbage, match: {{ path: /garbage }}, chain: garbage, service: origin }}
+  - {{ name: oneHalf, match: {{ path: /oneHalf }}, chain: oneHalf, service: origin }}
   - {{ name: get, match: {{ path: /get }}, service: origin }}
 """
 TABLE = """
@@ -68,7 +77,7 @@ routes:
 {routes}
 """
 COUNT = 10_000
-ROUTES = {"extAuthz": ["extAuthz"], "split": ["split", "sticky"], "mirror": ["mirror", "silent"]}
+ROUTES = {"extAuthz": ["extAuthz"], "split": ["split", "sticky"], "mirror": ["mirror", "silent"], "script": ["script", "garbage", "oneHalf"]}
 
 
 class Bench:
@@ -86,7 +95,7 @@ class Bench:
         # Connections are taken, and nothing is ever answered.
         self.silent = socket.create_server(("127.0.0.1", 0), backlog=4000)
         threading.Thread(target=self.swallow, daemon=True).start()
-        self.gateway = self.start(CONFIG, silent=self.silent.getsockname()[1])
+        self.gateway = self.start(CONFIG, silent=self.silent.getsockname()[1], tenant=ROOT / "conf/wares/tenant.lua")
 
     def swallow(self) -> None:
         kept = []
@@ -157,7 +166,7 @@ def main() -> int:
     parser.add_argument("--binary", required=True, type=lambda path: str(Path(path).resolve()))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
-    parser.add_argument("--only", default="extAuthz,split,routes,mirror", type=lambda text: text.split(","))
+    parser.add_argument("--only", default="extAuthz,split,routes,mirror,script", type=lambda text: text.split(","))
     bench = Bench(parser.parse_args())
     try:
         for name in bench.options.only:
