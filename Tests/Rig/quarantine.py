@@ -25,7 +25,7 @@ class Quarantine:
 
 
 def read(text: str, today: datetime.date, file: str = "Tests/quarantine.txt") -> Quarantine:
-    """Reads lines of a date, a test and a reason with tabs between them; empty lines and a line that begins with # is a comment."""
+    """Reads lines of a date, a test and a reason with tabs between them; empty lines and lines that begin with # are comments."""
     result = Quarantine()
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):

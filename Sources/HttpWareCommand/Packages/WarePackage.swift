@@ -48,12 +48,15 @@ struct WarePackage {
         "WareAbout", "WareName",
     ]
     /// The modules and products that such a package builds with. No other module or product can have their names.
-    private static let usedModules: Set = [
-        "acme", "argumentparser", "argumentparsertoolinfo", "authentication", "capturing", "credentials", "diskcaching",
-        "diskcapturing", "gatewayconfig", "gatewayexample", "gatewaywares", "httpcaching", "httpgateway", "httpware",
-        "httpwareclient", "httpwareclientconfiguration", "httpwarecombine", "httpwarecommand", "httpwarefoundation",
-        "httpwaregateway", "httpwareprogram", "httpwareredis", "httpwaretesting", "storerig", "swift", "testing",
-        "todoexample", "wares", "yams",
+    static let usedModules: Set = [
+        "acme", "argumentparser", "argumentparsertoolinfo", "authentication", "callocations", "capturing", "cares",
+        "cbrotli", "cbuildcommit", "ccrypt", "chiredis", "cinspectorpage", "clibevent", "clmdb", "clua", "cluashims",
+        "cnghttp2", "copenssl", "copensslshims", "cpcre2", "cpsl", "credentials", "csystemshims", "cyaml", "czlib",
+        "czstd", "diskcaching", "diskcapturing", "fuzzsupport", "gatewayconfig", "gatewayexample", "gatewaywares",
+        "httpcaching", "httpgateway", "httpware", "httpwareclient", "httpwareclientconfiguration", "httpwarecombine",
+        "httpwarecommand", "httpwarefoundation", "httpwaregateway", "httpwareprogram", "httpwareredis",
+        "httpwaretesting", "scripting", "scriptwares", "storerig", "storetrial", "swift", "testing", "todoexample",
+        "wares", "yams",
     ]
 
     private var problemOfWare: String? {
@@ -234,9 +237,9 @@ struct WarePackage {
     }
 
     /// The C libraries, as Debian names them.
-    private static let packages = """
-        libevent-dev libc-ares-dev libnghttp2-dev libpcre2-dev liblmdb-dev libhiredis-dev liblua5.4-dev zlib1g-dev libbrotli-dev libzstd-dev \
-        libssl-dev libcrypt-dev pkg-config
+    static let packages = """
+        libevent-dev libc-ares-dev libnghttp2-dev libpcre2-dev liblmdb-dev libhiredis-dev liblua5.4-dev zlib1g-dev libbrotli-dev \
+        libzstd-dev libssl-dev libcrypt-dev pkg-config
         """
 
     private var makefile: String {

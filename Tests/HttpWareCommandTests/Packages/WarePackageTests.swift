@@ -60,6 +60,26 @@ import Testing
         }
     }
 
+    @Test func `the package names every C library, and no name of a module is left for a program`() throws {
+        let manifest = try String(
+            contentsOf: WarePackageTests.repository.appending(path: "Package.swift"), encoding: .utf8)
+        let article = try String(
+            contentsOf: WarePackageTests.repository.appending(
+                path: "Sources/HttpGateway/HttpGateway.docc/OwnGateway.md"),
+            encoding: .utf8)
+        // Only the client uses libpsl.
+        let libraries = manifest.matches(of: /\.apt\(\["([^"]+)"\]\)/).map { String($0.1) }.filter {
+            $0 != "libpsl-dev"
+        }
+        #expect(
+            libraries.count > 10
+                && Set(libraries).isSubset(of: WarePackage.packages.split(separator: " ").map(String.init)))
+        #expect(article.contains("apt-get install \(WarePackage.packages)\n"))
+        let modules = manifest.matches(of: /\.(?:target|executableTarget|systemLibrary)\(\s*name: "(\w+)"/)
+        #expect(modules.count > 40)
+        for module in modules { #expect(WarePackage.usedModules.contains(module.1.lowercased()), "\(module.1)") }
+    }
+
     @Test func `the package gets httpware from where the articles say that it is`() throws {
         let article = WarePackageTests.repository.appending(
             path: "Sources/HttpWareClient/HttpWareClient.docc/HttpWareClient.md")
