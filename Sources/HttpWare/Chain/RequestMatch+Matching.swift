@@ -238,8 +238,13 @@ extension HttpFields {
         values += twinValues(of: wanted.field)
         guard !values.isEmpty else { return false }
         if try wanted.values.match(anyOf: values, within: &time) { return true }
-        let members = values.filter { $0.utf8.contains(0x2c) }.flatMap { $0.split(separator: ",") }.map {
-            String($0.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
+        var members: [String] = []
+        for value in values where value.utf8.contains(0x2c) {
+            for var member in value.split(separator: ",") {
+                while member.first == " " || member.first == "\t" { member.removeFirst() }
+                while member.last == " " || member.last == "\t" { member.removeLast() }
+                members.append(String(member))
+            }
         }
         return try wanted.values.match(anyOf: members, within: &time)
     }

@@ -53,8 +53,9 @@ enum Swar {
     @inline(__always)
     static func controls(sixteen input: RawSpan, at offset: Int) -> (low: UInt64, high: UInt64) {
         let bytes = input.unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)
-        let found =
-            ((bytes &- SIMD16(repeating: 0x20)) | (bytes &+ SIMD16(repeating: 1))) & ~bytes & SIMD16(repeating: 0x80)
+        let below: SIMD16<UInt8> = bytes &- SIMD16<UInt8>(repeating: 0x20)
+        let above: SIMD16<UInt8> = bytes &+ SIMD16<UInt8>(repeating: 1)
+        let found: SIMD16<UInt8> = (below | above) & ~bytes & SIMD16<UInt8>(repeating: 0x80)
         let words = unsafeBitCast(found, to: SIMD2<UInt64>.self)
         return (words[0], words[1])
     }
