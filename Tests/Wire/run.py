@@ -4,13 +4,14 @@
     Tests/Wire/run.py --binary .build/release/httpware [--only TEXT] [--jobs N]
     Tests/Wire/run.py --peer nginx      # checks the suite itself, where nginx's behaviour is comparable
 
-A case that fails is run again when nothing else runs: what passes then is told as UNSTABLE, and counts as passed.
-Prints a line for each case that fails twice, and `N passed, N failed`.
+A case that fails is run again when nothing else runs. If it passes then, it has failed all the same, unless Tests/quarantine.txt
+lists it as `Wire/NAME`: then it is told as UNSTABLE. Prints a line for each case that failed, and `N passed, N failed`.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import queue
 import re
 import shutil
@@ -24,14 +25,15 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 sys.dont_write_bytecode = True
 
 import cases  # noqa: E402, F401 (registers the cases)
+from Rig import quarantine  # noqa: E402
 from Rig.processes import DidNotStart  # noqa: E402
 from setups import Setup  # noqa: E402
 from suite import CASES, Case, Failure, Malformed, Skip, Trial, WireClosed, WireTimeout  # noqa: E402
 
 
 class Results:
-    def __init__(self, verbose: bool):
-        self.lock, self.verbose = threading.Lock(), verbose
+    def __init__(self, verbose: bool, listed: quarantine.Quarantine):
+        self.lock, self.verbose, self.listed = threading.Lock(), verbose, listed
         self.passed, self.failed, self.skipped = 0, [], []
         self.once: dict[str, str] = {}
         self.again: queue.Queue = queue.Queue()
@@ -39,7 +41,10 @@ class Results:
     def add(self, case: Case, problem: str | None, took: float) -> None:
         with self.lock:
             before = self.once.pop(case.name, None)
-            if problem is None:
+            if problem is None and before is not None and quarantine.WIRE + case.name not in self.listed.entries:
+                self.failed.append(case.name)
+                print(f"FAILED  {case.name}: it failed, and passed alone; that is a fault of the case or of the program: {before}", flush=True)
+            elif problem is None:
                 self.passed += 1
                 if before is not None:
                     print(f"UNSTABLE  {case.name}: {before}", flush=True)
@@ -126,7 +131,13 @@ def main() -> int:
             print(f"wire: {options.binary} is not there; build it first", file=sys.stderr)
             return 1
 
-    results = Results(options.verbose)
+    root = Path(__file__).resolve().parents[2]
+    listed = quarantine.read((root / "Tests/quarantine.txt").read_text(), datetime.date.today())
+    faults = listed.faults + listed.missing({quarantine.WIRE + case.name for case in CASES}, wire=True)
+    if faults:
+        print(*faults, sep="\n", file=sys.stderr)
+        return 1
+    results = Results(options.verbose, listed)
     todo: queue.Queue = queue.Queue()
     alone: queue.Queue = queue.Queue()
     for case in chosen:

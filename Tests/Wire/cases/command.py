@@ -120,7 +120,7 @@ refused("a cycle of chains", GOOD + "chains: { a: { middlewares: [use: b] }, b: 
 refused("an unknown chain in use", GOOD + "chains: { a: { middlewares: [use: bb] } }\n", "file.yaml:5:", "bb")
 refused("a file that is not YAML", "version: [1\n", "file.yaml:", "error:")
 refused("an empty file", "", "error:")
-refused("intercept on a reverse listener", GOOD.replace('8080"', '8080", intercept: { hosts: ["*"] }'), "file.yaml:2:", "intercept", "reverse listener")
+refused("intercept on a reverse listener", GOOD.replace('8080"', '8080", intercept: { hosts: ["*"] }'), "file.yaml:2:", "intercept", "mode: forward")
 refused("a credential without its token", GOOD + "credentials: { a: { grant: static } }\n", "file.yaml:5:", "credentials.a.value", "is missing")
 refused("a store without its kind", GOOD + "stores: { a: { maxSize: 1MiB } }\n", "file.yaml:5:", "stores.a", "needs memory, disk or redis")
 refused("an origin of another scheme", GOOD.replace("http://127", "ftp://127"), "file.yaml:3:", "https://example.com")
