@@ -95,117 +95,16 @@ extension ExchangeDriver: BackgroundStarter {
 
     /// Ends an exchange that continued without its client, as soon as nothing needs the rest of its response: the origin server may
     /// never end it.
-    fileprivate func endIfUnwanted() {
+    func endIfUnwanted() {
         if outward.hasClientLeft, exchange.sharer?.outlivesClient != true { clientLeft() }
     }
 
     /// Whether the exchange goes on without its client, and is faster than all other clients of its response.
-    fileprivate var isAheadOfOthers: Bool { outward.hasClientLeft && exchange.sharer?.keepsPace == false }
+    var isAheadOfOthers: Bool { outward.hasClientLeft && exchange.sharer?.keepsPace == false }
 
     /// Goes on when one of the others has caught up.
-    fileprivate func waitForOthers() {
+    func waitForOthers() {
         let waiting = WaitForOthers(driver: self, serial: serial)
         exchange.sharer?.whenPaceKept { [loop] in loop.execute { waiting.end() } }
-    }
-}
-
-/// A driver that waits for the other clients of its response. Used on its loop only.
-private struct WaitForOthers: @unchecked Sendable {
-    weak var driver: ExchangeDriver?
-    let serial: Int
-
-    func end() {
-        guard let driver, driver.serial == serial, driver.phase != .ended else { return }
-        driver.transport.inEvent {
-            driver.endIfUnwanted()
-            if driver.phase != .ended { driver.downstreamDrained() }
-        }
-    }
-}
-
-/// Replaces the client's connection. It keeps the driver alive until the exchange has ended.
-private final class BackgroundSink: ResponseSink {
-    private var driver: ExchangeDriver?
-    private var receiver: (any BackgroundReceiver)?
-
-    init(_ driver: ExchangeDriver, _ receiver: (any BackgroundReceiver)?) {
-        self.driver = driver
-        self.receiver = receiver
-    }
-
-    func sendInterim(_ response: HttpResponse) {}
-
-    func send(responseOf exchange: Exchange, extent: HttpContent.Extent, via: Bool) {
-        var response = exchange.response
-        response.content = HttpContent(extent: extent)
-        receiver?.responseStarted(response, in: exchange)
-    }
-
-    func sendContent(_ bytes: UnsafeRawBufferPointer) {
-        receiver?.responseContent(bytes)
-        driver?.endIfUnwanted()
-        if isBlocked { driver?.waitForOthers() }
-    }
-
-    func sendEnd(_ trailers: HttpFields?) { end(isWhole: true) }
-    func cutOff() { end(isWhole: false) }
-
-    private func end(isWhole: Bool) {
-        driver = nil
-        let receiver = self.receiver
-        self.receiver = nil
-        receiver?.responseEnded(isWhole: isWhole)
-    }
-
-    func startTunnel() {}
-    func setTunnelIdle(_ nanoseconds: Int64) {}
-    func sendTunnel(_ bytes: UnsafeRawBufferPointer) {}
-    func endTunnel() {}
-    func pauseRequest() {}
-    func resumeRequest() {}
-    var isBlocked: Bool { driver?.isAheadOfOthers == true }
-}
-
-/// A request to another service, sent beside an exchange. Used on its loop's thread only.
-private final class BesideCall: HttpCall {
-    private let plan: ExchangePlan
-    private let request: HttpRequest
-    private let limit: Duration
-    private var receiver: (any BackgroundReceiver)?
-    private weak var driver: ExchangeDriver?
-    /// The driver's serial number while it carries this request.
-    private var serial = 0
-
-    init(_ plan: ExchangePlan, _ request: HttpRequest, _ limit: Duration, _ receiver: any BackgroundReceiver) {
-        self.plan = plan
-        self.request = request
-        self.limit = limit
-        self.receiver = receiver
-    }
-
-    func begin(on server: LoopListener, _ connection: ConnectionFacts) {
-        guard let receiver = receiver.take() else { return }
-        let driver = ExchangeDriver(server: server)
-        driver.prepare(sink: BackgroundSink(driver, receiver), connection: connection)
-        driver.outward.isBackground = true
-        driver.outward.isBeside = true
-        driver.plan = plan
-        driver.exchange.heldRequest = request
-        driver.exchange.serviceNotes = plan.service?.notes
-        driver.exchange.timeouts.total = limit
-        driver.exchange.record.started = driver.loop.now.nanoseconds
-        driver.isObserved = false
-        driver.inward.isWhole = true
-        driver.phase = .middlewares
-        driver.setDeadline()
-        self.driver = driver
-        serial = driver.serial
-        server.transport.inEvent { driver.runMiddlewares() }
-    }
-
-    func cancel() {
-        receiver = nil
-        guard let driver, driver.serial == serial, driver.phase != .ended else { return }
-        driver.transport.inEvent { driver.clientLeft() }
     }
 }
