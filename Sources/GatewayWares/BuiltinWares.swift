@@ -1,7 +1,6 @@
 public import HttpWare
 import ScriptWares
 import Wares
-import Wares
 
 /// The wares that every configuration file can use.
 public enum BuiltinWares {

@@ -4,7 +4,7 @@
     Tests/Wire/run.py --binary .build/release/httpware [--only TEXT] [--jobs N]
     Tests/Wire/run.py --peer nginx      # checks the suite itself, where nginx's behaviour is comparable
 
-A case that fails is run again when nothing else runs. If it passes then, it has failed all the same, unless Tests/quarantine.txt
+A case that fails is run again when nothing else runs. If it passes then, it has still failed, unless Tests/quarantine.txt
 lists it as `Wire/NAME`: then it is told as UNSTABLE. Prints a line for each case that failed, and `N passed, N failed`.
 """
 

@@ -51,19 +51,18 @@ final class RatePace: ContentPace {
     /// When the next byte may pass, in nanoseconds of the loops' clock. Guarded by a mutex.
     private let next = Mutex<Int64>(.min)
     private let perSecond: Int
-    /// The maximum size of a piece, in bytes.
-    private let piece: Int
+    let largestPiece: Int
 
     /// The time for which unused speed can be made up for, in nanoseconds.
     private static let memory: Int64 = 50_000_000
 
     init(_ rate: ByteRate) {
         perSecond = max(1, rate.bytes.bytes)
-        piece = min(max(1, perSecond / 20), 256 << 10)
+        largestPiece = min(max(1, perSecond / 20), 256 << 10)
     }
 
     func reserve(_ count: Int, at now: LoopInstant) -> (count: Int, wait: Duration) {
-        let granted = min(max(1, count), piece)
+        let granted = min(max(1, count), largestPiece)
         let time = Int64(Double(granted) / Double(perSecond) * 1e9)
         let start = next.withLock { next in
             let start = max(next, now.nanoseconds - RatePace.memory)

@@ -13,8 +13,8 @@ public protocol EntryGate: Sendable {
 
 /// Effects of wares on an exchange beyond its messages: slowing it down, or breaking it off. Most exchanges have none.
 final class Intervention {
-    var requestPace: (any ContentPace)?
-    var responsePace: (any ContentPace)?
+    fileprivate(set) var requestPaces: [any ContentPace] = []
+    fileprivate(set) var responsePaces: [any ContentPace] = []
     /// The response is cut after this many bytes of content.
     var cut: Int?
     /// The client gets no response: its connection or stream is reset.
@@ -23,7 +23,12 @@ final class Intervention {
     var rules: [Int] = []
 
     /// Whether the response's content is slowed or cut.
-    var changesResponse: Bool { responsePace != nil || cut != nil }
+    var changesResponse: Bool { !responsePaces.isEmpty || cut != nil }
+
+    /// Adds a pace, unless it is there: a ware may run again.
+    fileprivate static func add(_ pace: any ContentPace, to paces: inout [any ContentPace]) {
+        if !paces.contains(where: { $0 === pace }) { paces.append(pace) }
+    }
 }
 
 extension Exchange {
@@ -34,13 +39,16 @@ extension Exchange {
         return made
     }
 
-    /// Sends the content of the request upstream at this pace. For middlewares.
-    public func slowRequest(by pace: any ContentPace) { ownIntervention.requestPace = pace }
+    /// Sends the content of the request upstream at this pace, and at that of each other ware that calls this. For middlewares.
+    ///
+    /// A pace acts behind all filters, so it counts the bytes that leave: compressed ones behind `compress`.
+    public func slowRequest(by pace: any ContentPace) { Intervention.add(pace, to: &ownIntervention.requestPaces) }
 
-    /// Sends the content of the response downstream at this pace. For postwares and response halves.
-    public func slowResponse(by pace: any ContentPace) { ownIntervention.responsePace = pace }
+    /// Sends the content of the response downstream at this pace, and at that of each other ware that calls this. For postwares and
+    /// response halves.
+    public func slowResponse(by pace: any ContentPace) { Intervention.add(pace, to: &ownIntervention.responsePaces) }
 
-    /// Cuts the response after this many bytes of content; `nil` cancels the cut.
+    /// Cuts the response after this many bytes of content; `nil` cancels the cut. The last call counts.
     public func cutResponse(after bytes: Int?) {
         if bytes != nil || intervention != nil { ownIntervention.cut = bytes }
     }

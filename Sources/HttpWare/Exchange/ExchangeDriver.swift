@@ -69,8 +69,9 @@
 
 /// Drives one exchange after another: from a request's head to the end of its response. Used on its loop's thread only.
 ///
-/// `ExchangeDriver+Request` handles the request, `+Upstream` its way to the origin server, `+Attempts` endpoints and connections, and
-/// `+Response` the response.
+/// `ExchangeDriver+Request` handles the request, `+Placeholders` the guard, `+Upstream` its way to the origin server, `+Attempts` and
+/// `+Owning` endpoints and connections, `+Response` and `+Collecting` the response, `+Content` content on its way, `+Background` exchanges
+/// without a client, and `+Record` the record.
 final class ExchangeDriver: LoopTimerHandler {
     enum Phase {
         /// 2. The head is being read.

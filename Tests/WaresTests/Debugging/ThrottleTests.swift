@@ -35,6 +35,34 @@ import Testing
         #expect((1700...2400).contains(time), "\(time) ms")
     }
 
+    @Test(arguments: [(10, 1000), (1000, 10)])
+    func `of two speeds the lower one counts, whichever ware is first`(outer: Int, inner: Int) async throws {
+        let exchange = try TestExchange([
+            Throttle(down: ByteRate(.kibibytes(outer))), Throttle(down: ByteRate(.kibibytes(inner))),
+        ])
+        exchange.upstream.respond(with: HttpResponse(.ok, content: .bytes(count: 20 << 10)))
+        let pending = await exchange.start(.get("/"))
+        var time = 0
+        while exchange.outcomes.isEmpty, time < 10_000 {
+            await exchange.advance(by: .milliseconds(50))
+            time += 50
+        }
+        #expect(try await pending.response().content.bytes?.count == 20 << 10)
+        #expect((1700...2400).contains(time), "\(time) ms")
+    }
+
+    @Test func `a slow exchange reserves no more of a shared speed than it uses`() {
+        let shared = RatePace(ByteRate(.bytes(1_000_000)))
+        let slow = RatePace(ByteRate(.bytes(1000)))
+        let now = LoopInstant(nanoseconds: 1_000_000_000)
+        for paces in [[shared, slow], [slow, shared]] {
+            let joint = JointPace.of(paces)
+            #expect(joint?.reserve(100_000, at: now).count == 50)
+        }
+        // A tenth of a millisecond was reserved, so the next exchange need not wait.
+        #expect(shared.reserve(100_000, at: now).wait == .zero)
+    }
+
     @Test func `a request waits for the latency`() async throws {
         let exchange = try TestExchange([Throttle(latency: .milliseconds(300)), Mock()])
         let pending = await exchange.start(.get("/"))
