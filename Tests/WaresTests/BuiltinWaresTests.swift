@@ -25,7 +25,7 @@ import Testing
                     let words = line.split(separator: " ")
                     if line.hasPrefix("///") {
                         comment += words.dropFirst()
-                    } else if words.first == "public",
+                    } else if line.hasPrefix("public "),
                         let kind = words.firstIndex(where: { ["struct", "class"].contains($0) })
                     {
                         comments[String(words[kind + 1].prefix { $0 != ":" })] = comment.joined(separator: " ")
