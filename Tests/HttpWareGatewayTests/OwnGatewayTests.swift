@@ -30,10 +30,37 @@ import Testing
         #expect(try run("check", "none.yaml").error == "none.yaml: does not exist; gateway-example init writes one\n")
         #expect(try run("wares", "methodRul").error.hasSuffix("; gateway-example wares lists them\n"))
         #expect(try run("wares", "break").output.contains("`gateway-example break ls`"))
-        for command in ["ca", "trace", "rule", "inspect", "with", "cache", "har", "run"] {
+        let commands = try commands()
+        #expect(commands.count > 25)
+        for command in commands {
             let help = try run("help", command).output
             #expect(!help.contains(/\bhttpware [a-z]/), "\(command): \(help)")
         }
+    }
+
+    @Test func `no command writes the name of httpware before that of a command`() throws {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "Sources/HttpWareCommand")
+        let names = Set(try commands())
+        let files =
+            (FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)?.allObjects as? [URL]) ?? []
+        // The texts of a package name httpware itself.
+        let sources = files.filter { $0.pathExtension == "swift" && !$0.path.contains("/Packages/") }
+        #expect(sources.count > 50)
+        for file in sources {
+            let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+            for line in lines where !line.drop(while: \.isWhitespace).hasPrefix("//") {
+                let named = line.matches(of: /\bhttpware ([a-z]+)/).contains { names.contains(String($0.1)) }
+                #expect(!named, "\(file.lastPathComponent): \(line)")
+            }
+        }
+    }
+
+    /// The names of all commands.
+    private func commands() throws -> [String] {
+        let help = try run("--help").output
+        let list = try #require(help.split(separator: "SUBCOMMANDS:\n").last)
+        return list.matches(of: /(?m)^ {2}([a-z-]+) {2,}/).map { String($0.1) }
     }
 
     @Test func `wares and schema have the program's own ware beside the built-in ones`() throws {
