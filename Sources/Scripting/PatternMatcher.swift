@@ -287,7 +287,7 @@ struct PatternMatcher {
         case UInt8(ascii: "g"): belongs = byte > 0x20 && byte < 0x7f
         case UInt8(ascii: "l"): belongs = byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z")
         case UInt8(ascii: "p"): belongs = byte > 0x20 && byte < 0x7f && !isLetter(byte) && !isDigit(byte)
-        case UInt8(ascii: "s"): belongs = byte == 0x20 || (byte >= 0x09 && byte <= 0x0d)
+        case UInt8(ascii: "s"): belongs = byte == 0x20 || (byte >= 9 && byte <= 13)
         case UInt8(ascii: "u"): belongs = byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
         case UInt8(ascii: "w"): belongs = isLetter(byte) || isDigit(byte)
         case UInt8(ascii: "x"):
