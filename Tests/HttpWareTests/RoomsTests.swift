@@ -215,7 +215,6 @@ import Testing
         "JavaTrustStore.swift": "writes object identifiers that contain the byte",
         "AwsChunkedContent.swift": "writes the content coding aws-chunked",
         "NodePreload.swift": "is a script for Node, which edits heads that Node has made",
-        "PatternMatcher.swift": "knows which characters are white space in Lua, manual §6.4.1",
         "ScriptedOrigin.swift": "speaks the raw bytes that a test gives it",
     ]
 
