@@ -9,7 +9,7 @@ Without a commit, the files of the folder are counted; with several, a column is
 - functions: declarations of `func`, `init` and `deinit` outside of comments;
 - stored values: `let` and `var` of instances in the class `ExchangeDriver` and in the structs of ExchangeProgress.swift, without computed ones;
 - phase: lines of code in the driver that contain the word `phase`;
-- not named: files of the room whose main type, as in the name of the file, no Swift file below Tests names.
+- not named: files of the room that no Swift test is about, by the rule of named.py.
 
 Python 3.11, standard library only.
 """
@@ -21,6 +21,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import named
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOM = "Sources/HttpWare/Exchange"
@@ -81,8 +83,7 @@ def counted(commit: str | None) -> dict[str, object]:
     texts = {name: tree.text(name) for name in room + moved}
     driver = [name for name in room if Path(name).name.startswith("ExchangeDriver")]
     lines = [line for name in driver for line in code(texts[name])]
-    tests = set(re.findall(r"\w+", tree.all_tests()))
-    unnamed = [Path(name).stem for name in room if Path(name).stem.split("+")[0] not in tests]
+    unnamed = named.unnamed(room, tree.all_tests())
     progress = texts.get(f"{ROOM}/ExchangeProgress.swift", "")
     return {
         "lines of the driver": sum(text.count("\n") for name, text in texts.items() if name in driver),
