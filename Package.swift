@@ -87,7 +87,7 @@ let trialTargets: [Target] =
     isMeasured
     ? [
         .executableTarget(
-            name: "StoreTrial", dependencies: ["DiskCaching", "HttpCaching", "HttpWare"], path: "Tests/Load/StoreTrial",
+            name: "StoreTrial", dependencies: ["DiskCaching", "HttpCaching", "HttpWare", "HttpWareTesting"], path: "Tests/Load/StoreTrial",
             swiftSettings: settings)
     ] : []
 
@@ -277,7 +277,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(name: "CapturingTests", dependencies: ["Capturing", "HttpWare"], swiftSettings: settings),
         .testTarget(
-            name: "DiskCapturingTests", dependencies: ["DiskCapturing", "Capturing", "HttpWare"],
+            name: "DiskCapturingTests", dependencies: ["DiskCapturing", "Capturing", "HttpWare", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareTests",

@@ -142,15 +142,11 @@ import Testing
         setting.authority.behave { $0.days = 30 }
         #expect(keeper.orderNow("a.test", on: setting.loop.loop))
         #expect(!keeper.orderNow("b.test", on: setting.loop.loop))
-        for _ in 0..<500 {
+        try await eventually {
             let facts = try Self.facts(keeper)
-            if facts.end - facts.start == .seconds(30 * 86_400) { break }
-            // Sockets and files have no manual clock: this waits for another thread, not for time to pass.
-            try await Task.sleep(for: .milliseconds(20))
+            return facts.end - facts.start == .seconds(30 * 86_400)
         }
         keeper.stop()
-        let facts = try Self.facts(keeper)
-        #expect(facts.end - facts.start == .seconds(30 * 86_400))
     }
 
     @Test func `a wish for one name does not end the wish for another one`() async throws {
@@ -160,10 +156,7 @@ import Testing
         #expect(setting.authority.count("POST /orders") == 2)
         #expect(keeper.orderNow("a.test", on: setting.loop.loop))
         // The order of the first one has begun.
-        for _ in 0..<5000 {
-            guard setting.authority.count("POST /orders") == 2 else { break }
-            try await Task.sleep(for: .milliseconds(1))
-        }
+        try await eventually(every: .milliseconds(1)) { setting.authority.count("POST /orders") > 2 }
         #expect(keeper.orderNow("b.test", on: setting.loop.loop))
         keeper.stop()
         await setting.loop.settle()
@@ -248,11 +241,7 @@ import Testing
         let file = try folder.readNow("a.test.pem")
         setting.authority.behave { behave(&$0) }
         #expect(keeper.orderNow("a.test", on: setting.loop.loop))
-        for _ in 0..<5000 {
-            guard try setting.report(keeper).failures == 0 else { break }
-            // Sockets and files have no manual clock: this waits for another thread, not for time to pass.
-            try await Task.sleep(for: .milliseconds(2))
-        }
+        try await eventually { try setting.report(keeper).failures > 0 }
         keeper.stop()
         await setting.loop.settle()
         #expect(try setting.report(keeper).failures == 1)

@@ -44,16 +44,15 @@ import Testing
         /// Begins a trial and waits for its end. Answers why it failed; `nil` if it succeeded.
         func failure(of keeper: CertificateKeeper, _ name: String = "a.test") async throws -> String? {
             #expect(keeper.tryNow(name, on: loop.loop))
-            for _ in 0..<5000 {
-                switch try report(keeper, name).trial {
-                case .passed: return nil
-                case .failed(let reason, _): return reason
-                // Files and OpenSSL have no manual clock: this waits for another thread, not for time to pass.
-                case .underWay: try await Task.sleep(for: .milliseconds(2))
-                case nil: return "no trial began"
-                }
+            try await eventually {
+                if case .underWay = try report(keeper, name).trial { false } else { true }
             }
-            return "the trial does not end"
+            return switch try report(keeper, name).trial {
+            case .passed: nil
+            case .failed(let reason, _): reason
+            case .underWay: "the trial began again"
+            case nil: "no trial began"
+            }
         }
 
         /// The files of the real authority, with their content.

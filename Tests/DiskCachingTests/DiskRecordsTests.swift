@@ -1,6 +1,7 @@
 import Foundation
 import HttpCaching
 import HttpWare
+import HttpWareTesting
 import Testing
 
 @testable import DiskCaching
@@ -12,11 +13,7 @@ import Testing
 
     private func open(_ limit: ByteCount = .mebibytes(16)) async throws -> DiskRecords {
         let records = DiskRecords(path: folder.path, limit: limit, name: "test")
-        for _ in 0..<1000 {
-            if records.isReady { return records }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        Issue.record("the file was never read")
+        try await eventually { records.isReady }
         return records
     }
 
@@ -131,10 +128,7 @@ import Testing
         let records = try await open()
         await fill(records, 0..<1)
         let other = DiskRecords(path: folder.path, name: "other")
-        for _ in 0..<20 {
-            #expect(!other.isReady)
-            try await Task.sleep(for: .milliseconds(5))
-        }
+        #expect(try await !settledValue { other.isReady })
         #expect(await other.claim(key(1), with: [], for: .seconds(1)) == .unavailable)
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import StoreRig
+import HttpWareTesting
 import Testing
 
 @testable import DiskCaching
@@ -60,16 +61,8 @@ final class StoreFolder {
         _ limit: ByteCount = .mebibytes(64), verifier: String = "/bin/false"
     ) async throws -> DiskStore {
         let store = DiskStore(path: folder.path, limit: limit, verifier: verifier)
-        try await waitUntil { store.isReady }
+        try await eventually { store.isReady }
         return store
-    }
-
-    private func waitUntil(_ isSo: () async -> Bool) async throws {
-        for _ in 0..<1000 {
-            if await isSo() { return }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        Issue.record("never so")
     }
 
     private static func content(_ count: Int, _ seed: Int = 0) -> [UInt8] {
@@ -160,7 +153,7 @@ final class StoreFolder {
         }
         let store = DiskStore(path: folder.path, limit: .mebibytes(64), verifier: "/bin/false")
         store.invalidate(key(1))
-        try await waitUntil { store.isReady }
+        try await eventually { store.isReady }
         for key in keys(1) { #expect(await load(key, store).isEmpty) }
         for key in keys(2) { #expect(await content(under: key, store) == [1]) }
     }
@@ -471,7 +464,7 @@ final class StoreFolder {
         self.store([1], try head(), under: key(1), in: first)
         #expect(!isKnown(key(1), second))
         first.close()
-        try await waitUntil { second.isReady }
+        try await eventually { second.isReady }
         #expect(isKnown(key(1), second))
     }
 

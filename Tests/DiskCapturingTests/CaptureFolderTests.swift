@@ -1,6 +1,7 @@
 import Capturing
 import Foundation
 import HttpWare
+import HttpWareTesting
 import Testing
 
 @testable import DiskCapturing
@@ -72,7 +73,7 @@ import Testing
         } ?? 0
     }
 
-    @Test func `a folder that another process writes to is read, and taken over when it is free`() throws {
+    @Test func `a folder that another process writes to is read, and taken over when it is free`() async throws {
         let former = folder()
         for id in 1...10 { former.put(CaptureFolderTests.capture(id)) }
         former.flush()
@@ -87,7 +88,7 @@ import Testing
         former.flush()
         #expect(former.find(11) != nil && folder.find(base + 1) == nil)
         former.close()
-        for _ in 0..<100 where folder.find(base + 1) == nil { usleep(50_000) }
+        try await eventually { folder.find(base + 1) != nil }
         #expect(try ids(folder) == [base + 1] + (1...11).reversed())
         #expect(folder.dropped == 0 && folder.mark(3, pinned: true, comment: nil))
         folder.put(CaptureFolderTests.capture(base + 2))

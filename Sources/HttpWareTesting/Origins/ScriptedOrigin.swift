@@ -109,19 +109,21 @@ public final class ScriptedOrigin: Sendable {
     /// Lets a paused script continue.
     public func proceed() { state.withLock { $0.gate += 1 } }
 
-    /// Waits for the end of the script, for a few seconds. Throws if the script was not followed to its end.
+    /// Waits for the end of the script, for some seconds. Throws if the script was not followed to its end.
     public func verify() async throws {
-        for _ in 0..<300 {
-            let (isFinished, failure) = state.withLock { ($0.isFinished, $0.failure) }
-            if let failure { throw failure }
-            if isFinished { return stop() }
-            // Sockets have no manual clock: this waits for another thread, not for time to pass.
-            try await Task.sleep(for: .milliseconds(10))
+        do {
+            try await eventually(within: .seconds(10)) {
+                let (isFinished, failure) = state.withLock { ($0.isFinished, $0.failure) }
+                if let failure { throw failure }
+                return isFinished
+            }
+            stop()
+        } catch is NeverHeld {
+            let done = state.withLock { $0.stepsDone }
+            stop()
+            throw Failure(
+                description: "step \(done + 1) of \(steps.count) was not reached: \(steps[min(done, steps.count - 1)])")
         }
-        let done = state.withLock { $0.stepsDone }
-        stop()
-        throw Failure(
-            description: "step \(done + 1) of \(steps.count) was not reached: \(steps[min(done, steps.count - 1)])")
     }
 
     /// Ends the script early.
@@ -156,7 +158,9 @@ public final class ScriptedOrigin: Sendable {
             }
             origin.state.withLock { $0.isFinished = true }
             // Open connections stay open until the test has checked them.
-            while !origin.state.withLock({ $0.isStopping }) { usleep(10_000) }
+            try? eventuallyBlocking(within: .seconds(3600), every: .milliseconds(10)) {
+                origin.state.withLock { $0.isStopping }
+            }
         }
 
         private mutating func takeStep(_ step: Step) throws(Failure) {
@@ -247,6 +251,7 @@ public final class ScriptedOrigin: Sendable {
                 case .wouldBlock: break
                 case .end, .failed: throw Failure(description: "the connection broke while sending")
                 }
+                // So that the other end reads each piece alone.
                 if piece != .max { usleep(500) }
             }
         }
@@ -282,16 +287,18 @@ public final class ScriptedOrigin: Sendable {
         }
 
         private func waitUntil(_ wanted: String, _ isDone: () -> Bool) throws(Failure) {
-            let start = SystemLoopClock().now()
-            while SystemLoopClock().now() - start < .seconds(180) {
-                if isDone() { return }
-                if origin.state.withLock({ $0.isStopping }) {
-                    throw Failure(description: "the script was ended while it waited for \(wanted)")
+            var isStopping = false
+            do {
+                try eventuallyBlocking(within: .seconds(180), every: .milliseconds(1)) {
+                    if isDone() { return true }
+                    isStopping = origin.state.withLock { $0.isStopping }
+                    return isStopping
                 }
-                usleep(1000)
+            } catch {
+                let got = input.isEmpty ? "nothing" : show(input)
+                throw Failure(description: "expected \(wanted), got \(got) in three minutes")
             }
-            let got = input.isEmpty ? "nothing" : show(input)
-            throw Failure(description: "expected \(wanted), got \(got) in three minutes")
+            if isStopping { throw Failure(description: "the script was ended while it waited for \(wanted)") }
         }
 
         private func show(_ bytes: [UInt8]) -> String {

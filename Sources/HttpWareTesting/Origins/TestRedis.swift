@@ -96,12 +96,17 @@ public final class TestRedis: Sendable {
         fclose(opened)
     }
 
-    /// A port of the loopback that is free now.
+    /// A port of the loopback that is free now. It is below the range from which connections get theirs: a connection could have it
+    /// before the server listens.
     private static func freePort() throws -> UInt16 {
-        let descriptor = try Socket.listen(on: .loopback)
-        defer { Socket.close(descriptor) }
-        guard let port = Socket.localAddress(descriptor)?.port else { throw Missing(description: "no port is free") }
-        return port
+        for _ in 0..<1000 {
+            let port = UInt16.random(in: 15_000..<32_768)
+            guard let address = SocketAddress("127.0.0.1:\(port)"), let descriptor = try? Socket.listen(on: address)
+            else { continue }
+            Socket.close(descriptor)
+            return port
+        }
+        throw Missing(description: "no port is free")
     }
 
     deinit {
@@ -150,14 +155,15 @@ public final class TestRedis: Sendable {
             throw Missing(description: "redis-server cannot be started; .ci/setup installs it")
         }
         process.withLock { $0 = started }
-        for _ in 0..<1000 {
-            if case .connected(let descriptor) = Socket.connect(to: .unix(path: path)) {
+        do {
+            try eventuallyBlocking {
+                guard case .connected(let descriptor) = Socket.connect(to: .unix(path: path)) else { return false }
                 Socket.close(descriptor)
-                return
+                return true
             }
-            usleep(10_000)
+        } catch {
+            throw Missing(description: "redis-server does not listen")
         }
-        throw Missing(description: "redis-server does not listen")
     }
 
     /// Kills the server at once, without notice to its clients.

@@ -91,7 +91,7 @@ import Testing
             }
         }
         let (manager, origin) = try CallSiteTests.manager { request in
-            if request.fields["X-Slow"] != nil { try await Task.sleep(for: .seconds(60)) }
+            if request.fields["X-Slow"] != nil { try await untilCancelled() }
             return HttpResponse(.accepted, fields: ["Content-Type": "text/x-todo"], content: .text("mow"))
         }
         let todo = try await manager.send(

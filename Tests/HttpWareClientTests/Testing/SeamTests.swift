@@ -124,7 +124,7 @@ import Testing
 
     private struct Echo: AsyncHttpClient {
         func respond(to request: HttpRequest) async throws -> HttpResponse {
-            if request.path == "/slow" { try await Task.sleep(for: .seconds(600)) }
+            if request.path == "/slow" { try await untilCancelled() }
             if request.path == "/broken" { throw Broken(code: 7) }
             await Task.yield()
             return HttpResponse(.ok, content: request.content)

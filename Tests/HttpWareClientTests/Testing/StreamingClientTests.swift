@@ -62,8 +62,7 @@ import Testing
         let response = try await manager.stream(Request<RawContent>(.get, "/endless"))
         var pieces = response.bytes.makeAsyncIterator()
         _ = try await pieces.next()
-        try await Task.sleep(for: .milliseconds(300))
-        #expect(given.withLock { $0 } < 64)
+        #expect(try await settledValue { given.withLock { $0 } } < 64)
     }
 
     @Test(arguments: [
@@ -110,7 +109,7 @@ import Testing
         let manager = manager(
             Scripted { _, _ in
                 do {
-                    try await Task.sleep(for: .seconds(600))
+                    try await untilCancelled()
                 } catch {
                     wasCancelled.withLock { $0 = true }
                 }
@@ -121,7 +120,6 @@ import Testing
         let quick = CallOption.timeouts(timeouts)
         let error = await #expect(throws: HttpError.self) { _ = try await manager.send(DeleteTodo(id: 1), quick) }
         #expect(error?.isTimeout == true, "\(error as Any)")
-        for _ in 0..<600 where !wasCancelled.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(50)) }
-        #expect(wasCancelled.withLock { $0 })
+        try await eventually { wasCancelled.withLock { $0 } }
     }
 }

@@ -49,11 +49,10 @@ final class TestCluster: Sendable {
 
     private func settle() async throws {
         for node in nodes {
-            for _ in 0..<3000 {
+            try await eventually {
                 let info = try await ask(node, ["CLUSTER", "INFO"]).bytes ?? []
                 let slots = try await ask(node, ["CLUSTER", "SLOTS"]).array?.count
-                if String(decoding: info, as: UTF8.self).contains("cluster_state:ok"), slots == nodes.count { break }
-                try await Task.sleep(for: .milliseconds(10))
+                return String(decoding: info, as: UTF8.self).contains("cluster_state:ok") && slots == nodes.count
             }
         }
     }

@@ -73,10 +73,7 @@ import Testing
     }
 
     @Test func `a refused connection, or no answer in time, is a check that failed`() async throws {
-        let silent = try LocalOrigin { _ in
-            try await Task.sleep(for: .seconds(3600))
-            return HttpResponse(.ok)
-        }
+        let silent = try LocalOrigin { _ in try await untilCancelled() }
         let closed = try LocalOrigin { _ in HttpResponse(.ok) }
         await closed.close()
         let reports = try await follow(

@@ -137,9 +137,7 @@ import Testing
                 }
                 usleep(500_000)
             }
-            try await Task.sleep(for: .seconds(1))
-            let hasFired = fired.load(ordering: .relaxed)
-            #expect(hasFired)
+            try await eventually { fired.load(ordering: .relaxed) }
         }
     }
 

@@ -242,14 +242,9 @@ import Testing
         let stage = try SocketStage(.of([answering(source, length: length)]))
         let client = try stage.connect()
         await client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        var supplied = -1
-        while supplied != source.supplied.load(ordering: .relaxed) {
-            supplied = source.supplied.load(ordering: .relaxed)
-            try await Task.sleep(for: .milliseconds(200))
-        }
+        try await eventually { source.supplied.load(ordering: .relaxed) > 0 }
         // The buffers of the kernel at both ends, and a piece.
-        #expect(supplied < 16 << 20)
-        #expect(supplied > 0)
+        #expect(try await settledValue { source.supplied.load(ordering: .relaxed) } < 16 << 20)
         let all = await client.readToEnd()
         #expect(all.count > length)
         #expect(all.count < length + 1024)
@@ -265,7 +260,7 @@ import Testing
             await client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             _ = await client.read(atLeast: 1000)
         }
-        while !source.isCancelled.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(10)) }
+        try await eventually { source.isCancelled.load(ordering: .relaxed) }
         #expect(await stage.step { $0.server.connectionCount } == 0)
     }
 }

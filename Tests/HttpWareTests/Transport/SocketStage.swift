@@ -96,16 +96,17 @@ final class RawClient: Sendable {
     /// How many bytes were taken before the other end stopped taking them for this number of milliseconds.
     func send(_ bytes: [UInt8], patience: Int) async -> Int {
         var sent = 0
-        var left = patience
-        while sent < bytes.count, left > 0 {
-            let result = bytes[sent...].withUnsafeBytes { Socket.write(descriptor, $0) }
-            switch result {
-            case .bytes(let count):
-                sent += count
-                left = patience
-            case .failed(let code) where code != ENOTCONN: return sent
-            default: left -= await pause()
-            }
+        var isOver = false
+        while sent < bytes.count, !isOver {
+            isOver =
+                await !wait(patience) {
+                    switch bytes[sent...].withUnsafeBytes({ Socket.write(descriptor, $0) }) {
+                    case .bytes(let count): sent += count
+                    case .failed(let code) where code != ENOTCONN: isOver = true
+                    default: return false
+                    }
+                    return true
+                } || isOver
         }
         return sent
     }
@@ -113,21 +114,23 @@ final class RawClient: Sendable {
     /// Reads that much, or less when the connection ends or nothing comes for this number of milliseconds.
     func read(atLeast wanted: Int, patience: Int = 60_000) async -> [UInt8] {
         var all: [UInt8] = []
-        var left = patience
+        var isOver = false
         var buffer = [UInt8](repeating: 0, count: 65536)
-        while all.count < wanted, left > 0 {
-            let result = buffer.withUnsafeMutableBytes {
-                Socket.read(
-                    descriptor, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<min(65536, wanted - all.count)]))
-            }
-            switch result {
-            case .bytes(let count):
-                all += buffer[..<count]
-                left = patience
-            case .end: return all
-            case .failed(let code) where code != ENOTCONN: return all
-            default: left -= await pause()
-            }
+        while all.count < wanted, !isOver {
+            isOver =
+                await !wait(patience) {
+                    let room = min(65536, wanted - all.count)
+                    let result = buffer.withUnsafeMutableBytes {
+                        Socket.read(descriptor, into: UnsafeMutableRawBufferPointer(rebasing: $0[..<room]))
+                    }
+                    switch result {
+                    case .bytes(let count): all += buffer[..<count]
+                    case .end: isOver = true
+                    case .failed(let code) where code != ENOTCONN: isOver = true
+                    default: return false
+                    }
+                    return true
+                } || isOver
         }
         return all
     }
@@ -147,24 +150,23 @@ final class RawClient: Sendable {
 
     /// Whether the other end closes, or resets, before anything else comes.
     func isClosed(within milliseconds: Int) async -> Bool {
-        var left = milliseconds
         var byte: UInt8 = 0
-        while left > 0 {
-            let result = withUnsafeMutableBytes(of: &byte) { Socket.read(descriptor, into: $0) }
-            switch result {
-            case .end, .failed: return true
-            case .bytes: return false
-            case .wouldBlock: left -= await pause()
+        var isClosed = false
+        _ = await wait(milliseconds) {
+            switch withUnsafeMutableBytes(of: &byte, { Socket.read(descriptor, into: $0) }) {
+            case .end, .failed: isClosed = true
+            case .bytes: break
+            case .wouldBlock: return false
             }
+            return true
         }
-        return false
+        return isClosed
     }
 
     func endSending() { Socket.shutdownWriting(descriptor) }
 
-    /// Waits a moment without holding up other tests; answers how many milliseconds that were.
-    private func pause() async -> Int {
-        try? await Task.sleep(for: .milliseconds(2))
-        return 2
+    /// Waits for something without holding up other tests; false if it does not come within this number of milliseconds.
+    private func wait(_ milliseconds: Int, _ hasCome: () -> Bool) async -> Bool {
+        (try? await eventually(within: .milliseconds(milliseconds), every: .milliseconds(2), hasCome)) != nil
     }
 }

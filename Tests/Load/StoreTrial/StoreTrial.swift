@@ -1,4 +1,5 @@
 import Glibc
+import HttpWareTesting
 
 @testable import DiskCaching
 @testable import HttpCaching
@@ -21,9 +22,10 @@ import Glibc
         let trial = StoreTrial(
             store: DiskStore(path: rest[0], limit: limit, verifier: DiskFolder.ownProgram),
             loop: try EventLoop.start(name: "trial"))
-        while !trial.store.isReady {
-            guard ContinuousClock.now - began < .seconds(60) else { return say("never open") }
-            usleep(1000)
+        do {
+            try eventuallyBlocking(every: .milliseconds(1)) { trial.store.isReady }
+        } catch {
+            return say("never open")
         }
         say("open after \(milliseconds(since: began)) ms with \(trial.store.census.responses) responses")
         switch command {

@@ -59,7 +59,7 @@ struct CacheStage {
         try self.init(
             store: store, with: belongings, setting: TestExchange.Setting(), before: [], behind: [], change)
         guard let disk = store as? DiskStore else { return }
-        try await CacheStage.wait(for: "an open file") { disk.isReady }
+        try await eventually { disk.isReady }
     }
 
     private init(
@@ -78,20 +78,11 @@ struct CacheStage {
 
     /// Waits until one response is stored, and it is that part; `nil` is the whole.
     func holds(_ part: Range<Int>?) async throws {
-        try await CacheStage.wait(for: "\(part.map { "\($0)" } ?? "the whole"), stored alone") {
+        try await eventually(every: .milliseconds(1)) {
             settle()
             let stored = await store.list(limit: 2) { _, _ in true }
             return stored.count == 1 && stored[0].head.part?.range == part
         }
-    }
-
-    /// Waits for work that a store does on a thread of its own, without a notice. Fails where it never comes.
-    private static func wait(for wanted: String, _ isThere: () async -> Bool) async throws {
-        for _ in 0..<10_000 {
-            if await isThere() { return }
-            try await Task.sleep(for: .milliseconds(1))
-        }
-        try #require(Bool(false), "never came: \(wanted)")
     }
 
     /// A store on disk in a folder of its own, which goes with it.
