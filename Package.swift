@@ -87,7 +87,8 @@ let trialTargets: [Target] =
     isMeasured
     ? [
         .executableTarget(
-            name: "StoreTrial", dependencies: ["DiskCaching", "HttpCaching", "HttpWare", "HttpWareTesting"], path: "Tests/Load/StoreTrial",
+            name: "StoreTrial", dependencies: ["DiskCaching", "HttpCaching", "HttpWare", "HttpWareTesting"],
+            path: "Tests/Load/StoreTrial",
             swiftSettings: settings)
     ] : []
 

@@ -134,8 +134,32 @@ static int call_protected(lua_State *thread) {
 }
 
 static const char *const events[] = {
-    "__index", "__newindex", "__call", "__tostring", "__name", "__eq", "__lt", "__le", "__concat", "__len", "__pairs", "__close",
-    "__unm", "__add", "__sub", "__mul", "__div", "__idiv", "__mod", "__pow", "__band", "__bor", "__bxor", "__bnot", "__shl", "__shr",
+    "__index",
+    "__newindex",
+    "__call",
+    "__tostring",
+    "__name",
+    "__eq",
+    "__lt",
+    "__le",
+    "__concat",
+    "__len",
+    "__pairs",
+    "__close",
+    "__unm",
+    "__add",
+    "__sub",
+    "__mul",
+    "__div",
+    "__idiv",
+    "__mod",
+    "__pow",
+    "__band",
+    "__bor",
+    "__bxor",
+    "__bnot",
+    "__shl",
+    "__shr",
 };
 
 // A table gets a copy of its metatable, which the script cannot change later. So it never has a finalizer (which would run at any time) or
@@ -162,7 +186,8 @@ static int set_metatable(lua_State *thread) {
     static const char *const absent[] = {"__gc", "__mode"};
     for (size_t place = 0; place < 2; place++) {
         lua_pushstring(thread, absent[place]);
-        if (lua_rawget(thread, 2) != LUA_TNIL) return script_error(thread, "a metatable must not have '%s'", absent[place]);
+        if (lua_rawget(thread, 2) != LUA_TNIL)
+            return script_error(thread, "a metatable must not have '%s'", absent[place]);
         lua_pop(thread, 1);
     }
     lua_createtable(thread, 0, 4);
@@ -174,7 +199,8 @@ static int set_metatable(lua_State *thread) {
             lua_pop(thread, 2);
             continue;
         }
-        if (place == 2 && kind != LUA_TFUNCTION) return script_error(thread, "a metatable's '__call' must be a function");
+        if (place == 2 && kind != LUA_TFUNCTION)
+            return script_error(thread, "a metatable's '__call' must be a function");
         lua_rawset(thread, 3);
     }
     lua_pushliteral(thread, "__metatable");
@@ -196,7 +222,17 @@ void script_open_base(lua_State *thread) {
     luaL_requiref(thread, "_G", luaopen_base, 0);
     lua_newtable(thread);
     static const char *const kept[] = {
-        "assert", "error", "getmetatable", "ipairs", "rawequal", "rawget", "rawlen", "select", "tonumber", "tostring", "type",
+        "assert",
+        "error",
+        "getmetatable",
+        "ipairs",
+        "rawequal",
+        "rawget",
+        "rawlen",
+        "select",
+        "tonumber",
+        "tostring",
+        "type",
     };
     for (size_t place = 0; place < sizeof(kept) / sizeof(kept[0]); place++) {
         lua_getfield(thread, -2, kept[place]);
@@ -312,7 +348,8 @@ static struct object *check_object(lua_State *thread, int32_t kind) {
 static int call_method(lua_State *thread) {
     int32_t kind = (int32_t)lua_tointeger(thread, lua_upvalueindex(2));
     check_object(thread, kind);
-    return use(thread, SCRIPT_METHOD, kind, (int32_t)lua_tointeger(thread, lua_upvalueindex(1)), lua_toboolean(thread, lua_upvalueindex(3)));
+    return use(thread, SCRIPT_METHOD, kind, (int32_t)lua_tointeger(thread, lua_upvalueindex(1)),
+        lua_toboolean(thread, lua_upvalueindex(3)));
 }
 
 static int unknown_member(lua_State *thread) {
@@ -324,7 +361,8 @@ static int unknown_member(lua_State *thread) {
 /// Reads or assigns: the member's number, or a key. Only Lua calls it, with an object of the kind.
 static int reach(lua_State *thread, int read, int read_key) {
     const struct object *object = lua_touserdata(thread, 1);
-    if (object->call != state_of(thread)->current) return script_error(thread, "this object belongs to another call of the script");
+    if (object->call != state_of(thread)->current)
+        return script_error(thread, "this object belongs to another call of the script");
     lua_pushvalue(thread, 2);
     int type = lua_rawget(thread, lua_upvalueindex(1));
     if (type == LUA_TNUMBER) {

@@ -7,9 +7,7 @@
 // A state owns its memory, so that it can be given up in the middle of anything: it is freed without Lua. Small blocks come from slabs,
 // large ones from the C library.
 
-static int size_class(size_t size) {
-    return 63 - __builtin_clzll((unsigned long long)size);
-}
+static int size_class(size_t size) { return 63 - __builtin_clzll((unsigned long long)size); }
 
 /// The state needs more than it may: the run ends at once, without Lua, and with it the state.
 static void *exceeded(struct script_state *state) {
@@ -50,7 +48,8 @@ static void *obtain_small(struct script_state *state, size_t size, int must) {
 static void *obtain_large(struct script_state *state, size_t size, int is_string, int must) {
     size_t bytes = size + sizeof(struct large_block);
     if (bytes < size) return exceeded(state);
-    if (!must && (state->used + bytes > state->limits.memory || (is_string && size > state->limits.string + 64))) return exceeded(state);
+    if (!must && (state->used + bytes > state->limits.memory || (is_string && size > state->limits.string + 64)))
+        return exceeded(state);
     struct large_block *block = malloc(bytes);
     if (!block) return exceeded(state);
     state->used += bytes;
@@ -179,7 +178,8 @@ int script_answer_string(struct script_state *state, const void *bytes, size_t c
     uint8_t head[5] = {SCRIPT_STRING};
     uint32_t length = (uint32_t)count;
     memcpy(head + 1, &length, 4);
-    return buffer_append(&state->answer, head, 5, state->limits.memory) && buffer_append(&state->answer, bytes, count, state->limits.memory);
+    return buffer_append(&state->answer, head, 5, state->limits.memory)
+           && buffer_append(&state->answer, bytes, count, state->limits.memory);
 }
 
 int script_answer_object(struct script_state *state, int32_t kind) {

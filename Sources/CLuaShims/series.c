@@ -145,7 +145,8 @@ static int write_value(lua_State *thread, int index, struct buffer *buffer, size
         const char *bytes = lua_tolstring(thread, index, &count);
         if (count > UINT32_MAX) return 0;
         uint32_t length = (uint32_t)count;
-        return append_tag(buffer, SCRIPT_STRING, most) && buffer_append(buffer, &length, 4, most) && buffer_append(buffer, bytes, count, most);
+        return append_tag(buffer, SCRIPT_STRING, most) && buffer_append(buffer, &length, 4, most)
+               && buffer_append(buffer, bytes, count, most);
     }
     case LUA_TLIGHTUSERDATA: return append_tag(buffer, SCRIPT_NULL, most);
     case LUA_TTABLE: break;
@@ -173,7 +174,8 @@ static int write_value(lua_State *thread, int index, struct buffer *buffer, size
     } else {
         lua_pushnil(thread);
         while (isWritten && lua_next(thread, index)) {
-            isWritten = write_value(thread, -2, buffer, most, DEPTH_MOST, parts_left) && write_value(thread, -1, buffer, most, depth + 1, parts_left);
+            isWritten = write_value(thread, -2, buffer, most, DEPTH_MOST, parts_left)
+                        && write_value(thread, -1, buffer, most, depth + 1, parts_left);
             lua_pop(thread, 1);
         }
     }
@@ -206,7 +208,9 @@ int script_argument_tag(const struct script_state *state, int32_t place) {
     }
 }
 
-int script_argument_is_true(const struct script_state *state, int32_t place) { return lua_toboolean(state->running, place); }
+int script_argument_is_true(const struct script_state *state, int32_t place) {
+    return lua_toboolean(state->running, place);
+}
 
 int64_t script_argument_integer(const struct script_state *state, int32_t place) {
     return lua_type(state->running, place) == LUA_TNUMBER ? lua_tointegerx(state->running, place, NULL) : 0;

@@ -101,9 +101,7 @@ static int32_t line_of(lua_State *thread) {
     return 0;
 }
 
-int32_t script_line(struct script_state *state) {
-    return state->running ? line_of(state->running) : 0;
-}
+int32_t script_line(struct script_state *state) { return state->running ? line_of(state->running) : 0; }
 
 int32_t script_current(const struct script_state *state) { return state->current; }
 
@@ -288,8 +286,8 @@ static int load(lua_State *thread) {
     return 0;
 }
 
-int script_load(struct script_state *state, const uint8_t *bytes, size_t count, const char *name, const char *const *functions,
-    int32_t function_count) {
+int script_load(struct script_state *state, const uint8_t *bytes, size_t count, const char *name,
+    const char *const *functions, int32_t function_count) {
     struct source source = {(const char *)bytes, count, name};
     state->function_names = functions;
     state->function_count = function_count < MOST_FUNCTIONS ? function_count : MOST_FUNCTIONS;
@@ -382,7 +380,8 @@ static int resume(struct script_state *state, struct call *call, int argument_co
     int is_over = state->is_over, result = SCRIPT_DONE;
     if (status == LUA_OK && !is_over) {
         script_answer_begin(state);
-        if (result_count > 0 && !script_write_series(state, thread, lua_gettop(thread) - result_count + 1, &state->answer)) {
+        if (result_count > 0
+            && !script_write_series(state, thread, lua_gettop(thread) - result_count + 1, &state->answer)) {
             set_message_text(state, "the returned value is nested too deeply or too large");
             result = SCRIPT_FAILED;
         }
@@ -416,7 +415,8 @@ static int32_t free_place(struct script_state *state) {
     return first;
 }
 
-int script_begin(struct script_state *state, int32_t function, const int32_t *arguments, int32_t argument_count, int32_t *number) {
+int script_begin(
+    struct script_state *state, int32_t function, const int32_t *arguments, int32_t argument_count, int32_t *number) {
     *number = -1;
     if (state->is_dead) return set_over_memory(state);
     state->line = 0;

@@ -37,7 +37,8 @@ static int take_out(lua_State *thread) {
     lua_Integer end = check_table(thread);
     lua_Integer place = luaL_optinteger(thread, 2, end);
     if (lua_gettop(thread) > 1)
-        luaL_argcheck(thread, (lua_Unsigned)place - 1 <= (lua_Unsigned)end || end + 1 == place, 2, "position out of bounds");
+        luaL_argcheck(
+            thread, (lua_Unsigned)place - 1 <= (lua_Unsigned)end || end + 1 == place, 2, "position out of bounds");
     lua_geti(thread, 1, place);
     for (; place < end; place++) {
         charge(state, thread, 30);
@@ -52,7 +53,8 @@ static int take_out(lua_State *thread) {
 static int move(lua_State *thread) {
     struct script_state *state = state_of(thread);
     luaL_checktype(thread, 1, LUA_TTABLE);
-    lua_Integer first = luaL_checkinteger(thread, 2), end = luaL_checkinteger(thread, 3), to = luaL_checkinteger(thread, 4);
+    lua_Integer first = luaL_checkinteger(thread, 2), end = luaL_checkinteger(thread, 3),
+                to = luaL_checkinteger(thread, 4);
     int target = lua_isnoneornil(thread, 5) ? 1 : 5;
     luaL_checktype(thread, target, LUA_TTABLE);
     if (end >= first) {
@@ -84,11 +86,13 @@ static int concat(lua_State *thread) {
         charge(state, thread, 40);
         int type = lua_geti(thread, 1, place);
         if (type != LUA_TSTRING && type != LUA_TNUMBER)
-            return script_error(thread, "the value at index %I is a %s: 'concat' needs strings", (LUAI_UACINT)place, luaL_typename(thread, -1));
+            return script_error(thread, "the value at index %I is a %s: 'concat' needs strings", (LUAI_UACINT)place,
+                luaL_typename(thread, -1));
         size_t count;
         lua_tolstring(thread, -1, &count);
         total += count + separator_count;
-        if (total > state->limits.string) return script_error(thread, "the string would have more than %I bytes", (LUAI_UACINT)state->limits.string);
+        if (total > state->limits.string)
+            return script_error(thread, "the string would have more than %I bytes", (LUAI_UACINT)state->limits.string);
         charge(state, thread, (int64_t)count / 8);
         luaL_addvalue(&buffer);
         if (place == end) break;
@@ -113,7 +117,8 @@ static int unpack(lua_State *thread) {
     lua_Integer end = lua_isnoneornil(thread, 3) ? luaL_len(thread, 1) : luaL_checkinteger(thread, 3);
     if (first > end) return 0;
     lua_Unsigned count = (lua_Unsigned)end - (lua_Unsigned)first;
-    if (count >= UNPACKED_MOST || !lua_checkstack(thread, (int)count + 1)) return script_error(thread, "too many results to unpack");
+    if (count >= UNPACKED_MOST || !lua_checkstack(thread, (int)count + 1))
+        return script_error(thread, "too many results to unpack");
     for (lua_Unsigned step = 0; step <= count; step++) lua_geti(thread, 1, first + (lua_Integer)step);
     charge(state_of(thread), thread, (int64_t)count * 20);
     return (int)count + 1;
@@ -180,7 +185,13 @@ static int sort(lua_State *thread) {
 
 void script_open_tables(lua_State *thread) {
     static const luaL_Reg functions[] = {
-        {"concat", concat}, {"insert", insert}, {"move", move}, {"pack", pack}, {"remove", take_out}, {"sort", sort}, {"unpack", unpack},
+        {"concat", concat},
+        {"insert", insert},
+        {"move", move},
+        {"pack", pack},
+        {"remove", take_out},
+        {"sort", sort},
+        {"unpack", unpack},
         {NULL, NULL},
     };
     lua_getfield(thread, LUA_REGISTRYINDEX, "script.globals");

@@ -20,12 +20,12 @@ static size_t position(lua_Integer place, size_t count) {
     return count + (size_t)place + 1;
 }
 
-static int search(lua_State *thread, const char *subject, size_t subject_count, const char *pattern, size_t pattern_count, size_t from,
-    int may_anchor, struct script_match *match) {
+static int search(lua_State *thread, const char *subject, size_t subject_count, const char *pattern,
+    size_t pattern_count, size_t from, int may_anchor, struct script_match *match) {
     struct script_state *state = state_of(thread);
     charge(state, thread, 100);
-    int result = state->host.match(state->host.context, (const uint8_t *)subject, subject_count, (const uint8_t *)pattern, pattern_count, from,
-        may_anchor, match);
+    int result = state->host.match(state->host.context, (const uint8_t *)subject, subject_count,
+        (const uint8_t *)pattern, pattern_count, from, may_anchor, match);
     if (result == -2) return script_raise_over(state, thread);
     if (result < 0) return script_error(thread, "%s", match->fault);
     return result;
@@ -63,11 +63,13 @@ static int find_or_match(lua_State *thread, int finds) {
     int is_plain = finds && lua_toboolean(thread, 4);
     if (finds && !is_plain) {
         is_plain = 1;
-        for (size_t at = 0; is_plain && at < pattern_count; at++) is_plain = !pattern[at] || !strchr("^$*+?.([%-", pattern[at]);
+        for (size_t at = 0; is_plain && at < pattern_count; at++)
+            is_plain = !pattern[at] || !strchr("^$*+?.([%-", pattern[at]);
     }
     if (is_plain) {
         charge(state_of(thread), thread, (int64_t)(subject_count - from) / 4);
-        const char *found = pattern_count == 0 ? subject + from : memmem(subject + from, subject_count - from, pattern, pattern_count);
+        const char *found =
+            pattern_count == 0 ? subject + from : memmem(subject + from, subject_count - from, pattern, pattern_count);
         if (!found) {
             lua_pushnil(thread);
             return 1;
@@ -129,7 +131,8 @@ static int match_all(lua_State *thread) {
 
 static void check_length(lua_State *thread, const luaL_Buffer *buffer, size_t more) {
     size_t most = state_of(thread)->limits.string, count = luaL_bufflen(buffer);
-    if (more > most || count > most - more) script_error(thread, "the string would have more than %I bytes", (LUAI_UACINT)most);
+    if (more > most || count > most - more)
+        script_error(thread, "the string would have more than %I bytes", (LUAI_UACINT)most);
 }
 
 /// Adds the replacement's text, where `%1` stands for a capture.
@@ -176,7 +179,8 @@ static void add_text(lua_State *thread, luaL_Buffer *buffer, const char *subject
 }
 
 /// Adds the replacement of one match.
-static void add_replacement(lua_State *thread, luaL_Buffer *buffer, const char *subject, const struct script_match *match, int type) {
+static void add_replacement(
+    lua_State *thread, luaL_Buffer *buffer, const char *subject, const struct script_match *match, int type) {
     if (type == LUA_TSTRING || type == LUA_TNUMBER) {
         add_text(thread, buffer, subject, match);
         return;
@@ -214,8 +218,8 @@ static int replace_all(lua_State *thread) {
     const char *subject = luaL_checklstring(thread, 1, &subject_count);
     const char *pattern = luaL_checklstring(thread, 2, &pattern_count);
     int type = lua_type(thread, 3);
-    luaL_argexpected(
-        thread, type == LUA_TSTRING || type == LUA_TNUMBER || type == LUA_TTABLE || type == LUA_TFUNCTION, 3, "string/function/table");
+    luaL_argexpected(thread, type == LUA_TSTRING || type == LUA_TNUMBER || type == LUA_TTABLE || type == LUA_TFUNCTION,
+        3, "string/function/table");
     if (type == LUA_TNUMBER) luaL_tolstring(thread, 3, NULL), lua_replace(thread, 3);
     lua_Integer most = luaL_optinteger(thread, 4, (lua_Integer)subject_count + 1);
     lua_settop(thread, 4);
@@ -255,7 +259,10 @@ static int bytes_of(lua_State *thread) {
     lua_Integer first_place = luaL_optinteger(thread, 2, 1);
     size_t first = position(first_place, count);
     lua_Integer end_place = luaL_optinteger(thread, 3, first_place);
-    size_t end = end_place > (lua_Integer)count ? count : end_place >= 0 ? (size_t)end_place : end_place < -(lua_Integer)count ? 0 : count + (size_t)end_place + 1;
+    size_t end = end_place > (lua_Integer)count    ? count
+                 : end_place >= 0                  ? (size_t)end_place
+                 : end_place < -(lua_Integer)count ? 0
+                                                   : count + (size_t)end_place + 1;
     if (first > end) return 0;
     if (end - first >= RESULTS_MOST) return script_error(thread, "too many results");
     luaL_checkstack(thread, (int)(end - first + 1), "too many results");
@@ -295,7 +302,8 @@ static int codes_of(lua_State *thread) {
     lua_Integer first = luaL_optinteger(thread, 2, 1), end = luaL_optinteger(thread, 3, first);
     if (first < 0) first += (lua_Integer)count + 1;
     if (end < 0) end += (lua_Integer)count + 1;
-    if (end > first && (lua_Unsigned)end - (lua_Unsigned)first >= RESULTS_MOST) return script_error(thread, "too many results");
+    if (end > first && (lua_Unsigned)end - (lua_Unsigned)first >= RESULTS_MOST)
+        return script_error(thread, "too many results");
     return call_own(thread);
 }
 
@@ -308,7 +316,12 @@ static void wrap(lua_State *thread, const char *name, lua_CFunction function) {
 
 void script_open_text(lua_State *thread) {
     static const luaL_Reg functions[] = {
-        {"byte", bytes_of}, {"find", find}, {"gmatch", match_all}, {"gsub", replace_all}, {"match", match_once}, {NULL, NULL},
+        {"byte", bytes_of},
+        {"find", find},
+        {"gmatch", match_all},
+        {"gsub", replace_all},
+        {"match", match_once},
+        {NULL, NULL},
     };
     lua_getfield(thread, LUA_REGISTRYINDEX, "script.globals");
     luaL_requiref(thread, "string", luaopen_string, 0);

@@ -93,8 +93,8 @@ struct script_host {
     int (*use)(void *context, int use, int32_t kind, int32_t number);
     /// Searches a string for a pattern from a position on: 1 for a match, 0 for none, -1 if the pattern is malformed or too complex, -2 if
     /// the time has passed. If `may_anchor`, a first `^` means that a match begins at `from`.
-    int (*match)(void *context, const uint8_t *subject, size_t subject_count, const uint8_t *pattern, size_t pattern_count, size_t from,
-        int may_anchor, struct script_match *match);
+    int (*match)(void *context, const uint8_t *subject, size_t subject_count, const uint8_t *pattern,
+        size_t pattern_count, size_t from, int may_anchor, struct script_match *match);
 };
 
 struct script_limits {
@@ -129,8 +129,8 @@ int script_add_method(struct script_state *state, int32_t kind, const char *name
 
 /// Makes the library read-only, compiles the source and runs its main part. The answer's series then has the returned value. Functions in
 /// the returned table with one of the given names can be called by their place in the list.
-int script_load(struct script_state *state, const uint8_t *source, size_t count, const char *name, const char *const *functions,
-    int32_t function_count);
+int script_load(struct script_state *state, const uint8_t *source, size_t count, const char *name,
+    const char *const *functions, int32_t function_count);
 
 /// Whether the returned table has the function of this place.
 int script_has_function(const struct script_state *state, int32_t function);
@@ -143,7 +143,8 @@ int script_set_options(struct script_state *state);
 
 /// Begins a call, and gives its number. The call ends with any status except SCRIPT_WAITS. After SCRIPT_DONE the answer's series has the
 /// first result.
-int script_begin(struct script_state *state, int32_t function, const int32_t *arguments, int32_t argument_count, int32_t *call);
+int script_begin(
+    struct script_state *state, int32_t function, const int32_t *arguments, int32_t argument_count, int32_t *call);
 
 /// Continues a call with the answer of the host function that it waits for.
 int script_continue(struct script_state *state, int32_t call, int reply);
