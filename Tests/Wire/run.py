@@ -4,8 +4,9 @@
     Tests/Wire/run.py --binary .build/release/httpware [--only TEXT] [--jobs N]
     Tests/Wire/run.py --peer nginx      # checks the suite itself, where nginx's behaviour is comparable
 
-A case that fails is run again when nothing else runs. If it passes then, it has still failed, unless Tests/quarantine.txt
-lists it as `Wire/NAME`: then it is told as UNSTABLE. Prints a line for each case that failed, and `N passed, N failed`.
+A case that fails is run again when nothing else runs. If it passes then, it is told as UNSTABLE. More than three such cases in a
+run have failed, except cases that Tests/quarantine.txt lists as `Wire/NAME`. Prints a line for each case that failed, and
+`N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -31,17 +32,24 @@ from setups import Setup  # noqa: E402
 from suite import CASES, Case, Failure, Malformed, Skip, Trial, WireClosed, WireTimeout  # noqa: E402
 
 
+# The number of cases in a run that may fail once. Busy disks and processors still make some of them late.
+TOLERATED = 3
+
+
 class Results:
     def __init__(self, verbose: bool, listed: quarantine.Quarantine):
         self.lock, self.verbose, self.listed = threading.Lock(), verbose, listed
         self.passed, self.failed, self.skipped = 0, [], []
         self.once: dict[str, str] = {}
+        self.unstable = 0
         self.again: queue.Queue = queue.Queue()
 
     def add(self, case: Case, problem: str | None, took: float) -> None:
         with self.lock:
             before = self.once.pop(case.name, None)
             if problem is None and before is not None and quarantine.WIRE + case.name not in self.listed.entries:
+                self.unstable += 1
+            if problem is None and before is not None and self.unstable > TOLERATED:
                 self.failed.append(case.name)
                 print(f"FAILED  {case.name}: it failed, and passed alone; that is a fault of the case or of the program: {before}", flush=True)
             elif problem is None:

@@ -599,6 +599,7 @@ def _(t: Trial) -> None:
     def health(*arguments: str) -> subprocess.CompletedProcess:
         return subprocess.run([t.setup.binary, "health", *arguments], capture_output=True, text=True, timeout=15)
 
+    check(eventually(lambda: health("--admin", f"127.0.0.1:{gateway.admin}").returncode == 0, 20), "it is never ready")
     for arguments in (("--admin", f"127.0.0.1:{gateway.admin}"), ("--admin", f"http://localhost:{gateway.admin}/"), ("-c", str(gateway.folder / "httpware.yaml"))):
         result = health(*arguments)
         expect_same("ready", (result.returncode, result.stdout), (0, "ready\n"))

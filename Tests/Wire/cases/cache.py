@@ -48,7 +48,7 @@ def path(t: Trial) -> str:
 def wait_until_stored(t: Trial, where: str) -> None:
     """A response on its way to a disk is found a little later, without a request to the origin."""
     # A disk that is busy with what others wrote takes its time.
-    check(eventually(lambda: t.ask(get(where, b"Cache-Control: only-if-cached, max-stale")).status != 504, 20), "it is not stored")
+    check(eventually(lambda: t.ask(get(where, b"Cache-Control: only-if-cached, max-stale")).status != 504, 60), "it is not stored")
 
 
 def get(where: str, *fields: bytes, method: str = "GET") -> bytes:
