@@ -31,7 +31,6 @@ from Rig.processes import DidNotStart  # noqa: E402
 from setups import Setup  # noqa: E402
 from suite import CASES, Case, Failure, Malformed, Skip, Trial, WireClosed, WireTimeout  # noqa: E402
 
-
 # The number of cases in a run that may fail once. Busy disks and processors still make some of them late.
 TOLERATED = 3
 
