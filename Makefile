@@ -16,7 +16,7 @@ export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --ex
 # For builds only: SwiftPM writes the flags of the traits in the order of a hashed set, and another order compiles everything again.
 STEADY := env SWIFT_DETERMINISTIC_HASHING=1
 
-.PHONY: run test bench format lint lint-tools count waits setup build wire clients acme load faults races leaks stores images trial-trixie reference docs page pictures dist install
+.PHONY: run test extras bench format lint lint-tools count waits setup build wire clients acme load faults races leaks stores images trial-trixie reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -25,6 +25,10 @@ run: build
 # Sets up what is missing, and runs every test: in Swift, then over the wire against the release binary.
 test: setup
 	.ci/test
+
+# Compiles what no test compiles, and nothing runs: benchmarks, fuzz targets, and the program of `make stores`. Soon done behind `make test`.
+extras: setup
+	HTTPWARE_EXTRAS=1 $(STEADY) swift build --target Extras
 
 # The micro benchmarks, the client beside async-http-client, then a short comparison on the loopback with the peers that are installed.
 bench: setup

@@ -32,9 +32,13 @@ let isDependency =
 let dataPath: [SwiftSetting] =
     isDependency ? [] : [.unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))]
 
+// For `make extras`: the programs that no test compiles are here, too, without the packages that only they need. The flags of the modules
+// stay, so that none of them is compiled again.
+let compilesExtras = Context.environment["HTTPWARE_EXTRAS"] != nil
+
 // The fuzz targets need libFuzzer, and the sanitizers that Tests/Fuzz/run.sh turns on: they are here only for it.
 let fuzzTargets: [Target] =
-    Context.environment["HTTPWARE_FUZZ"] == nil
+    Context.environment["HTTPWARE_FUZZ"] == nil && !compilesExtras
     ? []
     : [
         .target(
@@ -61,9 +65,10 @@ let fuzzTargets: [Target] =
 // The benchmarks measure what is internal to the data path: Sources/httpware-bench/Bench.swift says how they are built.
 let isMeasured = Context.environment["HTTPWARE_BENCH"] != nil
 let measuredSettings: [SwiftSetting] = isMeasured ? [.unsafeFlags(["-enable-testing"])] : []
-let benchSettings: [SwiftSetting] = isMeasured ? [.define("HTTPWARE_BENCH")] : []
+let hasBench = isMeasured || compilesExtras
+let benchSettings: [SwiftSetting] = hasBench ? [.define("HTTPWARE_BENCH")] : []
 // Counts what the benchmarks allocate, in place of the C library's own malloc.
-let benchTargets: [Target] = isMeasured ? [.target(name: "CAllocations")] : []
+let benchTargets: [Target] = hasBench ? [.target(name: "CAllocations")] : []
 // The client that ours is measured beside.
 let benchPackages: [Package.Dependency] =
     isMeasured
@@ -71,10 +76,10 @@ let benchPackages: [Package.Dependency] =
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
     ] : []
-let benchDependencies: [Target.Dependency] =
+let benchDependencies: [Target.Dependency] = hasBench ? ["CAllocations", "HttpWareClient", "HttpWareTesting"] : []
+let peers: [Target.Dependency] =
     isMeasured
     ? [
-        "CAllocations", "HttpWareClient", "HttpWareTesting",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOFoundationCompat", package: "swift-nio"),
@@ -84,12 +89,21 @@ let benchDependencies: [Target.Dependency] =
 
 // The disk store's driver for Tests/Load/stores.py.
 let trialTargets: [Target] =
-    isMeasured
+    hasBench
     ? [
         .executableTarget(
             name: "StoreTrial", dependencies: ["DiskCaching", "HttpCaching", "HttpWare", "HttpWareTesting"],
-            path: "Tests/Load/StoreTrial",
-            swiftSettings: settings)
+            path: "Tests/Load/StoreTrial", swiftSettings: settings)
+    ] : []
+
+// Depends on them all: it is built for the mistakes that the compiler finds in them, and links none of them.
+let extras: [Target] =
+    compilesExtras
+    ? [
+        .target(
+            name: "Extras",
+            dependencies: (fuzzTargets + trialTargets).map { .target(name: $0.name) } + ["httpware-bench"],
+            path: "Tests/Extras", swiftSettings: settings)
     ] : []
 
 // Makes the site of the documentation: `make docs`.
@@ -262,7 +276,7 @@ let package = Package(
         .executableTarget(
             name: "httpware-bench",
             dependencies: ["HttpWare", "Authentication", "HttpCaching", "Credentials", "Wares", "GatewayWares"]
-                + benchDependencies,
+                + benchDependencies + peers,
             swiftSettings: settings + benchSettings),
 
         // What the tests of stores share, in three modules.
@@ -344,6 +358,6 @@ let package = Package(
         .testTarget(
             name: "GatewayExampleTests", dependencies: ["GatewayExample", "HttpWareGateway", "HttpWareTesting"],
             swiftSettings: settings),
-    ] + fuzzTargets + benchTargets + trialTargets,
+    ] + fuzzTargets + benchTargets + trialTargets + extras,
     swiftLanguageModes: [.v6]
 )

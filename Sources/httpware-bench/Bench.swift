@@ -19,9 +19,11 @@
             let numbers = CommandLine.arguments.dropFirst(2).compactMap { Int($0) }
             switch filter {
             case "origin": return try BenchOrigin.serve()
-            case "clients":
-                return try await ClientComparison.run(
-                    rounds: numbers.first ?? 11, requests: numbers.dropFirst().first ?? 20_000)
+            #if canImport(AsyncHTTPClient)
+                case "clients":
+                    return try await ClientComparison.run(
+                        rounds: numbers.first ?? 11, requests: numbers.dropFirst().first ?? 20_000)
+            #endif
             case "inflight":
                 return try await RequestsInFlight.run(
                     requests: numbers.first ?? 10_000, connections: numbers.dropFirst().first ?? 100)

@@ -1,4 +1,4 @@
-#if HTTPWARE_BENCH
+#if HTTPWARE_BENCH && canImport(AsyncHTTPClient)
     import AsyncHTTPClient
     import CAllocations
     import Foundation

@@ -1,0 +1,1 @@
+// Empty: the dependencies of this target are what `make extras` compiles.
