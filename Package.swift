@@ -33,7 +33,7 @@ let dataPath: [SwiftSetting] =
     isDependency ? [] : [.unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release))]
 
 // For `make extras`: the programs that no test compiles are here, too, without the packages that only they need. The flags of the modules
-// stay, so that none of them is compiled again.
+// stay, so that none of them is compiled again. SwiftPM also links some of them, without libFuzzer.
 let compilesExtras = Context.environment["HTTPWARE_EXTRAS"] != nil
 
 // The fuzz targets need libFuzzer, and the sanitizers that Tests/Fuzz/run.sh turns on: they are here only for it.
@@ -49,7 +49,7 @@ let fuzzTargets: [Target] =
                 "GatewayWares", "GatewayConfig", "HttpWareClient", "HttpWareRedis", "HttpWareTesting", "Scripting",
             ],
             path: "Tests/Fuzz/Support",
-            swiftSettings: settings)
+            swiftSettings: settings + (compilesExtras ? [.define("HTTPWARE_EXTRAS")] : []))
     ]
         + [
             "RequestHead", "ResponseHead", "Chunks", "Http2Server", "Http2Client", "Configuration", "Credentials",

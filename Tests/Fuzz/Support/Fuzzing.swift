@@ -14,9 +14,11 @@ private func runDriver(
 public enum Fuzzing {
     /// Runs until libFuzzer has enough, or found something.
     public static func run(_ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt) {
-        var count = CommandLine.argc
-        var arguments = CommandLine.unsafeArgv
-        exit(runDriver(&count, &arguments, test))
+        #if !HTTPWARE_EXTRAS
+            var count = CommandLine.argc
+            var arguments = CommandLine.unsafeArgv
+            exit(runDriver(&count, &arguments, test))
+        #endif
     }
 
     /// An input: its first byte chooses among variants, the rest is what a peer sent.

@@ -14,7 +14,7 @@ extension Fuzzing {
         let pieces = scanned(file, by: choice >> 1 % 19 + 1)
         require(whole == pieces, "\(whole) and \(pieces)")
         require(whole.end <= file.count && whole.damages <= file.count, "an end beyond the file")
-        require(whole.end > RecordJournal.Mark.fileHeadBytes == !whole.changes.isEmpty, "an end without a change")
+        require((whole.end > RecordJournal.Mark.fileHeadBytes) == !whole.changes.isEmpty, "an end without a change")
 
         let mark = RecordJournal.Mark()
         let written = mark.fileHead + whole.changes.flatMap { $0.frame(mark) }
