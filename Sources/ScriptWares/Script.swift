@@ -65,7 +65,6 @@ public struct Script: Middleware, Postware {
             }
             let deadline = exchange.now + script.limits.timeout
             return .wait { request, exchange in
-                let former = failsOpen ? request : nil
                 var outcome = outcome
                 do {
                     while case .waits(let call) = outcome {
@@ -139,7 +138,6 @@ public struct Script: Middleware, Postware {
             }
             let deadline = exchange.now + script.limits.timeout
             return .wait { response, exchange in
-                let former = failsOpen ? response : nil
                 var outcome = outcome
                 do {
                     while case .waits(let call) = outcome {
@@ -208,7 +206,9 @@ public struct Script: Middleware, Postware {
                 guard duration <= left else { throw late(turn) }
                 return .success([])
             case .fetch(let fetch):
-                return .success(try await fetch.carryOut(in: exchange, client: client, within: left))
+                let values = try await fetch.carryOut(in: exchange, client: client, within: left)
+                try Task.checkCancellation()
+                return .success(values)
             case .store(let storing):
                 let values = await storing.carryOut(in: store)
                 try Task.checkCancellation()
