@@ -118,7 +118,7 @@ extension CollapsedLead: ResponseSharer {
     public final var keepsPace: Bool { led?.keepsPace ?? false || outer?.keepsPace ?? false }
 
     public final func whenPaceKept(_ wake: @escaping @Sendable () -> Void) {
-        led?.whenPaceKept(wake)
+        if let led, led.isWanted { led.whenPaceKept(wake) }
         outer?.whenPaceKept(wake)
     }
 

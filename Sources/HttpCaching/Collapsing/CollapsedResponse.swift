@@ -165,10 +165,12 @@ package final class CollapsedResponse: Sendable {
 
     /// The response for a follower; `nil` if the beginning of its content is no longer kept.
     private func makeResponse(_ head: Head, for follower: Follower) -> HttpResponse? {
-        makeResponse(head) { state in
+        var wake: (@Sendable () -> Void)?
+        defer { wake?() }
+        return makeResponse(head) { state in
             let reader = follower.reader.take()
             guard let reader, state.whole != nil || state.first > 0 else { return reader }
-            state.readers[ObjectIdentifier(reader)] = nil
+            wake = remove(reader, &state)
             return nil
         }
     }
@@ -391,10 +393,11 @@ package final class CollapsedResponse: Sendable {
         enum Step {
             case supply([UInt8], wake: (@Sendable () -> Void)?)
             case end(isWhole: Bool)
+            case cutOff(wake: (@Sendable () -> Void)?)
             case late
         }
         let step = state.withLock { state -> Step in
-            guard reader.position >= state.first else { return .end(isWhole: false) }
+            guard reader.position >= state.first else { return .cutOff(wake: remove(reader, &state)) }
             let index = reader.position - state.first
             if index < state.pieces.count {
                 reader.position += 1
@@ -418,6 +421,9 @@ package final class CollapsedResponse: Sendable {
             wake?()
             feed.supply(piece)
         case .end(let isWhole): end(feed, isWhole)
+        case .cutOff(let wake):
+            wake?()
+            end(feed, false)
         case .late: break
         }
     }

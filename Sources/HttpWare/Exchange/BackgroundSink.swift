@@ -21,7 +21,6 @@ final class BackgroundSink: ResponseSink {
     func sendContent(_ bytes: UnsafeRawBufferPointer) {
         receiver?.responseContent(bytes)
         driver?.endIfUnwanted()
-        if isBlocked { driver?.waitForOthers() }
     }
 
     func sendEnd(_ trailers: HttpFields?) { end(isWhole: true) }

@@ -100,10 +100,14 @@ extension ExchangeDriver: BackgroundStarter {
     }
 
     /// Whether the exchange goes on without its client, and is faster than all other clients of its response.
-    var isAheadOfOthers: Bool { outward.hasClientLeft && exchange.sharer?.keepsPace == false }
+    var isAheadOfOthers: Bool {
+        guard outward.hasClientLeft, let sharer = exchange.sharer else { return false }
+        return sharer.outlivesClient && !sharer.keepsPace
+    }
 
-    /// Goes on when one of the others has caught up.
-    func waitForOthers() {
+    /// The response is paused. If that is for the sake of others, it goes on when one of them has caught up, or has left.
+    func waitForOthersIfAhead() {
+        guard isAheadOfOthers else { return }
         let waiting = WaitForOthers(driver: self, serial: serial)
         exchange.sharer?.whenPaceKept { [loop] in loop.execute { waiting.end() } }
     }

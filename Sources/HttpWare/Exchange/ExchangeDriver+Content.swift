@@ -155,7 +155,9 @@ extension ExchangeDriver {
     }
 
     private func pause(_ direction: Direction) {
-        if direction == .up { sink?.pauseRequest() } else { call.stream?.pause() }
+        if direction == .up { return sink?.pauseRequest() ?? () }
+        call.stream?.pause()
+        waitForOthersIfAhead()
     }
 
     private func resume(_ direction: Direction) {

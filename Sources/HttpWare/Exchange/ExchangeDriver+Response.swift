@@ -653,7 +653,10 @@ extension ExchangeDriver: ResponseReceiver {
             tap?.responseContent(bytes)
             sink.sendContent(bytes)
             if bytes.count > OutputBatch.smallPiece { transport.output.flush() }
-            if sink.isBlocked, exchange.sharer?.keepsPace != true { call.stream?.pause() }
+            if sink.isBlocked, exchange.sharer?.keepsPace != true {
+                call.stream?.pause()
+                waitForOthersIfAhead()
+            }
         case .collectingResponse where outward.filtered == nil:
             if let tap, exchange.tokenSwaps?.scrubs != true { tap.receivedContent(bytes) }
             outward.collected.append(contentsOf: bytes)

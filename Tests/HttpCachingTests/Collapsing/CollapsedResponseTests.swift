@@ -187,6 +187,22 @@ import Testing
         #expect(isWhole.withLock { $0 } == false)
     }
 
+    @Test func `a follower that was cut off holds the leader no longer`() throws {
+        let lead = try lead()
+        let (stalled, late) = (try follow(), try follow())
+        lead.beginResponse(head(nil))
+        let content = try content(of: stalled)
+        for _ in 0..<30 { lead.append([UInt8](repeating: 1, count: 100)) }
+        let wakes = Mutex(0)
+        lead.whenPaceKept { wakes.withLock { $0 += 1 } }
+        content.next(ContentFeed(loop: loop))
+        #expect(lead.outlivesClient && wakes.withLock { $0 } == 0)
+        // Its beginning is gone, so the other one goes alone: nothing needs the response any more.
+        let head = try #require(begins(late))
+        #expect(late.take(head, for: [:]) == nil)
+        #expect(!lead.outlivesClient && wakes.withLock { $0 } == 1)
+    }
+
     @Test func `a leader that waits is told when the last follower leaves`() throws {
         let lead = try lead()
         let follower = try follow()

@@ -207,6 +207,60 @@ import Testing
         await stage.step { #expect($0.stream.isCancelled && $0.server.backgroundCount == 0) }
     }
 
+    @Test(arguments: [true, false])
+    func `an exchange without its client ends with its response, also when nothing needs the end any more`(
+        isFiltered: Bool
+    ) async throws {
+        let stage = try DriverStage([
+            OnBoth { _, exchange in
+                exchange.sharer = Sharing(outlivesClient: true)
+                return .pass
+            } back: { _, exchange in
+                if isFiltered { exchange.filterResponseContent(with: EndingFilter(exchange)) }
+                return .pass
+            }
+        ])
+        await stage.begin()
+        await stage.step { stage in
+            stage.stream.respond(extent: .unknown)
+            stage.driver.clientLeft()
+            stage.stream.send("a")
+            if !isFiltered { EndingFilter(stage.driver.exchange).end() }
+            stage.stream.end()
+        }
+        await stage.step { #expect($0.server.backgroundCount == 0) }
+    }
+
+    @Test func `an exchange that is ahead when its client leaves goes on as soon as others have caught up`()
+        async throws
+    {
+        let stage = try DriverStage([
+            OnBoth { _, exchange in
+                exchange.sharer = Sharing(outlivesClient: true)
+                return .pass
+            } back: { _, exchange in
+                exchange.filterResponseContent(with: EndingFilter(exchange))
+                return .pass
+            }
+        ])
+        await stage.begin()
+        await stage.step { stage in
+            let sharing = stage.driver.exchange.sharer as? Sharing
+            stage.stream.respond(extent: .unknown)
+            stage.stream.send("a")
+            sharing?.keepsPace = false
+            stage.driver.clientLeft()
+            #expect(sharing?.wake != nil && stage.stream.isPaused)
+            sharing?.keepsPace = true
+            sharing?.wake?()
+        }
+        await stage.step { stage in
+            #expect(!stage.stream.isPaused)
+            stage.stream.end()
+        }
+        await stage.step { #expect($0.server.backgroundCount == 0) }
+    }
+
     @Test func `a slow client does not slow what others wait for`() async throws {
         for outlives in [true, false] {
             let stage = try DriverStage([
@@ -223,6 +277,21 @@ import Testing
                 #expect(stage.stream.isPaused != outlives)
             }
         }
+    }
+}
+
+/// Ends the sharing with the content, as a lead does.
+private final class EndingFilter: ContentFilter {
+    private let exchange: Exchange
+
+    init(_ exchange: Exchange) { self.exchange = exchange }
+
+    func filter(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) { output += input }
+    func finish(into output: inout [UInt8]) { end() }
+
+    func end() {
+        guard let sharing = exchange.sharer as? Sharing else { return }
+        (sharing.outlivesClient, sharing.keepsPace) = (false, false)
     }
 }
 
