@@ -2,7 +2,8 @@
 ///
 /// Without this limit, each expression of routes and conditions could keep the loop busy up to the limit of one match.
 public struct PatternTime: Sendable {
-    private var left = TimeBound.Rest(Pattern.Limits.loop.time)
+    /// `nil` before the first match: most exchanges have no regular expression.
+    private var left: TimeBound.Rest?
 
     /// Begins with the time limit of one match on a loop.
     public init() {}
@@ -11,8 +12,9 @@ public struct PatternTime: Sendable {
     mutating func spend<Value>(
         _ match: (inout TimeBound) throws(Pattern.LimitReached) -> Value
     ) throws(Pattern.LimitReached) -> Value {
-        guard !left.isOver else { throw Pattern.LimitReached() }
-        var bound = TimeBound(left)
+        let rest = left ?? TimeBound.Rest(Pattern.Limits.loop.time)
+        guard !rest.isOver else { throw Pattern.LimitReached() }
+        var bound = TimeBound(rest)
         defer { left = bound.left }
         return try match(&bound)
     }
