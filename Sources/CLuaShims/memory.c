@@ -129,6 +129,10 @@ void script_free_memory(struct script_state *state) {
         free(block);
         block = next;
     }
+    state->slabs = NULL;
+    state->large.next = state->large.previous = &state->large;
+    memset(state->small, 0, sizeof state->small);
+    state->used = 0;
 }
 
 int buffer_append(struct buffer *buffer, const void *bytes, size_t count, size_t most) {

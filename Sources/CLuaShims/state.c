@@ -175,6 +175,8 @@ int script_protected(struct script_state *state, lua_CFunction function, void *a
     state->may_escape = 1;
     if (setjmp(state->escape)) {
         state->may_escape = 0;
+        // Not below another run, which is still inside of Lua.
+        if (!former) script_free_memory(state);
         return set_over_memory(state);
     }
     lua_State *main = state->main;
@@ -366,6 +368,8 @@ static int resume(struct script_state *state, struct call *call, int argument_co
     state->may_escape = 1;
     if (setjmp(state->escape)) {
         state->may_escape = 0;
+        // Calls that wait may keep the state for long, but not its memory.
+        script_free_memory(state);
         return set_over_memory(state);
     }
     int status = lua_resume(thread, state->main, argument_count, &result_count);
