@@ -13,8 +13,8 @@ public protocol EntryGate: Sendable {
 
 /// Effects of wares on an exchange beyond its messages: slowing it down, or breaking it off. Most exchanges have none.
 final class Intervention {
-    fileprivate(set) var requestPaces: [any ContentPace] = []
-    fileprivate(set) var responsePaces: [any ContentPace] = []
+    fileprivate var requestPaces: [any ContentPace] = []
+    fileprivate var responsePaces: [any ContentPace] = []
     /// The response is cut after this many bytes of content.
     var cut: Int?
     /// The client gets no response: its connection or stream is reset.
@@ -22,6 +22,10 @@ final class Intervention {
     /// The numbers of the rules that acted on the exchange.
     var rules: [Int] = []
 
+    /// The pace of the request's content; `nil` if it is not slowed.
+    var requestPace: (any ContentPace)? { JointPace.of(requestPaces) }
+    /// The pace of the response's content; `nil` if it is not slowed.
+    var responsePace: (any ContentPace)? { JointPace.of(responsePaces) }
     /// Whether the response's content is slowed or cut.
     var changesResponse: Bool { !responsePaces.isEmpty || cut != nil }
 

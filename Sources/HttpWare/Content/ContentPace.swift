@@ -17,7 +17,7 @@ final class JointPace: ContentPace {
 
     private init(_ paces: [any ContentPace]) { self.paces = paces }
 
-    /// The pace for content that all of these limit; `nil` if there are none.
+    /// The pace for content that all these paces limit; `nil` if the list is empty.
     static func of(_ paces: [any ContentPace]) -> (any ContentPace)? {
         paces.count > 1 ? JointPace(paces) : paces.first
     }

@@ -16,7 +16,7 @@ extension ExchangeDriver {
 
     /// Makes the path of the request's content, if filters or a pace act on it. `stated` is the length that goes into its head.
     func makeRequestPath(stated: Int?) {
-        let pace = JointPace.of(exchange.intervention?.requestPaces ?? [])
+        let pace = exchange.intervention?.requestPace
         let filters = exchange.requestFilters
         call.path =
             filters.isEmpty && pace == nil
@@ -30,7 +30,7 @@ extension ExchangeDriver {
             filters.isEmpty && intervention?.changesResponse != true
             ? nil
             : ContentPath(
-                filters, pace: JointPace.of(intervention?.responsePaces ?? []), cut: intervention?.cut, stated: stated,
+                filters, pace: intervention?.responsePace, cut: intervention?.cut, stated: stated,
                 isPromised: stated != nil && !filters.isEmpty)
     }
 
@@ -42,10 +42,10 @@ extension ExchangeDriver {
             filter == nil && pace == nil ? nil : ContentPath(filter.map { [$0] } ?? [], pace: pace)
         }
         if call.path != nil || swaps != nil || intervention != nil {
-            call.path = make(swaps?.sentFilter, JointPace.of(intervention?.requestPaces ?? []))
+            call.path = make(swaps?.sentFilter, intervention?.requestPace)
         }
         if outward.path != nil || swaps != nil || intervention != nil {
-            outward.path = make(swaps?.receivedFilter, JointPace.of(intervention?.responsePaces ?? []))
+            outward.path = make(swaps?.receivedFilter, intervention?.responsePace)
         }
     }
 
@@ -155,7 +155,10 @@ extension ExchangeDriver {
     }
 
     private func pause(_ direction: Direction) {
-        if direction == .up { return sink?.pauseRequest() ?? () }
+        guard direction == .down else {
+            sink?.pauseRequest()
+            return
+        }
         call.stream?.pause()
         waitForOthersIfAhead()
     }

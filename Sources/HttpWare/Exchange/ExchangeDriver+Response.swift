@@ -537,8 +537,7 @@ extension ExchangeDriver: ResponseReceiver {
         let intervention = exchange.intervention
         filterWhole(
             ContentPath(
-                whole: bytes, exchange.responseFilters, pace: JointPace.of(intervention?.responsePaces ?? []),
-                cut: intervention?.cut))
+                whole: bytes, exchange.responseFilters, pace: intervention?.responsePace, cut: intervention?.cut))
     }
 
     /// The maximum output of filters that is held because its length goes into the head, beyond the length of their input.
