@@ -220,7 +220,7 @@ struct ScriptFunctions {
 
     private static let limits = Pattern.Limits(subject: 1 << 20, time: .milliseconds(5), step: 32)
 
-    /// The captures of the first match, or the whole match if there are none.
+    /// The captures of the first match, or the whole match if the pattern has no captures.
     private mutating func match(_ use: ScriptUse) throws -> [ScriptValue] {
         let subject = try text(use, 0)
         let pattern = try pattern(use)

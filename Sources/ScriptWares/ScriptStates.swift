@@ -20,7 +20,8 @@ final class ScriptStates: Sendable {
 }
 
 /// A script's state on one loop.
-// @unchecked Sendable: used on its loop only; the table of states passes it on.
+///
+/// Unchecked: only exchanges of its loop get it, by the identity of their loop, and use it there; the table of states passes it on.
 final class LoopScript: @unchecked Sendable {
     let state: ScriptState
     private let script: LoadedScript

@@ -86,7 +86,7 @@ struct ScriptSeries {
         withUnsafeBytes(of: value) { bytes.append(contentsOf: $0) }
     }
 
-    /// Reads the first value of a series; `missing` if there is none, nil if the series is malformed.
+    /// Reads the first value of a series; `missing` if the series is empty, `nil` if it is malformed.
     static func read(_ bytes: UnsafeRawBufferPointer) -> ScriptValue? {
         guard !bytes.isEmpty else { return .missing }
         var reader = Reader(bytes: bytes)

@@ -255,7 +255,7 @@ package final class CollapsedResponse: Sendable {
 
     /// Whether a follower keeps pace: fewer bytes than the window wait for it.
     package var keepsPace: Bool {
-        state.withLock { state in state.waiting > 0 || isAnyReader(&state, within: window - 1) }
+        state.withLock { state in state.waiting > 0 || isAnyReader(state, within: window - 1) }
     }
 
     /// Calls `wake` once, on any thread, as soon as a follower has taken what it was behind, or leaves. From now on the fastest
@@ -271,13 +271,13 @@ package final class CollapsedResponse: Sendable {
 
     /// The closure that wakes the leader; `nil` unless half a window is free, or there are no readers.
     private func takeWake(_ state: inout State) -> (@Sendable () -> Void)? {
-        guard state.wakeLeader != nil, state.readers.isEmpty || isAnyReader(&state, within: window / 2) else {
+        guard state.wakeLeader != nil, state.readers.isEmpty || isAnyReader(state, within: window / 2) else {
             return nil
         }
         return state.wakeLeader.take()
     }
 
-    private func isAnyReader(_ state: inout State, within count: Int) -> Bool {
+    private func isAnyReader(_ state: borrowing State, within count: Int) -> Bool {
         state.readers.values.contains { state.total - $0.taken <= count }
     }
 

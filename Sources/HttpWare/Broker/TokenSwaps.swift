@@ -40,7 +40,8 @@ final class TokenSwaps {
         }
     }
 
-    /// The tunnel has ended, or there is none. The filters hold the swaps, and would keep them and their tokens for ever.
+    /// Called when the exchange ends, with a tunnel or without. The filters hold the swaps: if they stayed, the swaps and their tokens
+    /// would never be freed.
     func endTunnel() { (sentFilter, receivedFilter) = (nil, nil) }
 
     /// Whether the response is searched for tokens.

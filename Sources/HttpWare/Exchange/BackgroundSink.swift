@@ -42,7 +42,9 @@ final class BackgroundSink: ResponseSink {
     var isBlocked: Bool { driver?.isAheadOfOthers == true }
 }
 
-/// A driver that waits for the other clients of its response. Used on its loop only.
+/// A driver that waits for the other clients of its response.
+///
+/// Unchecked: other threads only pass it on; the driver is read on its loop.
 struct WaitForOthers: @unchecked Sendable {
     weak var driver: ExchangeDriver?
     let serial: Int

@@ -41,6 +41,19 @@ import Testing
             after: [OnResponse.noting("after", in: notes)])
     }
 
+    /// An exchange whose response others share. With a filter, the sharing ends with the content.
+    private func sharedStage(isFiltered: Bool) throws -> DriverStage {
+        try DriverStage([
+            OnBoth { _, exchange in
+                exchange.sharer = Sharing(outlivesClient: true)
+                return .pass
+            } back: { _, exchange in
+                if isFiltered { exchange.filterResponseContent(with: EndingFilter(exchange)) }
+                return .pass
+            }
+        ])
+    }
+
     @Test func `a background exchange passes the wares behind its starter, and no others`() async throws {
         let stage = try stage()
         await stage.begin(path: "/x")
@@ -176,12 +189,7 @@ import Testing
     }
 
     @Test func `an exchange without its client waits for the other clients of its response`() async throws {
-        let stage = try DriverStage([
-            OnRequest { _, exchange in
-                exchange.sharer = Sharing(outlivesClient: true)
-                return .pass
-            }
-        ])
+        let stage = try sharedStage(isFiltered: false)
         await stage.begin()
         await stage.step { stage in
             let sharing = stage.driver.exchange.sharer as? Sharing
@@ -211,15 +219,7 @@ import Testing
     func `an exchange without its client ends with its response, also when nothing needs the end any more`(
         isFiltered: Bool
     ) async throws {
-        let stage = try DriverStage([
-            OnBoth { _, exchange in
-                exchange.sharer = Sharing(outlivesClient: true)
-                return .pass
-            } back: { _, exchange in
-                if isFiltered { exchange.filterResponseContent(with: EndingFilter(exchange)) }
-                return .pass
-            }
-        ])
+        let stage = try sharedStage(isFiltered: isFiltered)
         await stage.begin()
         await stage.step { stage in
             stage.stream.respond(extent: .unknown)
@@ -234,15 +234,7 @@ import Testing
     @Test func `an exchange that is ahead when its client leaves goes on as soon as others have caught up`()
         async throws
     {
-        let stage = try DriverStage([
-            OnBoth { _, exchange in
-                exchange.sharer = Sharing(outlivesClient: true)
-                return .pass
-            } back: { _, exchange in
-                exchange.filterResponseContent(with: EndingFilter(exchange))
-                return .pass
-            }
-        ])
+        let stage = try sharedStage(isFiltered: true)
         await stage.begin()
         await stage.step { stage in
             let sharing = stage.driver.exchange.sharer as? Sharing
