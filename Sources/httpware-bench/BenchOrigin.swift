@@ -17,13 +17,12 @@ import HttpWare
             var input: [Int32] = [0, 0]
             var output: [Int32] = [0, 0]
             guard pipe(&input) == 0, pipe(&output) == 0 else { throw SystemError("pipe") }
+            for descriptor in input + output { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
             var actions = posix_spawn_file_actions_t()
             posix_spawn_file_actions_init(&actions)
             defer { posix_spawn_file_actions_destroy(&actions) }
             posix_spawn_file_actions_adddup2(&actions, input[0], 0)
             posix_spawn_file_actions_adddup2(&actions, output[1], 1)
-            // If the server kept these open, its input would never end.
-            for descriptor in input + output { posix_spawn_file_actions_addclose(&actions, descriptor) }
             var arguments: [UnsafeMutablePointer<CChar>?] = [strdup("httpware-bench"), strdup("origin"), nil]
             defer { for argument in arguments { free(argument) } }
             var process: pid_t = 0

@@ -155,7 +155,7 @@
     }
 
     private func residentBytes() -> Int {
-        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+        guard let file = fopen("/proc/self/statm", "re") else { return 0 }
         defer { fclose(file) }
         var line = [CChar](repeating: 0, count: 128)
         guard fgets(&line, 128, file) != nil else { return 0 }

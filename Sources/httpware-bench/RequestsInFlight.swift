@@ -52,7 +52,7 @@ import HttpWare
         struct Exceeded: Error {}
 
         private static func residentBytes() -> Int {
-            guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+            guard let file = fopen("/proc/self/statm", "re") else { return 0 }
             defer { fclose(file) }
             var text = [CChar](repeating: 0, count: 128)
             guard fgets(&text, Int32(text.count), file) != nil else { return 0 }

@@ -165,7 +165,8 @@ import Testing
             guard keeper.report(at: now).contains(where: { $0.due <= now }) else { break }
             _ = await setting.step(keeper)
         }
-        #expect(setting.authority.issued.suffix(2).sorted() == ["a.test", "b.test"])
+        // An order that the stop cut off is made again: its name may be there twice.
+        #expect(Set(setting.authority.issued.dropFirst(2)) == ["a.test", "b.test"])
     }
 
     @Test func `while another process orders, nothing is asked of the authority`() async throws {

@@ -352,7 +352,7 @@ final class TestFolder: Sendable {
     deinit { _ = run("rm -rf '\(path)'") }
 
     func write(_ name: String, _ bytes: [UInt8]) {
-        guard let file = fopen("\(path)/\(name)", "w") else { return }
+        guard let file = fopen("\(path)/\(name)", "we") else { return }
         fwrite(bytes, 1, bytes.count, file)
         fclose(file)
     }

@@ -19,7 +19,7 @@ final class ReservedPort: Sendable {
         }
         self.number = number
         listener = try Socket.listen(on: address)
-        held = dup(listener)
+        held = fcntl(listener, F_DUPFD_CLOEXEC, 0)
     }
 
     deinit { if held >= 0 { Socket.close(held) } }

@@ -89,7 +89,7 @@ public final class TestRedis: Sendable {
     }
 
     private func write(_ bytes: [UInt8], to name: String) throws {
-        guard let opened = fopen("\(folder)/\(name)", "w") else {
+        guard let opened = fopen("\(folder)/\(name)", "we") else {
             throw Missing(description: "a file cannot be created")
         }
         fwrite(bytes, 1, bytes.count, opened)

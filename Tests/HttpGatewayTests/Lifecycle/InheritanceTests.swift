@@ -48,7 +48,7 @@ import Testing
         let listener = try Socket.listen(on: .loopback)
         let address = try #require(Socket.localAddress(listener))
         var ends: [Int32] = [-1, -1]
-        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
         defer { for descriptor in [listener, ends[0]] { Socket.close(descriptor) } }
         var inheritance = try inheritance(["HTTPWARE_HANDOVER": "5 \(ends[1]) \(listener)=web \(listener)!local"])
         #expect(

@@ -20,8 +20,8 @@ final class FalseRedis: Sendable {
         _ = fcntl(listener, F_SETFL, 0)
         FalseRedis.thread {
             while true {
-                let client = accept(listener, nil, nil)
-                guard client >= 0 else { return }
+                guard case .accepted(let client, _) = Socket.accept(listener) else { return }
+                _ = fcntl(client, F_SETFL, 0)
                 FalseRedis.thread { FalseRedis.serve(client, answer) }
             }
         }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct ScriptedOriginTests {
     /// Connects, sends, reads up to the end, and answers what came; `nil` for a reset.
     private func talk(_ port: UInt16, _ text: String, pieces: [Int] = []) throws -> String? {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         try #require(descriptor >= 0)
         defer { close(descriptor) }
         var address = sockaddr_in()

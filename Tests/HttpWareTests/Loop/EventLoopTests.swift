@@ -266,7 +266,8 @@ private final class Watcher: SocketEventHandler, LoopTimerHandler, @unchecked Se
 
     init(_ loop: EventLoop) {
         var ends: [Int32] = [-1, -1]
-        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0, &ends) == 0)
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        #expect(socketpair(AF_UNIX, type, 0, &ends) == 0)
         events = SocketEvents(loop: loop, descriptor: ends[0])
         far = ends[1]
         timer = LoopTimer(loop: loop)

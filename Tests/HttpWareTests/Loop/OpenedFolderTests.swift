@@ -155,7 +155,7 @@ import Testing
             return
         }
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         defer { for end in ends { Socket.close(end) } }
         let sent = FileOnItsWay(file, 5..<200_000)

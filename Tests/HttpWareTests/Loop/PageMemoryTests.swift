@@ -48,7 +48,7 @@ import Testing
 
     @Test func `a socket gets the bytes, as it takes them, also when no other holder is left`() throws {
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
         defer { for end in ends { Socket.close(end) } }
         let all = bytes(1 << 20)

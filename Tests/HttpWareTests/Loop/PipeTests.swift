@@ -7,7 +7,7 @@ import Testing
     /// Two connected, non-blocking sockets.
     private func pair() throws -> (Int32, Int32) {
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw SystemError("socketpair") }
         return (ends[0], ends[1])
     }

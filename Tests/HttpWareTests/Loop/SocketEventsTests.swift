@@ -8,7 +8,7 @@ import Testing
     private func withPair(_ body: (EventLoop, _ near: Int32, _ far: Int32) throws -> Void) throws {
         let loop = try EventLoop(name: "test")
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         #expect(socketpair(AF_UNIX, type, 0, &ends) == 0)
         try body(loop, ends[0], ends[1])
     }
@@ -122,7 +122,7 @@ import Testing
     @Test func `an owner that goes closes the socket, also one whose turn had come`() throws {
         try withPair { loop, near, far in
             var others: [Int32] = [-1, -1]
-            let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+            let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
             #expect(socketpair(AF_UNIX, type, 0, &others) == 0)
             var handlers: [Handler] = [Handler(loop, near), Handler(loop, others[0])]
             var calls = 0
@@ -287,7 +287,7 @@ import Testing
         var order = ""
         func pair() throws -> (Int32, Int32) {
             var ends: [Int32] = [-1, -1]
-            let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+            let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
             #expect(socketpair(AF_UNIX, type, 0, &ends) == 0)
             return (ends[0], ends[1])
         }

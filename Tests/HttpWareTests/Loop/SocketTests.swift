@@ -159,7 +159,7 @@ import Testing
 
     @Test func `a refused connection says so`() throws {
         // A port that is bound and not listened to: no other socket can get it meanwhile.
-        let bound = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let bound = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         #expect(SocketAddress.loopback.withSystemAddress { bind(bound, $0, $1) } == 0)
         switch Socket.connect(to: try #require(Socket.localAddress(bound))) {
         case .failed(let code): #expect(code == ECONNREFUSED)
@@ -191,7 +191,7 @@ import Testing
 
     @Test func `a file that is not a socket is left alone`() throws {
         let path = path()
-        Socket.close(open(path, O_CREAT | O_WRONLY, 0o600))
+        Socket.close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600))
         #expect(throws: SystemError("bind", code: EADDRINUSE)) { try Socket.listen(on: .unix(path: path)) }
         #expect(access(path, F_OK) == 0)
         unlink(path)

@@ -11,7 +11,7 @@ final class TlsPair {
     /// Sessions that are given one socket object share it, as all of a loop do.
     init?(_ serverContext: TlsContext, _ peer: TlsPeer, through socket: TlsSocket? = TlsSocket()) {
         var ends: [Int32] = [-1, -1]
-        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, type, 0, &ends) == 0, let socket,
             let server = TlsSession(server: serverContext, socket: socket, descriptor: ends[0]),
             let client = TlsSession(client: peer, offering: [.http11], socket: socket, descriptor: ends[1])

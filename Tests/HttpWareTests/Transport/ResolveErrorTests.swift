@@ -10,7 +10,7 @@ import Testing
     ) throws -> GatewayError {
         let stage = try HandTurnedLoop()
         // No server reads there, so no question is answered.
-        let silent = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+        let silent = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
         defer { close(silent) }
         #expect(SocketAddress.loopback.withSystemAddress { bind(silent, $0, $1) } == 0)
         var options = Resolver.Options()

@@ -321,7 +321,7 @@ import Testing
 
         func write(_ server: ScriptedNameServer) throws {
             let text = Array("nameserver \(server.address.address.map { "\($0)" } ?? "")\n".utf8)
-            let file = try #require(fopen(path + "+", "w"))
+            let file = try #require(fopen(path + "+", "we"))
             fwrite(text, 1, text.count, file)
             fclose(file)
             #expect(rename(path + "+", path) == 0)

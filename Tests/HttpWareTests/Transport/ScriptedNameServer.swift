@@ -41,7 +41,7 @@ final class ScriptedNameServer: SocketEventHandler {
         for _ in 0..<100 {
             let tcp = try Socket.listen(on: wanted, sharesPort: false)
             let address = try #require(Socket.localAddress(tcp))
-            let udp = socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+            let udp = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
             if address.withSystemAddress({ bind(udp, $0, $1) }) == 0 { return (tcp, udp, address) }
             Socket.close(tcp)
             Socket.close(udp)

@@ -16,7 +16,7 @@ import Testing
 
         init(isDatagram: Bool) throws {
             self.isDatagram = isDatagram
-            descriptor = socket(AF_INET, Int32((isDatagram ? SOCK_DGRAM : SOCK_STREAM).rawValue), 0)
+            descriptor = socket(AF_INET, Int32((isDatagram ? SOCK_DGRAM : SOCK_STREAM).rawValue | SOCK_CLOEXEC.rawValue), 0)
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
@@ -44,7 +44,9 @@ import Testing
         func takeBytes() -> [UInt8] {
             var buffer = [UInt8](repeating: 0, count: 1 << 17)
             if !isDatagram, connection < 0 {
-                connection = accept(descriptor, nil, nil)
+                guard case .accepted(let accepted, _) = Socket.accept(descriptor) else { return [] }
+                connection = accepted
+                _ = fcntl(connection, F_SETFL, 0)
                 var patience = timeval(tv_sec: 10, tv_usec: 0)
                 setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
             }

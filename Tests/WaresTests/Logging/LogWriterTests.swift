@@ -161,7 +161,7 @@ import Testing
         let folder = try LogFolder()
         let path = folder.file("pipe")
         try #require(mkfifo(path, 0o600) == 0)
-        let reader = open(path, O_RDONLY | O_NONBLOCK)
+        let reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         try #require(reader >= 0)
         defer { close(reader) }
         // A queue of 1 MiB behind a pipe of 64 KiB, and 4 MiB of lines.
