@@ -39,7 +39,9 @@ final class IdempotencyTurn: ResponseSharer {
     var keepsPace: Bool { isStoring || other?.keepsPace == true }
     private var isStoring: Bool { !isOver && !hasOutgrown }
 
-    func whenPaceKept(_ wake: @escaping @Sendable () -> Void) { other?.whenPaceKept(wake) }
+    func whenPaceKept(isAlone: Bool, _ wake: @escaping @Sendable () -> Void) {
+        other?.whenPaceKept(isAlone: isAlone, wake)
+    }
 
     func exchangeEnded() { other?.exchangeEnded() }
 

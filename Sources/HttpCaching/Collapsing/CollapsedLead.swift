@@ -117,9 +117,9 @@ extension CollapsedLead: ResponseSharer {
     public final var outlivesClient: Bool { led?.isWanted ?? false || outer?.outlivesClient ?? false }
     public final var keepsPace: Bool { led?.keepsPace ?? false || outer?.keepsPace ?? false }
 
-    public final func whenPaceKept(_ wake: @escaping @Sendable () -> Void) {
-        if let led, led.isWanted { led.whenPaceKept(wake) }
-        outer?.whenPaceKept(wake)
+    public final func whenPaceKept(isAlone: Bool, _ wake: @escaping @Sendable () -> Void) {
+        if let led, led.isWanted { led.whenPaceKept(isAlone: isAlone, wake) }
+        outer?.whenPaceKept(isAlone: isAlone, wake)
     }
 
     /// The response that this lead supplies, if it has followers.

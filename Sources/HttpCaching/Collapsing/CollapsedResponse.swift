@@ -65,7 +65,7 @@ package final class CollapsedResponse: Sendable {
         var readers: [ObjectIdentifier: CollapsedContent] = [:]
         /// The number of leaders that have failed.
         var failures = 0
-        /// Wakes the leader that waits for a reader; its client has left.
+        /// Wakes the leader that waits for a reader.
         var wakeLeader: (@Sendable () -> Void)?
         /// Whether the leader waits for its readers, so that the fastest of them is never cut off.
         var isPaced = false
@@ -258,11 +258,11 @@ package final class CollapsedResponse: Sendable {
         state.withLock { state in state.waiting > 0 || isAnyReader(state, within: window - 1) }
     }
 
-    /// Calls `wake` once, on any thread, as soon as a follower has taken what it was behind, or leaves. From now on the fastest
-    /// follower is not cut off.
-    package func whenPaceKept(_ wake: @escaping @Sendable () -> Void) {
+    /// Calls `wake` once, on any thread, as soon as a follower has taken what it was behind, or leaves. If the leader `isAlone`,
+    /// without its client, the fastest follower is not cut off from now on.
+    package func whenPaceKept(isAlone: Bool, _ wake: @escaping @Sendable () -> Void) {
         let due = state.withLock { state -> (@Sendable () -> Void)? in
-            state.isPaced = true
+            if isAlone { state.isPaced = true }
             state.wakeLeader = wake
             return takeWake(&state)
         }

@@ -293,7 +293,11 @@ public final class Exchange {
     ///
     /// The text is built only if the exchange is observed, and must hold no credentials. Call this before the ware answers.
     public func note(_ text: @autoclosure () -> String, asDecision: Bool = false) {
-        if isObserved { record.trail.say(text(), isDecision: asDecision) }
+        if isObserved {
+            record.trail.say(text(), isDecision: asDecision)
+        } else if isDryRun {
+            noteDry(text())
+        }
     }
 
     // MARK: Content
@@ -402,16 +406,16 @@ public protocol ResponseSharer: AnyObject {
     /// Whether one of the other clients takes the content as fast as it comes. The exchange then does not wait for its own client;
     /// if that has left, it waits while the result is false. By default, the same as `outlivesClient`.
     var keepsPace: Bool { get }
-    /// Calls `wake` when another client takes more content, or leaves: once or more often, on any thread. Called after the exchange's
-    /// own client has left, when `keepsPace` is false.
-    func whenPaceKept(_ wake: @escaping @Sendable () -> Void)
+    /// Calls `wake` when another client takes more content, or leaves: once or more often, on any thread. Called when `keepsPace` is
+    /// false. If the exchange `isAlone`, without its own client, it takes no more content until then; else its client may take some first.
+    func whenPaceKept(isAlone: Bool, _ wake: @escaping @Sendable () -> Void)
     /// The exchange has ended. Called once.
     func exchangeEnded()
 }
 
 extension ResponseSharer {
     public var keepsPace: Bool { outlivesClient }
-    public func whenPaceKept(_ wake: @escaping @Sendable () -> Void) { wake() }
+    public func whenPaceKept(isAlone: Bool, _ wake: @escaping @Sendable () -> Void) { wake() }
 }
 
 /// Names a ware's value in an exchange: a type private to the ware's file.

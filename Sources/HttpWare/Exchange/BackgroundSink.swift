@@ -53,7 +53,7 @@ struct WaitForOthers: @unchecked Sendable {
         guard let driver, driver.serial == serial, driver.phase != .ended else { return }
         driver.transport.inEvent {
             driver.endIfUnwanted()
-            if driver.phase != .ended { driver.downstreamDrained() }
+            if driver.phase != .ended, !driver.isBlocked(.down) { driver.downstreamDrained() }
         }
     }
 }

@@ -105,10 +105,11 @@ extension ExchangeDriver: BackgroundStarter {
         return sharer.outlivesClient && !sharer.keepsPace
     }
 
-    /// The response is paused. If that is for the sake of others, it goes on when one of them has caught up, or has left.
+    /// The response is paused. If others share it, it goes on when one of them has caught up, or has left, also if its own client
+    /// takes nothing.
     func waitForOthersIfAhead() {
-        guard isAheadOfOthers else { return }
+        guard let sharer = exchange.sharer, sharer.outlivesClient, !sharer.keepsPace else { return }
         let waiting = WaitForOthers(driver: self, serial: serial)
-        exchange.sharer?.whenPaceKept { [loop] in loop.execute { waiting.end() } }
+        sharer.whenPaceKept(isAlone: outward.hasClientLeft) { [loop] in loop.execute { waiting.end() } }
     }
 }

@@ -108,7 +108,7 @@ extension ExchangeDriver {
     }
 
     /// Whether the receiver takes no more at the moment. A response that others share goes on without its client.
-    private func isBlocked(_ direction: Direction) -> Bool {
+    func isBlocked(_ direction: Direction) -> Bool {
         if direction == .up { return call.stream?.isBlocked == true }
         return sink?.isBlocked == true && exchange.sharer?.keepsPace != true
     }

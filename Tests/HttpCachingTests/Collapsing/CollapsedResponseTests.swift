@@ -173,7 +173,7 @@ import Testing
             // The origin server is fast: the leader pauses, but pieces that are on their way still come.
             while lead.keepsPace { append() }
             let former = wakes.withLock { $0 }
-            lead.whenPaceKept { wakes.withLock { $0 += 1 } }
+            lead.whenPaceKept(isAlone: true) { wakes.withLock { $0 += 1 } }
             for _ in 0..<5 { append() }
             while wakes.withLock({ $0 }) == former { await read(reader) }
         }
@@ -194,13 +194,26 @@ import Testing
         let content = try content(of: stalled)
         for _ in 0..<30 { lead.append([UInt8](repeating: 1, count: 100)) }
         let wakes = Mutex(0)
-        lead.whenPaceKept { wakes.withLock { $0 += 1 } }
+        lead.whenPaceKept(isAlone: true) { wakes.withLock { $0 += 1 } }
         content.next(ContentFeed(loop: loop))
         #expect(lead.outlivesClient && wakes.withLock { $0 } == 0)
         // Its beginning is gone, so the other one goes alone: nothing needs the response any more.
         let head = try #require(begins(late))
         #expect(late.take(head, for: [:]) == nil)
         #expect(!lead.outlivesClient && wakes.withLock { $0 } == 1)
+    }
+
+    @Test func `a leader whose client takes the content waits for no follower`() throws {
+        let lead = try lead()
+        let follower = try follow()
+        lead.beginResponse(head(nil))
+        let content = try content(of: follower)
+        for _ in 0..<12 { lead.append([UInt8](repeating: 1, count: 100)) }
+        lead.whenPaceKept(isAlone: false) {}
+        // The client was the first to take more: the follower that lags is cut off, as without the wait.
+        for _ in 0..<30 { lead.append([UInt8](repeating: 1, count: 100)) }
+        content.next(ContentFeed(loop: loop))
+        #expect(!lead.outlivesClient)
     }
 
     @Test func `a leader that waits is told when the last follower leaves`() throws {
@@ -210,7 +223,7 @@ import Testing
         let content = try content(of: follower)
         for _ in 0..<12 { lead.append([UInt8](repeating: 1, count: 100)) }
         let isTold = Mutex(false)
-        lead.whenPaceKept { isTold.withLock { $0 = true } }
+        lead.whenPaceKept(isAlone: true) { isTold.withLock { $0 = true } }
         #expect(!isTold.withLock { $0 })
         content.cancelled()
         #expect(isTold.withLock { $0 } && !lead.outlivesClient)

@@ -253,6 +253,34 @@ import Testing
         await stage.step { #expect($0.server.backgroundCount == 0) }
     }
 
+    @Test(arguments: [true, false])
+    func `an exchange whose client takes nothing goes on as soon as others have caught up`(isFiltered: Bool)
+        async throws
+    {
+        let stage = try sharedStage(isFiltered: isFiltered)
+        await stage.begin()
+        await stage.step { stage in
+            let sharing = stage.driver.exchange.sharer as? Sharing
+            stage.stream.respond(extent: .unknown)
+            stage.client.isBlocked = true
+            sharing?.keepsPace = false
+            stage.stream.send("a")
+            #expect(stage.stream.isPaused && sharing?.isAlone == false)
+            sharing?.wake?()
+        }
+        await stage.step { stage in
+            // The others are behind again.
+            #expect(stage.stream.isPaused)
+            let sharing = stage.driver.exchange.sharer as? Sharing
+            sharing?.keepsPace = true
+            sharing?.wake?()
+        }
+        await stage.step { stage in
+            #expect(!stage.stream.isPaused)
+            stage.stream.end()
+        }
+    }
+
     @Test func `a slow client does not slow what others wait for`() async throws {
         for outlives in [true, false] {
             let stage = try DriverStage([
@@ -291,6 +319,7 @@ private final class Sharing: ResponseSharer {
     var outlivesClient: Bool
     var keepsPace: Bool
     private(set) var wake: (@Sendable () -> Void)?
+    private(set) var isAlone: Bool?
     private let notes: Notes?
 
     init(outlivesClient: Bool, _ notes: Notes? = nil) {
@@ -300,5 +329,8 @@ private final class Sharing: ResponseSharer {
     }
 
     func exchangeEnded() { notes?.add("shared no more") }
-    func whenPaceKept(_ wake: @escaping @Sendable () -> Void) { self.wake = wake }
+    func whenPaceKept(isAlone: Bool, _ wake: @escaping @Sendable () -> Void) {
+        self.wake = wake
+        self.isAlone = isAlone
+    }
 }
