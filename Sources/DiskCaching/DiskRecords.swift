@@ -65,7 +65,7 @@ public final class DiskRecords: RecordStore {
     private func open() {
         if mkdir(folder, 0o700) != 0, errno != EEXIST { return failed("\(SystemError("mkdir"))") }
         do {
-            let damages = try journal.withLock { journal throws(RecordJournal.Failure) in
+            let damage = try journal.withLock { journal throws(RecordJournal.Failure) in
                 try journal.open { change in
                     if change.end == 0 {
                         table.forget(change.key)
@@ -74,10 +74,17 @@ public final class DiskRecords: RecordStore {
                     }
                 }
             }
-            if damages > 0 {
+            switch damage {
+            case .places(0): break
+            case .places(let count):
                 WareLog.shared.log(
                     .warning,
-                    "store \(folder): the file of its records is damaged in \(damages) places; the records there are lost"
+                    "store \(folder): the file of its records is damaged in \(count) places; the records there are lost"
+                )
+            case .movedAside(let path):
+                WareLog.shared.log(
+                    .warning,
+                    "store \(folder): the file of its records is damaged at its beginning; it is now \(path), and the records begin empty"
                 )
             }
             state.withLock { if case .underWay = $0.opening { $0.opening = .isOpen } }

@@ -189,20 +189,22 @@ struct RecordJournal {
         init(text: String) { description = text }
     }
 
-    /// Opens the file, and passes its changes to `body`, in order. Returns the number of damaged places.
-    mutating func open(_ body: (Change) -> Void) throws(Failure) -> Int {
+    /// The damage that was found when the file was opened.
+    enum Damage: Equatable {
+        case places(Int)
+        /// The file does not begin as one of records: it was renamed to this path, and a new one was begun.
+        case movedAside(String)
+    }
+
+    /// Opens the file, and passes its changes to `body`, in order.
+    mutating func open(_ body: (Change) -> Void) throws(Failure) -> Damage {
         lock = Glibc.open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard lock >= 0 else { throw Failure("open") }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
             close()
             throw Failure(text: "another process uses the records")
         }
-        descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            let failure = Failure("open")
-            close()
-            throw failure
-        }
+        try openFile()
         var scanner = Scanner()
         var piece = [UInt8](repeating: 0, count: 1 << 20)
         while true {
@@ -218,12 +220,35 @@ struct RecordJournal {
         }
         length = scanner.end
         mark = scanner.mark ?? mark
+        let isOther = scanner.mark == nil && scanner.damages > 0
+        if isOther { try moveAside() }
         guard ftruncate(descriptor, off_t(length)) == 0, length > 0 || appendHead() else {
             let failure = Failure("write")
             close()
             throw failure
         }
-        return scanner.damages
+        return isOther ? .movedAside(asidePath) : .places(scanner.damages)
+    }
+
+    private mutating func openFile() throws(Failure) {
+        descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor < 0 else { return }
+        let failure = Failure("open")
+        close()
+        throw failure
+    }
+
+    private var asidePath: String { path + ".damaged" }
+
+    /// Keeps the file for its owner, who may know why it begins otherwise.
+    private mutating func moveAside() throws(Failure) {
+        guard rename(path, asidePath) == 0 else {
+            let failure = Failure("rename")
+            close()
+            throw failure
+        }
+        Glibc.close(descriptor)
+        try openFile()
     }
 
     /// Writes the beginning of an empty file.

@@ -177,6 +177,9 @@ import Testing
             let again = try await open()
             for number in 0..<2 { #expect(await has(again, number), "\(beginning)") }
             again.close()
+            // The other file is kept for its owner; nothing is lost with an empty one.
+            let aside = try? String(contentsOfFile: path + ".damaged", encoding: .utf8)
+            #expect(aside == (beginning.isEmpty ? nil : beginning))
         }
     }
 
