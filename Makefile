@@ -61,6 +61,7 @@ load: build
 	python3 Tests/Load/cache.py --binary $(BINARY)
 	python3 Tests/Load/moves.py --binary $(BINARY)
 	python3 Tests/Load/sticky.py --binary $(BINARY)
+	python3 Tests/Load/scripts.py --binary $(BINARY)
 	python3 Tests/Load/redis.py --binary $(BINARY)
 	python3 Tests/Load/redis_failover.py --binary $(BINARY)
 	python3 Tests/Load/redis_scale.py --binary $(BINARY)

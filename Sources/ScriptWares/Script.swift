@@ -27,7 +27,7 @@ public struct Script: Middleware, Postware {
     /// Values of the script's main part live as long as the ware.
     public var holdsState: Bool { true }
 
-    private init(
+    init(
         _ script: LoadedScript?, failsOpen: Bool, store: any RecordStore, client: any HttpClient = SideCaller()
     ) {
         self.script = script
@@ -45,7 +45,7 @@ public struct Script: Middleware, Postware {
         }
         if script.hasEnded { registerEnd(exchange, script, states) }
         guard script.hasRequest else { return .pass }
-        let former = failsOpen ? request : nil
+        let former = failsOpen ? Former(copy request) : nil
         do throws(ScriptFault) {
             let loop = try states.state(of: exchange)
             let turn = loop.takeTurn(in: exchange)
@@ -77,14 +77,21 @@ public struct Script: Middleware, Postware {
                     }
                     return try Self.verdict(outcome, script)
                 } catch let fault as ScriptFault {
-                    if let former { request = former }
+                    if let former { request = former.message }
                     throw report(fault, exchange, .gateway)
                 }
             }
         } catch {
-            if let former { request = former }
+            if let former { request = former.message }
             throw report(error, exchange, .gateway)
         }
+    }
+
+    /// A message as it was before the script, for a ware that fails open.
+    private final class Former<Message> {
+        let message: Message
+
+        init(_ message: Message) { self.message = message }
     }
 
     static let ofRequest: [ScriptState.Argument] = [
@@ -118,7 +125,7 @@ public struct Script: Middleware, Postware {
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) throws -> Answer {
         guard let script, let states, script.hasResponse else { return .pass }
-        let former = failsOpen ? response : nil
+        let former = failsOpen ? Former(copy response) : nil
         do throws(ScriptFault) {
             let loop = try states.state(of: exchange)
             let turn = loop.takeTurn(in: exchange)
@@ -150,12 +157,12 @@ public struct Script: Middleware, Postware {
                     }
                     return try Self.answer(outcome, turn, script)
                 } catch let fault as ScriptFault {
-                    if let former { response = former }
+                    if let former { response = former.message }
                     throw report(fault, exchange, .upstream)
                 }
             }
         } catch {
-            if let former { response = former }
+            if let former { response = former.message }
             throw report(error, exchange, .upstream)
         }
     }
@@ -210,8 +217,12 @@ public struct Script: Middleware, Postware {
                 try Task.checkCancellation()
                 return .success(values)
             case .store(let storing):
-                let values = await storing.carryOut(in: store)
+                let wait = LoopWait<[ScriptValue]?>()
+                let work = Task { [store] in wait.resume(returning: await storing.carryOut(in: store)) }
+                defer { work.cancel() }
+                let values = try await wait.value(within: left, else: nil)
                 try Task.checkCancellation()
+                guard let values else { throw late(turn) }
                 return .success(values)
             case nil: return .success([])
             }
@@ -352,6 +363,7 @@ extension Script: ConfigurableWare {
             let script = try LoadedScript(bytes, name: name, limits: limits, mistakes: &mistakes) { defaults in
                 reader.read(given, defaults: defaults)
             }
+            options.noteNames(in: String(decoding: bytes, as: UTF8.self), of: "services")
             for warning in mistakes.warnings { options.warn(at: key, in: place(nil), warning) }
             for error in mistakes.errors { options.fail(at: key, in: place(nil), error) }
             for mistake in reader.mistakes {

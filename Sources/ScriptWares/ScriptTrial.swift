@@ -33,15 +33,24 @@ public final class ScriptTrial {
     public var hasRequest: Bool { script.hasRequest }
     public var hasResponse: Bool { script.hasResponse }
 
-    /// Compiles a script, with the defaults of its options.
-    public init(_ source: [UInt8], name: String) throws(Fault) {
+    /// Compiles a script. Its options have their defaults, or the values that are given as texts: `header` `X-Tenant`.
+    public init(_ source: [UInt8], name: String, options: [(name: String, value: String)] = []) throws(Fault) {
         var mistakes = LoadedScript.Mistakes()
+        var reader = ScriptOptions()
+        let given = ConfigNode(
+            .map(
+                options.map {
+                    .init(key: $0.name, location: .code, value: ConfigNode(.scalar($0.value, isQuoted: false)))
+                }))
         do throws(ScriptFault) {
-            script = try LoadedScript(source, name: name, limits: .init(), mistakes: &mistakes) { $0 }
+            script = try LoadedScript(source, name: name, limits: .init(), mistakes: &mistakes) { defaults in
+                reader.read(given, defaults: defaults)
+            }
             loop = LoopScript(script, try script.makeState())
         } catch {
             throw Fault(lines: ["\(error)"])
         }
+        mistakes.errors += reader.mistakes.map { "options.\($0.key): \($0.message)" }
         guard mistakes.errors.isEmpty else { throw Fault(lines: mistakes.errors.map { "\(name): \($0)" }) }
         warnings = mistakes.warnings.map { "\(name): \($0)" }
         turn = ScriptTurn(script)
@@ -65,7 +74,7 @@ public final class ScriptTrial {
     /// Runs `response` for a request, which may change the response.
     public func run(_ response: inout HttpResponse, to request: HttpRequest) -> Effects {
         let former = response
-        turn.begin(in: nil, after: request)
+        turn.begin(after: request)
         let outcome = withUnsafeMutablePointer(to: &response) { response in
             turn.response = response
             defer { turn.response = nil }
@@ -85,14 +94,13 @@ public final class ScriptTrial {
     /// The mean time of a call of `request`, or of `response` if there is one.
     public func time(_ request: HttpRequest, _ response: HttpResponse? = nil) -> Duration {
         let count = 10_000
-        let former = response == nil ? nil : Optional(request)
         let function: LoadedScript.Function = response == nil ? .request : .response
         let arguments = response == nil ? Script.ofRequest : Script.ofResponse
         let duration = ContinuousClock().measure {
             for _ in 0..<count {
                 var message = request
                 var answer = response ?? HttpResponse(.ok)
-                turn.begin(in: nil, after: former)
+                if response == nil { turn.begin(in: nil) } else { turn.begin(after: request) }
                 withUnsafeMutablePointer(to: &message) { message in
                     withUnsafeMutablePointer(to: &answer) { answer in
                         if response == nil { turn.request = message } else { turn.response = answer }

@@ -23,6 +23,13 @@ enum ScriptVariables: ExchangeKey {
     typealias Value = [String: ScriptValue]
 }
 
+/// The request of a response half.
+private final class FormerRequest {
+    let request: HttpRequest
+
+    init(_ request: HttpRequest) { self.request = request }
+}
+
 /// One call of a script's function: answers the script's uses of the request, the response and the exchange.
 ///
 /// Used on the loop of its exchange. The messages are lent to it while the script runs.
@@ -31,7 +38,7 @@ final class ScriptTurn: ScriptHost {
     var response: UnsafeMutablePointer<HttpResponse>?
     var exchange: Exchange?
     /// The exchange's request in a response half, once the script has asked for it.
-    private var formerRequest: HttpRequest?
+    private var formerRequest: FormerRequest?
     /// The values of `x.vars` where there is no exchange.
     private var ownVariables: [String: ScriptValue] = [:]
     /// The notes and the lines for the log where there is no exchange.
@@ -41,19 +48,31 @@ final class ScriptTurn: ScriptHost {
     /// The line at which the script waits.
     private(set) var waitingLine: Int?
     private var calls = 0
+    /// The most bytes that scripts keep for one exchange.
+    private static let mostVariableBytes = 256 << 10
     private let script: LoadedScript
     private var functions = ScriptFunctions()
+    private var names = ScriptFieldNames()
 
     init(_ script: LoadedScript) { self.script = script }
 
     /// Prepares for another call, of an exchange or of a trial without one. `former` is the request for a trial's response half.
-    func begin(in exchange: Exchange?, after former: HttpRequest? = nil) {
+    func begin(in exchange: Exchange?) {
         self.exchange = exchange
-        formerRequest = former
+        if formerRequest != nil { formerRequest = nil }
         replay = nil
-        wait = nil
+        if waitingLine != nil {
+            wait = nil
+            waitingLine = nil
+        }
         calls = 0
         if !notes.isEmpty { notes = [] }
+    }
+
+    /// Prepares for a trial's response half, without an exchange.
+    func begin(after request: HttpRequest) {
+        begin(in: nil)
+        formerRequest = FormerRequest(request)
     }
 
     func answer(_ use: ScriptUse) -> ScriptReply {
@@ -129,9 +148,9 @@ final class ScriptTurn: ScriptHost {
     /// The request that the script sees: its own, or in a response half the one that went upstream.
     private func withRequest<Result>(_ body: (borrowing HttpRequest) throws -> Result) throws -> Result {
         if let request { return try body(request.pointee) }
-        if formerRequest == nil { formerRequest = exchange?.request }
+        if formerRequest == nil { formerRequest = exchange?.request.map { FormerRequest($0) } }
         guard let formerRequest else { throw ScriptMisuse("there is no request here") }
-        return try body(formerRequest)
+        return try body(formerRequest.request)
     }
 
     private func changeRequest(_ body: (inout HttpRequest) throws -> Void) throws {
@@ -274,8 +293,10 @@ final class ScriptTurn: ScriptHost {
     }
 
     private func fieldName(_ use: ScriptUse) throws(ScriptMisuse) -> FieldName {
+        if let known = use.withString(0, { names.name($0) }), let known { return known }
         let text = try name(use)
         guard let name = FieldName(text) else { throw ScriptMisuse("\(text.quotedForErrors) is not a field name") }
+        names.add(name)
         return name
     }
 
@@ -344,6 +365,8 @@ final class ScriptTurn: ScriptHost {
             let name = try name(use)
             variables[name] = value == .missing ? nil : value
             guard variables.count <= 100 else { throw ScriptMisuse("x.vars keeps at most 100 values") }
+            guard variables.reduce(0, { $0 + $1.key.utf8.count + $1.value.bytesHeld }) <= ScriptTurn.mostVariableBytes
+            else { throw ScriptMisuse("x.vars keeps at most \(ScriptTurn.mostVariableBytes >> 10) KiB") }
             if let exchange { exchange[ScriptVariables.self] = variables } else { ownVariables = variables }
         default: throw ScriptMisuse("claims cannot be changed")
         }
@@ -423,8 +446,8 @@ final class ScriptTurn: ScriptHost {
         case .note:
             let name = try name(use)
             let value = Self.line(use.bytes(1) ?? [], most: 200)
-            let note = "\(Self.line(Array(name.utf8), most: 50))=\(value)"
-            if let exchange { exchange.note(note) } else { notes.append(note) }
+            let shown = Self.line(Array(name.utf8), most: 50)
+            if let exchange { exchange.note(value, as: shown) } else { notes.append("\(shown)=\(value)") }
         case .replay:
             guard script.replays else { throw ScriptMisuse("a script that asks for a replay returns replays = true") }
             guard response != nil, let seconds = use.value(0).flatMap(\.double), seconds >= 0, seconds <= 3600 else {
@@ -462,6 +485,16 @@ final class ScriptTurn: ScriptHost {
 }
 
 extension ScriptValue {
+    /// The bytes of the value's texts, and eight for each other value.
+    fileprivate var bytesHeld: Int {
+        switch self {
+        case .string(let bytes): bytes.count
+        case .list(let values): values.reduce(8) { $0 + $1.bytesHeld }
+        case .table(let members): members.reduce(8) { $0 + $1.key.bytesHeld + $1.value.bytesHeld }
+        default: 8
+        }
+    }
+
     /// The value of a number.
     fileprivate var double: Double? {
         switch self {

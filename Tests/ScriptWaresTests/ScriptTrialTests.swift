@@ -47,6 +47,24 @@ import Testing
         #expect(effects.isFailed == isFailed)
     }
 
+    @Test func `options can be given, with the types of their defaults`() throws {
+        let source = Array(
+            "return { options = { header = 'A', most = 1 }, request = function(req, opt) req.fields[opt.header] = opt.most + 1 end }"
+                .utf8)
+        var request = try HttpRequest(.get, "http://a.example/")
+        let trial = try ScriptTrial(source, name: "t.lua", options: [("header", "B"), ("most", "7")])
+        #expect(trial.run(&request).changes == ["+ B: 8"])
+        for (options, line) in [
+            ([("heder", "B")], "t.lua: options.heder: unknown option; did you mean \"header\"?"),
+            ([("most", "x")], "t.lua: options.most: \"x\" is not a whole number"),
+        ] {
+            let fault = #expect(throws: ScriptTrial.Fault.self) {
+                try ScriptTrial(source, name: "t.lua", options: options)
+            }
+            #expect(fault?.lines == [line])
+        }
+    }
+
     @Test func `the changes of a response are listed`() throws {
         let trial = try trial(
             "return { replays = true, response = function(res, opt, x) res.status = 201 res.fields.P = x.request.path res.fields.A = nil x:replay(2) end }"

@@ -1,6 +1,8 @@
+import HttpCaching
 import HttpWare
 import HttpWareTesting
 import Testing
+import Wares
 
 @testable import ScriptWares
 
@@ -25,6 +27,21 @@ private func responseChain(_ body: String, _ options: ConfigNode = [:]) throws -
 
 extension HttpResponse {
     fileprivate var text: String { String(decoding: content.bytes ?? [], as: UTF8.self) }
+}
+
+/// A store that never answers.
+private final class SilentStore: RecordStore {
+    let isReady = true
+    var census: RecordCensus? { nil }
+
+    func get(_ key: Digest256) async -> RecordReading {
+        _ = try? await untilCancelled()
+        return .unavailable
+    }
+    func put(_ bytes: [UInt8], under key: Digest256, for lifetime: Duration) async -> RecordWriting { .unavailable }
+    func claim(_ key: Digest256, with bytes: [UInt8], for lifetime: Duration) async -> RecordClaim { .unavailable }
+    func remove(_ key: Digest256) async -> Bool { false }
+    func close() {}
 }
 
 @Suite struct ScriptWareTests {
@@ -410,6 +427,36 @@ extension HttpResponse {
     @Test func `a call makes at most maxCalls fetches`() async throws {
         let exchange = try requestChain("for i = 1, 3 do http.fetch { service = 'none' } end", ["maxCalls": "2"])
         #expect(try await exchange.send(try HttpRequest(.get, "http://example.com/1")).status.code == 500)
+    }
+
+    @Test func `a store that does not answer is waited for until timeout`() async throws {
+        var mistakes = LoadedScript.Mistakes()
+        var limits = LoadedScript.Limits()
+        limits.timeout = .seconds(3)
+        let source = "return { request = function() store:get('k') end }"
+        let script = try LoadedScript(Array(source.utf8), name: "s", limits: limits, mistakes: &mistakes) { $0 }
+        let exchange = try TestExchange([Script(script, failsOpen: false, store: SilentStore())])
+        let pending = await exchange.start(try HttpRequest(.get, "http://example.com/1"))
+        await exchange.advance(by: .seconds(3))
+        #expect(try await pending.response().status.code == 500)
+    }
+
+    @Test func `x vars holds at most 256 KiB`() async throws {
+        let exchange = try requestChain("x.vars.a = string.rep('x', tonumber(req.query)) return { text = 'kept' }")
+        let kept = try await exchange.send(try HttpRequest(.get, "http://example.com/1?\(250 << 10)"))
+        #expect(kept.text == "kept")
+        let refused = try await exchange.send(try HttpRequest(.get, "http://example.com/1?\(257 << 10)"))
+        #expect(refused.status.code == 500)
+    }
+
+    @Test func `a note is a placeholder`() async throws {
+        let script = try TestExchange.make(
+            Script.self,
+            ["source": "return { request = function(req, opt, x) x:note('tenant', 'acme') x:note('tenant', 'b') end }"])
+        let fields = try TestExchange.make(RequestHeaders.self, ["set": ["X-Tenant": "{note.tenant}-{note.other}"]])
+        let exchange = try TestExchange([script, fields])
+        _ = try await exchange.send(try HttpRequest(.get, "http://example.com/1"))
+        #expect(exchange.upstream.requests.first?.fields["X-Tenant"] == "b-")
     }
 
     @Test func `a store keeps values for a time, and adds each once`() async throws {

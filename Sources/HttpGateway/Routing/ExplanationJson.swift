@@ -96,6 +96,7 @@ public struct ExplanationJson {
         return .object(
             described(entry) + [
                 ("decision", shown(step.decision.word)), ("reason", reason),
+                ("notes", .list(step.notes.map { shown($0) })),
                 ("target", step.target.map { shown(mask.target($0)) } ?? .null),
                 ("added", .list(step.added.map { shown(mask.line($0)) })),
                 ("removed", .list(step.removed.map { shown(mask.line($0)) })),

@@ -59,6 +59,8 @@ public struct DryRun: Sendable {
         public var removed: [String] = []
         /// The method and target, if it changed them.
         public var target: String?
+        /// Its notes: `would wait for http.fetch users at line 3`.
+        public var notes: [String] = []
     }
 
     /// Whether a postware would run.
@@ -236,7 +238,10 @@ private struct Watched: Middleware {
 
     func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         var step = DryRun.Step()
-        defer { notes.note(step, at: index) }
+        defer {
+            step.notes = exchange.takeDryNotes()
+            notes.note(step, at: index)
+        }
         do {
             if let condition = entry.condition, try !condition.matches(request, in: exchange) {
                 step.decision = .skipped

@@ -60,6 +60,7 @@ extension Placeholder {
         case .principal: exchange.principal?.name ?? ""
         case .service: exchange.service ?? ""
         case .jwt(let name): exchange.claim(name) ?? ""
+        case .note(let name): exchange.note(named: name) ?? ""
         case .exchangeId: exchange.id
         case .traceId: exchange.traceId?.description ?? ""
         case .cspNonce: exchange.cspNonce

@@ -63,6 +63,14 @@ extension OptionsReader {
     /// Whether the configuration defines something of this name.
     public func hasNamed(_ name: String, of noun: String) -> Bool { objects.contains(noun, name) }
 
+    /// Notes that the options use those objects under a noun whose names the text has in quotation marks: a script refers to them by
+    /// name while it runs.
+    public mutating func noteNames(in text: String, of noun: String) {
+        for name in objects.names(of: noun) where text.contains("\"\(name)\"") || text.contains("'\(name)'") {
+            references.append(NamedReference(noun: noun, name: name, object: objects.object(noun, name)))
+        }
+    }
+
     /// Finds the object that the value of a key names; `nil` if it is undefined, which is an error, or has a mistake of its own.
     mutating func find(_ name: String, for key: String, of noun: String) -> (any AnyObject & Sendable)? {
         guard objects.contains(noun, name) else {

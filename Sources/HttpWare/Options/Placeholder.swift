@@ -16,6 +16,8 @@ public enum Placeholder: Sendable, Hashable {
     case peerIp
     /// A claim of the token that `jwt` or `introspect` accepted.
     case jwt(String)
+    /// A text that a ware, such as a script, has kept by name.
+    case note(String)
     /// The name of the principal that the last authenticating ware found, or else that of the client certificate.
     case principal
     /// The name of the service that the request goes to.
@@ -37,7 +39,7 @@ public enum Placeholder: Sendable, Hashable {
         ("exchange.id", .exchangeId), ("trace.id", .traceId), ("cspNonce", .cspNonce),
     ]
     /// Prefixes that a name of the author's choice follows.
-    private static let named = ["request.query.", "request.header.", "path.", "jwt."]
+    private static let named = ["request.query.", "request.header.", "path.", "jwt.", "note."]
 
     /// The starts of all placeholders, up to their first dot.
     static let roots = Set(
@@ -63,6 +65,7 @@ public enum Placeholder: Sendable, Hashable {
         case "request.query.": self = .requestQuery(argument)
         case "path.": self = .path(argument)
         case "jwt.": self = .jwt(argument)
+        case "note.": self = .note(argument)
         default:
             guard FieldName(argument) != nil else {
                 throw OptionMistake(

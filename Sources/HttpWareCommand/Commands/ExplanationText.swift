@@ -99,6 +99,7 @@ struct ExplanationText {
             }
             add("  \(index + 1). \(title(of: entry)) – \(what)", entry.location)
             addDetails(of: entry)
+            for note in step.notes { add("       \(note)") }
             if let target = step.target { add("       → \(mask.target(target))") }
             for line in step.removed { add("       - \(mask.line(line))") }
             for line in step.added { add("       + \(mask.line(line))") }

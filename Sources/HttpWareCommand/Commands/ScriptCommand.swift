@@ -8,7 +8,7 @@ struct ScriptCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "script", abstract: "Run a script of the ware script alone, and print its changes. Sends nothing.",
         discussion: """
-            The script is compiled, and its functions are called with the defaults of its options. A script that would wait, for \
+            The script is compiled, and its functions are called. Its options have their defaults, unless --option gives others. A script that would wait, for \
             http.fetch or sleep, ends there. Exits with 1 if the script fails.
 
             A response is read from a file: a status line such as HTTP/1.1 200 OK, field lines, an empty line, and the content.
@@ -26,13 +26,23 @@ struct ScriptCommand: ParsableCommand {
         help: ArgumentHelp("The file with a response, for the function response.", valueName: "file"),
         completion: .file())
     var response: String?
+    @Option(
+        name: .customLong("option"), parsing: .singleValue,
+        help: ArgumentHelp("An option of the script, such as header=X-Tenant.", valueName: "name=value"))
+    var options: [String] = []
     @Flag(help: "Also print the time of a call.")
     var time = false
 
     func run() throws {
+        let given = try options.map { option in
+            guard let sign = option.firstIndex(of: "="), sign > option.startIndex else {
+                throw ValidationError("\(option.quotedForErrors) is not an option; write name=value")
+            }
+            return (name: String(option[..<sign]), value: String(option[option.index(after: sign)...]))
+        }
         let trial: ScriptTrial
         do throws(ScriptTrial.Fault) {
-            trial = try ScriptTrial(try read(path), name: path)
+            trial = try ScriptTrial(try read(path), name: path, options: given)
         } catch {
             Terminal.error(error.description)
             throw ExitCode(1)

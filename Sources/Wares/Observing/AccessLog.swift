@@ -117,6 +117,10 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
                 line.member(key)
                 if redact.contains(name) { line.raw("\"…\"") } else { line.json(value) }
             }
+        case .note(let name):
+            guard let value = exchange.note(named: name) else { return }
+            line.member(key)
+            line.json(value)
         case .responseField(let name):
             guard let value = exchange.responseFieldValue(name) else { return }
             line.member(key)

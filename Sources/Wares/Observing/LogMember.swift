@@ -14,6 +14,8 @@ public enum LogMember: Sendable, Hashable {
     case item(Item)
     /// A field of the request as it was received.
     case requestField(FieldName)
+    /// A text that a ware has kept by name.
+    case note(String)
     /// A field of the response as it went to the client.
     case responseField(FieldName)
 }
@@ -21,7 +23,7 @@ public enum LogMember: Sendable, Hashable {
 extension LogMember: OptionValue {
     public static let optionType = "log member"
     public static var optionForm: OptionForm {
-        .either([.words(words.map(\.name)), .pattern("(request|response)[.]header[.].+")])
+        .either([.words(words.map(\.name)), .pattern("((request|response)[.]header|note)[.].+")])
     }
 
     private static let words: [(name: String, member: LogMember)] =
@@ -32,6 +34,7 @@ extension LogMember: OptionValue {
         case .item(let item): item.rawValue
         case .requestField(let name): "request.header.\(name.lowercased)"
         case .responseField(let name): "response.header.\(name.lowercased)"
+        case .note(let name): "note.\(name)"
         }
     }
 
@@ -49,9 +52,13 @@ extension LogMember: OptionValue {
             self = isRequest ? .requestField(name) : .responseField(name)
             return
         }
+        if optionText.hasPrefix("note."), optionText.utf8.count > 5 {
+            self = .note(String(optionText.dropFirst(5)))
+            return
+        }
         let names = LogMember.words.map(\.name)
         throw OptionMistake(
-            "write \(names.joined(separator: ", ")), request.header.NAME or response.header.NAME\(didYouMean(optionText, among: names))",
+            "write \(names.joined(separator: ", ")), request.header.NAME, response.header.NAME or note.NAME\(didYouMean(optionText, among: names))",
             problem: "\(optionText.quotedForErrors) is not a member of log lines")
     }
 }

@@ -34,6 +34,38 @@ import GatewayWares
           - { name: user, match: { path: "/users/{id}" }, service: api }
         """
 
+    @Test func `a script says where it would wait, and the services that it names are used`() throws {
+        let text = """
+            version: 1
+            listeners: { web: { bind: "127.0.0.1:8080" } }
+            services:
+              api: { baseUrl: "http://127.0.0.1:1" }
+              users: { baseUrl: "http://127.0.0.1:2" }
+              other: { baseUrl: "http://127.0.0.1:3" }
+            chains:
+              c:
+                middlewares:
+                  - script:
+                      source: |
+                        return { request = function(req, opt, x)
+                          x:note("at", "begin")
+                          http.fetch { service = "users", path = "/" }
+                        end }
+            routes: [{ service: api, chain: c }]
+            """
+        let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
+        let result = ConfigurationReader(
+            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+        ).read(path: "a.yaml")
+        #expect(
+            result.errors.map { "\($0)" }.filter { $0.contains("not used") }
+                == ["a.yaml:6:10: warning: services.other: is not used by any route"])
+        let explanation = try Explanation(.init(.get, "/"), in: try #require(result.configuration))
+        let step = try #require(explanation.run.middlewares.first)
+        #expect(step.decision.word == "waits")
+        #expect(step.notes == ["at=begin", "would wait for http.fetch users at line 3"])
+    }
+
     private func explain(_ method: HttpMethod, _ url: String, listener: String? = nil) throws -> Explanation {
         let files = ConfigurationFiles(read: { _, _ in Array(Self.text.utf8) }, list: { _ in [] })
         let result = ConfigurationReader(

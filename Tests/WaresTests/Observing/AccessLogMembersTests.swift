@@ -60,6 +60,20 @@ import Testing
         #expect(lines == [#"{"principal":"joe","traceId":"\#(trace)"}"#])
     }
 
+    @Test func `a note of a ware is a member by its name, its last value`() async throws {
+        struct Noting: Middleware {
+            func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
+                exchange.note("a", as: "tenant")
+                exchange.note("b\"\n", as: "tenant")
+                for number in 0..<40 { exchange.note("\(number)", as: "n\(number)") }
+                return .pass
+            }
+        }
+        let lines = try await lines(
+            ["note.tenant", "note.none", "note.n30", "note.n31"], before: [Noting()], of: .get("/"))
+        #expect(lines == [#"{"note.tenant":"b\"\u000a","note.n30":"30"}"#])
+    }
+
     @Test func `a member that no exchange has leaves an empty object`() async throws {
         #expect(try await lines(["response.header.X-None"], of: .get("/")) == ["{}"])
     }

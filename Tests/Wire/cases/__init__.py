@@ -47,6 +47,7 @@ from . import (  # noqa: F401
     replays,
     resilience,
     rules,
+    scripts,
     shares,
     signatures,
     socks,
