@@ -16,7 +16,7 @@ export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --ex
 # For builds only: SwiftPM writes the flags of the traits in the order of a hashed set, and another order compiles everything again.
 STEADY := env SWIFT_DETERMINISTIC_HASHING=1
 
-.PHONY: run test extras bench format lint lint-tools count waits setup build wire clients acme load faults races leaks stores images trial-trixie reference docs page pictures dist install
+.PHONY: run test extras bench format lint lint-tools count waits setup build wire differential clients acme load faults races leaks stores images trial-trixie reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -42,6 +42,12 @@ bench: setup
 # Only the protocol suite, real clients, robustness under load: against the release binary.
 wire: build
 	python3 Tests/Wire/run.py --binary $(BINARY) --jobs $(JOBS)
+
+# Odd requests to the program, nginx, HAProxy and Envoy at the same time: the requests that arrive at the origin server are compared. INPUTS=20000000
+# is the whole run, of hours; SEED= repeats one.
+INPUTS ?= 100000
+differential: build
+	python3 Tests/Differential/run.py --binary $(BINARY) --inputs $(INPUTS) $(if $(SEED),--seed $(SEED))
 
 clients: build
 	python3 Tests/Clients/run.py --binary $(BINARY)
