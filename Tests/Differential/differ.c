@@ -79,6 +79,7 @@ struct lane {
     struct input input;
     struct recipe recipe;
     int tries, is_busy, has_found;
+    int is_cut;  // the rest of the input is still to be sent
     double resume;  // when the next try begins; 0 if none does
     struct side sides[MOST_PEERS];
 };
@@ -92,7 +93,7 @@ static struct manner manner = {0, -1};
 static uint64_t seed, next_index, last_index;
 static double deadline;
 static long long inputs, requests, retried, connections, agreed;
-static int busy, is_trial;
+static int busy, is_trial, cut_lanes;
 
 // While a table is learned, everything is unknown: two tries without a pause.
 static int last_try(void) { return manner.only >= 0 ? 2 : MOST_TRIES; }
@@ -143,6 +144,8 @@ static struct counted *look(struct table *table, const char *text, int may_add) 
 static int is_known(int mutation, int peer, const char *outcome) {
     char key[160];
     snprintf(key, sizeof key, "%s\t%s\t%s", mutation_name(mutation), peers[peer], outcome);
+    if (look(&known, key, 0)) return 1;
+    snprintf(key, sizeof key, "%s\t%s\t*", mutation_name(mutation), peers[peer]);
     return look(&known, key, 0) != NULL;
 }
 
@@ -366,9 +369,10 @@ static void close_client(struct side *side) {
 static void end_side(struct lane *lane, struct side *side, enum end end);
 
 static void send_more(struct lane *lane, struct side *side) {
-    while (side->sent < lane->input.length) {
-        ssize_t count = send(side->client.fd, lane->input.bytes + side->sent, lane->input.length - side->sent,
-            MSG_NOSIGNAL | MSG_DONTWAIT);
+    size_t end = lane->is_cut ? lane->input.cut : lane->input.length;
+    while (side->sent < end) {
+        ssize_t count =
+            send(side->client.fd, lane->input.bytes + side->sent, end - side->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (count < 0) {
             // A proxy that refused early is heard when its answer is read.
             if (errno == EAGAIN) watch(&side->client, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD);
@@ -414,11 +418,20 @@ static void send_input(struct lane *lane) {
         side->heard = now();
     }
     lane->is_busy = peer_count;
+    lane->is_cut = lane->input.cut > 0;
+    cut_lanes += lane->is_cut;
     for (int peer = 0; peer < peer_count; peer++) {
         struct side *side = &lane->sides[peer];
         if (side->client.fd < 0) open_client(side);
         send_more(lane, side);
     }
+}
+
+static void send_rest(struct lane *lane) {
+    lane->is_cut = 0;
+    cut_lanes--;
+    for (int peer = 0; peer < peer_count; peer++)
+        if (lane->sides[peer].client.fd >= 0 && lane->sides[peer].end == RUNNING) send_more(lane, &lane->sides[peer]);
 }
 
 static void start_next(struct lane *lane) {
@@ -434,6 +447,8 @@ static void start_next(struct lane *lane) {
 }
 
 static void finish(struct lane *lane) {
+    cut_lanes -= lane->is_cut;
+    lane->is_cut = 0;
     judge(lane);
     if (lane->has_found && lane->tries < last_try()) {
         retried += lane->tries == 1;
@@ -619,7 +634,8 @@ static void accept_upstream(struct socket *listener) {
 static void turn(void) {
     static double looked;
     struct epoll_event events[256];
-    int count = epoll_wait(poller, events, 256, 10);
+    static double cut_at;
+    int count = epoll_wait(poller, events, 256, cut_lanes ? 1 : 10);
     for (int each = 0; each < count; each++) {
         struct socket *socket = events[each].data.ptr;
         if (socket->kind == LISTENER) accept_upstream(socket);
@@ -632,6 +648,12 @@ static void turn(void) {
         free(up);
     }
     double time = now();
+    // The proxies had a moment to read the first part.
+    if (cut_lanes && time - cut_at > 0.002) {
+        cut_at = time;
+        for (int lane = 0; lane < lane_count; lane++)
+            if (lanes[lane].is_cut) send_rest(&lanes[lane]);
+    }
     if (time - looked < 0.01) return;
     // If this process did not run for a while, the proxies did not either.
     double pause = looked && time - looked > 0.05 ? time - looked : 0;

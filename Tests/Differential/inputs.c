@@ -24,9 +24,9 @@ enum part {
     LAST = 1 << 17,
     LASTEOL = 1 << 18,
     TRAILER = 1 << 19,
-    END = 1 << 20
+    END = 1 << 20,
+    BYTES = 1 << 21
 };
-enum { PARTS = 21 };
 enum need { ANY, NONE, LENGTH, CHUNKED };
 
 struct text {
@@ -142,14 +142,38 @@ struct chosen {
     int kept;
 };
 
+// Replaces, removes, doubles and inserts bytes between two places, with the bytes that parsers care about.
+static void edit_bytes(char *start, uint64_t random) {
+    static const char bytes[] = "\r\n\r\n \t:,;=\"/\\%#?@[]\0\x01\x0b\x7f\x80\xff"
+                                "0159afGHx_-.";
+    for (int edits = 1 + below(&random, 3); edits > 0 && at > start; edits--) {
+        char *place = start + below(&random, (int)(at - start));
+        char byte = bytes[below(&random, sizeof bytes - 1)];
+        switch (below(&random, 4)) {
+        case 0: *place = byte; break;
+        case 1: memmove(place, place + 1, (size_t)(at - place - 1)), at--; break;
+        case 2: byte = *place;  // fall through
+        default:
+            if (at == limit) return;
+            memmove(place + 1, place, (size_t)(at - place)), at++;
+            *place = byte;
+        }
+    }
+}
+
 static int choose(uint64_t *random, const struct manner *manner, int is_last, struct chosen chosen[], enum need *mode) {
     static const unsigned char counts[20] = {0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 4};
     int wanted = manner->single || manner->only >= 0 ? 1 : counts[below(random, 20)];
     int count = 0, taken = 0;
     *mode = ANY;
     for (int tries = 0; count < wanted && tries < 24; tries++) {
-        int mutation = manner->only >= 0 ? manner->only : below(random, MUTATIONS);
+        int mutation = manner->only >= 0   ? manner->only
+                       : below(random, 30) ? below(random, MUTATIONS)
+                                           : mutation_named("bytes/random");
         const struct mutation *it = &mutations[mutation];
+        // Random bytes may undo another mutation, so they are alone.
+        if (it->parts == BYTES && count) continue;
+        if (it->parts == BYTES) wanted = 1;
         if (!is_last && refused[mutation]) continue;
         if (it->need != ANY && *mode != ANY && it->need != *mode) continue;
         if (it->parts & taken & ~LINE) continue;
@@ -194,6 +218,7 @@ static void make_request(uint64_t random, const struct recipe *recipe, const str
         if (chosen[each].kept) info->traits[info->count++] = chosen[each].mutation;
     }
     int plain = recipe->plain;
+    char *start = at;
     uint64_t *dice;
     const struct mutation *it;
     struct text text = {"", 0}, method = {NULL, 0}, target = {NULL, 0};
@@ -300,7 +325,10 @@ static void make_request(uint64_t random, const struct recipe *recipe, const str
     else put_text("\r\n");
 
     if (mode == LENGTH) put(content, (size_t)length);
-    if (mode != CHUNKED) return;
+    if (mode != CHUNKED) {
+        if (of_part(chosen, count, BYTES, &dice)) edit_bytes(start, *dice);
+        return;
+    }
     int chunks = plain ? 1 : 1 + below(&random, 3);
     if (chunks > length) chunks = 1;
     int odd = below(&random, chunks);
@@ -325,6 +353,7 @@ static void make_request(uint64_t random, const struct recipe *recipe, const str
     if ((it = of_part(chosen, count, TRAILER, &dice))) put_filled(pick(it, *dice), 0, 0);
     if ((it = of_part(chosen, count, END, &dice))) put_filled(pick(it, *dice), 0, 0);
     else put_text("\r\n");
+    if (of_part(chosen, count, BYTES, &dice)) edit_bytes(start, *dice);
 }
 
 void make_input(const struct recipe *recipe, const struct manner *manner, struct input *input) {
@@ -346,4 +375,6 @@ void make_input(const struct recipe *recipe, const struct manner *manner, struct
     limit += 200;
     put_text("GET " SENTINEL_TARGET " HTTP/1.1\r\nHost: end.test\r\n\r\n");
     input->length = (size_t)(at - input->bytes);
+    input->cut = 0;
+    if (!below(&random, 6) && !recipe->plain) input->cut = (size_t)below(&random, (int)input->length);
 }

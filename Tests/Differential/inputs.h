@@ -27,6 +27,7 @@ struct input {
     char *bytes;
     size_t length;  // with the sentinel
     size_t own;  // without it
+    size_t cut;  // the first bytes are sent alone; 0 if all are sent together
     struct request_info requests[MOST_REQUESTS];
     int count;
     int made;  // the number of requests before the recipe dropped some

@@ -13,6 +13,7 @@ HEAD = """# What each program does with each kind of odd request. `run.py` check
 # A line with " + " is about two mutations of one request together, in addition to the lines of each; * stands for any text.
 # "forwards": the origin server receives a request; a number: the status of the refusal; "closes": the connection ends without a response;
 # "waits": the program expects more bytes; "end": it saw fewer requests than were sent; "extra": it forwards more.
+# "*": anything.
 # "changes", "lacks", "adds", "with chunks", "without framing": how a forwarded request differs from ours. "sends": what no sender may send.
 # Versions: {versions}
 """

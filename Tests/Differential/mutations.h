@@ -1,7 +1,7 @@
 // The mutations: a name, the part of the request that is replaced or added, the content that the request needs, and texts of which one is taken.
 // Read by inputs.c only. In texts, "\x1a" and a letter stand for something made at run time:
 // d: the length of the content, x: the size of the chunk in hexadecimal, L: 9,000 letters, H: 20,000 letters, J: 70,000 letters, F: 150 field lines,
-// w: a random word, c: the content.
+// X: the size in capitals.
 
 // clang-format off
 static const struct mutation mutations[] = {
@@ -343,6 +343,7 @@ static const struct mutation mutations[] = {
     {"intermediary/date", LINE, ANY, {S("Date: Tue, 15 Nov 1994 08:12:31 GMT\r\n"), S("Date: yesterday\r\n")}},
     {"intermediary/http2-names", LINE, ANY, {S(":path: /a\r\n"), S(":authority: other.test\r\n")}},
     {"intermediary/method-override", LINE, ANY, {S("X-HTTP-Method-Override: DELETE\r\n"), S("X-Original-URL: /b\r\n"), S("X-Rewrite-URL: /b\r\n")}},
+    {"bytes/random", BYTES, ANY, {S("")}},
     {"intermediary/proxy", LINE, ANY, {S("Proxy: http://other.test\r\n")}},
 };
 // clang-format on

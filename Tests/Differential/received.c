@@ -83,7 +83,10 @@ long read_request(const char *bytes, size_t length, char *store, size_t *used, s
         if (is_name(line, own, "content-length")) {
             stated = atoll(line + 15);
         } else if (is_name(line, own, "transfer-encoding")) {
-            is_chunked = own >= 7 && !strncasecmp(line_end - 7, "chunked", 7);
+            // The lines are one list, whose empty members do not count. RFC 9110 §5.6.1.2.
+            const char *last = line + own;
+            while (last > line + 18 && strchr(", \t", last[-1]) && last[-1]) last--;
+            if (last > line + 18) is_chunked = last - line >= 25 && !strncasecmp(last - 7, "chunked", 7);
         }
         line = line_end + 2;
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -228,6 +229,8 @@ def main() -> int:
         return 0
     kinds = Kinds(FOLDER / "kinds.txt")
     versions = {name: peer_files.version(name, program) for name, program in found.items() if name != "ours"}
+    # The proxies end with this process, also if it is told to stop.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     place = Workplace("differential")
     differ = None
     try:
