@@ -95,7 +95,7 @@ static double deadline;
 static long long inputs, requests, retried, connections, agreed;
 static int busy, is_trial, cut_lanes;
 
-// While a table is learned, everything is unknown: two tries without a pause.
+// While a table is learned, everything is unknown: two tries, and a pause only behind a proxy that was silent.
 static int last_try(void) { return manner.only >= 0 ? 2 : MOST_TRIES; }
 
 static double now(void) {
@@ -450,11 +450,13 @@ static void finish(struct lane *lane) {
     cut_lanes -= lane->is_cut;
     lane->is_cut = 0;
     judge(lane);
+    int has_waited = 0;
+    for (int peer = 0; peer < peer_count; peer++) has_waited |= lane->sides[peer].end == WAITING;
     if (lane->has_found && lane->tries < last_try()) {
         retried += lane->tries == 1;
         lane->tries++;
         for (int peer = 0; peer < peer_count; peer++) close_client(&lane->sides[peer]);
-        lane->resume = now() + (manner.only >= 0 ? 0 : pauses[lane->tries]);
+        lane->resume = now() + (manner.only < 0 ? pauses[lane->tries] : has_waited ? 1 : 0);
         return;
     }
     if (is_trial) {

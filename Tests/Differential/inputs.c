@@ -106,6 +106,12 @@ static void put_filled(struct text text, int length, int size) {
         case 'L': put_repeated('l', 9000); break;
         case 'H': put_repeated('h', 20000); break;
         case 'J': put_repeated('j', 70000); break;
+        case 'N':
+            for (int name = 0; name < 100; name++) {
+                snprintf(number, sizeof number, "%sx-n%d", name ? ", " : "", name);
+                put_text(number);
+            }
+            break;
         case 'F':
             for (int line = 0; line < 150; line++) {
                 snprintf(number, sizeof number, "X-Many: %d\r\n", line);
@@ -207,6 +213,13 @@ static struct text pick(const struct mutation *mutation, uint64_t random) {
     return mutation->texts[below(&random, count)];
 }
 
+// The rest of "METHOD rest", if the mutation replaces the method, too.
+static struct text without_method(const struct mutation *mutation, struct text text) {
+    if (!(mutation->parts & METHOD)) return text;
+    const char *space = memchr(text.bytes, ' ', (size_t)text.length);
+    return (struct text){space + 1, text.length - (int)(space + 1 - text.bytes)};
+}
+
 static void make_request(uint64_t random, const struct recipe *recipe, const struct manner *manner, unsigned kept,
     int is_last, struct request_info *info) {
     struct chosen chosen[MOST_TRAITS];
@@ -298,11 +311,7 @@ static void make_request(uint64_t random, const struct recipe *recipe, const str
             int place = (int)(chosen[each].random >> 40) % (fields + 1);
             if (place != line || !chosen[each].kept) continue;
             struct text own = pick(&mutations[chosen[each].mutation], chosen[each].random);
-            if (chosen[each].parts & METHOD) {
-                const char *space = memchr(own.bytes, ' ', (size_t)own.length);
-                own = (struct text){space + 1, own.length - (int)(space + 1 - own.bytes)};
-            }
-            put_filled(own, length, 0);
+            put_filled(without_method(&mutations[chosen[each].mutation], own), length, 0);
         }
         if (line == fields) break;
         int which = below(&random, sizeof ordinary / sizeof *ordinary);
@@ -318,7 +327,7 @@ static void make_request(uint64_t random, const struct recipe *recipe, const str
                                       "d\r\n"),
                 length, 0);
     } else if (mode == CHUNKED) {
-        if ((it = of_part(chosen, count, TE, &dice))) put_filled(pick(it, *dice), length, 0);
+        if ((it = of_part(chosen, count, TE, &dice))) put_filled(without_method(it, pick(it, *dice)), length, 0);
         else put_text("Transfer-Encoding: chunked\r\n");
     }
     if ((it = of_part(chosen, count, HEADEND, &dice))) put_filled(pick(it, *dice), 0, 0);

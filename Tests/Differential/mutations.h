@@ -1,7 +1,7 @@
 // The mutations: a name, the part of the request that is replaced or added, the content that the request needs, and texts of which one is taken.
 // Read by inputs.c only. In texts, "\x1a" and a letter stand for something made at run time:
 // d: the length of the content, x: the size of the chunk in hexadecimal, L: 9,000 letters, H: 20,000 letters, J: 70,000 letters, F: 150 field lines,
-// X: the size in capitals.
+// X: the size in capitals, N: 100 names.
 
 // clang-format off
 static const struct mutation mutations[] = {
@@ -97,6 +97,10 @@ static const struct mutation mutations[] = {
     {"target/backslash-and-dots", TARGET, ANY, {S("/a\\..\\b"), S("/..\\a")}},
     {"target/backslash-first", TARGET, ANY, {S("\\a"), S("\\\\host.test\\a")}},
     {"target/semicolon", TARGET, ANY, {S("/a;b=c/d"), S("/a;/b"), S("/;")}},
+    {"target/encoded-twice", TARGET, ANY, {S("/a%252e%252e/b"), S("/a%252fb"), S("/a%2561")}},
+    {"target/overlong-dots", TARGET, ANY, {S("/%c0%ae%c0%ae/a"), S("/a%c0%afb"), S("/..%c0%afa")}},
+    {"target/three-dots", TARGET, ANY, {S("/.../a"), S("/a/.b"), S("/a/..b"), S("/a./b")}},
+    {"target/version-as-target", TARGET, NONE, {S("HTTP/1.1")}},
     {"target/fragment", TARGET, ANY, {S("/a#b"), S("/#"), S("/a?b#c")}},
     {"target/space", TARGET, ANY, {S("/a b"), S("/a HTTP/1.1"), S("/a?b c")}},
     {"target/tab", TARGET, ANY, {S("/a\tb"), S("/\t")}},
@@ -187,6 +191,8 @@ static const struct mutation mutations[] = {
     {"host/padded", HOST, ANY, {S("Host:host.test\r\n"), S("Host: \t host.test \t\r\n")}},
     {"host/space-before-colon", HOST, ANY, {S("Host : host.test\r\n")}},
     {"host/obs-fold", HOST, ANY, {S("Host: host.test\r\n other.test\r\n"), S("Host:\r\n host.test\r\n")}},
+    {"host/in-other-case-twice", HOST, ANY, {S("HOST: host.test\r\nhOsT: host.test\r\n")}},
+    {"host/twin", LINE, ANY, {S("Host_: other.test\r\n"), S("X-Host: other.test\r\n")}},
     {"host/long", HOST, ANY, {S("Host: \x1aL\r\n")}},
 
     // Content-Length. RFC 9110 §8.6, RFC 9112 §6.3.
@@ -213,6 +219,8 @@ static const struct mutation mutations[] = {
     {"length/space-before-colon", LEN, LENGTH, {S("Content-Length : \x1a" "d\r\n")}},
     {"length/obs-fold", LEN, LENGTH, {S("Content-Length:\r\n \x1a" "d\r\n"), S("Content-Length: \x1a" "d\r\n 0\r\n")}},
     {"length/zero-on-get", LINE, NONE, {S("Content-Length: 0\r\n")}},
+    {"length/zero-on-post", METHOD | LINE, NONE, {S("POST Content-Length: 0\r\n"), S("PUT Content-Length: 000\r\n")}},
+    {"length/twice-apart", LEN, LENGTH, {S("Content-Length: \x1a" "d\r\nX-A: b\r\nContent-Length: \x1a" "d\r\n")}},
     {"length/short", LEN, LENGTH, {S("Content-Length: 1\r\n")}},
     {"length/short-by-line-end", HEADEND, LENGTH, {S("\r\n\r\n")}},
     {"length/missing", LEN, LENGTH, {S("")}},
@@ -237,6 +245,8 @@ static const struct mutation mutations[] = {
     {"coding/empty", TE, CHUNKED, {S("Transfer-Encoding:\r\n"), S("Transfer-Encoding: \r\n"), S("Transfer-Encoding: ,\r\n")}},
     {"coding/list-with-empty", TE, CHUNKED, {S("Transfer-Encoding: chunked,\r\n"), S("Transfer-Encoding: , chunked\r\n"), S("Transfer-Encoding: ,,chunked\r\n")}},
     {"coding/empty-line-too", TE, CHUNKED, {S("Transfer-Encoding: chunked\r\nTransfer-Encoding:\r\n"), S("Transfer-Encoding:\r\nTransfer-Encoding: chunked\r\n")}},
+    {"coding/twice-with-length", TE, CHUNKED, {S("Transfer-Encoding: chunked\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n"), S("Content-Length: 3\r\nTransfer-Encoding: identity\r\n")}},
+    {"coding/on-get", METHOD | TE, CHUNKED, {S("GET Transfer-Encoding: chunked\r\n"), S("DELETE transfer-encoding:chunked\r\n")}},
     {"coding/space-inside", TE, CHUNKED, {S("Transfer-Encoding: chunked gzip\r\n"), S("Transfer-Encoding: x chunked\r\n"), S("Transfer-Encoding: chu nked\r\n")}},
     {"coding/space-before-colon", TE, CHUNKED, {S("Transfer-Encoding : chunked\r\n"), S("Transfer-Encoding\t: chunked\r\n")}},
     {"coding/space-before-name", TE, CHUNKED, {S("X-A: b\r\n Transfer-Encoding: chunked\r\n")}},
@@ -297,6 +307,7 @@ static const struct mutation mutations[] = {
     {"trailer/nul", TRAILER, CHUNKED, {S("X-Trailer: a\0b\r\n")}},
     {"trailer/bare-cr", TRAILER, CHUNKED, {S("X-Trailer: a\rb\r\n")}},
     {"trailer/bare-lf", TRAILER, CHUNKED, {S("X-Trailer: a\n"), S("X-Trailer: a\nX-B: c\r\n")}},
+    {"trailer/repeated", TRAILER, CHUNKED, {S("X-Trailer: a\r\nX-Trailer: b\r\n"), S("X-Trailer: a\r\nx-trailer:\r\n")}},
     {"trailer/many", TRAILER, CHUNKED, {S("\x1a" "F")}},
 
     // The connection and its options. RFC 9110 §7.6, §7.8, §10.1.
@@ -326,6 +337,8 @@ static const struct mutation mutations[] = {
     {"connection/upgrade-with-content", LINE, LENGTH, {S("Connection: upgrade\r\nUpgrade: foo\r\n")}},
     {"connection/upgrade-in-1.0", LINE | VERSION, NONE, {S("Connection: upgrade\r\nUpgrade: foo\r\n")}},
     {"connection/http2-settings", LINE, ANY, {S("HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n")}},
+    {"connection/many-names", LINE, ANY, {S("Connection: \x1aN\r\n")}},
+    {"connection/parameter", LINE, ANY, {S("Connection: close;a=b\r\n"), S("Connection: keep-alive; timeout=5\r\n")}},
     {"expect/continue", LINE, LENGTH, {S("Expect: 100-continue\r\n"), S("Expect: 100-Continue\r\n")}},
     {"expect/continue-with-chunks", LINE, CHUNKED, {S("Expect: 100-continue\r\n")}},
     {"expect/continue-without-content", LINE, NONE, {S("Expect: 100-continue\r\n")}},
@@ -335,6 +348,7 @@ static const struct mutation mutations[] = {
     {"intermediary/max-forwards", LINE | METHOD, NONE, {S("GET Max-Forwards: 0\r\n"), S("GET Max-Forwards: 5\r\n"), S("GET Max-Forwards: x\r\n")}},
     {"intermediary/max-forwards-zero", LINE | METHOD, NONE, {S("OPTIONS Max-Forwards: 0\r\n"), S("TRACE Max-Forwards: 0\r\n")}},
     {"intermediary/max-forwards-five", LINE | METHOD, NONE, {S("OPTIONS Max-Forwards: 5\r\n"), S("TRACE Max-Forwards: 5\r\n")}},
+    {"intermediary/max-forwards-twice", LINE | METHOD, NONE, {S("OPTIONS Max-Forwards: 5\r\nMax-Forwards: 5\r\n"), S("OPTIONS Max-Forwards: 0, 0\r\n")}},
     {"intermediary/max-forwards-odd", LINE | METHOD, NONE, {S("OPTIONS Max-Forwards: x\r\n"), S("OPTIONS Max-Forwards: -1\r\n"), S("OPTIONS Max-Forwards: 99999999999999999999\r\n")}},
     {"intermediary/via", LINE, ANY, {S("Via: 1.1 other\r\n"), S("Via: 1.0 a, 1.1 b\r\n")}},
     {"intermediary/forwarded", LINE, ANY, {S("Forwarded: for=1.2.3.4\r\n"), S("X-Forwarded-For: 1.2.3.4\r\n"), S("X-Forwarded-Proto: https\r\n"), S("X-Forwarded-Host: other.test\r\n"), S("X-Real-IP: 1.2.3.4\r\n")}},
