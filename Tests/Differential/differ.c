@@ -1,3 +1,5 @@
+// One file: an input goes through sockets, answers and the judgement in one loop without threads, and all of them share the state of its lane.
+//
 // The differential run: sends each input to several proxies, is the origin server of all of them, and compares the requests that arrive.
 //
 //     differ PEERS LANES        PEERS: names with commas between them; the first is the program under test
