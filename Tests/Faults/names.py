@@ -20,12 +20,12 @@ ADDRESS = "127.0.0.77"
 
 
 class NameServer:
-    """Answers every name with 127.0.0.1 for a second, or not (RFC 1035)."""
+    """Answers every name with one address for a second, or not (RFC 1035)."""
 
-    def __init__(self):
+    def __init__(self, place: str = ADDRESS, address: str = "127.0.0.1"):
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sock.bind((ADDRESS, 53))
-        self.mode, self.asked = "well", 0
+        self.sock.bind((place, 53))
+        self.mode, self.asked, self.address = "well", 0, address
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self) -> None:
@@ -45,7 +45,7 @@ class NameServer:
             has_address = kind == 1 and not fails
             answer = query[:2] + struct.pack("!HHHHH", 0x8180 | (2 if fails else 0), 1, has_address, 0, 0) + question
             if has_address:
-                answer += b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 1, 4) + socket.inet_aton("127.0.0.1")
+                answer += b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 1, 4) + socket.inet_aton(self.address)
             self.sock.sendto(answer, client)
 
     def close(self) -> None:

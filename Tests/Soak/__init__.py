@@ -1,0 +1,1 @@
+"""The whole gateway for minutes or hours, under all faults at once."""
