@@ -230,8 +230,8 @@ class CacheClient(Client):
         store = self.random.choice(["mem", "disk", "shared", "mem", "disk", "shared", "mine"])
         self.label = "mine" if store == "mine" else "cache"
         # Beyond the room of a store, so that entries are removed; a few that everybody asks for at once.
-        number = self.random.randrange(8) if self.random.random() < 0.5 else self.random.randrange(400)
-        path, language, part = f"/{store}/{number}", self.random.choice(["de", "en", "fr"]), ""
+        number = self.random.randrange(4) if self.random.random() < 0.7 else self.random.randrange(400)
+        path, language, part = f"/{store}/{number}", self.random.choice(["de", "de", "de", "en", "fr"]), ""
         if store != "mine" and self.random.random() < 0.1:
             first = self.random.randrange(200)
             part = f"Range: bytes={first}-{first + 50}\r\n"
@@ -440,7 +440,7 @@ class Http2Client(Client):
         frames = []
         for each in waiting:
             identifier, what, _ = each
-            length = self.random.randrange(0, 30_000)
+            length = self.random.randrange(30_000, 300_000) if self.random.random() < 0.03 else self.random.randrange(30_000)
             body = self.random.randbytes(length % 3000) if what == "post" else None
             path = f"/upload?id={identifier}" if what == "post" else f"/api/{length}?id={identifier}"
             fields = h.head("POST" if what == "post" else "GET", path, ("x-user", self.user), scheme="https" if self.port == "tls" else "http", authority="soak.test")
@@ -449,6 +449,11 @@ class Http2Client(Client):
                 frames.append(h.data(self.stream, body, end=True))
             streams[self.stream] = (each, length, body)
             self.stream += 2
+        if self.random.random() < 0.15:  # a client that wants one of them no longer
+            frames.append(h.headers(self.stream, h.head("GET", f"/api/{self.random.randrange(300_000)}?id=leaves", ("x-user", self.user), scheme="https" if self.port == "tls" else "http", authority="soak.test")))
+            frames.append(h.reset(self.stream))
+            self.stream += 2
+            self.report.count("left")
         problem = None
         try:
             two.send(*frames)

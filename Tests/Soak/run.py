@@ -79,8 +79,12 @@ class Soak:
         if match:
             try:
                 rows = [row for row in json.loads(self.stand.ask("/v1/requests?limit=2000", timeout=5)[1]) if match[0] in row.get("target", "")]
+                if not rows:  # of a former process: its captures are on the disk
+                    rows = json.loads(self.stand.ask(f"/v1/captures?limit=1&filter=~u%20{match[0]}", timeout=5)[1])["captures"]
                 text = f"  record:   {json.dumps(rows[0] | {'wares': [each.get('ware', '') + ': ' + each.get('text', '') for each in rows[0].get('wares', [])]})[:2500]}\n" if rows else "  record:   none\n"
             except (OSError, ValueError) as problem:
+                if not rows:  # of a former process: its captures are on the disk
+                    rows = json.loads(self.stand.ask(f"/v1/captures?limit=1&filter=~u%20{match[0]}", timeout=5)[1])["captures"]
                 text = f"  record:   could not be asked for: {problem}\n"
         log = self.stand.gateway.log.splitlines()[-6:]
         return text + "".join(f"  log:      {each[:300]}\n" for each in log)
