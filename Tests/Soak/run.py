@@ -141,7 +141,7 @@ class Soak:
                         process.kill()
                 for thread in threads:
                     thread.join(5)
-            self.results = self.verdicts()
+            self.results = [*self.verdicts(), self.rest()]
             if self.options.log:
                 Path(self.options.log).write_text(self.stand.gateway.log)
         self.write()
@@ -205,6 +205,20 @@ class Soak:
                   "load": round(sum(sample[6] for sample in self.samples) / max(1, len(self.samples)), 1)},
                  bool(quiet) and len(later) > 500 and share(later, 0.99) <= 2 * slower * share(quiet, 0.99)),
         ]
+
+    def rest(self) -> dict:
+        """Without clients nothing goes on: what is counted in the gateway comes back to nothing."""
+        names = ("httpware_requests_in_flight", "httpware_connections", "httpware_upstream_requests_waiting", "httpware_credential_held_requests", "httpware_rate_waiting",
+                 "httpware_upstream_connections")
+        deadline, left = time.monotonic() + 20, {"": 1.0}
+        while left and time.monotonic() < deadline:
+            time.sleep(0.5)
+            left = {}
+            for text in self.stand.ask("/metrics")[1].decode().splitlines():
+                name, _, value = text.rpartition(" ")
+                if name.partition("{")[0] in names and 'state="idle"' not in name and float(value):
+                    left[name] = float(value)
+        return line("at rest", "no request, connection of a client or held request is left within 20 s behind the last client", {"left": left}, not left)
 
     def write(self) -> None:
         """Writes the page, in one step."""

@@ -31,7 +31,7 @@ version: 1
 # reload @REVISION@
 listeners:
   web: {{ bind: "127.0.0.1:{web}", paths: strict, chain: base }}
-  tls: {{ bind: "127.0.0.1:{tls}", tls: {{ cert: {cert}, key: {key} }}, paths: strict, chain: base }}
+  tls: {{ bind: "127.0.0.1:{tls}", tls: {{ cert: @CERT@.pem, key: @CERT@.key }}, paths: strict, chain: base }}
 admin: {{ bind: "127.0.0.1:{admin}", token: {token}, capture: {{ memory: 8MiB, content: 32KiB, disk: {{ path: {disk}/captures, maxSize: 8MiB }} }} }}
 resolver: {{ maxTtl: 1s }}
 log: {{ level: info, output: stderr }}
@@ -186,7 +186,7 @@ class SoakStand:
     def config(self) -> str:
         text = CONFIG.format(**self.ports, **self.paths, disk=self.disk, token=TOKEN, redis=self.redis_options, name="origin.soak.test")
         route = self.random.choice(["", '  - { name: more, match: { path: "/never/**" }, service: api, chain: api }'])
-        return (text.replace("@REVISION@", str(self.revision)).replace("@WEIGHT@", str(self.random.choice([5, 10, 20]))).replace("@ROUTE@", route)
+        return (text.replace("@REVISION@", str(self.revision)).replace("@WEIGHT@", str(self.random.choice([5, 10, 20]))).replace("@ROUTE@", route).replace("@CERT@", str(self.paths["cert"].with_name(self.random.choice(["a", "a2"]))))
                 .replace("@OBJECT@", self.random.choice(["400KiB", "450KiB"])))
 
     # The servers around it
