@@ -11,6 +11,7 @@ Needs root for a small disk and for names, nginx, redis-server, openssl. Everyth
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import os
 import re
@@ -82,9 +83,7 @@ class Soak:
                 if not rows:  # of a former process: its captures are on the disk
                     rows = json.loads(self.stand.ask(f"/v1/captures?limit=1&filter=~u%20{match[0]}", timeout=5)[1])["captures"]
                 text = f"  record:   {json.dumps(rows[0] | {'wares': [each.get('ware', '') + ': ' + each.get('text', '') for each in rows[0].get('wares', [])]})[:2500]}\n" if rows else "  record:   none\n"
-            except (OSError, ValueError) as problem:
-                if not rows:  # of a former process: its captures are on the disk
-                    rows = json.loads(self.stand.ask(f"/v1/captures?limit=1&filter=~u%20{match[0]}", timeout=5)[1])["captures"]
+            except (OSError, ValueError, KeyError, http.client.HTTPException) as problem:
                 text = f"  record:   could not be asked for: {problem}\n"
         log = self.stand.gateway.log.splitlines()[-6:]
         return text + "".join(f"  log:      {each[:300]}\n" for each in log)
