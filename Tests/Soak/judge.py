@@ -45,7 +45,7 @@ class Judge:
     def complain(self, what: str) -> None:
         """A violation that is not one of a request."""
         now = time.time()
-        self.violation({"failed": "run", "began": now, "ended": now, "what": what, "request": "", "response": ""})
+        self.failure({"failed": "run", "began": now, "ended": now, "what": what, "request": "", "response": ""})
 
     def disturbed(self, began: float, ended: float) -> bool:
         return any(fault.covers(began, ended) for fault in self.faults)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 WIDTH, HEIGHT, LEFT = 1100, 150, 60
 COLOURS = ["#1668b8", "#c2571a", "#3c8a3c", "#7a4fb5", "#8a6d1d", "#0f8a8a", "#b03a6a", "#666666", "#4b6cb7", "#a03030", "#59863b", "#735c8f", "#9a7a00", "#2b7a8c", "#555577"]
-MARKS = {"around": "#3c8a3c", "within": "#c2571a", "upgrade": "#1668b8", "violation": "#d00000"}
+MARKS = {"around": "#3c8a3c", "within": "#c2571a", "upgrade": "#1668b8", "machine": "#777777", "violation": "#d00000"}
 
 STYLE = """
 body { font: 14px/1.45 system-ui, sans-serif; max-width: 1180px; margin: 1em auto; padding: 0 1em; color: #222; background: #fff }

@@ -11,6 +11,9 @@ AROUND = ["origin killed", "origin hangs", "proxy killed", "proxy reloads", "add
           "redis restarts", "redis hangs", "tokens fail", "tokens down"]
 WITHIN = ["stopped", "disk full", "clients leave", "idle clients"]
 
+# Not planned: other programs take the machine.
+STARVED = "the machine has no time"
+
 # The kinds of exchanges that a fault may harm, and how, as the first words of a failure. A fault that is not listed explains no failure.
 # `cut off` is a response that had begun; `late` is an answer that a client would not have to wait for.
 API = ("get", "tls", "h2", "slow", "big", "events", "socket", "own", "rotating", "cache", "mine", "post", "put", "limit")
@@ -29,9 +32,12 @@ EXPLAINS: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {
     # Requests that waited arrive at once.
     "stopped": [(("limit",), ("passed",)), (("page",), ("late",))],
     "upgrade": [(("limit",), ("passed",)), (("page",), ("closed", "cut off"))],
+    # The gateway or a server around it had to wait for a processor: timeouts of the suite and of the configuration pass.
+    STARVED: [((*API, "page", "h2 origin", "named", "leaver"), ("late", "status 502", "status 504", "cut off: WireTimeout", "passed")),
+              (("own", "rotating"), ("status 503",)), (("run",), ("the fault", "the configuration"))],
 }
 # How long behind its end a fault still explains failures, in seconds: ejections, a pause of at most 10 s behind a failed refresh.
-AFTER = {"tokens fail": 12.0, "tokens down": 12.0, "redis fails over": 13.0, "redis restarts": 13.0, "redis hangs": 13.0, "stopped": 2.0, "upgrade": 2.0}
+AFTER = {STARVED: 12.0, "tokens fail": 12.0, "tokens down": 12.0, "redis fails over": 13.0, "redis restarts": 13.0, "redis hangs": 13.0, "stopped": 2.0, "upgrade": 2.0}
 
 
 @dataclass

@@ -34,8 +34,8 @@ from Soak.clients import GROUPS  # noqa: E402
 from Soak.faults import Lane, Reloads  # noqa: E402
 from Soak.judge import ORDINARY, Judge, share  # noqa: E402
 from Soak.page import Mark, page, plot  # noqa: E402
-from Soak.plan import Plan  # noqa: E402
-from Soak.stand import TOKEN, SoakStand, descriptors, memory  # noqa: E402
+from Soak.plan import STARVED, Fault, Plan  # noqa: E402
+from Soak.stand import TOKEN, SoakStand, descriptors, memory, waited  # noqa: E402
 
 # Of violations of one shape only the first are printed in full.
 SHOWN = 4
@@ -49,6 +49,7 @@ class Soak:
         self.over, self.told, self.lock = threading.Event(), [], threading.Lock()
         # Second, process, RSS and PSS in MiB, descriptors, processes, load of the machine.
         self.samples: list[tuple[float, int, float, float, int, int, float]] = []
+        self.starved: list[tuple[float, float]] = []
         self.results: list[dict] = []
         self.started = ""
 
@@ -101,6 +102,24 @@ class Soak:
         if not self.over.is_set():
             self.judge.complain("a process of clients has ended")
 
+    def starve(self) -> None:
+        """Notes the times in which a server of the stand waited for a processor for a quarter of a second or more."""
+        before, then, fault = {}, time.time(), None
+        while not self.over.wait(0.5):
+            now, seen = time.time(), {pid: waited(pid) for pid in self.stand.servers()}
+            longest = max((seen[pid] - before.get(pid, seen[pid]) for pid in seen), default=0)
+            # If this thread had to wait, clients had to wait, too.
+            longest, before = max(longest, now - then - 0.6), seen
+            self.starved.append((now - self.began, round(max(0.0, longest), 3)))
+            if longest > 0.25:
+                if not fault:
+                    fault = Fault(STARVED, then - self.began, 0, 0, "machine", then)
+                    self.faults.append(fault)
+                fault.ended = now
+            elif fault and now - fault.ended > 2:
+                fault = None
+            then = now
+
     def sample(self) -> None:
         written = 0.0
         while not self.over.wait(1):
@@ -126,7 +145,7 @@ class Soak:
             threads = [threading.Thread(target=self.listen, args=(process,), daemon=True) for process in clients]
             lanes = [Lane(self.stand, [fault for fault in self.faults if fault.lane == lane], self.began, self.over, self.judge.complain) for lane in ("around", "within", "upgrade")]
             try:
-                for thread in (*threads, threading.Thread(target=self.sample, daemon=True), *lanes, self.reloads):
+                for thread in (*threads, threading.Thread(target=self.sample, daemon=True), threading.Thread(target=self.starve, daemon=True), *lanes, self.reloads):
                     thread.start()
                 self.watch()
             finally:
@@ -184,12 +203,15 @@ class Soak:
         twice = [identifier for identifier, count in Counter(self.stand.posts.read_text().split()).items() if count > 1] if self.stand.posts.exists() else []
         made = Counter(fault.name for fault in self.faults if fault.ended)
         tokens = self.stand.tokens
+        without = sum(fault.ended - fault.began for fault in self.faults if fault.name == STARVED)
         shapes = Counter(f"{kind}: {what}" for (kind, what), _ in self.told)
         return [
             line("violations", "none: every response belongs to its request and identity, every failure has a fault that explains it",
                  {"violations": len(judge.violations), "shapes": dict(shapes.most_common(12)), "exchanges": sum(judge.succeeded.values())}, not judge.violations and sum(judge.succeeded.values()) > 1000),
             line("faults", "those of the plan", {"made": dict(made), "reloads": len(self.reloads.times), "explained": {" / ".join(key): count for key, count in judge.explained.most_common(30)}},
                  sum(made.values()) >= len(self.faults) - 2),
+            line("machine", "has time for the suite in nine tenths of the run; else its results are worth little",
+                 {"seconds without": round(without, 1), "longest wait s": max((each for _, each in self.starved), default=0)}, without < plan.seconds / 10),
             line("POST", "no request is sent twice", {"twice": twice[:5], "count": len(twice)}, not twice),
             line("refresh tokens", "at most one is redeemed twice for each fault of Redis, and none by two calls at once without one",
                  {"calls": tokens.calls, "redeemed twice": tokens.doubled, "overlaps": tokens.overlaps, "notes": [f"{at - self.began:.1f} s: {what}" for at, what in tokens.notes][:5]},
@@ -227,10 +249,11 @@ class Soak:
         rates, latencies = self.judge.series(self.began)
         samples, seconds = list(self.samples), min(now - self.began, self.plan.seconds)
         columns = {name: [(each[0], each[index]) for each in samples] for name, index in (("RSS", 2), ("PSS", 3), ("descriptors", 4), ("processes", 5), ("load", 6))}
+        columns["longest wait for a processor, in tenths of a second"] = [(at, wait * 10) for at, wait in list(self.starved)]
         plots = [plot("Exchanges that succeeded", "/s", rates, seconds, marks + red), plot("Latency", "ms", latencies, seconds, marks + red),
                  plot("Memory of the process that serves", "MiB", {"RSS": columns["RSS"], "PSS": columns["PSS"]}, seconds, marks + red),
                  plot("Descriptors", "", {"descriptors": columns["descriptors"]}, seconds, marks + red),
-                 plot("Processes of the gateway, and load of the machine", "", {"processes": columns["processes"], "load": columns["load"]}, seconds, marks + red)]
+                 plot("Processes of the gateway, and load of the machine", "", {name: columns[name] for name in list(columns)[3:]}, seconds, marks + red)]
         facts = [("began", self.started), ("seed", str(self.plan.seed)), ("lasted", f"{seconds / 60:.1f} of {self.plan.seconds / 60:g} minutes; the first {self.plan.quiet:.0f} s are quiet"),
                  ("exchanges", str(sum(self.judge.succeeded.values()))), ("by kind", ", ".join(f"{kind} {count}" for kind, count in sorted(self.judge.succeeded.items()))),
                  ("also", ", ".join(f"{name} {count}" for name, count in sorted(self.judge.counts.items()))), ("reloads", str(len(self.reloads.times))),

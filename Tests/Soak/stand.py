@@ -220,6 +220,11 @@ class SoakStand:
                 pass
         raise TimeoutError("there is no master")
 
+    def servers(self) -> list[int]:
+        """The gateway, and the servers around it."""
+        around = [*self.origins.values(), *self.proxies.values(), *self.redis.processes.values()]
+        return [self.pid, *(process.pid for process in around if process.is_running)]
+
     # The gateway
 
     def ask(self, path: str, method: str = "GET", timeout: float = 10) -> tuple[int, bytes]:
@@ -321,6 +326,17 @@ def memory(pid: int) -> tuple[int, int]:
     return found["Rss"], found["Pss"]
 
 
+def waited(pid: int) -> float:
+    """How long the threads of a process have waited for a processor until now, in seconds: the thread that waited longest."""
+    longest = 0
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            longest = max(longest, int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[1]))
+    except OSError:
+        pass
+    return longest / 1e9
+
+
 def descriptors(pid: int) -> int:
     try:
         return len(os.listdir(f"/proc/{pid}/fd"))
@@ -328,4 +344,4 @@ def descriptors(pid: int) -> int:
         return 0
 
 
-__all__ = ["SoakStand", "TOKEN", "descriptors", "lives", "memory"]
+__all__ = ["SoakStand", "TOKEN", "descriptors", "lives", "memory", "waited"]
