@@ -34,7 +34,7 @@ EXPLAINS: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "upgrade": [(("limit",), ("passed",)), (("page",), ("closed", "cut off"))],
     # The gateway or a server around it had to wait for a processor: timeouts of the suite and of the configuration pass.
     STARVED: [((*API, "page", "h2 origin", "named", "leaver"), ("late", "status 502", "status 504", "cut off: WireTimeout", "passed")),
-              (("own", "rotating"), ("status 503",)), (("run",), ("the fault", "the configuration"))],
+              (("own", "rotating"), ("status 503", "status 401")), (("run",), ("the fault", "the configuration"))],
 }
 # How long behind its end a fault still explains failures, in seconds: ejections, a pause of at most 10 s behind a failed refresh.
 AFTER = {STARVED: 12.0, "tokens fail": 12.0, "tokens down": 12.0, "redis fails over": 13.0, "redis restarts": 13.0, "redis hangs": 13.0, "stopped": 2.0, "upgrade": 2.0}
