@@ -266,6 +266,12 @@ class Soak:
         fresh.replace(place)
 
 
+def leave(*_) -> None:
+    """Ends the run in order; a second signal does not disturb that."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=".build/release/httpware")
@@ -286,7 +292,7 @@ def main() -> int:
         return 1
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20000), hard))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, leave)
     print(f"seed {options.seed}: {options.minutes:g} minutes; the page is {options.page}", flush=True)
     return tell(Soak(options).run())
 
