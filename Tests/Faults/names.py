@@ -46,7 +46,10 @@ class NameServer:
             answer = query[:2] + struct.pack("!HHHHH", 0x8180 | (2 if fails else 0), 1, has_address, 0, 0) + question
             if has_address:
                 answer += b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 1, 4) + socket.inet_aton(self.address)
-            self.sock.sendto(answer, client)
+            try:
+                self.sock.sendto(answer, client)
+            except OSError:  # it was closed meanwhile
+                return
 
     def close(self) -> None:
         self.sock.close()
