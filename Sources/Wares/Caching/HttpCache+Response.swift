@@ -115,7 +115,11 @@ extension HttpCache {
                 isDisconnected: isAsked || isDisconnected(exchange))
             if mayUse {
                 noteFailure(turn, exchange)
-                turn.release(.stored(stored))
+                // What the request itself, or its exchange, permits is not permitted for others.
+                let mayOthers = Reuse.mayUseOnError(
+                    age: age, rules: stored.rules, request: RequestDirectives(), policy: self.policy,
+                    isDisconnected: isDisconnected(exchange))
+                if mayOthers { turn.release(.stored(stored)) } else if !turn.passOn() { turn.release(.goAlone) }
                 exchange.cacheResult = .stale
                 exchange.note("stale, because of an error", asDecision: true)
                 if exchange.responder != .gateway { turn.status.forwardStatus = response.status.code }

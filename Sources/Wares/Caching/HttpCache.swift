@@ -119,6 +119,15 @@ public struct HttpCache: Middleware, Postware {
         }
     }
 
+    /// Whether a stored response is one for this request. RFC 9111 §4.1.
+    private func isSelected(_ stored: StoredResponse, _ request: inout HttpRequest, _ now: WallTime) -> Bool {
+        var known = VaryKey.Known()
+        return withUnsafeMutablePointer(to: &request) { request in
+            isSelected(stored, request, now, &known)
+                || preferredLanguage(request).map { isSelected(stored, request, speaking: $0) } ?? false
+        }
+    }
+
     private func isSelected(
         _ stored: StoredResponse, _ request: UnsafePointer<HttpRequest>, _ now: WallTime,
         _ known: inout VaryKey.Known
@@ -329,13 +338,14 @@ public struct HttpCache: Middleware, Postware {
             exchange.note("collapsed", asDecision: true)
             tell(status, in: &answer)
             return .abort(with: answer)
-        case .stored(let stored):
+        case .stored(let stored) where isSelected(stored, &request, exchange.wallNow):
             let now = exchange.wallNow
             exchange.cacheResult = .collapsed
             exchange.note("collapsed", asDecision: true)
             return .abort(with: makeResponse(stored, stored.age(at: now), now, request, status))
-        case .goAlone:
-            // The awaited response may be in the store by now, or may have been validated there.
+        case .stored, .goAlone:
+            // The awaited response may be in the store by now, or may have been validated there. A response for the leader's fields
+            // need not be the one for this request. RFC 9111 §4.1.
             if case .response(let stored) = find(asked.key, &request, exchange) {
                 let now = exchange.wallNow
                 let age = stored.age(at: now)

@@ -168,6 +168,51 @@ import Testing
         #expect(stage.asked == 2)
     }
 
+    @Test(arguments: ["Accept-Language", "X-Tenant"])
+    func `requests that wait for a validation get only a response for their own fields, RFC 9111 §4.1`(
+        field: String
+    ) async throws {
+        let stage = try CacheStage()
+        try stage.respond([fresh, "ETag: \"a\"", "Vary: \(field)"], "old")
+        _ = try await stage.send(.get, "/", ["\(field): de"])
+        await stage.advance(70)
+        stage.exchange.upstream.respond(
+            with: HttpResponse(
+                .notModified, fields: try CacheStage.fields([fresh, "ETag: \"a\"", "Vary: \(field)"])),
+            after: .seconds(1))
+        try stage.respond([fresh, "Vary: \(field)"], "two", always: true)
+        let pending = try await crowd(stage, 2, ["\(field): de"]) + crowd(stage, 2, ["\(field): en"])
+        let responses = try await answers(pending, stage, asked: 2)
+        #expect(responses.map { $0.content.text } == ["old", "old", "two", "two"])
+        #expect(responses[2].fields["Cache-Status"]?.contains("collapsed") == false)
+    }
+
+    @Test func `after a failure, requests that wait get a stale response only for their own fields`() async throws {
+        let stage = try CacheStage()
+        try stage.respond(["Cache-Control: max-age=60, stale-if-error=600", "ETag: \"a\"", "Vary: X-Tenant"], "old")
+        _ = try await stage.send(.get, "/", ["X-Tenant: one"])
+        await stage.advance(70)
+        try respond(stage, 503, [])
+        try stage.respond([fresh, "Vary: X-Tenant"], "two", always: true)
+        let pending = try await crowd(stage, 2, ["X-Tenant: one"]) + crowd(stage, 1, ["X-Tenant: other"])
+        let responses = try await answers(pending, stage, asked: 2)
+        #expect(responses.map { $0.content.text } == ["old", "old", "two"])
+    }
+
+    @Test func `a stale response that only the first request accepts is not given to those behind it`() async throws {
+        let stage = try CacheStage()
+        try stage.respond([fresh, "ETag: \"a\""], "old")
+        _ = try await stage.send()
+        await stage.advance(70)
+        try respond(stage, 503, [])
+        try stage.respond([fresh], "two", always: true)
+        let pending =
+            try await crowd(stage, 1, ["Cache-Control: stale-if-error=600"]) + crowd(stage, 2)
+        let responses = try await answers(pending, stage, asked: 2)
+        #expect(responses.map { $0.content.text } == ["old", "two", "two"])
+        #expect(stage.asked == 3)
+    }
+
     @Test func `a response that another leader stored between the look and the place at the head answers`() async throws
     {
         let overlooks = Flag()
