@@ -288,7 +288,8 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(name: "ScriptingTests", dependencies: ["Scripting"], swiftSettings: settings),
         .testTarget(
-            name: "ScriptWaresTests", dependencies: ["ScriptWares", "HttpWare", "HttpWareTesting"],
+            name: "ScriptWaresTests",
+            dependencies: ["ScriptWares", "HttpWare", "HttpCaching", "Wares", "HttpWareTesting"],
             swiftSettings: settings),
         .testTarget(name: "CapturingTests", dependencies: ["Capturing", "HttpWare"], swiftSettings: settings),
         .testTarget(

@@ -85,7 +85,7 @@ struct script_state {
     int interval;
     jmp_buf escape;
     int may_escape;
-    int64_t began, clock_left, thread_left, thread_began;
+    int64_t began, clock_left, thread_left, thread_began, elapsed;
     int on_thread_time;
 
     struct call *calls;

@@ -50,6 +50,10 @@ static void on_count(lua_State *thread, lua_Debug *record) {
     lua_sethook(thread, on_count, LUA_MASKCOUNT, interval);
 }
 
+static void end_time(struct script_state *state) {
+    state->elapsed = state->began ? clock_of(CLOCK_MONOTONIC) - state->began : 0;
+}
+
 static void set_hook(struct script_state *state, lua_State *thread) {
     state->interval = interval_of(state);
     if (lua_gethook(thread) != on_count || lua_gethookcount(thread) != state->interval)
@@ -108,6 +112,8 @@ int32_t script_current(const struct script_state *state) { return state->current
 int script_may_wait(struct script_state *state) {
     return state->running && state->current >= 0 && lua_isyieldable(state->running);
 }
+
+int64_t script_elapsed(const struct script_state *state) { return state->elapsed; }
 
 size_t script_memory(const struct script_state *state) { return state->used; }
 
@@ -368,14 +374,16 @@ static int resume(struct script_state *state, struct call *call, int argument_co
     state->may_escape = 1;
     if (setjmp(state->escape)) {
         state->may_escape = 0;
+        end_time(state);
         // Calls that wait may keep the state for long, but not its memory.
         script_free_memory(state);
         return set_over_memory(state);
     }
     int status = lua_resume(thread, state->main, argument_count, &result_count);
     state->may_escape = 0;
+    end_time(state);
     if (status == LUA_YIELD && !state->is_over) {
-        if (state->began) call->clock_left -= clock_of(CLOCK_MONOTONIC) - state->began;
+        call->clock_left -= state->elapsed;
         if (state->on_thread_time) call->thread_left -= clock_of(CLOCK_THREAD_CPUTIME_ID) - state->thread_began;
         state->running = NULL;
         state->current = -2;

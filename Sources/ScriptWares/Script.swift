@@ -3,6 +3,30 @@ public import HttpWare
 import Scripting
 import Wares
 
+/// A message that a half of a script gets.
+private protocol ScriptMessage {
+    static var function: LoadedScript.Function { get }
+    static var arguments: [ScriptState.Argument] { get }
+    /// Lends the message to a call, or takes it back.
+    static func lend(_ message: UnsafeMutablePointer<Self>?, to turn: ScriptTurn)
+}
+
+extension HttpRequest: ScriptMessage {
+    fileprivate static var function: LoadedScript.Function { .request }
+    fileprivate static var arguments: [ScriptState.Argument] { Script.ofRequest }
+    fileprivate static func lend(_ message: UnsafeMutablePointer<HttpRequest>?, to turn: ScriptTurn) {
+        turn.request = message
+    }
+}
+
+extension HttpResponse: ScriptMessage {
+    fileprivate static var function: LoadedScript.Function { .response }
+    fileprivate static var arguments: [ScriptState.Argument] { Script.ofResponse }
+    fileprivate static func lend(_ message: UnsafeMutablePointer<HttpResponse>?, to turn: ScriptTurn) {
+        turn.response = message
+    }
+}
+
 /// Runs a script in Lua that can read, change and answer requests and responses.
 public struct Script: Middleware, Postware {
     /// The treatment of an exchange whose script failed.
@@ -48,34 +72,24 @@ public struct Script: Middleware, Postware {
         let former = failsOpen ? Former(copy request) : nil
         do throws(ScriptFault) {
             let loop = try states.state(of: exchange)
-            let turn = loop.takeTurn(in: exchange)
-            let outcome = withUnsafeMutablePointer(to: &request) { request in
-                turn.request = request
-                defer { turn.request = nil }
-                return loop.state.begin(
-                    function: LoadedScript.Function.request.rawValue, arguments: Self.ofRequest, host: turn)
-            }
-            guard case .waits(let call) = outcome else {
-                defer { loop.giveBack(turn) }
-                return try Self.verdict(outcome, script)
-            }
-            if exchange.isDryRun {
-                drop(call, turn, loop, exchange)
-                return .wait { _, _ in .pass }
+            var begun: Begun?
+            if exchange.isDryRun || !loop.rests(at: exchange.now) {
+                let call = begin(&request, loop, exchange)
+                guard case .waits(let waiting) = call.outcome else {
+                    defer { loop.giveBack(call.turn) }
+                    return try Self.verdict(call.outcome, script)
+                }
+                if exchange.isDryRun {
+                    drop(waiting, call.turn, loop, exchange)
+                    return .wait { _, _ in .pass }
+                }
+                begun = call
             }
             let deadline = exchange.now + script.limits.timeout
-            return .wait { request, exchange in
-                var outcome = outcome
+            return .wait { [begun] request, exchange in
                 do {
-                    while case .waits(let call) = outcome {
-                        let result = try await carryOut(turn, call, loop, exchange, until: deadline)
-                        outcome = withUnsafeMutablePointer(to: &request) { request in
-                            turn.request = request
-                            defer { turn.request = nil }
-                            return loop.state.resume(call, with: result, host: turn)
-                        }
-                    }
-                    return try Self.verdict(outcome, script)
+                    let call = try await end(begun, &request, states, exchange, until: deadline)
+                    return try Self.verdict(call.outcome, script)
                 } catch let fault as ScriptFault {
                     if let former { request = former.message }
                     throw report(fault, exchange, .gateway)
@@ -100,6 +114,57 @@ public struct Script: Middleware, Postware {
     static let ofResponse: [ScriptState.Argument] = [
         .object(ScriptKind.response.rawValue), .options, .object(ScriptKind.exchange.rawValue),
     ]
+
+    /// A call that has begun.
+    private struct Begun {
+        let turn: ScriptTurn
+        let loop: LoopScript
+        var outcome: ScriptState.Outcome
+    }
+
+    /// Begins a half of the script with its message.
+    private func begin<Message: ScriptMessage>(
+        _ message: inout Message, _ loop: LoopScript, _ exchange: Exchange
+    ) -> Begun {
+        let turn = loop.takeTurn(in: exchange)
+        let outcome = withUnsafeMutablePointer(to: &message) { message in
+            Message.lend(message, to: turn)
+            defer { Message.lend(nil, to: turn) }
+            return loop.state.begin(function: Message.function.rawValue, arguments: Message.arguments, host: turn)
+        }
+        loop.hasRun(in: exchange)
+        return Begun(turn: turn, loop: loop, outcome: outcome)
+    }
+
+    /// Runs a half of the script to its end, with its waits. Begins it after the script's rest if it has not begun.
+    private func end<Message: ScriptMessage>(
+        _ begun: Begun?, _ message: inout Message, _ states: ScriptStates, _ exchange: Exchange,
+        until deadline: LoopInstant
+    ) async throws -> Begun {
+        var call: Begun
+        if let begun {
+            call = begun
+        } else {
+            var loop = try states.state(of: exchange)
+            while loop.rests(at: exchange.now), let end = loop.restsUntil {
+                guard end < deadline else { throw late(at: nil) }
+                try await exchange.sleep(for: end - exchange.now)
+                loop = try states.state(of: exchange)
+            }
+            call = begin(&message, loop, exchange)
+        }
+        while case .waits(let waiting) = call.outcome {
+            let result = try await carryOut(call.turn, waiting, call.loop, exchange, until: deadline)
+            let (turn, state) = (call.turn, call.loop.state)
+            call.outcome = withUnsafeMutablePointer(to: &message) { message in
+                Message.lend(message, to: turn)
+                defer { Message.lend(nil, to: turn) }
+                return state.resume(waiting, with: result, host: turn)
+            }
+            call.loop.hasRun(in: exchange)
+        }
+        return call
+    }
 
     private static func verdict(_ outcome: ScriptState.Outcome, _ script: LoadedScript) throws(ScriptFault) -> Verdict {
         let response = try response(outcome, script)
@@ -128,34 +193,24 @@ public struct Script: Middleware, Postware {
         let former = failsOpen ? Former(copy response) : nil
         do throws(ScriptFault) {
             let loop = try states.state(of: exchange)
-            let turn = loop.takeTurn(in: exchange)
-            let outcome = withUnsafeMutablePointer(to: &response) { response in
-                turn.response = response
-                defer { turn.response = nil }
-                return loop.state.begin(
-                    function: LoadedScript.Function.response.rawValue, arguments: Self.ofResponse, host: turn)
-            }
-            guard case .waits(let call) = outcome else {
-                defer { loop.giveBack(turn) }
-                return try Self.answer(outcome, turn, script)
-            }
-            if exchange.isDryRun {
-                drop(call, turn, loop, exchange)
-                return .wait { _, _ in .pass }
+            var begun: Begun?
+            if exchange.isDryRun || !loop.rests(at: exchange.now) {
+                let call = begin(&response, loop, exchange)
+                guard case .waits(let waiting) = call.outcome else {
+                    defer { loop.giveBack(call.turn) }
+                    return try Self.answer(call.outcome, call.turn, script)
+                }
+                if exchange.isDryRun {
+                    drop(waiting, call.turn, loop, exchange)
+                    return .wait { _, _ in .pass }
+                }
+                begun = call
             }
             let deadline = exchange.now + script.limits.timeout
-            return .wait { response, exchange in
-                var outcome = outcome
+            return .wait { [begun] response, exchange in
                 do {
-                    while case .waits(let call) = outcome {
-                        let result = try await carryOut(turn, call, loop, exchange, until: deadline)
-                        outcome = withUnsafeMutablePointer(to: &response) { response in
-                            turn.response = response
-                            defer { turn.response = nil }
-                            return loop.state.resume(call, with: result, host: turn)
-                        }
-                    }
-                    return try Self.answer(outcome, turn, script)
+                    let call = try await end(begun, &response, states, exchange, until: deadline)
+                    return try Self.answer(call.outcome, call.turn, script)
                 } catch let fault as ScriptFault {
                     if let former { response = former.message }
                     throw report(fault, exchange, .upstream)
@@ -206,11 +261,11 @@ public struct Script: Middleware, Postware {
     ) async throws -> Result<[ScriptValue], ScriptRefusal> {
         do {
             let left = deadline - exchange.now
-            guard left > .zero else { throw late(turn) }
+            guard left > .zero else { throw late(at: turn.waitingLine) }
             switch turn.wait {
             case .sleep(let duration):
                 try await exchange.sleep(for: min(duration, left))
-                guard duration <= left else { throw late(turn) }
+                guard duration <= left else { throw late(at: turn.waitingLine) }
                 return .success([])
             case .fetch(let fetch):
                 let values = try await fetch.carryOut(in: exchange, client: client, within: left)
@@ -222,7 +277,7 @@ public struct Script: Middleware, Postware {
                 defer { work.cancel() }
                 let values = try await wait.value(within: left, else: nil)
                 try Task.checkCancellation()
-                guard let values else { throw late(turn) }
+                guard let values else { throw late(at: turn.waitingLine) }
                 return .success(values)
             case nil: return .success([])
             }
@@ -232,10 +287,10 @@ public struct Script: Middleware, Postware {
         }
     }
 
-    private func late(_ turn: ScriptTurn) -> ScriptFault {
+    private func late(at line: Int?) -> ScriptFault {
         let timeout = script?.limits.timeout ?? .zero
         return ScriptFault(
-            .overTime, name: script?.name ?? "", line: turn.waitingLine,
+            .overTime, name: script?.name ?? "", line: line,
             reason: "the call took longer than \(timeout.optionText), the option timeout")
     }
 
@@ -253,129 +308,5 @@ public struct Script: Middleware, Postware {
         let isLocal = exchange.peer?.address?.isLoopback ?? false
         return GatewayError(
             side, .wareFailed, isLocal ? "the script failed: \(fault)" : "the script failed", cause: fault)
-    }
-}
-
-extension Script: ConfigurableWare {
-    public static let name: WareName = "script"
-    public static let about = WareAbout(
-        "Runs a script in Lua that can read, change and answer requests and responses.",
-        source: "Lua 5.4",
-        example: #"""
-            - script: { file: conf/wares/tenant.lua, options: { header: X-Tenant } }
-            - script:
-                source: |
-                  return {
-                    request = function(req)
-                      if req.path:match("^/old/") then return { status = 410, text = "gone\n" } end
-                    end,
-                  }
-            """#,
-        details: #"""
-            The script returns a table with the functions `request` and `response`, and with the names and defaults of its options.
-            `request` gets the request, the options and the exchange. If it returns nothing, the request passes. If it returns a
-            table with `status`, `fields` and one of `text`, `html`, `json` or `body`, this is the response, and nothing goes
-            upstream. `response` gets the response in place of the request, and the response that it returns replaces that one.
-
-            Each loop has a state of its own, of at most `memory`. A call runs for at most `time`, and takes at most `timeout`
-            with its waits for `http.fetch`, `store` and `sleep`. A script that exceeds a limit or has an error fails: the exchange is
-            answered with 500, or 502 on the way back. With `onError: open`, the exchange continues unchanged.
-
-            A script has no access to files, processes or the network, except by `http.fetch`: to services by their names, and
-            to hosts that `allowUrls` lists. Global variables cannot be changed. The script is part of the configuration: a
-            changed file is loaded by a reload, and one with an error keeps the running configuration.
-            """#,
-        otherNames: ["lua", "luaScript", "plugin"])
-
-    public init(options: inout OptionsReader) {
-        var limits = LoadedScript.Limits()
-        var file: Located<FilePath>?
-        var source: Located<String>?
-        var memory = ByteCount.mebibytes(16)
-        var mode: FailureMode?
-        var store: NamedStore?
-        options.read("file", into: &file, doc: "file with the script, at most 256KiB; only one of file and source")
-        options.read("source", into: &source, doc: "the script itself; only one of file and source")
-        options.requireOne(of: "file", "source")
-        let given = options.readNode("options", type: "map", doc: "values of the script's own options")
-        options.read(
-            "memory", into: &memory, in: .mebibytes(1) ... .gibibytes(1),
-            doc: "memory of the script's state on each loop")
-        options.read(
-            "time", into: &limits.state.callTime, in: .milliseconds(1) ... .milliseconds(50),
-            doc: "maximum time of running in one call")
-        options.read(
-            "timeout", into: &limits.timeout, in: .milliseconds(1) ... .seconds(3600),
-            doc: "maximum time of one call with its waits")
-        options.read(
-            "maxCalls", into: &limits.calls, in: 0...1000, doc: "maximum calls of http.fetch and store in one call")
-        options.readStore("store", into: &store, doc: "store of the script's values: memory, or the name of one")
-        options.read("allowUrls", into: &limits.allowedHosts, doc: "hosts that http.fetch may name in a URL")
-        options.read(
-            "onError", into: &mode,
-            doc:
-                "the treatment of an exchange whose script fails: closed answers 500, or 502 on the way back, open continues unchanged; by default the script decides, else closed"
-        )
-        limits.state.memory = memory.bytes
-        let script = Script.load(file, source, given, limits, &options)
-        self.init(
-            script, failsOpen: mode.map { $0 == .open } ?? script?.failsOpen ?? false,
-            // Without a configuration, no store can be found. That is reported as an error already.
-            store: (store ?? NamedStore(.builtin)).records)
-    }
-
-    private static let largest = 256 << 10
-
-    private static func load(
-        _ file: Located<FilePath>?, _ source: Located<String>?, _ given: ConfigNode?, _ limits: LoadedScript.Limits,
-        _ options: inout OptionsReader
-    ) -> LoadedScript? {
-        guard !options.isDescribing else { return nil }
-        let key: String
-        let name: String
-        let bytes: [UInt8]
-        if let file {
-            key = "file"
-            let path = options.joined(file.value.path, writtenIn: file.location.file)
-            guard let content = LoadedFile.read(path, "file", upTo: largest, &options) else { return nil }
-            name = file.value.path
-            bytes = content
-        } else if let source {
-            key = "source"
-            name = "source"
-            bytes = Array(source.value.utf8)
-            guard bytes.count <= largest else {
-                options.fail(at: key, "is larger than 256KiB")
-                return nil
-            }
-        } else {
-            return nil
-        }
-        /// A line of the script's file; for a script in the configuration, its place there.
-        func place(_ line: Int?) -> SourceLocation {
-            guard let file else { return options.location(of: key) }
-            return SourceLocation(
-                file: FilePath.joined(file.value.path, writtenIn: file.location.file), line: line ?? 1, column: 1)
-        }
-        var mistakes = LoadedScript.Mistakes()
-        var reader = ScriptOptions()
-        do {
-            let script = try LoadedScript(bytes, name: name, limits: limits, mistakes: &mistakes) { defaults in
-                reader.read(given, defaults: defaults)
-            }
-            options.noteNames(in: String(decoding: bytes, as: UTF8.self), of: "services")
-            for warning in mistakes.warnings { options.warn(at: key, in: place(nil), warning) }
-            for error in mistakes.errors { options.fail(at: key, in: place(nil), error) }
-            for mistake in reader.mistakes {
-                options.fail(
-                    at: mistake.key.isEmpty ? "options" : "options.\(mistake.key)", in: mistake.location,
-                    mistake.message)
-            }
-            return script
-        } catch {
-            let line = file == nil ? error.line.map { "line \($0): " } ?? "" : ""
-            options.fail(at: key, in: place(error.line), line + error.reason)
-            return nil
-        }
     }
 }

@@ -12,8 +12,12 @@ final class ScriptStates: Sendable {
     /// The state of the exchange's loop, made on first use and again after one has ended.
     func state(of exchange: Exchange) throws(ScriptFault) -> LoopScript {
         let loop = exchange.loopIdentity
-        if let state = states.withLock({ $0[loop] }), !state.state.isDead { return state }
+        let former = states.withLock { $0[loop] }
+        if let former, !former.state.isDead { return former }
+        let began = former == nil ? exchange.now : exchange.readClock()
         let state = LoopScript(script, try script.makeState())
+        // The first one is not the fault of a script.
+        if former != nil { state.hasRun(from: began, to: exchange.readClock()) }
         states.withLock { $0[loop] = state }
         return state
     }
@@ -27,6 +31,10 @@ final class LoopScript: @unchecked Sendable {
     private let script: LoadedScript
     /// A turn that no call uses.
     private var spare: ScriptTurn?
+    /// The end of the rest after a long run.
+    private(set) var restsUntil: LoopInstant?
+    /// The shortest run that is followed by a rest, in nanoseconds.
+    private static let longRun: Int64 = 1_000_000
 
     init(_ script: LoadedScript, _ state: ScriptState) {
         self.script = script
@@ -38,6 +46,28 @@ final class LoopScript: @unchecked Sendable {
         spare = nil
         turn.begin(in: exchange)
         return turn
+    }
+
+    /// Whether the script rests: after a long run, for as long as that took, so that the loop serves other clients meanwhile.
+    func rests(at now: LoopInstant) -> Bool {
+        guard let restsUntil else { return false }
+        if restsUntil > now { return true }
+        self.restsUntil = nil
+        return false
+    }
+
+    /// Takes note of the run that has ended.
+    func hasRun(in exchange: Exchange) {
+        guard state.lastRun > LoopScript.longRun else { return }
+        let earliest = exchange.now
+        let end = exchange.readClock()
+        hasRun(from: max(earliest, end - .nanoseconds(state.lastRun)), to: end)
+    }
+
+    /// Takes note of a use of the loop.
+    func hasRun(from start: LoopInstant, to end: LoopInstant) {
+        let length = end - start
+        if length > .nanoseconds(LoopScript.longRun) { restsUntil = end + length }
     }
 
     func giveBack(_ turn: ScriptTurn) {

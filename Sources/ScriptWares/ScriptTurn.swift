@@ -153,6 +153,11 @@ final class ScriptTurn: ScriptHost {
         return try body(formerRequest.request)
     }
 
+    /// Adds the line that changes a part of the message to the record.
+    private func noteChange(_ part: @autoclosure () -> String, _ use: ScriptUse) {
+        exchange?.note("\(part()) at line \(use.line ?? 0)")
+    }
+
     private func changeRequest(_ body: (inout HttpRequest) throws -> Void) throws {
         guard let request else { throw ScriptMisuse("the request has been sent and cannot be changed") }
         try body(&request.pointee)
@@ -191,6 +196,7 @@ final class ScriptTurn: ScriptHost {
     }
 
     private func write(_ member: RequestMember?, _ use: ScriptUse) throws {
+        if let member { noteChange("\(member)", use) }
         if member == .body {
             let content = try content(use)
             try changeRequest { request in
@@ -255,6 +261,7 @@ final class ScriptTurn: ScriptHost {
 
     private func write(_ member: ResponseMember?, _ use: ScriptUse) throws {
         guard let response else { throw ScriptMisuse("there is no response here") }
+        if let member { noteChange("\(member)", use) }
         switch member {
         case .status:
             guard let status = use.integer(0).flatMap({ HttpStatus($0) }), status.code >= 200 else {
@@ -355,10 +362,13 @@ final class ScriptTurn: ScriptHost {
             let name = try fieldName(use)
             let value = use.bytes(1)
             guard value != nil || use.isMissing(1) else { throw ScriptMisuse("the value of a field is a string") }
+            noteChange(name.text, use)
             try changeFields(kind ?? .requestFields, name) { fields in
                 if let value { try fields.set(name, toRaw: value) } else { fields.remove(name) }
             }
-        case .cookies: try setCookie(try name(use), use)
+        case .cookies:
+            noteChange("cookies", use)
+            try setCookie(try name(use), use)
         case .variables:
             guard let value = use.value(1), value != .other else { throw ScriptMisuse("x.vars keeps no such value") }
             var variables = exchange.map { $0[ScriptVariables.self] ?? [:] } ?? ownVariables
@@ -412,6 +422,7 @@ final class ScriptTurn: ScriptHost {
         case .add:
             let name = try fieldName(use)
             guard let value = use.bytes(1) else { throw ScriptMisuse("the value of a field is a string") }
+            noteChange(name.text, use)
             try changeFields(kind, name) { try $0.append(name, raw: value) }
         case .each:
             let lines = try withFields(kind) { $0.rawLines }
@@ -429,6 +440,7 @@ final class ScriptTurn: ScriptHost {
         case .setParam:
             let value = use.bytes(1)
             guard value != nil || use.isMissing(1) else { throw ScriptMisuse("the value of a parameter is a string") }
+            noteChange("query", use)
             try changeRequest { try Self.set(path: nil, query: pairs.setting(name, to: value), of: &$0) }
         case nil: break
         }

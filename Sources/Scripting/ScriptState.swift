@@ -43,6 +43,9 @@ public final class ScriptState {
     /// Whether the state has exceeded its memory. All its calls have ended then, and no further one begins.
     public private(set) var isDead = false
 
+    /// The nanoseconds that the last run of a call took, or 0 if it was short.
+    public var lastRun: Int64 { script_elapsed(state) }
+
     /// The bytes that the state occupies.
     public var memory: Int { script_memory(state) }
 

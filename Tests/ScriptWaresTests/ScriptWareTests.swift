@@ -1,9 +1,9 @@
 import HttpCaching
-import HttpWare
 import HttpWareTesting
 import Testing
 import Wares
 
+@testable import HttpWare
 @testable import ScriptWares
 
 /// A chain of one script.
@@ -447,6 +447,25 @@ private final class SilentStore: RecordStore {
         #expect(kept.text == "kept")
         let refused = try await exchange.send(try HttpRequest(.get, "http://example.com/1?\(257 << 10)"))
         #expect(refused.status.code == 500)
+    }
+
+    @Test func `the record has the line of each change`() async throws {
+        var setting = TestExchange.Setting()
+        setting.records = RecordRing(mostRecords: 10, mostBytes: .mebibytes(1))
+        let exchange = try chain(
+            """
+            return {
+              request = function(req)
+                req.fields["X-Tenant"] = "acme"
+                req.path = "/p"
+                req.fields:add("X-More", "1")
+              end,
+              response = function(res) res.status = 404 end,
+            }
+            """, setting: setting)
+        _ = try await exchange.send(try HttpRequest(.get, "http://example.com/"))
+        let notes = exchange.outcomes.last?.record.wares.compactMap(\.note) ?? []
+        #expect(notes == ["X-Tenant at line 3, path at line 4, X-More at line 5", "status at line 7"])
     }
 
     @Test func `a note is a placeholder`() async throws {

@@ -167,6 +167,9 @@ int script_may_wait(struct script_state *state);
 /// Whether the running call's time has passed. Costs one reading of the clock.
 int script_is_over(struct script_state *state);
 
+/// The nanoseconds of the last run, counted from its first look at the clock; 0 for a run that ended before one.
+int64_t script_elapsed(const struct script_state *state);
+
 /// The bytes that the state occupies.
 size_t script_memory(const struct script_state *state);
 

@@ -336,6 +336,9 @@ public final class Exchange {
     /// The loop's time.
     public var now: LoopInstant { loop.now }
 
+    /// Reads the loop's clock again, for use after long work: `now` stands still in a callback of the loop.
+    package func readClock() -> LoopInstant { loop.tick() }
+
     /// The wall clock's time, read at most once in a callback of the loop.
     public var wallNow: WallTime { loop.turnWallNow }
 

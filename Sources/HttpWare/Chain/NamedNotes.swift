@@ -11,6 +11,7 @@ private enum DryNotes: ExchangeKey {
 extension Exchange {
     /// The most notes that an exchange keeps by name; further ones are dropped.
     public static let mostNamedNotes = 32
+    private static let mostDryNotes = 64
 
     /// Keeps a text by name, in place of a former one, and adds it to the record: `tenant=acme`. The caller bounds both; they must hold
     /// no credentials.
@@ -29,7 +30,10 @@ extension Exchange {
     public func note(named name: String) -> String? { self[NamedNotes.self]?.first { $0.name == name }?.value }
 
     /// Keeps a note of a dry run.
-    func noteDry(_ text: String) { self[DryNotes.self] = (self[DryNotes.self] ?? []) + [text] }
+    func noteDry(_ text: String) {
+        let notes = self[DryNotes.self] ?? []
+        if notes.count < Exchange.mostDryNotes { self[DryNotes.self] = notes + [text] }
+    }
 
     /// Takes the notes of a dry run that were made since the last time.
     func takeDryNotes() -> [String] {

@@ -320,8 +320,9 @@ extension AccessLog: ConfigurableWare {
             changed its length), `principal` (the client's name from an authenticating ware, or else the subject of its
             certificate), `upstream`, `route`, `service`, `responder`, `userAgent`, `referer`, `id`, `traceId` (after
             `traceparent`), `fault`, `end` (`cutOff` or `clientLeft`), `fields` and `wares` (what each ware did).
-            `members` chooses others, in any order: these names, `trace.id` (the same as `traceId`), `request.header.NAME` and
-            `response.header.NAME`. Values of the fields in `redact` are hidden there, too.
+            `members` chooses others, in any order: these names, `trace.id` (the same as `traceId`), `request.header.NAME`,
+            `response.header.NAME` and `note.NAME`, a text that a ware such as `script` has kept.
+            Values of the fields in `redact` are hidden there, too.
 
             `combined` is the format of Apache and nginx, with the principal as the user. `template` accepts all
             placeholders of other templates, and `{time}`, `{target}`, `{protocol}`, `{status}`, `{bytes}`,
