@@ -97,7 +97,7 @@ struct ScriptFunctions {
         case .randomHex:
             let count = use.integer(0) ?? 16
             guard (1...1024).contains(count) else { throw ScriptMisuse("the number of bytes must be 1 to 1024") }
-            var random = SystemRandomNumberGenerator()
+            var random = ReplaceableRandom()
             return [.string(ScriptFunctions.hex((0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }))]
         case .randomUuid: return [.text(ScriptFunctions.uuid())]
         case .reMatch: return try match(use)
@@ -194,7 +194,7 @@ struct ScriptFunctions {
 
     /// A random UUID. RFC 9562 §5.4.
     private static func uuid() -> String {
-        var random = SystemRandomNumberGenerator()
+        var random = ReplaceableRandom()
         let high = random.next() & 0xffff_ffff_ffff_0fff | 0x4000
         let low = random.next() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
         var text = Hex.text(high) + Hex.text(low)

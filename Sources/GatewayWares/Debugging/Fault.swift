@@ -70,7 +70,7 @@ public struct Fault: Middleware, Postware {
         private let start: UInt64
 
         init(seed: Int?) {
-            start = seed.map { UInt64(bitPattern: Int64($0)) } ?? UInt64.random(in: .min ... .max)
+            start = seed.map { UInt64(bitPattern: Int64($0)) } ?? ReplaceableRandom.number()
             count = Atomic(0)
         }
 

@@ -33,7 +33,8 @@ public struct Throttle: Middleware, Postware {
         if let upPace { exchange.slowRequest(by: upPace) }
         guard latency > .zero || jitter > .zero else { return .pass }
         let most = jitter.nanoseconds
-        let wait = max(0, latency.nanoseconds + (most > 0 ? Int64.random(in: -most...most) : 0))
+        var random = ReplaceableRandom()
+        let wait = max(0, latency.nanoseconds + (most > 0 ? Int64.random(in: -most...most, using: &random) : 0))
         return .wait { _, exchange in
             try await exchange.sleep(for: .nanoseconds(wait))
             return .pass

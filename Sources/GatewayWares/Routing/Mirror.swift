@@ -69,8 +69,9 @@ public struct Mirror: Middleware, Postware, CountingWare {
         // Only a copy has the mark: a client's own would make the origin server take the request for a copy.
         if let header { request.fields.remove(header) }
         // A request that is sent again was copied already.
+        var random = ReplaceableRandom()
         guard exchange[Turn.self] == nil, !exchange.isDryRun, request.upgrade == nil, request.method != .connect,
-            ratio.value >= 1 || Double.random(in: 0..<1) < ratio.value
+            ratio.value >= 1 || Double.random(in: 0..<1, using: &random) < ratio.value
         else { return .pass }
         if request.content.isEmpty || request.content.bytes != nil {
             exchange[Turn.self] = begin(request, exchange)

@@ -6,7 +6,7 @@ final class BalancerSeat {
     private let transport: LoopTransport
     private(set) var table: EndpointTable
     private var version: Int
-    private var seed = UInt64.random(in: .min ... .max)
+    private var seed = ReplaceableRandom.number()
 
     init(_ balancer: Balancer, _ transport: LoopTransport) {
         self.balancer = balancer

@@ -486,7 +486,7 @@ extension ForwardedFor {
 /// Makes ids that sort by time.
 enum ExchangeId {
     static func make(_ time: WallTime) -> String {
-        var random = SystemRandomNumberGenerator()
+        var random = ReplaceableRandom()
         let milliseconds = UInt64(truncatingIfNeeded: time.seconds) &* 1000 &+ UInt64(time.nanoseconds) / 1_000_000
         let high = milliseconds << 16 | 0x7000 | random.next() & 0x0fff
         let low = random.next() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000

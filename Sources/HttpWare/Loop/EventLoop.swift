@@ -186,6 +186,58 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         event_base_loop(base, EVLOOP_NONBLOCK)
     }
 
+    /// When the earliest timer is to be looked at; `nil` without a timer. It may have been set later meanwhile. On the loop's thread, or while it does not
+    /// run.
+    package var nextDue: LoopInstant? {
+        timers.earliestDue == .max ? nil : LoopInstant(nanoseconds: timers.earliestDue)
+    }
+
+    /// The maximum time that `runUntilIdle` waits for offloaded work, in milliseconds.
+    private static let longestSilence = 60_000
+
+    /// Runs the loop on the calling thread until it has nothing more to do at the present time of its clock, and no work for it is
+    /// offloaded: for a loop whose clock is moved manually. It may be called repeatedly, and the loop does not `run()` then.
+    ///
+    /// Returns false if there is still work after that many turns, or if an offloaded piece of work takes more than a minute.
+    package func runUntilIdle(mostTurns: Int = 5000) -> Bool {
+        precondition(csystem_current_loop() == nil, "another loop runs on this thread")
+        precondition(!running.exchange(true, ordering: .acquiringAndReleasing), "the loop runs already")
+        csystem_set_current_loop(Unmanaged.passUnretained(self).toOpaque())
+        defer {
+            csystem_set_current_loop(nil)
+            running.store(false, ordering: .releasing)
+        }
+        var turns = 0
+        var silence = 0
+        while turns < mostTurns, silence < EventLoop.longestSilence {
+            beginCallback()
+            takeForeignWork()
+            if timers.earliestDue <= tick().nanoseconds { fireTimers() }
+            drain()
+            event_base_loop(base, EVLOOP_NONBLOCK)
+            // Read before the foreign work: offloaded work passes its result on before it is counted as done.
+            let isAwaited = OffloadQueue.pendingCount > 0
+            let hasWork =
+                !work.isEmpty || readyCount > 0 || timers.earliestDue <= tick().nanoseconds
+                || foreign.withLock { !$0.work.isEmpty }
+            if hasWork {
+                turns += 1
+                continue
+            }
+            guard isAwaited else { return true }
+            var wake = pollfd(fd: wakeDescriptor, events: CShort(POLLIN), revents: 0)
+            poll(&wake, 1, 1)
+            silence += 1
+        }
+        return false
+    }
+
+    /// Releases pending work and timers of a loop that was turned manually and is not used any more.
+    package func endTurns() {
+        precondition(!running.load(ordering: .acquiring), "the loop runs")
+        end()
+    }
+
     /// Releases pending work and timers, which will not run any more.
     private func end() {
         let (late, left) = foreign.withLock { foreign in

@@ -11,6 +11,12 @@ public final class OffloadQueue: Sendable {
     public static let shared = OffloadQueue(
         name: "httpware.offload", threads: Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) / 2, most: 64)
 
+    /// The pieces of work of all queues that were accepted, and whose completion has not returned.
+    private static let pending = Atomic(0)
+
+    /// The number of pieces of work that wait or run, in all queues of the process. A piece is counted until its completion has returned.
+    package static var pendingCount: Int { pending.load(ordering: .acquiring) }
+
     private let queues: [DispatchQueue]
     private let most: Int
     private let waiting = Atomic(0)
@@ -35,10 +41,12 @@ public final class OffloadQueue: Sendable {
             return false
         }
         let index = turn.add(1, ordering: .relaxed).newValue & .max % queues.count
+        OffloadQueue.pending.add(1, ordering: .relaxed)
         queues[index].async {
             let value = work()
             self.waiting.subtract(1, ordering: .relaxed)
             completion(value)
+            OffloadQueue.pending.subtract(1, ordering: .releasing)
         }
         return true
     }

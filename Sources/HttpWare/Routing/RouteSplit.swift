@@ -36,7 +36,7 @@ public final class RouteSplit: Sendable {
     private let numbers: [UInt64]
     /// The cumulative weights up to each share.
     private let ends: [UInt64]
-    private let turn = Atomic<UInt64>(UInt64.random(in: .min ... .max))
+    private let turn = Atomic<UInt64>(ReplaceableRandom.number())
 
     /// The maximum number of cookies with the name that are checked.
     static let mostCookies = 4

@@ -55,7 +55,7 @@ public struct RequestId: Middleware, Postware {
 
     /// A UUID of version 4, RFC 9562 §5.4.
     private static func makeRandomId() -> String {
-        var random = SystemRandomNumberGenerator()
+        var random = ReplaceableRandom()
         let high = random.next() & ~0xf000 | 0x4000
         let low = random.next() & ~(3 << 62) | 2 << 62
         return [

@@ -17,7 +17,7 @@ struct TraceContext: Sendable, Equatable {
     /// Makes a new trace, which is sampled with probability `ratio`. Every party that decides by the random bytes decides the
     /// same.
     static func makeRoot(sampled ratio: Double) -> TraceContext {
-        var random = SystemRandomNumberGenerator()
+        var random = ReplaceableRandom()
         let low = random.next()
         return TraceContext(
             traceHigh: random.next(), traceLow: low == 0 ? 1 : low, parent: newParent(),
@@ -31,7 +31,10 @@ struct TraceContext: Sendable, Equatable {
         return next
     }
 
-    private static func newParent() -> UInt64 { UInt64.random(in: 1 ... .max) }
+    private static func newParent() -> UInt64 {
+        var random = ReplaceableRandom()
+        return UInt64.random(in: 1 ... .max, using: &random)
+    }
 
     // MARK: Text
 

@@ -41,7 +41,7 @@ public struct Retry: Middleware, Postware {
         self.perTry = perTry
         self.maxBody = maxBody
         self.budget = budget
-        pauses = Backoff(seed: seed ?? .random(in: .min ... .max))
+        pauses = Backoff(seed: seed ?? ReplaceableRandom.number())
     }
 
     // MARK: Requests
