@@ -47,6 +47,20 @@ public final class LocalCaller {
         }
     }
 
+    /// Sends a request as a client would write it: the listener reads its lines. Otherwise like `send(_:observe:completion:)`; the
+    /// peer and the certificate are those of the request.
+    package func send(
+        _ written: WrittenRequest, observe: ((Exchange) -> Void)? = nil,
+        completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+    ) {
+        precondition(local == nil, "a caller sends one request")
+        self.completion = completion
+        let local = LocalExchange(server, facts: written.facts(on: server), receiver: self)
+        self.local = local
+        if let observe { local.exchange?.onEnd(observe) }
+        local.start(written)
+    }
+
     /// Leaves like a client that closes its connection; the completion is not called.
     public func leave() {
         completion = nil
@@ -75,6 +89,7 @@ extension LocalCaller: LocalExchangeReceiver {
 
     public func responseEnded(_ exchange: Exchange, _ trailers: HttpFields?) {
         response.content = .bytes(content)
+        if let trailers { response.trailers = trailers }
         finish(.success(response))
     }
 

@@ -87,6 +87,26 @@ public final class LocalExchange {
         }
     }
 
+    /// Sends a request that is read from its lines, with its content. If it cannot be read, the receiver gets the refusal, as any
+    /// client does.
+    func start(_ written: WrittenRequest) {
+        guard let driver else { return }
+        do throws(GatewayError) {
+            try RequestHeadDecoder.decode(
+                lines: written.lines, into: &driver.exchange.heldRequest, limits: server.limits,
+                isReverse: !server.isForward || written.tunnel != nil)
+        } catch {
+            return server.transport.inEvent { driver.requestFailed(error) }
+        }
+        server.transport.inEvent {
+            driver.requestStarted()
+            if !written.content.isEmpty, self.driver != nil {
+                written.content.withUnsafeBytes { driver.requestContent($0) }
+            }
+            if self.driver != nil { end(driver, written.trailers) }
+        }
+    }
+
     /// Supplies a piece of the request's content. Returns whether more may follow at once; otherwise `contentWanted` follows later.
     @discardableResult
     public func supply(_ bytes: UnsafeRawBufferPointer) -> Bool {

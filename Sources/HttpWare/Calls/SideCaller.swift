@@ -19,6 +19,9 @@ public struct SideCaller: HttpClient {
             completion(.failure(GatewayError(.gateway, .internalError, "a call of the gateway's own begins on a loop")))
             return NoCall()
         }
+        if let standIn = transport.standInClient {
+            return standIn.start(request, limits: limits, completion: completion)
+        }
         let call = SideCall(request, limits, transport, trusting: trust, completion)
         call.begin()
         return call

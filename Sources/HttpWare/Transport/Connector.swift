@@ -76,6 +76,11 @@ final class Connector: SocketEventHandler, LoopTimerHandler {
         connector.ownReference = connector  // released by answerCaller(_:)
         connector.timer.handler = connector
         connector.ends = loop.now + timeout
+        if (loop.transport as? LoopTransport)?.standInClient != nil {
+            connector.lastError = GatewayError(
+                .upstream, .destinationUnavailable, "\(endpoint.name) is not connected to in a test run")
+            return connector.answerCaller(.failure(connector.lastError))
+        }
         connector.timer.set(after: min(timeout, Connector.slowness))
         connector.start()
     }

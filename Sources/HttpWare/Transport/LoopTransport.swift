@@ -18,6 +18,8 @@ public final class LoopTransport: UpstreamConnector {
     private var lastPool: ConnectionPool?
     /// The objects of other modules for this loop, by a number that each module chooses.
     public var guests: [Int: any LoopGuest] = [:]
+    /// Sends side calls in place of connections; `nil` outside of test runs. While it is set, this loop connects to nothing.
+    package var standInClient: (any HttpClient)?
     private var sparePipes: [Pipe] = []
     private static let mostSparePipes = 8
     /// Connects this loop's TLS sessions to their sockets; `nil` if memory is exhausted.
