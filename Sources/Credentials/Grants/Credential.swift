@@ -34,7 +34,10 @@ public final class Credential: Sendable {
         let state = CredentialState(definition)
         self.state = Mutex(state)
         endpoint = TokenEndpoint(definition, client: client)
-        if case .store(_, let server) = definition.lock {
+        if OutputGate.isClosed {
+            store = nil
+            lock = nil
+        } else if case .store(_, let server) = definition.lock {
             let shared = server.share(definition)
             store = shared.tokens
             lock = shared.lock
@@ -380,7 +383,9 @@ public final class Credential: Sendable {
                 guard error.isTransient, attempt < definition.retry else { throw error }
                 attempt += 1
                 let most = min(100 << min(attempt, 6), 2000)
-                do { try await loop.sleep(for: .milliseconds(Int.random(in: most / 2...most))) } catch {}
+                var random = ReplaceableRandom()
+                let pause = Int.random(in: most / 2...most, using: &random)
+                do { try await loop.sleep(for: .milliseconds(pause)) } catch {}
             }
         }
     }

@@ -72,7 +72,7 @@ final class HarRecorder: @unchecked Sendable {
     func add(_ exchange: CapturedExchange, _ redaction: CaptureRedaction, reserved count: Int) {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
-        guard !isOver, queue.count < 10_000 else {
+        guard !isOver, queue.count < 10_000, !OutputGate.isClosed else {
             lost.add(1, ordering: .relaxed)
             return giveBack(count)
         }

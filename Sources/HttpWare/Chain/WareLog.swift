@@ -34,7 +34,7 @@ public final class WareLog: Sendable {
 
     /// Writes a line: lower case at the start, no full stop, no credentials. The text is built only if it is written.
     public func log(_ level: Level, _ message: @autoclosure () -> String) {
-        guard writes(level) else { return }
+        guard writes(level), !OutputGate.isClosed else { return }
         let write = self.write.withLock { $0 }
         write(level, message())
     }

@@ -271,6 +271,20 @@ public final class CertificateAuthority: @unchecked Sendable {
         return made
     }
 
+    /// An authority that exists in memory only, the same one for the whole process: for a run of cases, where no client has to trust it.
+    package static func unwritten() throws(TlsFault) -> CertificateAuthority {
+        if let known = known.withLock({ $0[""] }) { return known.authority }
+        guard let key = authority_make_key() else { throw .material("OpenSSL cannot make a key") }
+        defer { EVP_PKEY_free(key) }
+        let root = ([nil] as [UnsafePointer<CChar>?]).withUnsafeBufferPointer {
+            authority_make_root(key, "httpware test", Int32(rootDays), $0.baseAddress)
+        }
+        guard let root, let held = authority_hold(key) else { throw .material("OpenSSL cannot make a certificate") }
+        let made = try CertificateAuthority(root, held)
+        known.withLock { $0[""] = ("", made) }
+        return made
+    }
+
     private static let known = Mutex<[String: (stamp: String, authority: CertificateAuthority)]>([:])
 
     /// Identifies the state of a folder's files.

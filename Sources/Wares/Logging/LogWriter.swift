@@ -44,7 +44,8 @@ public final class LogWriter: @unchecked Sendable {
 
     /// The sink of an output, always the same one. `notice` makes the line that reports the number of dropped lines.
     public func sink(for output: LogOutput, notice: @escaping @Sendable (Int) -> String) -> LogSink {
-        locked {
+        let output = OutputGate.isClosed ? LogOutput.file("/dev/null") : output
+        return locked {
             if let found = files.first(where: { $0.sink.output == output }) { return found.sink }
             let sink = LogSink(output, writer: self)
             files.append(LogFile(sink, notice: notice))
