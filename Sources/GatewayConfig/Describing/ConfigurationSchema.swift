@@ -28,6 +28,12 @@ public struct ConfigurationSchema: Sendable {
         ]
     }
 
+    /// The schema of another file, which has these options.
+    public static func schema(title: String, _ read: (inout OptionsReader) -> Void) -> ConfigNode {
+        let head: ConfigNode = ["$schema": "https://json-schema.org/draft/2020-12/schema", "title": .text(title)]
+        return ConfigNode(.map((head.entries ?? []) + (ConfigurationSchema([]).object(read).entries ?? [])))
+    }
+
     // MARK: Nouns
 
     private var properties: [(String, ConfigNode)] {
