@@ -27,7 +27,7 @@ import Testing
         "GatewayWares": ["", "Access", "Content", "Debugging", "Files", "Resilience", "Routing", "Signing"],
         "HttpWareRedis": ["Client", "Servers", "Sharing", "Store"],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Reading"],
-        "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Rules", "Upstream"],
+        "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Rules", "Trying", "Upstream"],
         "HttpWareClient": ["", "Cookies", "Decoding", "Manager", "Queue", "Routes", "Wares"],
         "HttpWareClientConfiguration": [""],
         "HttpWareFoundation": [""],

@@ -120,7 +120,7 @@ public struct Explanation: Sendable {
 
     // MARK: The listener
 
-    private static func listener(
+    static func listener(
         for question: Question, in configuration: GatewayConfiguration
     ) throws(NoListener) -> ListenerDefinition {
         let listeners = configuration.listeners
@@ -168,7 +168,7 @@ public struct Explanation: Sendable {
     // MARK: The head
 
     /// The URL's scheme in lower case, its authority, and the rest. The first two are `nil` if the URL lacks them.
-    private static func parts(of question: Question) -> (scheme: String?, authority: Authority?, rest: Substring) {
+    static func parts(of question: Question) -> (scheme: String?, authority: Authority?, rest: Substring) {
         // A client does not send the fragment.
         let url = question.url.prefix { $0 != "#" }
         if url.hasPrefix("/") || url == "*" { return (nil, nil, url) }
@@ -178,7 +178,7 @@ public struct Explanation: Sendable {
         return (scheme, Authority(String(rest[..<end])), rest[end...])
     }
 
-    private static func head(of question: Question, on listener: ListenerDefinition) -> [String] {
+    static func head(of question: Question, on listener: ListenerDefinition) -> [String] {
         let url = String(question.url.prefix { $0 != "#" })
         let (_, authority, rest) = parts(of: question)
         let target: String

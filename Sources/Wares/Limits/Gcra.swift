@@ -28,7 +28,7 @@ public struct Gcra: Sendable {
     /// Decides about a request that comes at `now`. `full` is the time at which the key has its whole burst again; a request that
     /// is not refused is counted in it. A request over the limit is delayed by at most `patience`.
     @inline(__always)
-    func countRequest(in full: inout Int64, at now: Int64, patience: Int64) -> Decision {
+    package func countRequest(in full: inout Int64, at now: Int64, patience: Int64) -> Decision {
         let next = max(full, now) + interval
         let wait = next - tolerance - now
         if wait <= 0 {
