@@ -9,6 +9,7 @@ struct HttpWareCommand: ParsableCommand {
         subcommands: [
             RunCommand.self,
             CheckCommand.self,
+            TestCommand.self,
             ExplainCommand.self,
             DiffCommand.self,
             TraceCommand.self,

@@ -1,11 +1,17 @@
 import ArgumentParser
+import Foundation
 import GatewayConfig
+import HttpGateway
 import HttpWare
 
 /// `httpware check`: every error and warning of a configuration.
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "check", abstract: "Check a configuration: every error and warning, exit 1 on errors.")
+        commandName: "check", abstract: "Check a configuration: every error and warning, exit 1 on errors.",
+        discussion: """
+            If a file of cases is beside the configuration, such as gateway.test.yaml for gateway.yaml, its form is checked, too; \
+            \(Program.name) test runs the cases.
+            """)
 
     @OptionGroup var file: ConfigurationOption
     @Argument(
@@ -18,7 +24,11 @@ struct CheckCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let result = try file.or(named).read()
+        let file = try file.or(named)
+        var result = try file.read()
+        let cases = CheckCommand.cases(beside: try file.file())
+        result.errors += cases?.errors ?? []
+        let hasCaseErrors = cases?.errors.contains { $0.severity == .error } ?? false
         if json {
             try Terminal.result(CheckCommand.json(result).prettyJson)
         } else {
@@ -27,9 +37,20 @@ struct CheckCommand: ParsableCommand {
         guard let configuration = result.configuration else { throw ExitCode(1) }
         if !json {
             for note in configuration.notes { Terminal.error("note: " + note) }
-            try Terminal.result("ok: " + CheckCommand.counts(configuration))
+            let count = cases?.file?.cases.count
+            let shown = count.map { $0 == 1 ? ", 1 case" : ", \($0) cases" } ?? ""
+            if !hasCaseErrors { try Terminal.result("ok: " + CheckCommand.counts(configuration) + shown) }
         }
+        if hasCaseErrors { throw ExitCode(1) }
         if strict, !result.errors.isEmpty { throw ExitCode(1) }
+    }
+
+    /// The cases beside the configuration; `nil` if there is no such file.
+    private static func cases(beside path: String) -> CaseFile.Result? {
+        guard path != "-" else { return nil }
+        let read = CaseFile.read(
+            path: CaseFile.path(beside: path), environment: ProcessInfo.processInfo.environment)
+        return read.isAbsent ? nil : read
     }
 
     /// The numbers of parts, such as `1 listener, 2 routes, 0 services`.

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import GatewayConfig
 import Glibc
+import HttpGateway
 import HttpWare
 
 /// `httpware init`: writes a first configuration, or a package with a ware.
@@ -111,6 +112,17 @@ struct InitCommand: ParsableCommand {
             throw ExitCode(1)
         }
         if path == "-" { return try Terminal.result(text, end: "") }
+        try writeFile(text, to: path)
+        let cases = CaseFile.path(beside: path)
+        if force || !FileManager.default.fileExists(atPath: cases) {
+            try writeFile(file.cases, to: cases)
+            Terminal.error("wrote \(path), and cases for \(Program.name) test in \(cases); next: \(file.next(path))")
+        } else {
+            Terminal.error("wrote \(path); next: \(file.next(path))")
+        }
+    }
+
+    private func writeFile(_ text: String, to path: String) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0o644)
         guard descriptor >= 0 else {
             Terminal.error(
@@ -126,7 +138,6 @@ struct InitCommand: ParsableCommand {
             Terminal.error("\(path): cannot be written: \(error.localizedDescription)")
             throw ExitCode(3)
         }
-        Terminal.error("wrote \(path); next: \(file.next(path))")
     }
 }
 

@@ -18,6 +18,27 @@ import GatewayWares
         #expect(result.configuration != nil || result.errors.count == 1)
     }
 
+    @Test(arguments: StartingFile.allCases)
+    func `the cases beside a configuration to begin with pass`(use: StartingFile) throws {
+        func files(_ text: String) -> ConfigurationFiles {
+            ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
+        }
+        let configuration = files(use.text(origin: use.usualOrigin))
+        let runner = CaseRunner {
+            ConfigurationReader(
+                wares: BuiltinWares.all, stores: StandInStores.all, environment: [:], files: configuration
+            )
+            .read(path: "httpware.yaml")
+        }
+        let read = CaseFile.read(
+            path: "httpware.test.yaml", environment: [:], files: files(use.cases))
+        #expect(read.errors == [])
+        for one in try #require(read.file).cases {
+            let outcome = runner.run(one)
+            #expect(outcome.hasPassed, "\(CaseReport.text(outcome))")
+        }
+    }
+
     @Test func `the file for an agent lets the token reach the host of the origin server alone`() {
         let text = StartingFile.agent.text(origin: "https://api.example.org:8443/v1")
         #expect(text.contains("hostRule: { allow: [\"api.example.org\", httpware.proxy] }"))
