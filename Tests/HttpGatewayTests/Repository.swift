@@ -17,7 +17,9 @@ enum Repository {
     /// The examples that are whole configurations, in name order; what stands in a folder `NAME.d` is a part of another.
     static let configurations: [String] = {
         let names = FileManager.default.enumerator(atPath: root.appendingPathComponent("conf").path)?.allObjects ?? []
-        return names.compactMap { $0 as? String }.filter { $0.hasSuffix(".yaml") && !$0.contains(".d/") }.sorted()
+        return names.compactMap { $0 as? String }.filter {
+            $0.hasSuffix(".yaml") && !$0.hasSuffix(".test.yaml") && !$0.contains(".d/")
+        }.sorted()
             .map { "conf/\($0)" }
     }()
 
