@@ -26,6 +26,13 @@ int csystem_spawn_close_from(void *actions, int first) {
     return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }
 
+int csystem_spawn_change_folder(void *actions, const char *path) {
+    return posix_spawn_file_actions_addchdir_np(actions, path);
+}
+
+// The number of pidfd_open(2) is the same for all architectures.
+int csystem_process_descriptor(int process) { return (int)syscall(434, process, 0); }
+
 int csystem_eventfd(void) { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
 
 int csystem_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
@@ -62,6 +69,8 @@ int csystem_pipe(int *ends, int size) {
     int given = fcntl(ends[1], F_SETPIPE_SZ, size);
     return given >= 0 ? given : fcntl(ends[1], F_GETPIPE_SZ);
 }
+
+int csystem_blocking_pipe(int *ends) { return pipe2(ends, O_CLOEXEC); }
 
 long csystem_splice(int from, int to, unsigned long count) {
     return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);

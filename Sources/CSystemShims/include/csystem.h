@@ -23,6 +23,13 @@ void csystem_set_current_loop(void *loop);
 /// error.
 int csystem_spawn_close_from(void *actions, int first);
 
+/// Changes the working directory in a child process, after the former actions. Returns 0, or the error.
+int csystem_spawn_change_folder(void *actions, const char *path);
+
+/// A close-on-exec descriptor that is readable when the child process has ended: pidfd_open(2). -1 and errno on failure; ENOSYS if the
+/// system lacks the call.
+int csystem_process_descriptor(int process);
+
 /// Names the calling thread for tools; at most 15 bytes are kept.
 void csystem_name_thread(const char *name);
 
@@ -32,6 +39,9 @@ void csystem_ignore_sigpipe(void);
 /// Creates a non-blocking, close-on-exec pipe of this size: `ends[0]` is for reading, `ends[1]` for writing. Returns the actual
 /// size, which may be smaller, or -1 and errno on failure.
 int csystem_pipe(int *ends, int size);
+
+/// Creates a close-on-exec pipe whose ends wait. Returns -1 and sets errno on failure.
+int csystem_blocking_pipe(int *ends);
 
 /// Moves bytes between a pipe and another descriptor without copying them to the process. Returns their number; 0 at the end,
 /// -1 and errno on failure.
