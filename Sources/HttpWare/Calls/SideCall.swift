@@ -102,7 +102,8 @@ final class SideCall: HttpCall {
     private func connect(to endpoint: Endpoint) {
         self.endpoint = endpoint
         // A request that must not be sent twice gets a new connection, which cannot have been closed meanwhile.
-        let need: ConnectionNeed = request.method.isIdempotent && !hasRetried ? .usual : .new
+        let mayReuse = limits.reusesConnections ?? request.method.isIdempotent
+        let need: ConnectionNeed = mayReuse && !hasRetried ? .usual : .new
         let ticket = transport.connect(to: endpoint, need: need, timeout: limits.timeout, waiter: self)
         if let ticket, stream == nil, completion != nil { self.ticket = ticket }
     }

@@ -4,11 +4,26 @@
 /// A value without state: any ware and any background work may have its own.
 public struct SideCaller: HttpClient {
     private let trust: TlsContext?
+    /// The endpoint of every call; `nil` if the URL names it.
+    private let endpoint: Endpoint?
 
-    public init() { trust = nil }
+    public init() {
+        trust = nil
+        endpoint = nil
+    }
 
     /// Makes a caller that verifies servers by this client's context instead of the system's trust.
-    public init(trusting context: TlsContext) { trust = context }
+    public init(trusting context: TlsContext) {
+        trust = context
+        endpoint = nil
+    }
+
+    /// Makes a caller that sends every call to one endpoint, whatever its URL names. Its connections are kept like those of a service,
+    /// unless `keepsConnections` is false: then each closes after its response.
+    package init(to endpoint: Endpoint, keepsConnections: Bool = true) {
+        trust = nil
+        self.endpoint = keepsConnections ? endpoint.withoutService() : endpoint.unpooled()
+    }
 
     @discardableResult
     public func start(
@@ -22,7 +37,7 @@ public struct SideCaller: HttpClient {
         if let standIn = transport.standInClient {
             return standIn.start(request, limits: limits, completion: completion)
         }
-        let call = SideCall(request, limits, transport, trusting: trust, completion)
+        let call = SideCall(request, limits, transport, to: endpoint, trusting: trust, completion)
         call.begin()
         return call
     }

@@ -31,6 +31,9 @@ public struct CallLimits: Sendable, Equatable {
     /// Whether loopback, private, link-local and metadata addresses are refused, judged after resolution. After a redirect to
     /// another authority they are always refused.
     public var deniesPrivate: Bool
+    /// Whether a kept connection may carry the call, which the server may close before it answers. `nil` decides by the method: if it is
+    /// idempotent, the call is then repeated once on a new connection. RFC 9110 §9.2.2.
+    public var reusesConnections: Bool?
 
     public init(
         timeout: Duration = .seconds(5), content: ByteCount = .mebibytes(1), redirects: Int = 0,

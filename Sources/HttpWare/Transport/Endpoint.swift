@@ -160,6 +160,9 @@ public final class Endpoint: Sendable {
         return Endpoint(self, by: key, isPassing: true)
     }
 
+    /// A copy whose connections are kept although no service has the endpoint. Both share their pool.
+    func withoutService() -> Endpoint { Endpoint(self, by: key, isPassing: true) }
+
     /// A copy for the connections of one client, which is announced to the endpoint.
     func introducing(_ client: ProxiedClient?) -> Endpoint {
         var key = key
