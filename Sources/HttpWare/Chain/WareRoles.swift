@@ -110,7 +110,7 @@ public protocol HoldGate: Ware {
 public protocol ContentEditor: Ware {
     /// The most bytes of the request's content that are collected; `nil` if the ware does not edit it.
     func contentLimit(of request: HttpRequest, in exchange: Exchange) -> Int?
-    /// The same for a response. Postwares only.
+    /// The same for a response: for postwares and response halves.
     func contentLimit(of response: HttpResponse, in exchange: Exchange) -> Int?
 }
 
@@ -190,7 +190,20 @@ public struct WareNumber: Sendable, Equatable {
     }
 }
 
-// MARK: The end of the gateway
+// MARK: The beginning and the end of the gateway
+
+/// A ware with work that begins when a gateway uses it: reading its options alone starts nothing.
+public protocol StartingWare: Ware {
+    /// The object that does the work, the same for all copies of the ware; `nil` if there is never any.
+    var starter: (any WareStarter)? { get }
+}
+
+/// Begins the work of a ware. Safe to use from any thread.
+public protocol WareStarter: AnyObject, Sendable {
+    /// Begins the work without waiting for it. Called whenever a configuration with the ware comes into use; calls after the first have
+    /// no effect.
+    func start()
+}
 
 /// A ware that still has work to do when the gateway stops.
 public protocol FinishingWare: Ware {

@@ -13,8 +13,8 @@ extension ExchangeDriver {
         if response.content.bytes != nil, exchange.responseFilters.first?.comesFirst == true {
             return settleFilters(upTo: max(limit, ExchangeDriver.mostSettled))
         }
-        guard outward.triedIfWhole != outward.postIndex else { return .goesOn }
-        outward.triedIfWhole = outward.postIndex
+        guard outward.triedIfWhole != outward.warePlace else { return .goesOn }
+        outward.triedIfWhole = outward.warePlace
         guard call.stream != nil, response.content.bytes == nil, !response.content.isEmpty, outward.early.isEmpty,
             response.content.length ?? 0 <= limit, response.status != .switchingProtocols, !isEventStream
         else { return .goesOn }
@@ -43,8 +43,8 @@ extension ExchangeDriver {
             let limit = editor.contentLimit(of: response, in: exchange)
         else { return .goesOn }
         if response.content.bytes != nil { return settleFilters(upTo: max(limit, ExchangeDriver.mostSettled)) }
-        guard outward.triedIfWhole != outward.postIndex, call.stream != nil else { return .goesOn }
-        outward.triedIfWhole = outward.postIndex
+        guard outward.triedIfWhole != outward.warePlace, call.stream != nil else { return .goesOn }
+        outward.triedIfWhole = outward.warePlace
         let most = min(limit, response.content.limit ?? .max)
         guard response.content.length ?? 0 <= most, outward.early.count <= most else { return .goesOn }
         phase = .collectingResponse

@@ -195,6 +195,7 @@ extension ExchangeDriver: ResponseReceiver {
                     continue
                 }
                 if let limit = chain.middlewares[index].halfWhole, takeWholeResponse(upTo: limit) == .over { return }
+                if let editor = chain.middlewares[index].editor, takeEditable(by: editor) == .over { return }
                 guard ask(half, exchange) == .goesOn else { return }
             }
         }

@@ -133,8 +133,10 @@ struct ResponseProgress {
     var isWantedByEditor = false
     /// When content that must come without a pause was asked for, in nanoseconds of the loop's clock.
     var collectedSince: Int64 = 0
-    /// The postware for which content was last collected.
+    /// The place of the ware for which content was last collected.
     var triedIfWhole = -1
+    /// The place of the current ware: postwares count from 0, and response halves from -2 down.
+    var warePlace: Int { halfIndex >= 0 ? -2 - halfIndex : postIndex }
     /// Content that arrived before the wares had answered: it is sent after the head.
     var early: [UInt8] = []
     /// The delay of the requested replay after the request is complete.
