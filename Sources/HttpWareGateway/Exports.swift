@@ -67,6 +67,7 @@
 @_exported public import struct HttpWare.SideCaller
 @_exported public import enum HttpWare.SocketAddress
 @_exported public import struct HttpWare.SourceLocation
+@_exported public import protocol HttpWare.StartingWare
 @_exported public import struct HttpWare.StatusSet
 @_exported public import struct HttpWare.Template
 @_exported public import enum HttpWare.Verdict
@@ -79,3 +80,4 @@
 @_exported public import struct HttpWare.WareNumber
 @_exported public import protocol HttpWare.WareObserver
 @_exported public import enum HttpWare.WareOrder
+@_exported public import protocol HttpWare.WareStarter

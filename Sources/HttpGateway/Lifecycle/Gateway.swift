@@ -476,6 +476,9 @@ public final class Gateway: @unchecked Sendable {
     private func swap(
         to next: RunningConfiguration, _ bound: ListenerSockets, done: @escaping @Sendable () -> Void = {}
     ) {
+        for (_, starters) in next.configuration.partsByLabel({ ($0 as? any StartingWare)?.starter }) {
+            for starter in starters { starter.start() }
+        }
         for (index, worker) in workers.enumerated() {
             let listeners = zip(bound.bound, zip(next.routers[index], next.intercepts)).map { socket, parts in
                 Worker.Listener(

@@ -39,6 +39,14 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() throws {
+        let gateway = try start()
+        GatewayRun.tell(gateway)
+        gateway.run()
+    }
+
+    /// Reads the configuration and starts the gateway. A function of its own, so that nothing here keeps the configuration, and its
+    /// wares, after a reload.
+    private func start() throws -> Gateway {
         let inheritance = try GatewayRun.inheritance()
         let path = try file.or(named).readableFile()
         let (source, read) = ConfigurationSource.read(path, with: ConfigurationOption.reader)
@@ -46,25 +54,14 @@ struct RunCommand: ParsableCommand {
         for error in result.errors { Terminal.error(error.description) }
         guard let configuration = result.configuration else { throw ExitCode(1) }
         // Standard input can be read only once.
-        try GatewayRun.run(
+        return try GatewayRun.start(
             configuration, workers: workers, source: path == "-" ? nil : source, watches: watch,
             pageFolder: uiDir, inheriting: inheritance)
     }
 }
 
-/// Starts a gateway and waits until it ends.
+/// Starts gateways.
 enum GatewayRun {
-    static func run(
-        _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
-        watches: Bool = false, pageFolder: String? = nil, inheriting inheritance: Inheritance = .none
-    ) throws {
-        let gateway = try start(
-            configuration, workers: workers, source: source, watches: watches, pageFolder: pageFolder,
-            inheriting: inheritance)
-        tell(gateway)
-        gateway.run()
-    }
-
     /// The sockets that the parent process passed on. If their description is invalid, the program ends.
     static func inheritance() throws -> Inheritance {
         do {
