@@ -56,7 +56,7 @@ let fuzzTargets: [Target] =
             "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
             "TunnelBytes", "ProxyHeader", "Placeholders", "CaptureFilter", "CapturedMessages", "CaptureRecords",
             "TraceContext", "FilePaths", "JsonEdits", "StickyToken", "ClientFields", "AcmeAnswers", "MessageSignature",
-            "OidcLogin", "ContentCodings", "RecordJournal", "Scripts",
+            "OidcLogin", "ContentCodings", "RecordJournal", "Scripts", "CalloutAnswers",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
@@ -173,6 +173,8 @@ let package = Package(
         .target(name: "COpenSSLShims", dependencies: ["COpenSSL"]),
         // The inspector page: an edit of a file in Page builds it anew.
         .target(name: "CInspectorPage", exclude: ["Page"]),
+        // The program that runs addons of mitmproxy: an edit of it builds it anew.
+        .target(name: "CAddonHost", exclude: ["Host"]),
         .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
         // Not CSystem: swift-system has a target of that name, and no package graph takes a name twice.
         .target(name: "CSystemShims"),
@@ -216,6 +218,7 @@ let package = Package(
             name: "GatewayWares",
             dependencies: [
                 "HttpWare", "ScriptWares", "Authentication", "Capturing", "Credentials", "HttpCaching", "Wares",
+                "CAddonHost",
             ],
             swiftSettings: settings + dataPath + measuredSettings),
         .target(

@@ -14,6 +14,7 @@ public enum BuiltinWares {
         BasicAuth.self,
         BodyLimit.self,
         Break.self,
+        Callout.self,
         CircuitBreaker.self,
         Coalesce.self,
         Compress.self,

@@ -26,6 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
+import Clients.callouts  # noqa: E402, F401
 import Clients.connection_login  # noqa: E402, F401
 import Clients.http11_required  # noqa: E402, F401
 import Clients.local_proxy  # noqa: E402, F401

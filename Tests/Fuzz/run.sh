@@ -12,7 +12,7 @@ shift
 [ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration Credentials TokenResponse \
     StoredRecord CacheFields RedisReply EventStream ContentRange Har TraceContext TunnelBytes ProxyHeader Placeholders \
     CaptureFilter CapturedMessages CaptureRecords FilePaths JsonEdits StickyToken ClientFields AcmeAnswers MessageSignature OidcLogin \
-    ContentCodings RecordJournal Scripts
+    ContentCodings RecordJournal Scripts CalloutAnswers
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
@@ -34,7 +34,7 @@ for name in "$@"; do
     Credentials) dict=Tests/Fuzz/Credentials.dict longest=3000 ;;
     Http2*) dict=Tests/Fuzz/http2.dict ;;
     CacheFields) dict=Tests/Fuzz/cache.dict ;;
-    EventStream | ContentRange | Har | CapturedMessages | CaptureRecords | JsonEdits) dict=Tests/Fuzz/client.dict longest=2000 ;;
+    EventStream | ContentRange | Har | CapturedMessages | CaptureRecords | JsonEdits | CalloutAnswers) dict=Tests/Fuzz/client.dict longest=2000 ;;
     RecordJournal) longest=1500 ;;
     Scripts) dict=Tests/Fuzz/lua.dict longest=2000 ;;
     CaptureFilter) dict=Tests/Fuzz/filter.dict ;;

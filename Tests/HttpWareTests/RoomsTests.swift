@@ -24,7 +24,7 @@ import Testing
             "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience", "Routing",
             "Tokens",
         ],
-        "GatewayWares": ["", "Access", "Content", "Debugging", "Files", "Resilience", "Routing", "Signing"],
+        "GatewayWares": ["", "Access", "Callout", "Content", "Debugging", "Files", "Resilience", "Routing", "Signing"],
         "HttpWareRedis": ["Client", "Servers", "Sharing", "Store"],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Reading"],
         "HttpGateway": ["Admin", "Downstream", "Lifecycle", "Routing", "Rules", "Trying", "Upstream"],
@@ -84,7 +84,7 @@ import Testing
         "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWareRedis/Client"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
         "CLmdb": ["DiskCaching/"], "CCrypt": ["Authentication/"], "CPsl": ["HttpWareClient/Cookies"],
-        "CInspectorPage": ["HttpGateway/Admin"], "CLuaShims": ["Scripting/"],
+        "CInspectorPage": ["HttpGateway/Admin"], "CAddonHost": ["GatewayWares/Callout"], "CLuaShims": ["Scripting/"],
     ]
 
     private struct File {

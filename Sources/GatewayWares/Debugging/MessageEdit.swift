@@ -98,13 +98,7 @@ public struct MessageEdit: Sendable {
             if !OriginRouter.isSame(target, request), let authority = target.authority {
                 request.setAuthority(authority)
             }
-            if request.hasPath {
-                // A reverse listener never sends dot segments on.
-                let hasDots = target.writtenUri.utf8.split(separator: 0x2f).contains {
-                    $0.first == 0x2e || $0.first == 0x25
-                }
-                request.setTarget(of: target, asWritten: isForward || !hasDots)
-            }
+            if request.hasPath { MessageEdit.setPath(of: target, in: &request, isForward: isForward) }
         }
         if let fields { try MessageEdit.set(fields, in: &request.fields) }
         if let body {
@@ -121,6 +115,13 @@ public struct MessageEdit: Sendable {
             response.content = .bytes(body)
             MessageEdit.describe(body, in: &response.fields)
         }
+    }
+
+    /// Gives a request the path and the query of another one.
+    static func setPath(of target: HttpRequest, in request: inout HttpRequest, isForward: Bool) {
+        // A reverse listener never sends dot segments on.
+        let hasDots = target.writtenUri.utf8.split(separator: 0x2f).contains { $0.first == 0x2e || $0.first == 0x25 }
+        request.setTarget(of: target, asWritten: isForward || !hasDots)
     }
 
     private static func set(_ edited: [CapturedMessage.Field], in fields: inout HttpFields) throws {

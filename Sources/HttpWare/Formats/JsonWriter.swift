@@ -1,63 +1,82 @@
 /// Writes JSON (RFC 8259) member by member: for objects of which many are written, because no value is made in between.
-struct JsonWriter {
+package struct JsonWriter {
     /// The JSON so far, in UTF-8.
-    private(set) var bytes: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
     /// Whether the next member or element is the first one.
     private var isFirst = true
 
-    init(reserving count: Int) { bytes.reserveCapacity(count) }
+    package init(reserving count: Int) { bytes.reserveCapacity(count) }
 
     /// Writes an object, alone or in a list.
-    mutating func object(_ write: (inout JsonWriter) -> Void) {
+    package mutating func object(_ write: (inout JsonWriter) -> Void) {
         begin()
         nest(0x7b, 0x7d, write)
     }
 
     /// Writes a member whose value is an object.
-    mutating func object(_ name: StaticString, _ write: (inout JsonWriter) -> Void) {
+    package mutating func object(_ name: StaticString, _ write: (inout JsonWriter) -> Void) {
         begin(name)
         nest(0x7b, 0x7d, write)
     }
 
     /// Writes a member whose value is a list, of which `write` writes the elements.
-    mutating func list(_ name: StaticString, _ write: (inout JsonWriter) -> Void) {
+    package mutating func list(_ name: StaticString, _ write: (inout JsonWriter) -> Void) {
         begin(name)
         nest(0x5b, 0x5d, write)
     }
 
     /// Writes a member, unless its value is `nil`; the same for those below.
-    mutating func text(_ name: StaticString, _ value: String?) {
+    package mutating func text(_ name: StaticString, _ value: String?) {
         guard let value else { return }
         begin(name)
         value.writeJson(to: &bytes)
     }
 
-    mutating func texts(_ name: StaticString, _ values: [String]?) {
+    package mutating func texts(_ name: StaticString, _ values: [String]?) {
         guard let values else { return }
         list(name) { list in for value in values { list.element(value) } }
     }
 
-    mutating func number(_ name: StaticString, _ value: Int?) {
+    package mutating func number(_ name: StaticString, _ value: Int?) {
         guard let value else { return }
         begin(name)
         Json.write(value, to: &bytes)
     }
 
     /// A member with three decimals.
-    mutating func decimal(_ name: StaticString, _ value: Double) {
+    package mutating func decimal(_ name: StaticString, _ value: Double) {
         begin(name)
         Json.write(decimal: value, to: &bytes)
     }
 
-    mutating func flag(_ name: StaticString, _ value: Bool?) {
+    package mutating func flag(_ name: StaticString, _ value: Bool?) {
         guard let value else { return }
         begin(name)
         bytes += (value ? "true" : "false").utf8
     }
 
-    private mutating func element(_ value: String) {
+    /// Writes a list within a list.
+    package mutating func list(_ write: (inout JsonWriter) -> Void) {
+        begin()
+        nest(0x5b, 0x5d, write)
+    }
+
+    /// Writes a text within a list.
+    package mutating func element(_ value: String) {
         begin()
         value.writeJson(to: &bytes)
+    }
+
+    /// Writes a member whose value is a text in UTF-8.
+    package mutating func text(_ name: StaticString, utf8 value: [UInt8]) {
+        begin(name)
+        value.withUnsafeBufferPointer { JsonString.write($0, to: &bytes) }
+    }
+
+    /// Writes a member whose value is JSON already.
+    package mutating func json(_ name: StaticString, _ value: Json) {
+        begin(name)
+        bytes += value.bytes
     }
 
     private mutating func nest(_ start: UInt8, _ end: UInt8, _ write: (inout JsonWriter) -> Void) {

@@ -49,7 +49,8 @@ struct WarePackage {
     ]
     /// The modules and products that such a package builds with. No other module or product can have their names.
     static let usedModules: Set = [
-        "acme", "argumentparser", "argumentparsertoolinfo", "authentication", "callocations", "capturing", "cares",
+        "acme", "argumentparser", "argumentparsertoolinfo", "authentication", "caddonhost", "callocations", "capturing",
+        "cares",
         "cbrotli", "cbuildcommit", "ccrypt", "chiredis", "cinspectorpage", "clibevent", "clmdb", "clua", "cluashims",
         "cnghttp2", "copenssl", "copensslshims", "cpcre2", "cpsl", "credentials", "csystemshims", "cyaml", "czlib",
         "czstd", "diskcaching", "diskcapturing", "extras", "fuzzsupport", "gatewayconfig", "gatewayexample",

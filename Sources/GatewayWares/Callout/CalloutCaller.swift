@@ -1,0 +1,119 @@
+import HttpWare
+import Synchronization
+
+/// Sends messages to a server or a supervised program. Shared by all loops.
+final class CalloutCaller: Sendable {
+    /// The receiver of the messages.
+    enum Place: Sendable {
+        case server(any HttpClient, name: String)
+        case program(CalloutProgram)
+    }
+
+    let place: Place
+    /// The maximum time of one call.
+    let timeout: Duration
+    private let request: HttpRequest
+    private let wants: CalloutWants
+    private let mostAnswer: ByteCount
+    private let underWay = Atomic(0)
+
+    /// The maximum number of concurrent calls.
+    static let most = 1000
+
+    /// Prepares calls with this request, which is sent with each message.
+    init(
+        _ place: Place, _ request: HttpRequest, wants: CalloutWants, timeout: Duration, mostAnswer: ByteCount
+    ) {
+        self.place = place
+        self.wants = wants
+        self.timeout = timeout
+        self.mostAnswer = mostAnswer
+        self.request = request
+    }
+
+    /// The receiver, for people.
+    var name: String {
+        switch place {
+        case .server(_, let name): name
+        case .program(let program): program.name
+        }
+    }
+
+    var program: CalloutProgram? { if case .program(let program) = place { program } else { nil } }
+
+    /// The halves and the content; `nil` while only a program that has not answered yet knows them.
+    var knownWants: CalloutWants? {
+        switch place {
+        case .server: wants
+        case .program(let program): program.knownWants
+        }
+    }
+
+    /// The most content of requests that is collected: before a program has said what it sees, some.
+    var requestContent: Int? {
+        if let known = knownWants { return known.request ? known.requestContent : nil }
+        return wants.requestContent ?? CalloutCaller.presumedContent
+    }
+
+    private static let presumedContent = 1 << 20
+
+    /// Waits until the receiver is ready, and returns what it wants to see.
+    func ready(in exchange: Exchange) async throws -> CalloutWants {
+        switch place {
+        case .server: wants
+        case .program(let program): try await program.ready(within: timeout, in: exchange)
+        }
+    }
+
+    /// Sends a message, and returns the content of the answer. Throws a `CalloutFault`, or `CancellationError`.
+    func send(_ message: [UInt8], in exchange: Exchange) async throws -> [UInt8] {
+        guard underWay.add(1, ordering: .relaxed).newValue <= CalloutCaller.most else {
+            underWay.subtract(1, ordering: .relaxed)
+            throw CalloutFault(.noAnswer, "\(CalloutCaller.most) calls are under way")
+        }
+        defer { underWay.subtract(1, ordering: .relaxed) }
+        var request = self.request
+        request.content = .bytes(message)
+        let begun = exchange.now
+        var limits = CallLimits(timeout: timeout, content: mostAnswer)
+        limits.reusesConnections = true
+        let response: HttpResponse
+        do {
+            response = try await client().send(request, limits: limits)
+        } catch let error as GatewayError where error.fault == .connectionTerminated {
+            // A kept connection was closed, perhaps because the program has ended and is started again.
+            _ = try await program?.ready(within: timeout, in: exchange, mayHaveEnded: true)
+            limits.reusesConnections = false
+            limits.timeout = max(.milliseconds(1), timeout - (exchange.now - begun))
+            do {
+                response = try await client().send(request, limits: limits)
+            } catch let error as GatewayError {
+                throw fault(error)
+            }
+        } catch let error as GatewayError {
+            throw fault(error)
+        }
+        guard response.status == .ok else {
+            throw CalloutFault.wrong("\(name) answered with the status \(response.status.code) in place of 200")
+        }
+        return response.content.bytes ?? []
+    }
+
+    private func client() throws(CalloutFault) -> any HttpClient {
+        switch place {
+        case .server(let client, _): client
+        case .program(let program): try program.client()
+        }
+    }
+
+    private func fault(_ error: GatewayError) -> CalloutFault {
+        switch error.fault {
+        case .responseContentTooLarge: .wrong("the answer of \(name) is larger than \(mostAnswer.optionText)")
+        case .responseTimeout, .connectionTimeout:
+            CalloutFault(.noAnswer, "\(name) did not answer in \(timeout.optionText)")
+        case .responseMalformed, .responseHeadTooLarge, .responseIncomplete:
+            .wrong("the answer of \(name) is not HTTP: \(error.reason)")
+        default: CalloutFault(.noAnswer, "\(name) did not answer: \(error.reason)")
+        }
+    }
+}
