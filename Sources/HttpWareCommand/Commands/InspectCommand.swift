@@ -41,6 +41,12 @@ struct InspectCommand: ParsableCommand {
     var upstreamProxy: String?
     @Option(help: ArgumentHelp("The largest head of a response; 256KiB without this option.", valueName: "size"))
     var responseHead: String?
+    @Option(
+        help: ArgumentHelp(
+            "An addon for mitmproxy, which sees and changes requests and responses. Needs Python 3.11.",
+            valueName: "file"),
+        completion: .file())
+    var addon: String?
     @Option(help: ArgumentHelp("The memory for captured requests; the oldest go first.", valueName: "size"))
     var memory = "64MiB"
     @Option(
@@ -64,6 +70,7 @@ struct InspectCommand: ParsableCommand {
         proxy.only = LocalProxy.hosts(only)
         proxy.upstream = upstreamProxy
         proxy.responseHead = responseHead
+        proxy.addon = addon
         proxy.capture = BuiltinConfiguration.Capture(
             memory: memory, disk: disk.map { URL(filePath: $0).path })
         let token = InspectorToken()

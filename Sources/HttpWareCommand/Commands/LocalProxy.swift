@@ -26,6 +26,8 @@ struct LocalProxy {
     var upstream: String?
     /// The maximum size of a response's head; `nil` uses the default of services.
     var responseHead: String?
+    /// A file with an addon for mitmproxy, which sees all requests and responses; `nil` for none.
+    var addon: String?
     /// The lowest level of its log.
     var logs = "notice"
 
@@ -51,6 +53,11 @@ struct LocalProxy {
             let head = BuiltinConfiguration.quoted($0)
             return "services: { passthrough: { limits: { response: { head: \(head), fieldLines: 10000 } } } }\n"
         }
+        // An addon may do what takes long, such as a request of its own.
+        let addon = self.addon.map {
+            let path = BuiltinConfiguration.quoted(URL(filePath: $0).path)
+            return ", { callout: { mitmproxy: \(path), timeout: 60s, startTimeout: 60s } }"
+        }
         let allow = only.isEmpty ? "" : ", allow: \(list(only + [OwnHost.name]))"
         return """
             version: 1
@@ -61,7 +68,7 @@ struct LocalProxy {
                 forward: { denyPrivate: false, upstreamProxy: { \(proxy) } }
                 socks: true
                 chain: \(command)\(intercept)
-            chains: { \(command): { middlewares: [{ hostRule: { deny: \(list(LocalProxy.metadataHosts))\(allow) } }] } }
+            chains: { \(command): { middlewares: [{ hostRule: { deny: \(list(LocalProxy.metadataHosts))\(allow) } }\(addon ?? "")] } }
             routes: [{ service: passthrough }]
             \(services ?? "")\(admin.map { BuiltinConfiguration.admin($0, token, capture) } ?? "")log: { level: \(logs) }
 

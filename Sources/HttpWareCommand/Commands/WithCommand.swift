@@ -53,6 +53,12 @@ struct WithCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The largest head of a response; 256KiB without this option.", valueName: "size"))
     var responseHead: String?
     @Option(
+        help: ArgumentHelp(
+            "An addon for mitmproxy, which sees and changes requests and responses. Needs Python 3.11.",
+            valueName: "file"),
+        completion: .file())
+    var addon: String?
+    @Option(
         name: [.customShort("c"), .customLong("config")],
         help: "A configuration file with a forward listener; - reads standard input.",
         completion: ConfigurationOption.completion)
@@ -74,6 +80,9 @@ struct WithCommand: ParsableCommand {
         if config != nil, responseHead != nil {
             throw ValidationError(
                 "--response-head is for runs without -c; write limits.response.head of a service in the file")
+        }
+        if config != nil, addon != nil {
+            throw ValidationError("--addon is for runs without -c; write the ware callout in the file")
         }
         if config != nil, !only.isEmpty {
             throw ValidationError("--only is for runs without -c; write a hostRule in the file")
@@ -153,7 +162,9 @@ struct WithCommand: ParsableCommand {
             if tunnel { proxy.hosts = nil }
             proxy.only = LocalProxy.hosts(only)
             proxy.responseHead = responseHead
-            if !show { proxy.logs = "critical" }
+            proxy.addon = addon
+            // The output of an addon are lines of the log.
+            if !show, addon == nil { proxy.logs = "critical" }
             return try proxy.configuration()
         }
         var file = ConfigurationOption()

@@ -20,6 +20,18 @@ import Testing
         proxy.only = LocalProxy.hosts(["a.test,b.test", "*.c.test"])
         #expect(proxy.text.contains(#"allow: ["a.test", "b.test", "*.c.test", "httpware.proxy"]"#))
         #expect(!LocalProxy(command: "with").text.contains("allow"))
+        #expect(!LocalProxy(command: "with").text.contains("callout"))
+    }
+
+    @Test func `an addon is a ware of the chain, wherever the command runs`() throws {
+        var proxy = LocalProxy(command: "with")
+        proxy.addon = "/tmp/addon.py"
+        #expect(proxy.text.contains(#", { callout: { mitmproxy: "/tmp/addon.py", timeout: 60s"#))
+        proxy.addon = "addon.py"
+        #expect(!proxy.text.contains(#"mitmproxy: "addon.py""#))
+        proxy.addon = #filePath
+        let middlewares = try #require(try proxy.configuration().listeners.first?.chain.entries.middlewares)
+        #expect(middlewares.map(\.label) == ["hostRule", "callout"])
     }
 
     @Test func `hosts and exceptions are the listener's`() {
