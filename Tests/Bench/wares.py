@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The cost that wares and tables add to a GET: CPU time per request beside the same gateway without them. Needs wrk and nginx.
 
-    Tests/Bench/wares.py --binary .build/release/httpware [--rounds 3] [--seconds 3] [--only extAuthz,split,routes,mirror,script]
+    Tests/Bench/wares.py --binary .build/release/httpware [--rounds 3] [--seconds 3] [--only extAuthz,split,routes,mirror,script,callout]
 
 One worker on the first CPU; wrk and the origin servers share the second. The routes take turns, round by round, in one process, so that nothing
 differs but the route; for `routes`, a process with 10,000 routes and one with a single route take turns. For `mirror`, the median latency of
@@ -12,6 +12,7 @@ one connection follows: it must delay nothing.
 - routes: a table of 10,000 routes by host and path
 - mirror: a copy of each request to a service that answers at once, and to one that never does
 - script: a script that changes each request and each response, one that only makes garbage, and one without a function for requests
+- callout: a server that decides about requests, and one that decides about both halves and sets a field of each
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ http {{
   access_log off; keepalive_requests 100000000; sendfile on; tcp_nopush on; default_type text/plain;
   client_body_temp_path @FOLDER@; proxy_temp_path @FOLDER@; fastcgi_temp_path @FOLDER@; uwsgi_temp_path @FOLDER@; scgi_temp_path @FOLDER@;
   server {{ listen 127.0.0.1:{port} backlog=4096; location / {{ root {files}; try_files /1k =404; }}
-    location /auth {{ add_header Cache-Control max-age=600; add_header Remote-User alice; return 204; }} }}
+    location /auth {{ add_header Cache-Control max-age=600; add_header Remote-User alice; return 204; }}
+    location /decide {{ return 200 '{{"set":{{"X-Tenant":"acme"}}}}'; }} }}
 }}
 """
 CONFIG = """
@@ -58,6 +60,8 @@ chains:
   script: {{ middlewares: [{{ script: {{ file: {tenant} }} }}] }}
   garbage: {{ middlewares: [{{ script: {{ source: "return {{ request = function(req) local t = {{}} for i = 1, 50 do t[i] = {{ i, req.path .. i }} end end }}" }} }}] }}
   oneHalf: {{ middlewares: [{{ script: {{ source: "return {{ ended = nil, response = nil }}" }} }}] }}
+  callout: {{ middlewares: [{{ callout: {{ url: "http://127.0.0.1:{origin}/decide" }} }}] }}
+  bothHalves: {{ middlewares: [{{ callout: {{ url: "http://127.0.0.1:{origin}/decide", response: true }} }}] }}
 routes:
   - {{ name: extAuthz, match: {{ path: /extAuthz }}, chain: auth, service: origin }}
   - {{ name: split, match: {{ path: /split }}, split: [{{ service: origin }}, {{ service: second }}] }}
@@ -67,6 +71,8 @@ routes:
   - {{ name: script, match: {{ path: /script }}, chain: script, service: origin }}
   - {{ name: garbage, match: {{ path: /garbage }}, chain: garbage, service: origin }}
   - {{ name: oneHalf, match: {{ path: /oneHalf }}, chain: oneHalf, service: origin }}
+  - {{ name: callout, match: {{ path: /callout }}, chain: callout, service: origin }}
+  - {{ name: bothHalves, match: {{ path: /bothHalves }}, chain: bothHalves, service: origin }}
   - {{ name: get, match: {{ path: /get }}, service: origin }}
 """
 TABLE = """
@@ -77,7 +83,8 @@ routes:
 {routes}
 """
 COUNT = 10_000
-ROUTES = {"extAuthz": ["extAuthz"], "split": ["split", "sticky"], "mirror": ["mirror", "silent"], "script": ["script", "garbage", "oneHalf"]}
+ROUTES = {"extAuthz": ["extAuthz"], "split": ["split", "sticky"], "mirror": ["mirror", "silent"], "script": ["script", "garbage", "oneHalf"],
+          "callout": ["callout", "bothHalves"]}
 
 
 class Bench:
@@ -166,7 +173,7 @@ def main() -> int:
     parser.add_argument("--binary", required=True, type=lambda path: str(Path(path).resolve()))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=3)
-    parser.add_argument("--only", default="extAuthz,split,routes,mirror,script", type=lambda text: text.split(","))
+    parser.add_argument("--only", default="extAuthz,split,routes,mirror,script,callout", type=lambda text: text.split(","))
     bench = Bench(parser.parse_args())
     try:
         for name in bench.options.only:
