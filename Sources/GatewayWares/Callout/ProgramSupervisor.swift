@@ -236,11 +236,14 @@ final class ProgramPlace {
     /// The socket on which the program accepts; it listens already.
     let listener: Int32
     /// The path of the socket.
-    var path: String { "\(folder)/callout.sock" }
+    var path: String { ProgramPlace.socket(in: folder) }
     /// The path of the file.
-    var hostPath: String { "\(folder)/addon_host.py" }
+    var hostPath: String { ProgramPlace.host(in: folder) }
 
     private let folder: String
+
+    static func socket(in folder: String) -> String { "\(folder)/callout.sock" }
+    static func host(in folder: String) -> String { "\(folder)/addon_host.py" }
 
     /// Why there is no place.
     private struct Trouble: Error, CustomStringConvertible {
@@ -256,10 +259,11 @@ final class ProgramPlace {
             throw Trouble(description: "a folder cannot be made in \(base): \(SystemError.text(of: errno))")
         }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        ProgramPlaces.add(folder)
         do {
-            listener = try Socket.listen(on: .unix(path: "\(folder)/callout.sock"), backlog: 1024, mode: 0o600)
+            listener = try Socket.listen(on: .unix(path: ProgramPlace.socket(in: folder)), backlog: 1024, mode: 0o600)
         } catch {
-            rmdir(folder)
+            ProgramPlaces.remove(folder)
             throw Trouble(description: "its socket cannot be made: \(error)")
         }
         // Programs expect a socket on which accepting waits.
@@ -276,8 +280,31 @@ final class ProgramPlace {
 
     deinit {
         Socket.close(listener)
-        unlink(path)
-        unlink(hostPath)
+        ProgramPlaces.remove(folder)
+    }
+}
+
+/// The folders of programs, which are removed at the latest when this process exits.
+private enum ProgramPlaces {
+    private static let all = Mutex<Set<String>>([])
+    private static let atExit: Void = {
+        atexit { ProgramPlaces.removeAll() }
+        return ()
+    }()
+
+    static func add(_ folder: String) {
+        _ = atExit
+        all.withLock { _ = $0.insert(folder) }
+    }
+
+    static func remove(_ folder: String) {
+        guard all.withLock({ $0.remove(folder) }) != nil else { return }
+        unlink(ProgramPlace.socket(in: folder))
+        unlink(ProgramPlace.host(in: folder))
         rmdir(folder)
+    }
+
+    private static func removeAll() {
+        for folder in all.withLock({ $0 }) { remove(folder) }
     }
 }
