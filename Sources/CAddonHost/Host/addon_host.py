@@ -13,7 +13,8 @@ is found in the addon's source when it is loaded, and the gateway is told all of
 - Options of the ware are the addon's own options, as it added them with `loader.add_option`. The option `content` (`1MiB`, or a mapping of `request`
   and `response` to sizes) is the largest content that is asked for, unless the addon has an option of this name.
 - Content is asked for if the source reads or writes it, or if a flow goes to code that is not part of the addon.
-- Content is already decoded, and the gateway frames it: changes of Content-Length and Transfer-Encoding are left out of the answer.
+- Content is already decoded, and the gateway frames it: changes of fields that frame a message or belong to a connection are left out of the answer.
+- `Host` and the URL are one: another `Host` becomes the authority of the URL. Two different ones are an error.
 - The hook `error` is called for a flow that was killed, and for a request whose response did not come within five minutes.
 - `flow.comment`, and texts in `flow.metadata`, become notes of the record.
 - A changed file is loaded again, at most once a second. `done` of the old addon is called after the new one was loaded, so that the old one
@@ -34,6 +35,7 @@ import functools
 import gc
 import gzip
 import inspect
+import io
 import json
 import logging
 import os
@@ -42,7 +44,9 @@ import signal
 import socket
 import stat
 import sys
+import threading
 import time
+import tokenize
 import traceback
 import types
 import typing
@@ -57,12 +61,13 @@ from pathlib import Path
 
 # Bounds. A message may be as large as the largest content that was asked for, written in JSON, and `MESSAGE` more.
 HEAD = 16 * 1024
+ROOM = 128 * 1024
 MESSAGE = 4 * 1024 * 1024
 CONTENT = 1024 * 1024
 CONTENT_MAX = 64 * 1024 * 1024
 CONNECTIONS = 512
 HALF_REQUEST_SECONDS = 30.0
-FLOWS = 16_384
+FLOWS = 8192
 FLOW_BYTES = 64 * 1024 * 1024
 FLOW_SECONDS = 300.0
 NOTES = 32
@@ -70,14 +75,18 @@ NOTE_LENGTH = 1024
 THREADS = 64
 DONE_SECONDS = 3.0
 
-# An addon's line may be replaced by the gateway's own framing.
-FRAMING = frozenset(("content-length", "transfer-encoding"))
+# Fields that the gateway writes itself. Names with an underscore in place of the hyphen are read as these by some servers.
+FRAMING = frozenset(
+    each for name in ("content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive", "proxy-connection", "http2-settings")
+    for each in (name, name.replace("-", "_")))
 NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(?:[^@/?#]*@)?(\[[^\]/?#]*\]|[^:/?#\[\]]*)(?::([0-9]{0,5}))?([/?][^#]*)?(?:#.*)?", re.DOTALL)
 PORTS = {"http": 80, "https": 443}
 KILLED = "Connection killed."
 LOST = "no response came"
 UNSET: typing.Any = object()
+# The name of this file in tracebacks.
+HERE = (lambda: None).__code__.co_filename
 
 
 # Texts and multi dictionaries
@@ -293,14 +302,13 @@ class Headers(MultiDict):
 
     def set_all(self, name: str | bytes, values: Iterable[str | bytes]) -> None:
         name, values = field_name(name), [field_value(value) for value in values]
-        same, place, rest = name.lower(), None, []
+        same, pairs = name.lower(), []
         for pair in self._pairs:
             if pair[0].lower() != same:
-                rest.append(pair)
-            elif place is None:
-                place = len(rest)
-        place = len(rest) if place is None else place
-        self._written(same)[:] = [*rest[:place], *((name, value) for value in values), *rest[place:]]
+                pairs.append(pair)
+            elif values:
+                pairs.append((pair[0], values.pop(0)))
+        self._written(same)[:] = [*pairs, *((name, value) for value in values)]
 
     def __setitem__(self, key: str | bytes, value: str | bytes) -> None:
         name, value = field_name(key), field_value(value)
@@ -310,7 +318,7 @@ class Headers(MultiDict):
         if not places:
             pairs.append((name, value))
             return
-        pairs[places[0]] = (name, value)
+        pairs[places[0]] = (pairs[places[0]][0], value)
         for place in reversed(places[1:]):
             del pairs[place]
 
@@ -341,8 +349,14 @@ def media_type(value: str) -> tuple[str, dict[str, str]]:
     return kind.strip().lower(), {name.strip().lower(): each.strip().strip('"') for name, equals, each in parameters if equals}
 
 
-def charset_of(content_type: str, content: bytes) -> str:
-    """The name of the charset in which a content is written."""
+BYTE_ORDERS = ((b"\x00\x00\xfe\xff", "utf-32-be"), (b"\xff\xfe\x00\x00", "utf-32-le"), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le"), (b"\xef\xbb\xbf", "utf-8-sig"))
+
+
+def charset_of(content_type: str, content: bytes, marks: bool = True) -> str:
+    """The name of the charset in which a content is written. Without `marks`, a mark of the byte order says nothing."""
+    for mark, name in BYTE_ORDERS:
+        if marks and content.startswith(mark):
+            return name
     kind, parameters = media_type(content_type)
     found = parameters.get("charset")
     if not found and "json" in kind:
@@ -370,6 +384,9 @@ CODERS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
 }
 
 
+EMPTY = {"text": ""}
+
+
 class Message:
     """A request or a response. The parts that the gateway sent are kept as they came, and are read with the first use."""
 
@@ -393,7 +410,11 @@ class Message:
         if has_content:
             self._coding = self._headers.get("content-encoding", "identity").lower()
         if self._given is None:
-            self._content = b"" if has_content and not self._is_framed() else None
+            # An empty content is left out of a message, as is that of events, which have no end.
+            if has_content and not self._headers.get("content-type", "").startswith("text/event-stream"):
+                self._given = EMPTY
+            else:
+                self._content = None
         self.timestamp_start = self.timestamp_end = now
 
     def _make(self, content: bytes | str, headers: typing.Any) -> None:
@@ -402,16 +423,13 @@ class Message:
         self.headers = headers
         self.timestamp_start = self.timestamp_end = time.time()
         self._content = None
+        self._given = None
         if isinstance(content, str):
             self.set_text(content)
         elif isinstance(content, bytes):
             self.set_content(content)
         else:
             raise TypeError(f"expected content to be str or bytes, but got {type(content).__name__}")
-
-    def _is_framed(self) -> bool:
-        """Whether the fields announce content."""
-        return self._headers.get("content-length", "0") != "0" or "transfer-encoding" in self._headers
 
     @property
     def http_version(self) -> str:
@@ -476,11 +494,13 @@ class Message:
         coding = self._headers.get("content-encoding", "identity").lower()
         if coding == self._coding or coding == "identity":
             return self.get_content() or b""
-        if self._is_raw or not self._content:
+        if self._is_raw:
             return self._content or b""
+        if not (content := self.get_content()):
+            return b""
         if coding not in CODERS:
             raise ValueError(f"the content cannot be coded as {coding}: use one of {', '.join(sorted(CODERS))}")
-        return CODERS[coding][0](self._content)
+        return CODERS[coding][0](content)
 
     content = property(get_content, set_content)
     raw_content = property(_get_raw, _set_raw)
@@ -502,7 +522,7 @@ class Message:
             return self.set_content(None)
         kind = self._headers.get("content-type", "")
         try:
-            content = text.encode(charset_of(kind, self._content if isinstance(self._content, bytes) else b""))
+            content = text.encode(charset_of(kind, self.get_content(strict=False) or b"", marks=False))
         except (LookupError, ValueError):
             kept = [part for part in kind.split(";")[1:] if not part.strip().lower().startswith("charset=")]
             self._headers["content-type"] = ";".join([kind.split(";")[0] or "text/plain", *kept, " charset=utf-8"])
@@ -574,6 +594,7 @@ class Request(Message):
     # The URL as it came, and its parts as they were set: scheme, host, port and path.
     _url: str
     _parts: list | None = None
+    _is_url = True
     _authority: str | None = None
 
     def __init__(self, *_: typing.Any, **__: typing.Any) -> None:
@@ -590,6 +611,8 @@ class Request(Message):
     @classmethod
     def make(cls, method: str, url: str, content: bytes | str = "", headers: typing.Any = ()) -> Request:
         request = cls.__new__(cls)
+        request._url = ""
+        request._parts = ["http", "", 80, "/"]
         request._make(content, headers)
         request.method, request.url = method, url
         return request
@@ -602,6 +625,8 @@ class Request(Message):
                 path = path or "/"
                 self._parts = [scheme.lower(), host.strip("[]"), int(port) if port else PORTS.get(scheme.lower(), 80), path if path[0] == "/" else "/" + path]
             else:
+                # A target such as `*`.
+                self._is_url = False
                 self._parts = ["http", self._headers.get("host", "").rpartition(":")[0] or self._headers.get("host", ""), 80, self._url or "/"]
         return self._parts
 
@@ -612,6 +637,7 @@ class Request(Message):
 
     def _moved(self) -> None:
         """Lets `Host` follow the host and the port."""
+        self._is_url = self._is_url or self.path.startswith("/")
         authority = self._authority_of(self._split()[1])
         if "host" in self._headers:
             self._headers["Host"] = authority
@@ -696,10 +722,8 @@ class Request(Message):
 
     @property
     def url(self) -> str:
-        if self._parts is None and URL.fullmatch(self._url) is None:
-            return self._url
         scheme, host, _, path = self._split()
-        return f"{scheme}://{self._authority_of(host)}{path}"
+        return path if not self._is_url else f"{scheme}://{self._authority_of(host)}{path}"
 
     @url.setter
     def url(self, value: str | bytes) -> None:
@@ -707,6 +731,7 @@ class Request(Message):
         match = URL.fullmatch(value)
         if not match or not match[2] or match[1].lower() not in PORTS:
             raise ValueError(f"Invalid URL: {value!r}")
+        self._is_url = True
         self.scheme, self.port, self.host = match[1], int(match[3] or PORTS[match[1].lower()]), match[2].strip("[]")
         path = match[4] or "/"
         self.path = path if path[0] == "/" else "/" + path
@@ -738,8 +763,7 @@ class Request(Message):
         return urllib.parse.parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
 
     def _set_query(self, pairs: Iterable) -> None:
-        path, _, old = self.path.partition("?")
-        query = form_text(pairs, old)
+        path, query = self.path.partition("?")[0], form_text(pairs)
         self.path = f"{path}?{query}" if query else path
 
     @property
@@ -752,13 +776,16 @@ class Request(Message):
 
     @property
     def path_components(self) -> tuple[str, ...]:
-        path = self.path.partition("?")[0]
+        # The last part may have parameters behind a semicolon.
+        folder, slash, last = self.path.partition("?")[0].rpartition("/")
+        path = folder + slash + last.partition(";")[0]
         return tuple(urllib.parse.unquote(part) for part in path.split("/") if part)
 
     @path_components.setter
     def path_components(self, components: Iterable[str]) -> None:
-        _, mark, query = self.path.partition("?")
-        self.path = "/" + "/".join(urllib.parse.quote(part, safe="") for part in components) + mark + query
+        path, mark, query = self.path.partition("?")
+        _, semicolon, parameters = path.rpartition("/")[2].partition(";")
+        self.path = "/" + "/".join(urllib.parse.quote(part, safe="") for part in components) + semicolon + parameters + mark + query
 
     def _get_cookies(self) -> list[tuple[str, str]]:
         return [(name, value or "") for field in self._headers.get_all("Cookie") for name, value in cookie_parts(field)]
@@ -855,7 +882,7 @@ def pairs_of(value: typing.Any) -> Iterable:
     return value.items(multi=True) if isinstance(value, MultiDict) else value.items() if isinstance(value, Mapping) else value
 
 
-def form_text(pairs: Iterable, old: str) -> str:
+def form_text(pairs: Iterable, old: str = "") -> str:
     """The text of a form or query. An empty value is written without `=` if the old text has such a name."""
     text = urllib.parse.urlencode([(key, value) for key, value in pairs], errors="surrogateescape")
     if text and old and any("=" not in part for part in old.split("&")):
@@ -971,6 +998,7 @@ class HTTPFlow(Flow):
     intercepted = False
     marked = ""
     live = True
+    _is_killed = False
     comment = ""
     response: Response | None = None
     _id: str | None = None
@@ -995,7 +1023,8 @@ class HTTPFlow(Flow):
     @property
     def id(self) -> str:
         if self._id is None:
-            self._id = str(uuid.uuid4())
+            given = self._message.get("id")
+            self._id = given if given and isinstance(given, str) else str(uuid.uuid4())
         return self._id
 
     @id.setter
@@ -1021,13 +1050,13 @@ class HTTPFlow(Flow):
 
     @property
     def killable(self) -> bool:
-        return self.live and not (self.error and self.error.msg == KILLED)
+        return self.live and not self._is_killed
 
     def kill(self) -> None:
         if not self.killable:
             raise ControlException("Flow is not killable.")
         self.error = Error(KILLED)
-        self.live = False
+        self.live, self._is_killed = False, True
         self.resume()
 
     def intercept(self) -> None:
@@ -1048,7 +1077,7 @@ class HTTPFlow(Flow):
 
     def copy(self) -> HTTPFlow:
         copied = copy.copy(self)
-        copied._id, copied.live, copied.intercepted, copied._resumed = None, False, False, None
+        copied._id, copied.live, copied.intercepted, copied._resumed = str(uuid.uuid4()), False, False, None
         copied.request, copied.metadata = self.request.copy(), dict(self.metadata)
         copied.response = self.response.copy() if self.response else None
         return copied
@@ -1484,8 +1513,7 @@ class Source:
         self.options: dict[str, int] = {}
         self._names: dict[str, str] = {}
         self._escapes = False
-        self._reads_untyped = False
-        self._bodies_filtered = False
+        self._reads_untyped: set[str] = set()
         self._functions: dict[tuple[str, str], ast.FunctionDef | ast.AsyncFunctionDef] = {}
         self._kinds: dict[tuple[str, str], dict[str, str]] = {}
         self._class = ""
@@ -1504,8 +1532,8 @@ class Source:
         self._checks = True
         self._walk()
         self._read_hooks()
-        if self._escapes and self._reads_untyped or self._bodies_filtered:
-            self.content |= BOTH
+        if self._escapes:
+            self.content |= self._reads_untyped
 
     def sentences(self) -> list[str]:
         return [f"{self.name}:{line}: {text}" for line, text in sorted(self.faults)]
@@ -1718,9 +1746,10 @@ class Source:
         if dotted in ("mitmproxy.flowfilter.parse", "mitmproxy.flowfilter.match") and arguments:
             expression = arguments[0]
             if not isinstance(expression, ast.Constant):
-                self._bodies_filtered |= dotted.endswith("parse")
+                self.content |= BOTH if dotted.endswith("parse") else set()
             elif isinstance(expression.value, str):
-                self._bodies_filtered |= "~b" in expression.value
+                for half in re.findall(r"~b([qs]?)(?![a-z])", expression.value):
+                    self.content |= {"q": {"request"}, "s": {"response"}}.get(half, BOTH)
             return
         function = self._function(node.func)
         if function is not None:
@@ -1816,7 +1845,9 @@ class Source:
     def _member(self, node: ast.Attribute, kind: str) -> None:
         """Looks at one use of a member."""
         if not kind:
-            self._reads_untyped |= node.attr in CONTENT_MEMBERS
+            if node.attr in CONTENT_MEMBERS:
+                half = node.value.attr if isinstance(node.value, ast.Attribute) else ""
+                self._reads_untyped |= {half} if half in BOTH else BOTH
             return
         if kind in ("request", "response", "message"):
             if node.attr in CONTENT_MEMBERS:
@@ -1855,10 +1886,11 @@ class Refused(Exception):
 def fault_text(fault: BaseException, path: str) -> str:
     """The place in the addon at which a fault came up, and its text."""
     folder = os.path.dirname(path)
-    frames = [frame for frame in traceback.extract_tb(fault.__traceback__) if frame.filename != __file__]
+    frames = [frame for frame in traceback.extract_tb(fault.__traceback__) if frame.filename != HERE]
     own = [frame for frame in frames if frame.filename == path] or [frame for frame in frames if frame.filename.startswith(folder + os.sep)] or frames
-    if isinstance(fault, SyntaxError) and fault.filename == path:
-        return f"{os.path.basename(path)}:{fault.lineno}: {type(fault).__name__}: {fault.msg}"
+    if isinstance(fault, SyntaxError) and fault.filename in (None, path, os.path.basename(path)):
+        place = f"{os.path.basename(path)}:{fault.lineno}" if fault.lineno else os.path.basename(path)
+        return f"{place}: {type(fault).__name__}: {fault.msg}"
     place = f"{os.path.basename(own[-1].filename)}:{own[-1].lineno}" if own else os.path.basename(path)
     return f"{place}: {type(fault).__name__}: {fault}"
 
@@ -1866,7 +1898,7 @@ def fault_text(fault: BaseException, path: str) -> str:
 def print_fault(fault: BaseException) -> None:
     """Writes a traceback, without the frames of the host, as one text: lines of other threads do not come between."""
     seen = fault.__traceback__
-    while seen and seen.tb_frame.f_code.co_filename == __file__:
+    while seen and seen.tb_frame.f_code.co_filename == HERE:
         seen = seen.tb_next
     print("".join(traceback.format_exception(type(fault), fault, seen)), end="", file=sys.stderr, flush=True)
 
@@ -1891,8 +1923,6 @@ def size_text(size: int) -> str:
 class Addon:
     """One version of an addon: its objects, hooks and options, and the halves and content that it wants."""
 
-    loaded = 0
-
     def __init__(self, path: str) -> None:
         self.path = path
         self.options = Options()
@@ -1906,12 +1936,12 @@ class Addon:
     def read(self) -> None:
         """Reads the source, runs it, and collects the addon's objects and hooks. Raises `Refused` with all that is missing."""
         try:
-            text = Path(self.path).read_text(encoding="utf-8")
+            with tokenize.open(self.path) as file:
+                text = file.read()
             source = Source(os.path.basename(self.path), text)
         except (OSError, SyntaxError, UnicodeDecodeError, ValueError, RecursionError) as fault:
             raise Refused([fault_text(fault, self.path)]) from None
         sentences, self.sources = source.sentences(), [source]
-        Addon.loaded += 1
         module = types.ModuleType("addon_" + re.sub(r"\W", "_", Path(self.path).stem))
         module.__file__ = self.path
         before, former = set(sys.modules), sys.modules.get(module.__name__)
@@ -1981,8 +2011,8 @@ class Addon:
         for event in FLOW_EVENTS:
             for hook in self.hooks[event]:
                 code = getattr(inspect.unwrap(getattr(hook, "__func__", hook)), "__code__", None)
-                # Code that was not read may use any content.
-                if code is None or code.co_filename not in names:
+                # Code that was not read, or not as a hook, may use any content.
+                if code is None or code.co_filename not in names or code.co_name != event:
                     self.content |= BOTH
         is_requested, is_answered = (bool(self.hooks[half + "headers"] or self.hooks[half]) for half in ("request", "response"))
         if self.hooks["error"]:
@@ -2051,7 +2081,23 @@ class Addon:
 # Messages of the gateway and answers
 
 SCAN = JSONDecoder(parse_constant=lambda name: refuse(f"{name} is not a number")).scan_once
-ENCODE = JSONEncoder(separators=(",", ":"), check_circular=False).encode
+CODED = JSONEncoder(separators=(",", ":"), check_circular=False)
+
+
+def encoder() -> Callable[[dict], str]:
+    """A function that writes an answer. An encoder in C that is made once is twice as fast as `JSONEncoder.encode`, which makes one for each call."""
+    try:
+        make = json.encoder.c_make_encoder
+        encode = make(None, CODED.default, json.encoder.encode_basestring_ascii, None, ":", ",", False, False, True)
+        write = lambda answer: "".join(encode(answer, 0))  # noqa: E731
+        if write({"a": ["b", 1, True]}) == '{"a":["b",1,true]}':
+            return write
+    except (AttributeError, TypeError):
+        pass
+    return CODED.encode
+
+
+ENCODE = encoder()
 
 
 def refuse(text: str) -> typing.NoReturn:
@@ -2062,9 +2108,13 @@ def checked_fields(message: dict, what: str) -> None:
     fields = message.get("fields")
     if type(fields) is not list:
         refuse(f"{what}.fields is not a list")
-    for pair in fields:
-        if type(pair) is not list or len(pair) != 2 or type(pair[0]) is not str or type(pair[1]) is not str:
-            refuse(f"{what}.fields has an entry that is not a pair of texts")
+    try:
+        for pair in fields:
+            name, value = pair
+            if type(pair) is not list or type(name) is not str or type(value) is not str:
+                raise TypeError
+    except (TypeError, ValueError):
+        refuse(f"{what}.fields has an entry that is not a pair of texts")
     content = message.get("content")
     if content is None:
         return
@@ -2118,14 +2168,17 @@ def read_message(body: bytes | bytearray) -> dict:
 
 
 def content_of(content: bytes) -> dict[str, str]:
-    try:
-        return {"text": content.decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(content).decode()}
+    # Strict readers of JSON refuse NUL in a text.
+    if b"\0" not in content:
+        try:
+            return {"text": content.decode()}
+        except UnicodeDecodeError:
+            pass
+    return {"base64": base64.b64encode(content).decode()}
 
 
-def field_edits(headers: Headers, given: list, answer: dict, also_without: tuple[str, str] | None = None) -> None:
-    """Writes the differences of fields into an answer. `also_without` is a name and a value that need not be said."""
+def field_edits(headers: Headers, given: list, answer: dict, without: str = "") -> None:
+    """Writes the differences of fields into an answer, without one name."""
     if headers._pairs is given:
         return
     if headers._base is given and headers._touched is not None:
@@ -2133,12 +2186,12 @@ def field_edits(headers: Headers, given: list, answer: dict, also_without: tuple
     else:
         names = dict.fromkeys(name.lower() for name, _ in [*given, *headers._pairs])
     for name in names:
-        if name in FRAMING:
+        if name in FRAMING or name == without:
             continue
         before = [value for each, value in given if each.lower() == name]
-        after = [pair for pair in headers._pairs if pair[0].lower() == name]
+        after = [(each, value) for each, value in headers._pairs if each.lower() == name]
         values = [value for _, value in after]
-        if before == values or also_without and (name, values) == (also_without[0], [also_without[1]]):
+        if before == values:
             continue
         if not after:
             answer.setdefault("remove", []).append(name)
@@ -2149,12 +2202,14 @@ def field_edits(headers: Headers, given: list, answer: dict, also_without: tuple
 
 
 def content_edit(message: Message, given: dict, answer: dict) -> None:
-    """Writes a changed content into an answer."""
-    if not message._is_content_set:
-        return
-    content, before = content_of(message._sent()), given.get("content")
-    if content != before:
-        answer["content"] = content
+    """Writes a changed content into an answer. It also goes with another coding: the gateway keeps the coded content of an unchanged one."""
+    kept = message._given
+    is_recoded = kept is not None and kept is not EMPTY and message._headers._pairs is not message._headers._base and (
+        message._coding != message._headers.get("content-encoding", "identity").lower())
+    if message._is_content_set or is_recoded:
+        content = content_of(message._sent())
+        if is_recoded or content != (kept or given.get("content")):
+            answer["content"] = content
 
 
 def response_of(response: typing.Any) -> dict:
@@ -2167,29 +2222,42 @@ def response_of(response: typing.Any) -> dict:
 
 
 def status_of(response: Response) -> int:
-    if type(response.status_code) is not int or not 100 <= response.status_code <= 999:
-        raise ValueError(f"flow.response.status_code must be a number from 100 to 999, not {response.status_code!r}")
+    if type(response.status_code) is not int or not 200 <= response.status_code <= 599:
+        raise ValueError(f"flow.response.status_code must be a number from 200 to 599, not {response.status_code!r}")
     return int(response.status_code)
+
+
+def edited_url(request: Request, given: dict) -> str | None:
+    """The URL, if it or `Host` was changed."""
+    headers, written = request._headers, None
+    if request._authority is not None or headers._pairs is not given["fields"]:
+        before = next((value for name, value in given["fields"] if name.lower() == "host"), None)
+        now = headers.get("host") if request._authority is None else request._authority
+        written = now if now != before else None
+    if request._parts is None and request._url is given["url"] and written is None:
+        return None
+    # The former URL is written in the same way, so that only a change counts.
+    former = Request.__new__(Request)
+    former._url, former._headers = given["url"], Headers._of(given["fields"])
+    parts, old = request._split(), former._split()
+    if written is not None and written.lower() != request._authority_of(parts[1]).lower():
+        if parts[:3] != old[:3] and parts[1:3] != old[1:3]:
+            raise ValueError(f"Host {written!r} and the host of {request.url!r} must be the same: the gateway sends the host of the URL as Host")
+        if not request._is_url:
+            raise ValueError(f"Host {written!r} cannot be set: the request has no URL")
+        return f"{parts[0]}://{written}{parts[3]}"
+    return request.url if parts != old else None
 
 
 def request_edits(flow: HTTPFlow, answer: dict) -> None:
     request, given = flow.request, flow._message["request"]
     if not isinstance(request, Request):
         raise TypeError(f"flow.request must be a Request, not {type(request).__name__}")
-    authority = None
     if request._method != given["method"]:
         answer["method"] = request._method
-    if request._parts is not None or request._url is not given["url"]:
-        # The former URL is written in the same way, so that only a change counts.
-        former = Request.__new__(Request)
-        former._url, former._headers = given["url"], Headers._of(given["fields"])
-        if request.url != former.url:
-            answer["url"] = request.url
-            authority = ("host", request._authority_of(request.host))
-    headers = request._headers
-    if request._authority is not None and headers.get("host") != request._authority:
-        headers["Host"] = request._authority
-    field_edits(headers, given["fields"], answer, authority)
+    if (url := edited_url(request, given)) is not None:
+        answer["url"] = url
+    field_edits(request._headers, given["fields"], answer, without="host")
     content_edit(request, given, answer)
 
 
@@ -2215,7 +2283,7 @@ def note_edits(flow: HTTPFlow, answer: dict) -> None:
     noted = flow._noted or {}
     changed = dict([each for each in notes.items() if noted.get(each[0]) != each[1]][:NOTES])
     if changed:
-        answer["notes"] = {name: text_of(value) for name, value in changed.items()}
+        answer["notes"] = {name: text_of(value).replace("\0", " ") for name, value in changed.items()}
         flow._noted = {**noted, **changed}
 
 
@@ -2308,6 +2376,7 @@ class Host:
     def _took(self, addon: Addon) -> None:
         self.addon, self.fault = addon, ""
         self.limit = MESSAGE + 6 * max((addon.sizes[half] for half in addon.content), default=0)
+        gc.unfreeze()
         gc.collect()
         gc.freeze()
 
@@ -2333,7 +2402,8 @@ class Host:
             addon.load(self.given)
         except (Exception, SystemExit) as fault:
             context.options = options
-            self._kept_on(str(fault) if isinstance(fault, Refused) else fault_text(fault, self.path))
+            text = str(fault) if isinstance(fault, Refused) else fault_text(fault, self.path)
+            print(f"{text}: the former version of the addon stays", file=sys.stderr, flush=True)
             return
         if self._said is not None and self._said != addon.wants():
             print(f"{os.path.basename(self.path)}: the changed addon wants other halves or content: the host ends, to be started again", file=sys.stderr, flush=True)
@@ -2341,19 +2411,13 @@ class Host:
             self.ends()
             return
         if former:
-            try:
-                yield from self._call(former.hooks["done"])
-            except (Exception, SystemExit) as fault:
-                print_fault(fault)
+            yield from self._end(former, addon.options)
         self._took(addon)
         try:
             yield from self._call(addon.hooks["running"])
         except (Exception, SystemExit) as fault:
             print_fault(fault)
         print(f"{os.path.basename(self.path)}: loaded again", file=sys.stderr, flush=True)
-
-    def _kept_on(self, text: str) -> None:
-        print(f"{text}: the former version of the addon stays", file=sys.stderr, flush=True)
 
     def _hello(self, message: dict) -> Turn:
         given = message.get("options", {})
@@ -2363,6 +2427,10 @@ class Host:
                 yield from self._open()
             else:
                 yield from self._reconfigure(former, given)
+        elif self._stamp() != self._seen:
+            # The answer says which halves the changed addon wants.
+            self._said = None
+            yield from self._look(time.monotonic())
         if self.addon is None or self.fault:
             answer: dict = {"error": text_of(self.fault)}
         else:
@@ -2370,18 +2438,29 @@ class Host:
         return http(200, "OK", ENCODE(answer).encode())
 
     def _reconfigure(self, former: Addon, given: dict) -> Turn:
-        """Loads the addon with other options, and keeps the former one if they are invalid."""
+        """Loads the addon with other options. If they are invalid, the former one ends, too."""
         addon = Addon(self.path)
+        self.addon = None
         try:
             addon.read()
             addon.load(given)
-            yield from self._call(former.hooks["done"])
+            yield from self._end(former, addon.options)
             yield from self._call(addon.hooks["running"])
+            self._took(addon)
         except (Exception, SystemExit) as fault:
             self.fault = str(fault) if isinstance(fault, Refused) else fault_text(fault, self.path)
-            self.addon = None
-            return
-        self._took(addon)
+            yield from self._end(former, addon.options)
+
+    def _end(self, addon: Addon, options: Options) -> Turn:
+        """Calls `done` of an addon, once, with its own options. `options` are set behind it."""
+        context = sys.modules["mitmproxy.ctx"]
+        hooks, addon.hooks["done"] = addon.hooks["done"], []
+        context.options = addon.options
+        try:
+            yield from self._call(hooks)
+        except (Exception, SystemExit) as fault:
+            print_fault(fault)
+        context.options = options
 
     @staticmethod
     def _call(hooks: list[Callable], *arguments: typing.Any) -> Turn:
@@ -2397,7 +2476,7 @@ class Host:
         """Calls `done`."""
         self.is_ending = True
         if self.addon:
-            yield from self._call(self.addon.hooks["done"])
+            yield from self._end(self.addon, self.addon.options)
 
     # Messages
 
@@ -2420,9 +2499,7 @@ class Host:
             if half == "request":
                 return (yield from self._request(addon, message, now, len(body)))
             return (yield from self._response(addon, message))
-        except (Exception, SystemExit, asyncio.CancelledError) as fault:
-            if isinstance(fault, asyncio.CancelledError):
-                raise
+        except (Exception, SystemExit) as fault:
             print_fault(fault)
             return failed(500, fault_text(fault, self.path))
 
@@ -2433,16 +2510,18 @@ class Host:
             yield from self._call(hooks["requestheaders"], flow)
             if flow.request.stream:
                 flow.request._stream()
-        if flow.error is None:
+        if not flow._is_killed:
             yield from self._call(hooks["request"], flow)
         if flow.intercepted:
             yield flow.wait_for_resume()
-        if flow.error is None and flow.response is not None:
+        if flow._is_killed:
+            yield from self._call(hooks["error"], flow)
+        elif flow.response is not None:
             response_of(flow.response)
             yield from self._respond(addon, flow)
+        if flow._is_killed:
+            return DROP
         answer: dict = {}
-        if flow.error is not None:
-            return (yield from self._killed(addon, flow))
         if flow.response is not None:
             answer["respond"] = response_of(flow.response)
         else:
@@ -2460,7 +2539,10 @@ class Host:
             yield from self._call(hooks["responseheaders"], flow)
             if flow.response is not None and flow.response.stream:
                 flow.response._stream()
-        if flow.error is None:
+        if flow._is_killed:
+            yield from self._call(hooks["error"], flow)
+        else:
+            # A flow that is killed here has a response, and is not an error.
             yield from self._call(hooks["response"], flow)
         if flow.intercepted:
             yield flow.wait_for_resume()
@@ -2474,18 +2556,14 @@ class Host:
         received = flow.response = Response._of(given, now, "response" in addon.content)
         received._version = flow.request._version
         yield from self._respond(addon, flow)
-        if flow.error is not None:
-            return (yield from self._killed(addon, flow))
+        if flow._is_killed:
+            return DROP
         answer: dict = {}
         response_edits(flow, received, given, answer)
         if flow.metadata or flow.comment or flow.marked:
             note_edits(flow, answer)
         flow.live = False
         return http(200, "OK", ENCODE(answer).encode()) if answer else PASS
-
-    def _killed(self, addon: Addon, flow: HTTPFlow) -> Turn:
-        yield from self._call(addon.hooks["error"], flow)
-        return DROP
 
     def late(self, now: float) -> Turn:
         """Calls `error` for the flows whose response did not come."""
@@ -2551,6 +2629,7 @@ class Service:
         self.connections: set[Channel] = set()
         self.tasks: set[asyncio.Task] = set()
         self.heads: dict[bytes, tuple[int, bool]] = {}
+        self.room = memoryview(bytearray(ROOM))
         host.ends = lambda: loop.call_later(0.05, self.end)
         self.ended = loop.create_future()
 
@@ -2587,15 +2666,17 @@ class Service:
             pass
 
 
-class Channel(asyncio.Protocol):
+class Channel(asyncio.BufferedProtocol):
     """A connection. Its requests are answered one after the other, in order."""
 
-    __slots__ = ("service", "host", "transport", "buffer", "needed", "since", "is_busy", "is_full", "is_closing", "is_stopped", "task")
+    __slots__ = ("service", "host", "transport", "buffer", "begin", "needed", "since", "is_busy", "is_full", "is_closing", "is_stopped", "task")
 
     def __init__(self, service: Service) -> None:
         self.service, self.host = service, service.host
         self.transport: asyncio.Transport | None = None
-        self.buffer = b""
+        # The bytes that came, and the place in them where the next request begins.
+        self.buffer: bytes | bytearray = b""
+        self.begin = 0
         # The size at which the buffer is worth a look, and the time since which a request is incomplete.
         self.needed = 0
         self.since: float | None = None
@@ -2612,7 +2693,7 @@ class Channel(asyncio.Protocol):
 
     def connection_lost(self, exception: Exception | None) -> None:
         self.is_closing = True
-        self.buffer = b""
+        self.buffer, self.begin = b"", 0
         self.service.connections.discard(self)
         if self.task:
             self.task.cancel()
@@ -2624,41 +2705,57 @@ class Channel(asyncio.Protocol):
         self.is_full = False
         self.advance()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, size: int) -> memoryview:
+        # All connections share it: what is read into it is taken in the same turn.
+        return self.service.room
+
+    def buffer_updated(self, count: int) -> None:
+        self.take(bytes(self.service.room[:count]))
+
+    def take(self, data: bytes) -> None:
         if self.is_closing:
             return
         if self.buffer:
-            # The buffer grows in place while a large message comes in.
+            # The buffer grows in place while a large message comes in. What was answered leaves it when it is half of it.
             if type(self.buffer) is bytes:
                 self.buffer = bytearray(self.buffer)
+            if self.begin > len(self.buffer) // 2:
+                del self.buffer[: self.begin]
+                self.begin = 0
             self.buffer += data
         else:
             self.buffer = data
-        if len(self.buffer) >= self.needed:
+        if len(self.buffer) - self.begin >= self.needed:
             self.advance()
-        if (self.is_busy or self.is_full) and len(self.buffer) > MESSAGE and not self.is_stopped:
+        if (self.is_busy or self.is_full) and len(self.buffer) - self.begin > MESSAGE and not self.is_stopped:
             self.is_stopped = True
             self.transport.pause_reading()
 
     def refuse(self, answer: bytes) -> None:
         if not self.is_closing and not self.is_busy:
             self.is_closing = True
-            self.buffer = b""
-            self.since = None
+            self.buffer, self.begin, self.since = b"", 0, None
             self.transport.write(answer)
             self.transport.close()
 
     def advance(self) -> None:
-        """Answers the requests that are complete."""
+        """Answers the requests that are complete, and reads on if there is room."""
+        self.answer_complete()
+        has_room = not self.is_busy and not self.is_full or len(self.buffer) - self.begin <= MESSAGE
+        if self.is_stopped and has_room and not self.is_closing:
+            self.is_stopped = False
+            self.transport.resume_reading()
+
+    def answer_complete(self) -> None:
         while self.buffer and not self.is_busy and not self.is_full and not self.is_closing:
-            buffer = self.buffer
-            end = buffer.find(b"\r\n\r\n", 0, HEAD)
+            buffer, begin = self.buffer, self.begin
+            end = buffer.find(b"\r\n\r\n", begin, begin + HEAD)
             if end < 0:
-                if len(buffer) >= HEAD:
+                if len(buffer) - begin >= HEAD:
                     return self.refuse(failed(431, f"the head is larger than {HEAD} bytes", True))
                 return self.wait(0)
             end += 4
-            head = self.service.head(bytes(buffer[:end]))
+            head = self.service.head(bytes(buffer[begin:end]))
             if type(head) is bytes:
                 return self.refuse(head)
             length, closes = head
@@ -2666,14 +2763,13 @@ class Channel(asyncio.Protocol):
                 return self.refuse(failed(413, f"the message is larger than {self.host.limit} bytes", True))
             whole = end + length
             if len(buffer) < whole:
-                return self.wait(whole)
-            self.buffer = bytes(buffer[whole:])
+                return self.wait(whole - begin)
+            if len(buffer) == whole:
+                self.buffer, self.begin = b"", 0
+            else:
+                self.begin = whole
             self.needed, self.since = 0, None
             self.serve(bytes(buffer[end:whole]), closes)
-        if self.is_stopped and len(self.buffer) <= MESSAGE and not self.is_closing and not self.is_busy:
-            self.is_stopped = False
-            self.transport.resume_reading()
-
     def wait(self, needed: int) -> None:
         self.needed = needed
         if self.since is None:
@@ -2702,6 +2798,8 @@ class Channel(asyncio.Protocol):
         self.advance()
 
     def send(self, answer: bytes, closes: bool) -> None:
+        if self.host.is_ending:
+            answer = answer.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
         self.transport.write(answer)
         if closes or self.host.is_ending:
             self.is_closing = True
@@ -2709,6 +2807,30 @@ class Channel(asyncio.Protocol):
 
 
 # The program
+
+
+class Output(io.RawIOBase):
+    """Standard output or standard error. A hook does not fail because the lines have no reader."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self.descriptor
+
+    def write(self, data: typing.Any) -> int:
+        try:
+            return os.write(self.descriptor, data)
+        except OSError:
+            return len(data)
+
+    @classmethod
+    def text(cls, descriptor: int) -> io.TextIOWrapper:
+        """Text of which each line is written as one."""
+        return io.TextIOWrapper(io.BufferedWriter(cls(descriptor)), "utf-8", "backslashreplace", line_buffering=True)
 
 
 class Lines(logging.Handler):
@@ -2723,23 +2845,25 @@ class Lines(logging.Handler):
 
 
 def watch_pipe(service: Service) -> None:
-    """Ends the service with the pipe of the gateway. A terminal or a file, as in a trial by hand, is left alone."""
+    """Ends the service with the pipe of the gateway. A terminal or a file, as in a trial by hand, is left alone.
+
+    It has a thread of its own, so that the host also ends if a hook never returns.
+    """
     mode = os.fstat(0).st_mode
     if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
         return
 
-    def readable() -> None:
+    def wait() -> None:
         try:
-            if not os.read(0, 4096):
-                service.loop.remove_reader(0)
-                service.end()
-        except BlockingIOError:
-            pass
+            while os.read(0, 4096):
+                pass
         except OSError:
-            service.end()
+            pass
+        service.loop.call_soon_threadsafe(service.end)
+        time.sleep(DONE_SECONDS + 1)
+        os._exit(70)
 
-    os.set_blocking(0, False)
-    service.loop.add_reader(0, readable)
+    threading.Thread(target=wait, name="pipe", daemon=True).start()
 
 
 async def run(path: str, listener: socket.socket) -> None:
@@ -2753,6 +2877,9 @@ async def run(path: str, listener: socket.socket) -> None:
     loop.call_later(5, service.sweep)
     await service.ended
     server.close()
+    if host.is_ending and service.tasks:
+        # The gateway still waits for these answers.
+        await asyncio.wait(service.tasks, timeout=DONE_SECONDS)
     finish = host.finish()
     try:
         result = finish.send(None)
@@ -2768,8 +2895,7 @@ def main() -> None:
         print("usage: python3 -B addon_host.py ADDON.py", file=sys.stderr)
         sys.exit(64)
     sys.dont_write_bytecode = True
-    sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
-    sys.stderr.reconfigure(errors="backslashreplace")
+    sys.stdout, sys.stderr = Output.text(1), Output.text(2)
     logging.addLevelName(ALERT, "ALERT")
     logging.basicConfig(level=logging.INFO, handlers=[Lines()], format="%(message)s")
     gc.set_threshold(50_000, 20, 20)
