@@ -44,8 +44,8 @@ extension Fuzzing {
         }
     }
 
-    /// Used from one thread only, and never run.
-    private nonisolated(unsafe) static let calloutLoop = try? EventLoop(name: "fuzz")
+    /// It never runs.
+    private static let calloutLoop = try? EventLoop(name: "fuzz")
 
     private static func checkSendable(_ fields: HttpFields, _ wire: [UInt8]) {
         for (name, value) in fields.rawLines {
