@@ -181,7 +181,9 @@ import Testing
         let files = try RoomsTests.files(of: "HttpWare")
         let declaration =
             /(?m)^ {4,}(?:(?:public|package|final|private\(set\)|internal\(set\)|package\(set\)|static|mutating|override|@\w+(?:\([^)]*\))?|borrowing|consuming|lazy|weak|unowned|let|var)\s+)*(?:func|var|let)\s+([a-z]+[A-Z]\w*)/
-        let standard: Set = ["hasSuffix", "hasPrefix", "endIndex", "startIndex", "firstIndex", "lastIndex", "rawValue"]
+        let standard: Set = [
+            "hasSuffix", "hasPrefix", "endIndex", "startIndex", "firstIndex", "lastIndex", "rawValue", "withValue",
+        ]
         var homes: [String: Int] = [:]
         for file in files {
             let place = try #require(RoomsTests.rooms.firstIndex(of: file.room))

@@ -214,7 +214,8 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
             takeForeignWork()
             if timers.earliestDue <= tick().nanoseconds { fireTimers() }
             drain()
-            event_base_loop(base, EVLOOP_NONBLOCK)
+            // Once: otherwise a timer that is always due again would keep it there.
+            event_base_loop(base, EVLOOP_NONBLOCK | EVLOOP_ONCE)
             // Read before the foreign work: offloaded work passes its result on before it is counted as done.
             let isAwaited = OffloadQueue.pendingCount > 0
             let hasWork =
