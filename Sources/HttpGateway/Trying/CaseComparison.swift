@@ -59,8 +59,25 @@ struct CaseComparison {
         }
         compare(expected.fields, actual.fields, path + ".headers")
         compare(expected.trailers, actual.trailers, path + ".trailers")
-        compareContent(expected, actual.content, path)
+        compareContent(expected, CaseComparison.decoded(actual.content, actual.fields), path)
     }
+
+    /// The content without its codings, as far as they are known. RFC 9110 §8.4.
+    private static func decoded(_ content: [UInt8], _ fields: [CaseFields.Line]) -> [UInt8] {
+        let codings = fields.filter { $0.name == .contentEncoding }.map(\.value)
+        guard !codings.isEmpty, let decoder = ContentDecoder(codings) else { return content }
+        var decoded: [UInt8] = []
+        do {
+            guard try decoder.decode(content, into: &decoded, upTo: mostDecoded) else { return content }
+            try decoder.finish()
+        } catch {
+            return content
+        }
+        return decoded
+    }
+
+    /// The maximum size of decoded content.
+    private static let mostDecoded = 16 << 20
 
     private static func isSame(_ expected: String, _ actual: String) -> Bool {
         expected == actual || !expected.dropFirst(8).contains("/") && expected + "/" == actual
@@ -82,7 +99,8 @@ struct CaseComparison {
         }
         compare(expected.fields, CaseText.lines(response.fields), "response.headers")
         compare(expected.trailers, response.trailers.map { CaseText.lines($0) } ?? [], "response.trailers")
-        compareContent(expected, response.content.bytes ?? [], "response")
+        let content = CaseComparison.decoded(response.content.bytes ?? [], CaseText.lines(response.fields))
+        compareContent(expected, content, "response")
     }
 
     // MARK: Fields

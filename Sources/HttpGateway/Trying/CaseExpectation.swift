@@ -125,10 +125,8 @@ public struct ExpectedMessage: Sendable {
     mutating func read(_ kind: Kind, _ options: inout OptionsReader) {
         switch kind {
         case .response: options.read("status", into: &status, doc: "the status")
-        case .call:
-            options.read("url", into: &url, doc: "the absolute URL")
-            options.read("method", into: &method, doc: "the method")
-        case .request:
+        case .call, .request:
+            if kind == .call { options.read("url", into: &url, doc: "the absolute URL of a call to a URL") }
             options.read("service", into: &service, doc: "the service that gets the request")
             options.read("method", into: &method, doc: "the method")
             options.read("path", into: &path, doc: "the path as sent; with ? also the query")

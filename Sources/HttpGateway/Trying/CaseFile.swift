@@ -41,7 +41,9 @@ public struct CaseFile: Sendable {
         let text = OptionsFile(path: path, environment: environment, files: files)
         var result = Result(
             file: nil, errors: text.errors, isUnreadable: text.isUnreadable, isAbsent: text.isAbsent)
-        guard let root = text.root else { return result }
+        guard var root = text.root else { return result }
+        // Keys that begin with `x-` hold values for anchors, as in a configuration.
+        if case .map(let entries) = root.content { root.content = .map(entries.filter { !$0.key.hasPrefix("x-") }) }
         var options = OptionsReader(root, keyPath: "")
         let file = CaseFile(options: &options)
         var diagnostics = Diagnostics()

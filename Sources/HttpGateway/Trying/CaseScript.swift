@@ -114,6 +114,7 @@ final class CaseScript: StandInOrigin {
         let url = String(decoding: request.targetUri(), as: UTF8.self)
         var sent = StepResult.Sent(method: "\(request.method)")
         sent.url = url
+        sent.target = String(url.drop { $0 != ":" }.dropFirst(3).drop { $0 != "/" })
         sent.fields = CaseText.lines(request.fields)
         sent.content = request.content.bytes ?? []
         if called.count < CaseScript.most { called.append(sent) }

@@ -102,6 +102,35 @@ import Testing
         #expect(found == [])
     }
 
+    @Test func `coded content is compared without its coding`() throws {
+        let found = try run(
+            "{ postwares: [compress] }",
+            """
+            cases:
+              - name: gzip
+                request: { url: /, headers: { Accept-Encoding: gzip } }
+                upstream: { headers: { Content-Type: text/plain }, text: "\(String(repeating: "hello ", count: 500))" }
+                expect: { response: { headers: { Content-Encoding: gzip }, contains: hello hello } }
+            """)
+        #expect(found == [])
+    }
+
+    @Test func `a script's call of a service is answered by the case`() throws {
+        let script =
+            "return { request = function(req) local r = http.fetch { service = 'other', path = '/u?a=b' } req.fields['X-U'] = r.body end }"
+        let found = try run(
+            "{ middlewares: [{ script: { source: \"\(script)\" } }] }",
+            """
+            x-answer: &anna { text: anna }
+            cases:
+              - name: fetch
+                calls: [{ service: other, answer: *anna }]
+                request: { url: / }
+                expect: { upstream: { service: api, headers: { X-U: anna } }, calls: { service: other, path: "/u?a=b" } }
+            """)
+        #expect(found == [])
+    }
+
     @Test func `limits count on the case's clock`() throws {
         let found = try run(
             "{ middlewares: [{ rateLimit: { rate: 1/m, burst: 1 } }] }",
