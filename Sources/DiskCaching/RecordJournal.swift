@@ -220,7 +220,10 @@ struct RecordJournal {
         }
         length = scanner.end
         mark = scanner.mark ?? mark
-        let isOther = scanner.mark == nil && scanner.damages > 0
+        // A short one is the rest of a new file. A former one that was moved aside is not replaced.
+        let isOther =
+            scanner.mark == nil && scanner.damages > 0 && lseek(descriptor, 0, SEEK_END) >= Mark.fileHeadBytes
+            && access(asidePath, F_OK) != 0
         if isOther { try moveAside() }
         guard ftruncate(descriptor, off_t(length)) == 0, length > 0 || appendHead() else {
             let failure = Failure("write")

@@ -120,6 +120,8 @@ extension CollapsedLead: ResponseSharer {
     public final func whenPaceKept(isAlone: Bool, _ wake: @escaping @Sendable () -> Void) {
         if let led, led.isWanted { led.whenPaceKept(isAlone: isAlone, wake) }
         outer?.whenPaceKept(isAlone: isAlone, wake)
+        // The last follower may have left on another thread: then nothing else ends the exchange.
+        if isAlone, !outlivesClient { wake() }
     }
 
     /// The response that this lead supplies, if it has followers.

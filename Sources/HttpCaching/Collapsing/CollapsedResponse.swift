@@ -67,6 +67,8 @@ package final class CollapsedResponse: Sendable {
         var failures = 0
         /// Wakes the leader that waits for a reader.
         var wakeLeader: (@Sendable () -> Void)?
+        /// Whether that leader has no client of its own.
+        var isLeaderAlone = false
         /// Whether the leader waits for its readers, so that the fastest of them is never cut off.
         var isPaced = false
     }
@@ -264,16 +266,17 @@ package final class CollapsedResponse: Sendable {
         let due = state.withLock { state -> (@Sendable () -> Void)? in
             if isAlone { state.isPaced = true }
             state.wakeLeader = wake
+            state.isLeaderAlone = isAlone
             return takeWake(&state)
         }
         due?()
     }
 
-    /// The closure that wakes the leader; `nil` unless half a window is free, or there are no readers.
+    /// The closure that wakes the leader; `nil` unless half a window is free, or a leader without a client has no reader left.
     private func takeWake(_ state: inout State) -> (@Sendable () -> Void)? {
-        guard state.wakeLeader != nil, state.readers.isEmpty || isAnyReader(state, within: window / 2) else {
-            return nil
-        }
+        guard state.wakeLeader != nil,
+            state.readers.isEmpty ? state.isLeaderAlone : isAnyReader(state, within: window / 2)
+        else { return nil }
         return state.wakeLeader.take()
     }
 

@@ -53,7 +53,9 @@ struct WaitForOthers: @unchecked Sendable {
         guard let driver, driver.serial == serial, driver.phase != .ended else { return }
         driver.transport.inEvent {
             driver.endIfUnwanted()
-            if driver.phase != .ended, !driver.isBlocked(.down) { driver.downstreamDrained() }
+            guard driver.phase != .ended else { return }
+            // The one that had caught up may have left meanwhile.
+            if driver.isBlocked(.down) { driver.waitForOthersIfAhead() } else { driver.downstreamDrained() }
         }
     }
 }

@@ -199,9 +199,9 @@ import Testing
             #expect(!stage.stream.isPaused)
             sharing?.keepsPace = false
             stage.stream.send("b")
-            #expect(stage.stream.isPaused && sharing?.wake != nil)
+            #expect(stage.stream.isPaused && sharing?.isWaitedFor == true)
             sharing?.keepsPace = true
-            sharing?.wake?()
+            sharing?.wake()
         }
         await stage.step { stage in
             #expect(!stage.stream.isPaused && !stage.stream.isCancelled)
@@ -210,7 +210,7 @@ import Testing
             stage.stream.send("c")
             #expect(stage.stream.isPaused)
             sharing?.outlivesClient = false
-            sharing?.wake?()
+            sharing?.wake()
         }
         await stage.step { #expect($0.stream.isCancelled && $0.server.backgroundCount == 0) }
     }
@@ -242,9 +242,9 @@ import Testing
             stage.stream.send("a")
             sharing?.keepsPace = false
             stage.driver.clientLeft()
-            #expect(sharing?.wake != nil && stage.stream.isPaused)
+            #expect(sharing?.isWaitedFor == true && stage.stream.isPaused)
             sharing?.keepsPace = true
-            sharing?.wake?()
+            sharing?.wake()
         }
         await stage.step { stage in
             #expect(!stage.stream.isPaused)
@@ -266,14 +266,14 @@ import Testing
             sharing?.keepsPace = false
             stage.stream.send("a")
             #expect(stage.stream.isPaused && sharing?.isAlone == false)
-            sharing?.wake?()
+            sharing?.wake()
         }
         await stage.step { stage in
             // The others are behind again.
             #expect(stage.stream.isPaused)
             let sharing = stage.driver.exchange.sharer as? Sharing
             sharing?.keepsPace = true
-            sharing?.wake?()
+            sharing?.wake()
         }
         await stage.step { stage in
             #expect(!stage.stream.isPaused)
@@ -318,9 +318,14 @@ private final class EndingFilter: ContentFilter {
 private final class Sharing: ResponseSharer {
     var outlivesClient: Bool
     var keepsPace: Bool
-    private(set) var wake: (@Sendable () -> Void)?
+    private var waiting: (@Sendable () -> Void)?
     private(set) var isAlone: Bool?
     private let notes: Notes?
+
+    var isWaitedFor: Bool { waiting != nil }
+
+    /// Wakes the exchange, once.
+    func wake() { waiting.take()?() }
 
     init(outlivesClient: Bool, _ notes: Notes? = nil) {
         self.outlivesClient = outlivesClient
@@ -330,7 +335,7 @@ private final class Sharing: ResponseSharer {
 
     func exchangeEnded() { notes?.add("shared no more") }
     func whenPaceKept(isAlone: Bool, _ wake: @escaping @Sendable () -> Void) {
-        self.wake = wake
+        waiting = wake
         self.isAlone = isAlone
     }
 }
