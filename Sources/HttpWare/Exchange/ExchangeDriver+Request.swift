@@ -9,7 +9,8 @@ extension ExchangeDriver: RequestReceiver {
         let exchange = self.exchange
         exchange.record.started = loop.now.nanoseconds
         if !exchange.trustedProxies.isEmpty { keepForwardedFor() }
-        if exchange.isSecure, exchange.heldRequest.target.form != .absolute {
+        // Only for a proxy is the scheme of an absolute URI another one than that of the connection. RFC 9110 §7.1.
+        if exchange.isSecure, exchange.heldRequest.target.form != .absolute || !server.settings.isForward {
             exchange.heldRequest.target.isSecure = true
         }
         if let error = tunnelError() ?? formError() ?? clientError() ?? pathError() {

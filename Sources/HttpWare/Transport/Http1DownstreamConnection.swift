@@ -248,6 +248,8 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
         do throws(GatewayError) {
             let length = try decoder.decode(
                 input.bytes, into: &receiver.exchange.heldRequest, limits: source.limits, isReverse: source.ownsPaths)
+            // Only the scheme of an absolute URI has been read so far.
+            if length != nil, receiver.exchange.heldRequest.target.isSecure { try checkScheme(receiver.exchange) }
             if length == nil, headDeadline == 0 {
                 headDeadline = loop.now.nanoseconds &+ source.headNanoseconds
                 timer.set(dueNanoseconds: headDeadline)
@@ -257,6 +259,14 @@ final class Http1DownstreamConnection: SocketConnection, DownstreamConnection, R
             if mayBeHttp2, Http2Preface.begins(input) { speakHttp2(input) } else { refuse(error) }
             return nil
         }
+    }
+
+    /// Refuses an https URI that came to a gateway without TLS: its response would be stored for requests over TLS. RFC 9110 §7.4.
+    private func checkScheme(_ exchange: Exchange) throws(GatewayError) {
+        guard source.ownsPaths, !exchange.isSecure, !exchange.isPeerTrusted else { return }
+        throw GatewayError(
+            .downstream, .misdirected,
+            "an https URI came over a connection without TLS, and not from one of the listener's trustedProxies")
     }
 
     private var mayBeSocks: Bool {

@@ -37,6 +37,16 @@ forwarded("RFC 9112 §3.2.2: absolute-form on a reverse listener becomes origin-
 forwarded("RFC 9112 §3.2.2: absolute-form with an empty path becomes /", b"GET http://a.test HTTP/1.1", "/", nginx=OTHER)
 forwarded("RFC 9112 §3.2.2: absolute-form with only a query becomes / with the query", b"GET http://a.test?x HTTP/1.1", "/?x", nginx=OTHER)
 forwarded("RFC 9110 §4.2.3: the scheme in upper case is accepted", b"GET HTTP://a.test/x HTTP/1.1", "/x", nginx=OTHER)
+
+
+@case("RFC 9110 §7.4: an https URI over a connection without TLS is 421", nginx=OTHER)
+def _(t: Trial) -> None:
+    client = t.client()
+    client.send(head(start=b"GET https://a.test/x HTTP/1.1", host=b"Host: a.test\r\n"))
+    expect_status(client.read_response(), 421)
+    check(not t.main.received())
+
+
 forwarded("RFC 9112 §3.2.4: OPTIONS * goes upstream unchanged", b"OPTIONS * HTTP/1.1", "*", nginx=OTHER)
 forwarded("RFC 9110 §9.3.7: OPTIONS with a path goes upstream unchanged", b"OPTIONS /a HTTP/1.1", "/a")
 for method in ("FOO", "M-SEARCH", "PROPFIND", "get", "DELETE", "PURGE", "QUERY", "A" * 20, "!#$%&'*+-.^_`|~09"):
