@@ -85,10 +85,9 @@ public struct Script: Middleware, Postware {
                 }
                 begun = call
             }
-            let deadline = exchange.now + script.limits.timeout
             return .wait { [begun] request, exchange in
                 do {
-                    let call = try await end(begun, &request, states, exchange, until: deadline)
+                    let call = try await end(begun, &request, states, exchange, within: script.limits.timeout)
                     return try Self.verdict(call.outcome, script)
                 } catch let fault as ScriptFault {
                     if let former { request = former.message }
@@ -127,43 +126,57 @@ public struct Script: Middleware, Postware {
         _ message: inout Message, _ loop: LoopScript, _ exchange: Exchange
     ) -> Begun {
         let turn = loop.takeTurn(in: exchange)
+        let start = exchange.now
         let outcome = withUnsafeMutablePointer(to: &message) { message in
             Message.lend(message, to: turn)
             defer { Message.lend(nil, to: turn) }
             return loop.state.begin(function: Message.function.rawValue, arguments: Message.arguments, host: turn)
         }
-        loop.hasRun(in: exchange)
+        loop.hasRun(from: start, in: exchange)
         return Begun(turn: turn, loop: loop, outcome: outcome)
     }
 
     /// Runs a half of the script to its end, with its waits. Begins it after the script's rest if it has not begun.
     private func end<Message: ScriptMessage>(
         _ begun: Begun?, _ message: inout Message, _ states: ScriptStates, _ exchange: Exchange,
-        until deadline: LoopInstant
+        within timeout: Duration
     ) async throws -> Begun {
         var call: Begun
         if let begun {
             call = begun
         } else {
             var loop = try states.state(of: exchange)
-            while loop.rests(at: exchange.now), let end = loop.restsUntil {
-                guard end < deadline else { throw late(at: nil) }
-                try await exchange.sleep(for: end - exchange.now)
-                loop = try states.state(of: exchange)
-            }
+            let patience = exchange.now + timeout
+            while try await rest(loop, exchange, until: patience) { loop = try states.state(of: exchange) }
             call = begin(&message, loop, exchange)
         }
+        let deadline = exchange.now + timeout
         while case .waits(let waiting) = call.outcome {
             let result = try await carryOut(call.turn, waiting, call.loop, exchange, until: deadline)
             let (turn, state) = (call.turn, call.loop.state)
+            do {
+                while try await rest(call.loop, exchange, until: deadline) {}
+            } catch {
+                state.drop(waiting)
+                throw error
+            }
+            let start = exchange.now
             call.outcome = withUnsafeMutablePointer(to: &message) { message in
                 Message.lend(message, to: turn)
                 defer { Message.lend(nil, to: turn) }
                 return state.resume(waiting, with: result, host: turn)
             }
-            call.loop.hasRun(in: exchange)
+            call.loop.hasRun(from: start, in: exchange)
         }
         return call
+    }
+
+    /// Waits while the script rests on the loop. Returns whether it did.
+    private func rest(_ loop: LoopScript, _ exchange: Exchange, until deadline: LoopInstant) async throws -> Bool {
+        guard loop.rests(at: exchange.now), let end = loop.restsUntil else { return false }
+        guard end < deadline else { throw late(at: nil) }
+        try await exchange.sleep(for: end - exchange.now)
+        return true
     }
 
     private static func verdict(_ outcome: ScriptState.Outcome, _ script: LoadedScript) throws(ScriptFault) -> Verdict {
@@ -206,10 +219,9 @@ public struct Script: Middleware, Postware {
                 }
                 begun = call
             }
-            let deadline = exchange.now + script.limits.timeout
             return .wait { [begun] response, exchange in
                 do {
-                    let call = try await end(begun, &response, states, exchange, until: deadline)
+                    let call = try await end(begun, &response, states, exchange, within: script.limits.timeout)
                     return try Self.answer(call.outcome, call.turn, script)
                 } catch let fault as ScriptFault {
                     if let former { response = former.message }
@@ -245,9 +257,11 @@ public struct Script: Middleware, Postware {
             guard let loop = try? states.state(of: exchange) else { return }
             let turn = loop.takeTurn(in: exchange)
             defer { loop.giveBack(turn) }
+            let start = exchange.now
             let outcome = loop.state.begin(
                 function: LoadedScript.Function.ended.rawValue,
                 arguments: [.object(ScriptKind.exchange.rawValue), .options], host: turn)
+            loop.hasRun(from: start, in: exchange)
             if case .failed(let fault) = outcome { WareLog.shared.log(.error, "the script failed: \(fault)") }
         }
     }

@@ -17,7 +17,10 @@ final class ScriptStates: Sendable {
         let began = former == nil ? exchange.now : exchange.readClock()
         let state = LoopScript(script, try script.makeState())
         // The first one is not the fault of a script.
-        if former != nil { state.hasRun(from: began, to: exchange.readClock()) }
+        if let former {
+            state.hasRun(from: began, to: exchange.readClock())
+            state.restsUntil = [state.restsUntil, former.restsUntil].compactMap(\.self).max()
+        }
         states.withLock { $0[loop] = state }
         return state
     }
@@ -32,7 +35,7 @@ final class LoopScript: @unchecked Sendable {
     /// A turn that no call uses.
     private var spare: ScriptTurn?
     /// The end of the rest after a long run.
-    private(set) var restsUntil: LoopInstant?
+    fileprivate(set) var restsUntil: LoopInstant?
     /// The shortest run that is followed by a rest, in nanoseconds.
     private static let longRun: Int64 = 1_000_000
 
@@ -56,19 +59,21 @@ final class LoopScript: @unchecked Sendable {
         return false
     }
 
-    /// Takes note of the run that has ended.
-    func hasRun(in exchange: Exchange) {
+    /// Takes note of the run that has ended. It began at `start`.
+    func hasRun(from start: LoopInstant, in exchange: Exchange) {
         guard state.lastRun > LoopScript.longRun else { return }
-        let earliest = exchange.now
-        let end = exchange.readClock()
-        hasRun(from: max(earliest, end - .nanoseconds(state.lastRun)), to: end)
+        hasRun(from: start, to: exchange.readClock())
     }
 
-    /// Takes note of a use of the loop.
+    /// Takes note of a use of the loop. The clock may have moved further, because the process was stopped.
     func hasRun(from start: LoopInstant, to end: LoopInstant) {
         let length = end - start
-        if length > .nanoseconds(LoopScript.longRun) { restsUntil = end + length }
+        guard length > .nanoseconds(LoopScript.longRun) else { return }
+        restsUntil = end + min(length, max(script.limits.state.callTime, LoopScript.leastLongest))
     }
+
+    /// The longest rest of a script with a short `time`: the making of its state may take longer than a call.
+    private static let leastLongest = Duration.milliseconds(20)
 
     func giveBack(_ turn: ScriptTurn) {
         turn.begin(in: nil)

@@ -497,13 +497,13 @@ final class ScriptTurn: ScriptHost {
 }
 
 extension ScriptValue {
-    /// The bytes of the value's texts, and eight for each other value.
+    /// About the bytes that the value occupies.
     fileprivate var bytesHeld: Int {
         switch self {
-        case .string(let bytes): bytes.count
-        case .list(let values): values.reduce(8) { $0 + $1.bytesHeld }
-        case .table(let members): members.reduce(8) { $0 + $1.key.bytesHeld + $1.value.bytesHeld }
-        default: 8
+        case .string(let bytes): 32 + bytes.count
+        case .list(let values): values.reduce(32) { $0 + $1.bytesHeld }
+        case .table(let members): members.reduce(32) { $0 + $1.key.bytesHeld + $1.value.bytesHeld }
+        default: 16
         }
     }
 

@@ -447,6 +447,9 @@ private final class SilentStore: RecordStore {
         #expect(kept.text == "kept")
         let refused = try await exchange.send(try HttpRequest(.get, "http://example.com/1?\(257 << 10)"))
         #expect(refused.status.code == 500)
+        // Small values count, too.
+        let many = try requestChain("local t = {} for i = 1, 10000 do t[i] = '' end x.vars.t = t", ["time": "50ms"])
+        #expect(try await many.send(try HttpRequest(.get, "http://example.com/1")).status.code == 500)
     }
 
     @Test func `the record has the line of each change`() async throws {

@@ -29,6 +29,11 @@ extension Exchange {
     /// The text that a ware has kept by name; `nil` without one.
     public func note(named name: String) -> String? { self[NamedNotes.self]?.first { $0.name == name }?.value }
 
+    /// Takes over the texts by name of another exchange, for which this one works in the background.
+    func takeNamedNotes(of other: Exchange) {
+        if let notes = other[NamedNotes.self] { self[NamedNotes.self] = notes }
+    }
+
     /// Keeps a note of a dry run.
     func noteDry(_ text: String) {
         let notes = self[DryNotes.self] ?? []

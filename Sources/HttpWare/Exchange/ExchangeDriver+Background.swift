@@ -21,6 +21,7 @@ extension ExchangeDriver: BackgroundStarter {
         inner.isShare = exchange.isShare
         inner.captures = exchange.captures
         inner.principals = exchange.principals
+        inner.takeNamedNotes(of: exchange)
         inner.receivedForwardedFor = exchange.receivedForwardedFor
         inner.isOffline = exchange.isOffline
         inner.boundAuthority = exchange.boundAuthority

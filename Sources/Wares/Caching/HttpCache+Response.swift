@@ -115,7 +115,7 @@ extension HttpCache {
                 isDisconnected: isAsked || isDisconnected(exchange))
             if mayUse {
                 noteFailure(turn, exchange)
-                // What the request itself, or its exchange, permits is not permitted for others.
+                // A permission of the request itself, or of its exchange, is not one of the others.
                 let mayOthers = Reuse.mayUseOnError(
                     age: age, rules: stored.rules, request: RequestDirectives(), policy: self.policy,
                     isDisconnected: isDisconnected(exchange))
