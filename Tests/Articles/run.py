@@ -376,11 +376,13 @@ def _(r: Recipe) -> None:
                   ("httpware trace", f"httpware trace --admin 127.0.0.1:{r.admin}"), ("8082", str(files)), (":8081", f":{proxy}")]
     r.write((ROOT / "conf/httpware.yaml").read_text(), "conf/httpware.yaml")
     r.start(r.web, r.ports["8888"], name="conf/httpware.yaml")
-    shown = ("Hello from httpware", '"path": "/"', "GET  /hello  200", "route     hello", "ok: 2 listeners", "burst", "This page is a file")
+    shown = ("Hello from httpware", '"path": "/"', "GET  /hello  200", "route     hello", "ok: 2 listeners", "5 cases: 5 passed", "burst", "This page is a file")
     for command, text in zip(commands, shown):
         if command.startswith("httpware files"):
             r.serve(command, files)
             command = f"curl -s http://127.0.0.1:{files}/"
+        # The cases are for the file as it is, without this run's addresses.
+        command = command.replace("test -c conf", f"test -c {ROOT}/conf")
         expect(text in (printed := r.type(command)), command, printed)
     expect(len(commands) == len(shown) + 1 and commands[-1].startswith("httpware proxy"), commands)
     server = r.serve(commands[-1], proxy)

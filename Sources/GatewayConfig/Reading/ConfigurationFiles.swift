@@ -52,7 +52,8 @@ public struct ConfigurationFiles: Sendable {
     private static func readSystem(_ path: String, _ limit: Int) throws(Fault) -> [UInt8] {
         guard !path.utf8.contains(0) else { throw Fault("a path cannot contain NUL") }
         let isInput = path == "-"
-        let descriptor = isInput ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let descriptor =
+            isInput ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw fault(errno, isInput: isInput) }
         defer { close(descriptor) }
         var content: [UInt8] = []

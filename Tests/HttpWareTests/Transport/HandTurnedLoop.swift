@@ -27,7 +27,8 @@ final class HandTurnedLoop {
     /// A socket of the loop and its other end. Packets keep their bounds, so that each write is seen by itself.
     func pair(inPackets: Bool = false) throws -> (near: SocketEvents, far: FarEnd) {
         var ends: [Int32] = [-1, -1]
-        let type = Int32((inPackets ? SOCK_SEQPACKET : SOCK_STREAM).rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let type = Int32(
+            (inPackets ? SOCK_SEQPACKET : SOCK_STREAM).rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw SystemError("socketpair") }
         return (SocketEvents(loop: loop, descriptor: ends[0]), FarEnd(ends[1]))
     }

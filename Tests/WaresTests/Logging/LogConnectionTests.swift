@@ -16,7 +16,8 @@ import Testing
 
         init(isDatagram: Bool) throws {
             self.isDatagram = isDatagram
-            descriptor = socket(AF_INET, Int32((isDatagram ? SOCK_DGRAM : SOCK_STREAM).rawValue | SOCK_CLOEXEC.rawValue), 0)
+            descriptor = socket(
+                AF_INET, Int32((isDatagram ? SOCK_DGRAM : SOCK_STREAM).rawValue | SOCK_CLOEXEC.rawValue), 0)
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian

@@ -10,9 +10,9 @@ from .fields import answer
 from .refused_requests import head
 
 
-def script(source: str, options: str = "", *, half: str = "middlewares") -> str:
+def script(source: str) -> str:
     lines = "".join(f"            {line}\n" for line in source.strip("\n").split("\n"))
-    return f"  test:\n    {half}:\n      - script:\n{options}          source: |\n{lines}"
+    return f"  test:\n    middlewares:\n      - script:\n          source: |\n{lines}"
 
 
 @with_chain("script: the target, a field, the method and the content of a request change, and its length with them", script("""
@@ -58,7 +58,7 @@ def _(t: Trial, ask) -> None:
 return {
   content = { response = "1MiB" },
   response = function(res) res.body = res.body:upper() res.status = 203 end,
-}""", half="postwares"))
+}"""))
 def _(t: Trial, ask) -> None:
     t.origin(answering(answer(b'ETag: "1"', b"Content-Range: bytes 0-1/2", content=b"text")))
     response = ask(head())
