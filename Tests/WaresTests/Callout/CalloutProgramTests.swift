@@ -367,8 +367,11 @@ import Testing
         socat.executableURL = URL(filePath: "/bin/sh")
         socat.arguments = ["decide.sh", path]
         socat.currentDirectoryURL = URL(filePath: folder)
+        // It would hold the output of the tests open, and may have inherited a mask that blocks SIGTERM.
+        socat.standardOutput = FileHandle.nullDevice
+        socat.standardError = FileHandle.nullDevice
         try socat.run()
-        defer { socat.terminate() }
+        defer { kill(socat.processIdentifier, SIGKILL) }
         try await eventually { access(path, F_OK) == 0 }
         let exchange = try TestExchange(Callout.self, options: ["url": "unix:\(path)"])
         #expect(try await exchange.send(try get("/admin/users")).status == .forbidden)
