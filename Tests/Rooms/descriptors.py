@@ -34,6 +34,9 @@ TRIALS = {
     "socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends)": 0,
     "let type = Int32(SOCK_STREAM.rawValue)\nsocketpair(AF_UNIX, type, 0, &ends)": 1,
     "let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)\nsocketpair(AF_UNIX, type, 0, &ends)": 0,
+    "let type =\n    Int32(SOCK_STREAM.rawValue)\n    | Int32(SOCK_CLOEXEC.rawValue)\nsocketpair(AF_UNIX, type, 0, &ends)": 0,
+    "let type =\n    Int32(SOCK_STREAM.rawValue)\n    | Int32(SOCK_NONBLOCK.rawValue)\nsocketpair(AF_UNIX, type, 0, &ends)": 1,
+    "let type = Int32(\n    SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)\nsocketpair(AF_UNIX, type, 0, &ends)": 0,
     "pipe(&ends)": 1,
     "pipe2(&ends, O_CLOEXEC)": 0,
     "accept(listener, nil, nil)": 1,
@@ -56,6 +59,16 @@ def arguments(code: str, start: int) -> str:
     return code[start:]
 
 
+def value(code: str, start: int) -> str:
+    """An expression, to the end of its last line."""
+    depth = 0
+    for place in range(start, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[place], 0)
+        if depth <= 0 and code[place] == "\n" and not re.match(r"\s*[|.?:]", code[place + 1:]):
+            return code[start:place]
+    return code[start:]
+
+
 def count(text: str) -> int:
     code = re.sub(r"(?m)(?:^|\s)//.*$", "", text)
     found = 0
@@ -65,7 +78,7 @@ def count(text: str) -> int:
             continue
         # Names that stand for flags have their value nearby, before the call or as a member of the file.
         for name in set(re.findall(r"\b[a-z]\w*\b", said)):
-            said += "".join(re.findall(rf"\b(?:let|var) {name}\b[^\n]*=\s*(?:\n\s*)?([^\n]*)", code))
+            said += "".join(value(code, named.end()) for named in re.finditer(rf"\b(?:let|var) {name}\b[^\n]*=\s*", code))
             said += "".join(re.findall(rf"\bvar {name}: [^\n]*\{{\n([^\n]*)", code))
         found += not CLOSED.search(said)
     return found
