@@ -44,7 +44,7 @@ public struct Callout: Middleware, Postware, ContentEditor {
         response.fields[.contentType]?.prefix { $0 != ";" && $0 != " " }.lowercased() == "text/event-stream"
     }
 
-    /// The content for a message; `nil` if there is none, or if the program does not see it.
+    /// The content for a message; `nil` without content, or if the program does not see it.
     private static func content(
         _ content: HttpContent, _ fields: HttpFields, limit: Int?
     ) throws(CalloutFault) -> CalloutContent? {

@@ -65,6 +65,6 @@ struct CalloutContent: Sendable {
 }
 
 extension Array {
-    /// The only element; `nil` if there are none or several.
+    /// The element of a list of one; `nil` for any other list.
     fileprivate var only: Element? { count == 1 ? first : nil }
 }
