@@ -408,6 +408,8 @@ static int resume(struct script_state *state, struct call *call, int argument_co
     state->current = -2;
     state->is_over = 0;
     leave_place(state, call, status == LUA_OK);
+    // The collection of what the run has left behind is a part of it.
+    if (state->elapsed) end_time(state);
     return result;
 }
 

@@ -37,7 +37,7 @@ final class LoopScript: @unchecked Sendable {
     /// The end of the rest after a long run.
     fileprivate(set) var restsUntil: LoopInstant?
     /// The shortest run that is followed by a rest, in nanoseconds.
-    private static let longRun: Int64 = 1_000_000
+    private static let longRun: Int64 = 250_000
 
     init(_ script: LoadedScript, _ state: ScriptState) {
         self.script = script

@@ -23,10 +23,10 @@ import Testing
         #expect(!loop.rests(at: instant(19)))
     }
 
-    @Test(arguments: [0, 1])
-    func `a script does not rest after a short run`(milliseconds: Int64) throws {
+    @Test(arguments: [(0, false), (250, false), (251, true), (900, true)])
+    func `a script rests only after a run of more than 250 microseconds`(microseconds: Int, rests: Bool) throws {
         let loop = try loop()
-        loop.hasRun(from: instant(10), to: instant(10 + milliseconds))
-        #expect(!loop.rests(at: instant(10)))
+        loop.hasRun(from: instant(10), to: instant(10) + .microseconds(microseconds))
+        #expect(loop.rests(at: instant(10)) == rests)
     }
 }

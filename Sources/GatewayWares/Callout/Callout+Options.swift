@@ -47,7 +47,7 @@ extension Callout: ConfigurableWare {
         var timeout = Duration.seconds(1)
         var startTimeout = CalloutProgram.Settings(command: []).startTimeout
         var mode = FailureMode.closed
-        var mostAnswer = ByteCount.mebibytes(1)
+        var mostAnswer: ByteCount?
         options.read(
             "url", into: &url, doc: "server that decides: http://host:port/path, or unix:/path of its socket")
         options.read("command", into: &command, doc: "program to start, and its arguments")
@@ -64,7 +64,8 @@ extension Callout: ConfigurableWare {
             "timeout", into: &timeout, in: .milliseconds(1) ... .seconds(3600), doc: "maximum duration of one call")
         options.read("onError", into: &mode, doc: "the treatment of an exchange about which the program cannot decide")
         options.read(
-            "maxAnswer", into: &mostAnswer, in: .kibibytes(1) ... .mebibytes(100), doc: "maximum size of an answer")
+            "maxAnswer", into: &mostAnswer, in: .kibibytes(1) ... .mebibytes(100),
+            doc: "maximum size of an answer; by default `1MiB` and twice the content that the program may see")
         options.read(
             "startTimeout", into: &startTimeout, in: .milliseconds(100) ... .seconds(600),
             doc: "how long a started program may take until its first answer; meanwhile requests wait")
@@ -102,7 +103,7 @@ extension Callout: ConfigurableWare {
 
     /// Calls a program that the gateway starts.
     static func caller(
-        _ settings: CalloutProgram.Settings, timeout: Duration, mostAnswer: ByteCount
+        _ settings: CalloutProgram.Settings, timeout: Duration, mostAnswer: ByteCount?
     ) -> CalloutCaller? {
         CalloutAddress.message("http://localhost/").map {
             CalloutCaller(

@@ -67,6 +67,18 @@ struct CalloutAnswer: Sendable, Equatable {
             "\(place) has an unknown member \(other.name.quotedForErrors)\(didYouMean(other.name, among: known))")
     }
 
+    /// The member `error` of an answer without success; `nil` if the content is something else.
+    static func error(in json: [UInt8]) -> String? {
+        guard json.count <= longestError else { return nil }
+        var rules = JsonScanner.Rules.strict
+        rules.values = mostValues
+        let text = (try? JsonValue(json, rules: rules))?.members?.value("error")?.string
+        return text.map { String($0.prefix(CalloutHello.longestError)) }
+    }
+
+    /// The largest content with an error that is read, in bytes.
+    private static let longestError = 16 << 10
+
     private static func notes(_ value: JsonValue) throws(CalloutFault) -> [Note] {
         guard let members = value.members, members.count <= mostNotes else {
             throw .wrong("notes must be an object with at most \(mostNotes) texts")

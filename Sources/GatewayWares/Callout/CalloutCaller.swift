@@ -14,7 +14,8 @@ final class CalloutCaller: Sendable {
     let timeout: Duration
     private let request: HttpRequest
     private let wants: CalloutWants
-    private let mostAnswer: ByteCount
+    /// The maximum size of an answer; `nil` for one that suits the content that the program sees.
+    private let mostAnswer: ByteCount?
     private let underWay = Atomic(0)
 
     /// The maximum number of concurrent calls.
@@ -22,7 +23,7 @@ final class CalloutCaller: Sendable {
 
     /// Prepares calls with this request, which is sent with each message.
     init(
-        _ place: Place, _ request: HttpRequest, wants: CalloutWants, timeout: Duration, mostAnswer: ByteCount
+        _ place: Place, _ request: HttpRequest, wants: CalloutWants, timeout: Duration, mostAnswer: ByteCount? = nil
     ) {
         self.place = place
         self.wants = wants
@@ -57,6 +58,16 @@ final class CalloutCaller: Sendable {
 
     private static let presumedContent = 1 << 20
 
+    /// The most bytes of an answer: without the option, content that the program sees can come back with each byte escaped or as Base64.
+    private var answerLimit: ByteCount {
+        if let mostAnswer { return mostAnswer }
+        let known = knownWants ?? wants
+        let content = max(known.requestContent ?? 0, known.responseContent ?? 0)
+        return .bytes(CalloutCaller.leastAnswer + 2 * content)
+    }
+
+    private static let leastAnswer = 1 << 20
+
     /// Waits until the receiver is ready, and returns what it wants to see.
     func ready(in exchange: Exchange) async throws -> CalloutWants {
         switch place {
@@ -75,7 +86,8 @@ final class CalloutCaller: Sendable {
         var request = self.request
         request.content = .bytes(message)
         let begun = exchange.now
-        var limits = CallLimits(timeout: timeout, content: mostAnswer)
+        let most = answerLimit
+        var limits = CallLimits(timeout: timeout, content: most)
         limits.reusesConnections = true
         let response: HttpResponse
         do {
@@ -88,13 +100,15 @@ final class CalloutCaller: Sendable {
             do {
                 response = try await client().send(request, limits: limits)
             } catch let error as GatewayError {
-                throw fault(error)
+                throw fault(error, most)
             }
         } catch let error as GatewayError {
-            throw fault(error)
+            throw fault(error, most)
         }
         guard response.status == .ok else {
-            throw CalloutFault.wrong("\(name) answered with the status \(response.status.code) in place of 200")
+            let reason = CalloutAnswer.error(in: response.content.bytes ?? []).map { ": \($0)" } ?? ""
+            throw CalloutFault.wrong(
+                "\(name) answered with the status \(response.status.code) in place of 200\(reason)")
         }
         return response.content.bytes ?? []
     }
@@ -106,9 +120,9 @@ final class CalloutCaller: Sendable {
         }
     }
 
-    private func fault(_ error: GatewayError) -> CalloutFault {
+    private func fault(_ error: GatewayError, _ most: ByteCount) -> CalloutFault {
         switch error.fault {
-        case .responseContentTooLarge: .wrong("the answer of \(name) is larger than \(mostAnswer.optionText)")
+        case .responseContentTooLarge: .wrong("the answer of \(name) is larger than \(most.optionText)")
         case .responseTimeout, .connectionTimeout:
             CalloutFault(.noAnswer, "\(name) did not answer in \(timeout.optionText)")
         case .responseMalformed, .responseHeadTooLarge, .responseIncomplete:

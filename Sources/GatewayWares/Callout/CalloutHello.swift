@@ -22,6 +22,9 @@ struct CalloutHello: Sendable, Equatable {
     /// Why the program cannot work as it is configured.
     var error: String?
 
+    /// The most characters of an error that are shown.
+    static let longestError = 2000
+
     /// The message, with the options of the ware for the program.
     static func message(options: Json) -> [UInt8] {
         Json.object([("version", .number(CalloutMessage.version)), ("half", "hello"), ("options", options)]).bytes
@@ -39,7 +42,7 @@ struct CalloutHello: Sendable, Equatable {
                     let size = try CalloutHello.size(member.value, at: "content.\(member.name)")
                     if member.name == "request" { requestContent = size } else { responseContent = size }
                 }
-            case ("error", .string(let text)): error = String(text.prefix(500))
+            case ("error", .string(let text)): error = String(text.prefix(CalloutHello.longestError))
             case ("request", _), ("response", _): throw .wrong("\(member.name) must be true or false")
             case ("content", _): throw .wrong("content must be an object of byte counts")
             default: throw .wrong("error must be a text")

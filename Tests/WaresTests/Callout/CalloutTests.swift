@@ -217,10 +217,10 @@ import Testing
         #expect(await server.connectionCount() == 1)
     }
 
-    @Test func `content of a megabyte is written and read`() async throws {
-        let content = [UInt8](repeating: 0xe4, count: 1 << 20)
+    @Test func `content of three megabytes is written and read`() async throws {
+        let content = [UInt8](repeating: 0xe4, count: 3 << 20)
         let answer = Json.object([("content", .object([("base64", .text(Base64.encode(content)))]))]).text
-        let exchange = try chain(try Server(answer), ["content": ["request": "2MiB"], "maxAnswer": "2MiB"])
+        let exchange = try chain(try Server(answer), ["content": ["request": "3MiB"]])
         let request = try HttpRequest(.post, "http://a.example/", content: .bytes(content))
         #expect(try await exchange.send(request).status == .ok)
         #expect(exchange.upstream.requests.first?.content.bytes == content)
@@ -249,6 +249,19 @@ import Testing
         try await expectFailure(#"{"set": {"A": "1"}, "url": "https://a.example/b"}"#, .internalServerError)
         let large = #"{"notes": {"a": "\#(String(repeating: "x", count: 2000))"}}"#
         try await expectFailure(large, .internalServerError, options: ["maxAnswer": "1KiB"])
+    }
+
+    @Test(arguments: [
+        (#"{"error": "the table is missing"}"#, ": the table is missing"), (#"{"error": 1}"#, ""),
+        (#"{"other": ""}"#, ""),
+        ("the table is missing", ""), (#"{"error": "\#(String(repeating: "x", count: 20_000))"}"#, ""),
+    ])
+    func `an answer with another status says why`(answer: String, reason: String) async throws {
+        let server = try Server(answer, status: .internalServerError)
+        let exchange = try chain(server) { $0.peer = SocketAddress("127.0.0.1:50000") }
+        let response = try await exchange.send(try get("http://a.example/"))
+        let text = String(decoding: response.content.bytes ?? [], as: UTF8.self)
+        #expect(text.contains("the status 500 in place of 200\(reason)\","), "\(text)")
     }
 
     @Test func `a wrong answer on the way back is a bad gateway`() async throws {
