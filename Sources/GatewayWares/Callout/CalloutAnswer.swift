@@ -20,6 +20,7 @@ struct CalloutAnswer: Sendable, Equatable {
     var decision = Decision.edits(CalloutEdits())
     var notes: [Note] = []
 
+    private static let passes = Array("{}".utf8)
     private static let edits = ["set", "remove", "append", "method", "url", "status", "content"]
     private static let members = edits + ["notes", "respond", "drop"]
     private static let mostNotes = 64
@@ -28,6 +29,8 @@ struct CalloutAnswer: Sendable, Equatable {
 
     /// Reads an answer. Throws the first mistake in it.
     init(_ json: [UInt8], to half: CalloutMessage.Half) throws(CalloutFault) {
+        // The most frequent answer.
+        if json == CalloutAnswer.passes { return }
         let members = try CalloutAnswer.object(json, members: CalloutAnswer.members)
         let names = members.map(\.name)
         if let value = members.value("drop") {

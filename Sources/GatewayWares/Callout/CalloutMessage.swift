@@ -6,145 +6,84 @@ struct CalloutMessage: Sendable {
         case request, response
     }
 
-    /// A field line: the value as it was received.
-    struct Field: Sendable {
-        let name: FieldName
-        let value: [UInt8]
-    }
-
-    struct Request: Sendable {
-        var method: String
-        var url: String
-        var version: String
-        var fields: [Field]
-        /// `nil` without content, or if the program has not asked for it.
-        var content: CalloutContent?
-    }
-
-    struct Response: Sendable {
-        var status: Int
-        var fields: [Field]
-        var content: CalloutContent?
-    }
-
     /// The version of the messages.
     static let version = 1
 
-    var half: Half
-    var id = ""
-    var route: String?
-    var service: String?
-    var listener: String?
-    var client: String?
-    var principal: String?
-    /// The request; in the response half, the one that went upstream, without content.
-    var request: Request
-    /// `nil` in the request half.
-    var response: Response?
-    /// The same in both halves of an exchange.
-    var exchange = ""
+    let half: Half
+    /// The JSON with all members but the content: the content belongs before its last two bytes, the ends of two objects.
+    private let head: [UInt8]
+    /// The content; `nil` without content, or if the program has not asked for it.
+    private let content: CalloutContent?
 
     /// The bytes of the content, before it is decoded.
-    var contentCount: Int { (request.content?.bytes.count ?? 0) + (response?.content?.bytes.count ?? 0) }
+    var contentCount: Int { content?.bytes.count ?? 0 }
     /// Whether the content has a coding.
-    var isCoded: Bool { [request.content, response?.content].contains { $0?.codings.isEmpty == false } }
+    var isCoded: Bool { content?.codings.isEmpty == false }
 
     /// The message as JSON. Throws if the content cannot be decoded within its limit.
     func json() throws(CalloutFault) -> [UInt8] {
-        let requestContent = try request.content?.decoded()
-        let responseContent = try response?.content?.decoded()
-        var writer = JsonWriter(reserving: 1024 + (requestContent ?? responseContent ?? []).count * 4 / 3)
+        guard let content = try content?.decoded() else { return head }
+        var start = head
+        start.reserveCapacity(head.count + content.count * 4 / 3 + 32)
+        start.removeLast(2)
+        var writer = JsonWriter(continuing: start)
+        CalloutContent.write(content, to: &writer)
+        return writer.bytes + Array("}}".utf8)
+    }
+
+    /// The message about a request.
+    init(_ request: HttpRequest, in exchange: Exchange, content: CalloutContent?) {
+        half = .request
+        self.content = content
+        head = CalloutMessage.head(.request, exchange) { writer in
+            CalloutMessage.write(request, in: exchange, to: &writer)
+        }
+    }
+
+    /// The message about a response. It describes the request that went upstream, too, without its content.
+    init(_ response: HttpResponse, in exchange: Exchange, content: CalloutContent?) {
+        half = .response
+        self.content = content
+        head = CalloutMessage.head(.response, exchange) { writer in
+            if let request = exchange.request { CalloutMessage.write(request, in: exchange, to: &writer) }
+            writer.object("response") { writer in
+                writer.number("status", response.status.code)
+                CalloutMessage.write(response.fields, to: &writer)
+            }
+        }
+    }
+
+    /// The members that both halves have, and those that `write` adds behind them.
+    private static func head(_ half: Half, _ exchange: Exchange, _ write: (inout JsonWriter) -> Void) -> [UInt8] {
+        var writer = JsonWriter(reserving: 1024)
         writer.object { writer in
-            writer.number("version", CalloutMessage.version)
+            writer.number("version", version)
             writer.text("half", half.rawValue)
-            writer.text("id", id)
-            writer.text("route", route)
-            writer.text("service", service)
-            writer.text("listener", listener)
-            writer.text("client", client)
-            writer.text("principal", principal)
-            writer.object("request") { writer in
-                writer.text("method", request.method)
-                writer.text("url", request.url)
-                writer.text("version", request.version)
-                CalloutMessage.write(request.fields, to: &writer)
-                if let requestContent { CalloutContent.write(requestContent, to: &writer) }
-            }
-            if let response {
-                writer.object("response") { writer in
-                    writer.number("status", response.status)
-                    CalloutMessage.write(response.fields, to: &writer)
-                    if let responseContent { CalloutContent.write(responseContent, to: &writer) }
-                }
-            }
-            writer.text("exchange", exchange)
+            writer.text("id", exchange.id)
+            writer.text("exchange", CalloutMark.text(of: exchange))
+            writer.text("route", exchange.route)
+            writer.text("service", exchange.service)
+            writer.text("listener", exchange.listener)
+            writer.text("client", exchange.client.map { "\($0)" })
+            writer.text("principal", exchange.principal?.name)
+            write(&writer)
         }
         return writer.bytes
     }
 
-    private static func write(_ fields: [Field], to writer: inout JsonWriter) {
+    private static func write(_ request: HttpRequest, in exchange: Exchange, to writer: inout JsonWriter) {
+        writer.object("request") { writer in
+            writer.text("method", request.method.name)
+            writer.text("url", CalloutUrl.text(of: request, in: exchange))
+            writer.text("version", request.version.name)
+            write(request.fields, to: &writer)
+        }
+    }
+
+    private static func write(_ fields: HttpFields, to writer: inout JsonWriter) {
         writer.list("fields") { list in
-            for field in fields {
-                list.list {
-                    $0.element(field.name.text)
-                    $0.element(ReceivedText.text(field.value))
-                }
-            }
+            fields.forEachLine { list.pair($0, $1) }
         }
-    }
-}
-
-extension CalloutMessage {
-    /// The message about a request.
-    init(_ request: HttpRequest, in exchange: Exchange, content: CalloutContent?) {
-        self.init(half: .request, request: Request(request, in: exchange, content: content))
-        describe(exchange)
-    }
-
-    /// The message about a response.
-    init(_ response: HttpResponse, in exchange: Exchange, content: CalloutContent?) {
-        self.init(half: .response, request: Request(of: exchange))
-        self.response = Response(
-            status: response.status.code, fields: CalloutMessage.fields(response.fields), content: content)
-        describe(exchange)
-    }
-
-    private init(half: Half, request: Request) {
-        self.half = half
-        self.request = request
-    }
-
-    private mutating func describe(_ exchange: Exchange) {
-        id = exchange.id
-        route = exchange.route
-        service = exchange.service
-        listener = exchange.listener
-        client = exchange.client.map { "\($0)" }
-        principal = exchange.principal?.name
-        self.exchange = CalloutMark.text(of: exchange)
-    }
-
-    fileprivate static func fields(_ fields: HttpFields) -> [Field] {
-        fields.rawLines.map { Field(name: $0.name, value: $0.value) }
-    }
-}
-
-extension CalloutMessage.Request {
-    /// The request that went upstream, without its content.
-    fileprivate init(of exchange: Exchange) {
-        guard let request = exchange.request else {
-            self.init(method: "", url: "", version: "", fields: [])
-            return
-        }
-        self.init(request, in: exchange, content: nil)
-    }
-
-    init(_ request: HttpRequest, in exchange: Exchange, content: CalloutContent?) {
-        method = request.method.name
-        url = CalloutUrl.text(of: request, in: exchange)
-        version = request.version.name
-        fields = CalloutMessage.fields(request.fields)
-        self.content = content
     }
 }
 

@@ -20,7 +20,9 @@ extension ExchangeDriver: ConnectionWaiter {
         {
             return fail(refusal)
         }
-        let endpoint = owned(introduced(chosen.endpoint))
+        var endpoint = chosen.endpoint
+        if endpoint.key.proxyProtocol != nil { endpoint = introduced(endpoint) }
+        if mayOwnConnections { endpoint = owned(endpoint) }
         if exchange.record.steps.haveBegun { keepAttempt() }
         call.attempts.started(at: endpoint, chosen.member, loop.now.nanoseconds, &exchange.record.steps)
         ask(endpoint, service, call.attempts.leading.number, self)

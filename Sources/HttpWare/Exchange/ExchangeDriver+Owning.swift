@@ -1,6 +1,13 @@
 // 5. Upstream connections that belong to one client, because it authenticates its connection instead of its requests.
 
 extension ExchangeDriver {
+    /// Whether `owned` may return another endpoint: for few requests.
+    @inline(__always)
+    var mayOwnConnections: Bool {
+        exchange.heldRequest.fields.authenticateConnection || exchange.tokenSwaps != nil || call.connections != nil
+            || exchange.connection.belongings != nil
+    }
+
     /// The endpoint, or the same endpoint with connections that belong to this client: if the request authenticates its connection,
     /// or an earlier response of the endpoint asked the client for that. RFC 4559 §6.
     func owned(_ endpoint: Endpoint) -> Endpoint {

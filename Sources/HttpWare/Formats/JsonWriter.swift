@@ -7,6 +7,12 @@ package struct JsonWriter {
 
     package init(reserving count: Int) { bytes.reserveCapacity(count) }
 
+    /// Continues an object: `bytes` are JSON without the end of that object, which has members already.
+    package init(continuing bytes: [UInt8]) {
+        self.bytes = bytes
+        isFirst = false
+    }
+
     /// Writes an object, alone or in a list.
     package mutating func object(_ write: (inout JsonWriter) -> Void) {
         begin()
@@ -65,6 +71,24 @@ package struct JsonWriter {
     package mutating func element(_ value: String) {
         begin()
         value.writeJson(to: &bytes)
+    }
+
+    /// Writes a list of two received texts within a list. Invalid UTF-8 is read as ISO 8859-1.
+    package mutating func pair(_ first: UnsafeBufferPointer<UInt8>, _ second: UnsafeBufferPointer<UInt8>) {
+        begin()
+        bytes.append(0x5b)
+        write(received: first)
+        bytes.append(0x2c)
+        write(received: second)
+        bytes.append(0x5d)
+    }
+
+    private mutating func write(received text: UnsafeBufferPointer<UInt8>) {
+        if text.allSatisfy({ $0 < 0x80 }) || String(validating: text, as: UTF8.self) != nil {
+            JsonString.write(text, to: &bytes)
+        } else {
+            ReceivedText.text(text).writeJson(to: &bytes)
+        }
     }
 
     /// Writes a member whose value is a text in UTF-8.

@@ -16,6 +16,8 @@ public final class LoopTransport: UpstreamConnector {
     /// The last used pool: most requests need the same one again.
     private var lastEndpoint: Endpoint?
     private var lastPool: ConnectionPool?
+    /// Further pools that were used recently.
+    private var recentPools = RecentPools()
     /// The objects of other modules for this loop, by a number that each module chooses.
     public var guests: [Int: any LoopGuest] = [:]
     /// Sends side calls in place of connections; `nil` outside of test runs. While it is set, this loop connects to nothing.
@@ -104,12 +106,19 @@ public final class LoopTransport: UpstreamConnector {
     }
 
     private func findPool(for endpoint: Endpoint) -> ConnectionPool {
-        let pool = pools[endpoint.key] ?? ConnectionPool(transport: self, endpoint: endpoint)
+        let pool = recentPools[endpoint] ?? lookUpPool(for: endpoint)
         // A requested pool is in use, even if it was retired before.
         if pool.isRetired, endpoint.isPassing || endpoint.isFixed { pool.isRetired = false }
-        pools[endpoint.key] = pool
         lastEndpoint = endpoint
         lastPool = pool
+        return pool
+    }
+
+    private func lookUpPool(for endpoint: Endpoint) -> ConnectionPool {
+        let known = pools[endpoint.key]
+        let pool = known ?? ConnectionPool(transport: self, endpoint: endpoint)
+        if known == nil { pools[endpoint.key] = pool }
+        recentPools[endpoint] = pool
         return pool
     }
 
@@ -140,6 +149,7 @@ public final class LoopTransport: UpstreamConnector {
     func forget(_ pool: ConnectionPool) {
         guard pools[pool.endpoint.key] === pool else { return }
         pools[pool.endpoint.key] = nil
+        recentPools.remove(pool)
         if lastPool === pool {
             lastPool = nil
             lastEndpoint = nil
