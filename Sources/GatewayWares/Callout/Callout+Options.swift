@@ -85,7 +85,8 @@ extension Callout: ConfigurableWare {
         if let url {
             caller = url.request.map {
                 CalloutCaller(
-                    .server(url.client, name: url.text), $0, wants: wants, timeout: timeout, mostAnswer: mostAnswer)
+                    .server(url.client, name: url.text), $0, inCases: url.caseRequest, wants: wants, timeout: timeout,
+                    mostAnswer: mostAnswer)
             }
         } else if let place = addon?.location ?? command?.first?.location {
             var settings = CalloutProgram.Settings(command: command?.map(\.value) ?? [])
@@ -107,7 +108,8 @@ extension Callout: ConfigurableWare {
     ) -> CalloutCaller? {
         CalloutAddress.message("http://localhost/").map {
             CalloutCaller(
-                .program(CalloutProgram(settings)), $0, wants: settings.wants, timeout: timeout, mostAnswer: mostAnswer)
+                .program(CalloutProgram(settings)), $0, inCases: settings.caseRequest, wants: settings.wants,
+                timeout: timeout, mostAnswer: mostAnswer)
         }
     }
 
@@ -185,6 +187,14 @@ enum CalloutAddress: Sendable, Hashable {
         }
     }
 
+    /// The request in a test run: a Unix socket has the URL of its path.
+    var caseRequest: HttpRequest? {
+        switch self {
+        case .http: nil
+        case .unix(let path): CalloutAddress.caseMessage(path)
+        }
+    }
+
     /// The client for the address.
     var client: any HttpClient {
         switch self {
@@ -198,6 +208,11 @@ enum CalloutAddress: Sendable, Hashable {
         case .http(let url): url.text
         case .unix(let path): "unix:\(path)"
         }
+    }
+
+    /// The request to a receiver without a URL, in a test run.
+    static func caseMessage(_ path: String) -> HttpRequest? {
+        message("http://localhost\(PercentText.text(path) { PercentText.isUnreserved($0) || $0 == 0x2f })")
     }
 
     static func message(_ url: String) -> HttpRequest? {

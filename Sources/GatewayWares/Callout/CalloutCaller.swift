@@ -13,6 +13,8 @@ final class CalloutCaller: Sendable {
     /// The maximum time of one call.
     let timeout: Duration
     private let request: HttpRequest
+    /// The request in a test run, where the case answers in place of the receiver.
+    private let caseRequest: HttpRequest
     private let wants: CalloutWants
     /// The maximum size of an answer; `nil` for one that suits the content that the program sees.
     private let mostAnswer: ByteCount?
@@ -21,15 +23,17 @@ final class CalloutCaller: Sendable {
     /// The maximum number of concurrent calls.
     static let most = 1000
 
-    /// Prepares calls with this request, which is sent with each message.
+    /// Prepares calls with this request, which is sent with each message. Without a URL of its own, the receiver has one in test runs.
     init(
-        _ place: Place, _ request: HttpRequest, wants: CalloutWants, timeout: Duration, mostAnswer: ByteCount? = nil
+        _ place: Place, _ request: HttpRequest, inCases caseRequest: HttpRequest? = nil, wants: CalloutWants,
+        timeout: Duration, mostAnswer: ByteCount? = nil
     ) {
         self.place = place
         self.wants = wants
         self.timeout = timeout
         self.mostAnswer = mostAnswer
         self.request = request
+        self.caseRequest = caseRequest ?? request
     }
 
     /// The receiver, for people.
@@ -46,7 +50,7 @@ final class CalloutCaller: Sendable {
     var knownWants: CalloutWants? {
         switch place {
         case .server: wants
-        case .program(let program): program.knownWants
+        case .program(let program): isInCase ? wants : program.knownWants
         }
     }
 
@@ -72,7 +76,7 @@ final class CalloutCaller: Sendable {
     func ready(in exchange: Exchange) async throws -> CalloutWants {
         switch place {
         case .server: wants
-        case .program(let program): try await program.ready(within: timeout, in: exchange)
+        case .program(let program): isInCase ? wants : try await program.ready(within: timeout, in: exchange)
         }
     }
 
@@ -83,7 +87,7 @@ final class CalloutCaller: Sendable {
             throw CalloutFault(.noAnswer, "\(CalloutCaller.most) calls are under way")
         }
         defer { underWay.subtract(1, ordering: .relaxed) }
-        var request = self.request
+        var request = isInCase ? caseRequest : self.request
         request.content = .bytes(message)
         let begun = exchange.now
         let most = answerLimit
@@ -94,7 +98,7 @@ final class CalloutCaller: Sendable {
             response = try await client().send(request, limits: limits)
         } catch let error as GatewayError where error.fault == .connectionTerminated {
             // A kept connection was closed, perhaps because the program has ended and is started again.
-            _ = try await program?.ready(within: timeout, in: exchange, mayHaveEnded: true)
+            if !isInCase { _ = try await program?.ready(within: timeout, in: exchange, mayHaveEnded: true) }
             limits.reusesConnections = false
             limits.timeout = max(.milliseconds(1), timeout - (exchange.now - begun))
             do {
@@ -116,9 +120,12 @@ final class CalloutCaller: Sendable {
     private func client() throws(CalloutFault) -> any HttpClient {
         switch place {
         case .server(let client, _): client
-        case .program(let program): try program.client()
+        case .program(let program): isInCase ? SideCaller() : try program.client()
         }
     }
+
+    /// Whether this is a test run, in which no program is started.
+    private var isInCase: Bool { LoopTransport.current?.standInClient != nil }
 
     private func fault(_ error: GatewayError, _ most: ByteCount) -> CalloutFault {
         switch error.fault {

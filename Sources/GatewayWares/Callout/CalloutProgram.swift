@@ -23,6 +23,13 @@ final class CalloutProgram: Sendable {
         /// Stands for the path of the written file.
         static let hostPlace = "\u{0}host"
 
+        /// The request in a test run: the program has the URL of its file's name, or of its own.
+        var caseRequest: HttpRequest? {
+            let file = command.dropFirst().first { !$0.hasPrefix("-") && $0 != Settings.hostPlace && $0.contains(".") }
+            let name = (file ?? command.first ?? "").split(separator: "/").last.map(String.init) ?? ""
+            return CalloutAddress.caseMessage("/\(name)")
+        }
+
         /// The program for people.
         var name: String {
             String(command.filter { $0 != Settings.hostPlace && $0 != "-B" }.joined(separator: " ").prefix(80))

@@ -109,6 +109,8 @@ public struct ExpectedMessage: Sendable {
     public var status: Located<HttpStatus>?
     public var fields: [Field] = []
     public var trailers: [Field] = []
+    /// Whether the connection ends before the response is complete.
+    public var isCut = false
     /// The whole content, as text.
     public var text: Located<String>?
     /// Texts that are in the content.
@@ -124,7 +126,9 @@ public struct ExpectedMessage: Sendable {
 
     mutating func read(_ kind: Kind, _ options: inout OptionsReader) {
         switch kind {
-        case .response: options.read("status", into: &status, doc: "the status")
+        case .response:
+            options.read("status", into: &status, doc: "the status")
+            options.read("cut", into: &isCut, doc: "the connection ends before the response is complete")
         case .call, .request:
             if kind == .call { options.read("url", into: &url, doc: "the absolute URL of a call to a URL") }
             options.read("service", into: &service, doc: "the service that gets the request")
@@ -139,6 +143,10 @@ public struct ExpectedMessage: Sendable {
         json = ExpectedMessage.json("json", &options, doc: "the content as JSON, compared by values")
         jsonPart = ExpectedMessage.json("jsonPart", &options, doc: "JSON whose members the content has, too")
         CaseContent.refuseSeveral(["text", "json", "jsonPart"], &options)
+        guard kind == .response else { return }
+        options.useless(
+            "status", "headers", "trailers", "text", "contains", "matches", "json", "jsonPart", with: "cut", isCut,
+            is: true, hint: "a part of a response is not compared")
     }
 
     private static func json(_ key: String, _ options: inout OptionsReader, doc: String) -> Located<JsonValue>? {

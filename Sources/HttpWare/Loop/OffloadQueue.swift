@@ -11,6 +11,9 @@ public final class OffloadQueue: Sendable {
     public static let shared = OffloadQueue(
         name: "httpware.offload", threads: Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) / 2, most: 64)
 
+    /// For reading and writing small files away from the loops, because a disk can be slow.
+    public static let files = OffloadQueue(name: "httpware.files.small", threads: 2, most: 256)
+
     /// The pieces of work of all queues that were accepted, and whose completion has not returned.
     private static let pending = Atomic(0)
 
@@ -30,6 +33,14 @@ public final class OffloadQueue: Sendable {
 
     /// The number of pieces of work accepted so far.
     public var taken: Int { turn.load(ordering: .relaxed) }
+
+    /// Does the work on one of the threads, and returns its value. If too much work is pending, a thread of the system does it.
+    public func value<Value: Sendable>(of work: @escaping @Sendable () -> Value) async -> Value {
+        await withUnsafeContinuation { continuation in
+            guard !submit(work, completion: { continuation.resume(returning: $0) }) else { return }
+            DispatchQueue.global().async { continuation.resume(returning: work()) }
+        }
+    }
 
     /// Does the work on one of the threads and then calls `completion` there. Returns false and does nothing if too much
     /// work is pending.

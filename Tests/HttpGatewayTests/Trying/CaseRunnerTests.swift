@@ -250,6 +250,65 @@ import Testing
         #expect(try outcomes(configuration, cases).first?.differences.map(\.actual) == first)
     }
 
+    @Test(arguments: [
+        ("command: [python3, -u, decide/tenant.py, --fast]", "http://localhost/tenant.py"),
+        ("command: [/usr/bin/decide]", "http://localhost/decide"), ("command: [./a b.sh]", "http://localhost/a%20b.sh"),
+        (#"url: "unix:/run/decide.sock""#, "http://localhost/run/decide.sock"),
+        (#"url: "http://127.0.0.1:9092/x""#, "http://127.0.0.1:9092/x"),
+    ])
+    func `a callout is answered by the case, and no program is started`(receiver: String, url: String) throws {
+        let found = try run(
+            "{ middlewares: [{ callout: { \(receiver), response: true } }] }",
+            """
+            cases:
+              - name: both halves
+                calls: [{ url: "\(url)", answer: { json: { set: { X-Tenant: acme } } } }]
+                request: { url: / }
+                expect:
+                  calls: [{ url: "\(url)", jsonPart: { half: request } }, { jsonPart: { half: response } }]
+                  upstream: { headers: { X-Tenant: acme } }
+                  response: { headers: { X-Tenant: acme } }
+              - name: no answer
+                calls: [{ url: "\(url)", answer: { fails: connect } }]
+                request: { url: / }
+                expect: { upstream: none, response: { status: 503 } }
+            """)
+        #expect(found == [])
+    }
+
+    @Test func `a response that is cut off is expected as such`() throws {
+        let found = try run(
+            "{ middlewares: [{ fault: { abort: true }, if: { path: /cut } }] }",
+            """
+            cases:
+              - { name: cut, request: { url: /cut }, expect: { response: { cut: true } } }
+              - { name: whole, request: { url: / }, expect: { response: { cut: true } } }
+              - { name: not expected, request: { url: /cut }, expect: { response: { status: 200 } } }
+            """)
+        #expect(
+            found == [
+                "t:3:61: response: expected cut off, but it is complete",
+                "t:4:71: the response was cut off",
+            ])
+    }
+
+    @Test func `a service that refuses connections counts as down`() throws {
+        let found = try run(
+            "{ middlewares: [{ accumulate: { while: upstreamDown, timeout: 30s } }] }",
+            """
+            cases:
+              - name: the request waits until the service is there again
+                request: { url: / }
+                upstream: [{ fails: connect }, { status: 201 }]
+                expect: { response: { status: 201 }, wares: { accumulate: replay } }
+              - name: the wait has an end
+                request: { url: / }
+                upstream: { fails: connect }
+                expect: { response: { status: 503 } }
+            """)
+        #expect(found == [])
+    }
+
     @Test func `the client, the listener and the scheme are those of the case`() throws {
         let found = try run(
             "{ middlewares: [{ ipRule: { allow: [192.0.2.0/24] } }] }",
