@@ -8,9 +8,10 @@ import Testing
 
 /// The cases of the repository: those of the examples pass, and those of the articles have the right form.
 @Suite struct CaseExamplesTests {
-    /// The example of TLS lacks its certificate: its reader makes it.
+    /// The example of TLS lacks its certificate, which Tests/Cases makes.
     private static let incomplete = ["conf/tls.yaml"]
 
+    /// Without the examples of single wares, whose cases Tests/Cases runs with and without the ware.
     private static let examples = Repository.configurations.filter { !$0.hasPrefix("conf/wares/") }
 
     private func cases(of path: String) throws -> CaseFile {

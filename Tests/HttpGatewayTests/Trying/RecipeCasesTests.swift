@@ -26,8 +26,8 @@ import Testing
         }()
     }
 
-    /// Recipes that need a file of the reader's home, or of an earlier step.
-    private static let without = ["A bucket for programs without AWS keys", "Tests without the network (2)"]
+    /// The recipe whose keys are in a file of the reader's home.
+    private static let without = ["A bucket for programs without AWS keys"]
 
     /// The variables and the files that readers of the recipes make.
     private static let environment = [
@@ -42,6 +42,8 @@ import Testing
         try "the app\n".write(to: page.appending(path: "index.html"), atomically: true, encoding: .utf8)
         try Repository.text("conf/wares/keys.txt")
             .write(to: folder.appending(path: "keys.txt"), atomically: true, encoding: .utf8)
+        try Repository.text("conf/wares/orders.har")
+            .write(to: folder.appending(path: "api.har"), atomically: true, encoding: .utf8)
         let token = folder.appending(path: "api-token")
         try "a-secret-token".write(to: token, atomically: true, encoding: .utf8)
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: token.path)
