@@ -54,6 +54,12 @@ final class CaseScript: StandInOrigin {
         return try opened(endpoint, answer) { [weak self] sent in self?.keep(upstream: sent) }
     }
 
+    func refuses(_ endpoint: Endpoint) -> Bool {
+        let service = services[ObjectIdentifier(endpoint)] ?? ConfiguredService.passthroughName
+        if let call = calls.first(where: { $0.service == service }) { return call.answer.fails == .connect }
+        return answers.first { $0.service == nil || $0.service == service }?.fails == .connect
+    }
+
     /// The answer for the next request to the service; 200 if none is written, and `nil` if all are used.
     private func nextAnswer(_ service: String) -> OriginAnswer? {
         guard answerCount > 0 else { return OriginAnswer(at: place) }

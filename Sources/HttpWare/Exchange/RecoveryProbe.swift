@@ -36,12 +36,11 @@ final class RecoveryProbe {
     private func probe() {
         let reachability = service.notes.reachability
         guard reachability.isUnreachable, reachability.isWatched else { return }
-        // In a test run nothing is connected to, so requests find out for themselves.
-        guard transport.standInClient == nil else { return reachability.reached() }
         let endpoints = service.reachable
         guard transport.loop.now < ends, !endpoints.isEmpty else { return reachability.reached() }
         let endpoint = endpoints[next % endpoints.count]
         next += 1
+        if let origin = transport.standInOrigin { return origin.refuses(endpoint) ? wait() : reachability.reached() }
         Connector.connect(
             to: endpoint, speaking: endpoint.key.speaks, loop: transport.loop, resolver: transport.resolver,
             timeout: min(service.connectTimeout, RecoveryProbe.patience)

@@ -25,6 +25,8 @@ package enum StandInAnswer: Sendable {
 package protocol StandInOrigin: AnyObject {
     /// Opens a stream to an endpoint: answers the one request on it. Throws if the connection cannot be made.
     func open(_ endpoint: Endpoint) throws(GatewayError) -> (SentRequest) -> StandInAnswer
+    /// Whether the next connection to the endpoint would not be made.
+    func refuses(_ endpoint: Endpoint) -> Bool
 }
 
 /// Opens streams to a stand-in, and no connection. Used on its loop's thread.
@@ -56,7 +58,10 @@ private final class StandInConnector: UpstreamConnector {
 
 extension LoopListener {
     /// Lets this stand-in answer all requests that go upstream, in place of origin servers. Call this before the first request.
-    package func call(_ origin: any StandInOrigin) { connector = StandInConnector(origin, transport) }
+    package func call(_ origin: any StandInOrigin) {
+        connector = StandInConnector(origin, transport)
+        transport.standInOrigin = origin
+    }
 }
 
 /// One request to a stand-in, and its response.
