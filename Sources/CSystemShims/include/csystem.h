@@ -92,6 +92,10 @@ int csystem_epoll_remove(int epoll, int descriptor);
 /// Writes the tags of readable descriptors, at most 64, without waiting. Returns their number, or -1 and errno on failure.
 int csystem_epoll_take(int epoll, void **tags, int most);
 
+/// The C libraries that the process has loaded, in the order of loading. A line each: the name, the version as the library or the
+/// name of its file states it, and the path, with tabs between them. The caller frees the text; null if memory is exhausted.
+char *csystem_libraries(void);
+
 /// The commit from which the program was built, passed to Package.swift in HTTPWARE_COMMIT; otherwise "unknown", as in tests.
 const char *csystem_commit(void);
 
