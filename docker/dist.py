@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes what is given to others of a binary that has the Swift runtime in it, and checks it. Python 3.11, dpkg-dev, lowdown.
+"""Makes what is given to others of a binary that has the Swift runtime in it, and checks it. Python 3.11, dpkg-dev, lowdown, patchelf, gcc.
 
     docker/dist.py --binary .build/release/httpware [--out .build-dist] [--try] [--install PREFIX]
 
-In the folder: httpware_VERSION_ARCHITECTURE.deb, httpware-VERSION-linux-ARCHITECTURE.tar.gz, …-image.tar.gz (the root of the container
-image), ….spdx.json (what is in it) and ….sha256. The program is there without its symbols. All times are those of the commit, so a build
-of the same commit, by the same toolchain and with the same versions of packages and libraries, gives the same bytes.
+In the folder: httpware_VERSION_ARCHITECTURE.deb, httpware-VERSION-linux-ARCHITECTURE.tar.gz (with the C libraries, for every Linux with
+glibc 2.34 or later), …-image.tar (the container image, an OCI archive), ….spdx.json (what is in it) and ….sha256. The program is there
+without its symbols. All times are those of the commit, so a build of the same commit, by the same toolchain and with the same versions
+of packages and libraries, gives the same bytes. The architecture is that of the machine.
 `--try` installs, upgrades, removes and purges the package in a bare Debian that debootstrap makes; it needs root.
 `--install` puts the same files under a folder, for `make install`.
 """
@@ -29,6 +30,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from portable.libraries import put_beside  # noqa: E402
+from portable.oci import settings, write_image  # noqa: E402
+
 SOURCE = HERE.parent
 TEMPLATES = HERE / "debian"
 CATALOGUE = SOURCE / "Sources/HttpGateway/HttpGateway.docc"
@@ -351,15 +357,38 @@ def archive(root: Path, target: Path, epoch: int, prefix: str = "") -> None:
             tar.add(path, prefix + str(path.relative_to(root)), recursive=False, filter=plain)
 
 
-def image(binary: Path, root: Path) -> None:
-    """The root of the container image, as the last stage of the Dockerfile has it."""
-    write(root / "usr/bin/httpware", binary.read_bytes(), 0o755)
-    for library in libraries(binary):
-        write(root / str(library).lstrip("/"), library.resolve().read_bytes(), 0o755)
+def portable(release: Release, root: Path) -> None:
+    """All files and the C libraries, for a Linux of any kind."""
+    standalone(release, root, "/usr/local")
+    put_beside(root / "bin/httpware", libraries(release.binary))
+    texts(release.binary, root / "share/doc/httpware/libraries")
+
+
+def texts(binary: Path, folder: Path) -> None:
+    """The copyrights of the C libraries that go along."""
+    for name, _ in debian_packages(binary):
+        text = Path("/usr/share/doc") / name / "copyright"
+        if text.exists():
+            write(folder / f"{name}.copyright.gz", packed(text.read_bytes()))
+
+
+def image(release: Release, root: Path, bill: str) -> None:
+    """The root of the container image, as the last stage of the Dockerfile has it, and what is in it."""
+    write(root / "usr/bin/httpware", release.binary.read_bytes(), 0o755)
+    for library in libraries(release.binary):
+        place, file = root / str(library).lstrip("/"), library.resolve()
+        write(place.with_name(file.name), file.read_bytes(), 0o755)
+        if file.name != place.name:
+            place.symlink_to(file.name)
     write(root / "etc/ssl/certs/ca-certificates.crt", Path("/etc/ssl/certs/ca-certificates.crt").read_bytes())
     write(root / "etc/passwd", "httpware:x:10001:10001::/:\n")
     write(root / "etc/group", "httpware:x:10001:\n")
     write(root / "etc/httpware/httpware.yaml", (SOURCE / "conf/sidecar.yaml").read_bytes())
+    own = root / "usr/share/doc/httpware"
+    write(own / "httpware.spdx.json", bill)
+    write(own / "LICENSE", (SOURCE / "LICENSE").read_bytes())
+    write(own / "LICENSES.gz", packed(licenses(release)))
+    texts(release.binary, own / "libraries")
 
 
 def debian_packages(binary: Path) -> list[tuple[str, str]]:
@@ -483,12 +512,16 @@ def make(release: Release, given: argparse.Namespace) -> None:
     package, depends = deb(release, out, architecture)
     print(f"dist: Depends: {depends}", file=sys.stderr)
     name = f"httpware-{release.version}-linux-{architecture}"
-    for what, suffix in ((lambda root: standalone(release, root, "/usr/local"), ""), (lambda root: image(release.binary, root), "-image")):
-        with tempfile.TemporaryDirectory() as folder:
-            root = Path(folder)
-            what(root)
-            archive(root, out / f"{name}{suffix}.tar.gz", release.epoch, f"httpware-{release.version}/" if not suffix else "")
-    write(out / f"{name}.spdx.json", bill(release, debian))
+    contents = bill(release, debian)
+    with tempfile.TemporaryDirectory() as folder:
+        portable(release, Path(folder))
+        archive(Path(folder), out / f"{name}.tar.gz", release.epoch, f"httpware-{release.version}/")
+    with tempfile.TemporaryDirectory() as folder:
+        image(release, Path(folder), contents)
+        labels = {"org.opencontainers.image.version": release.version, "org.opencontainers.image.description": "An HTTP gateway and local debugging proxy, configured by files"}
+        config = settings(HERE / "Dockerfile", {"HTTPWARE_COMMIT": release.commit})
+        write_image(Path(folder), out / f"{name}-image.tar", config, config["Labels"] | labels, f"httpware:{release.version}", architecture, release.epoch)
+    write(out / f"{name}.spdx.json", contents)
     files = sorted(path for path in out.iterdir())
     write(out / f"{name}.sha256", "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files))
     if shutil.which("lintian"):
