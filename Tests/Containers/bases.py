@@ -18,7 +18,7 @@ SWIFT = "docker.io/library/swift:6.3-bookworm"
 TOOLS = "binutils ca-certificates gcc git libc6-dev libcurl4 libedit2 libncurses6 libsqlite3-0 libstdc++-12-dev libxml2 tzdata"
 # Services of compose.yaml, each as near to the image of that name as Debian's package allows. Grafana is not in Debian.
 STANDS = {
-    "docker.io/library/redis:7-bookworm": ("redis-server", 'CMD ["redis-server", "--protected-mode", "no"]'),
+    "docker.io/library/redis:7-bookworm": ("redis-server", """ENTRYPOINT ["sh", "-c", "exec \\"$@\\" --protected-mode no", "redis"]\nCMD ["redis-server"]"""),
     "docker.io/library/nginx:1.28-bookworm": ("nginx-light", 'RUN rm /etc/nginx/sites-enabled/default\nCMD ["nginx", "-g", "daemon off;"]'),
     "docker.io/prom/prometheus:v3.5.0": ("prometheus", 'ENTRYPOINT ["prometheus", "--storage.tsdb.path=/tmp/prometheus", "--config.file=/etc/prometheus/prometheus.yml"]'),
 }
@@ -61,15 +61,17 @@ def swift(engine: Engine) -> None:
     version = SWIFT.partition(":")[2].partition("-")[0]
     if f"Swift version {version}" not in said:
         raise Failed(f"Swift {version} is needed for {SWIFT}, this machine has {said.splitlines()[0]}")
-    text, contexts = f"FROM {DEBIAN}\n{installing(TOOLS)}\nRUN git config --system safe.directory '*'\n", []
+    text = f"FROM {DEBIAN}\n{installing(TOOLS)}\nRUN git config --system safe.directory '*'\n"
+    places: dict[str, str] = {}
     urls = subprocess.run(["git", "config", "--get-regexp", r"^url\..*\.insteadof$"], capture_output=True, text=True).stdout
-    for number, url in enumerate(urls.splitlines()):
+    for url in urls.splitlines():
         key, value = url.split(" ", 1)
         place = key.removeprefix("url.").removesuffix(".insteadof")
         text += f"RUN git config --system --add '{key}' '{value}'\n"
-        if place.startswith("/") and f"packages={place}" not in contexts:
-            contexts = [*contexts, "--build-context", f"packages{number}={place}"]
-            text += f"COPY --from=packages{number} . {place}\n"
+        if place.startswith("/"):
+            places.setdefault(place, f"packages{len(places)}")
+    text += "".join(f"COPY --from={name} . {place}\n" for place, name in places.items())
+    contexts = [word for place, name in places.items() for word in ("--build-context", f"{name}={place}")]
     text += "COPY --from=toolchain . /\n"
     build(engine, SWIFT, text, engine.folder, "--build-context", f"toolchain={toolchain}", *contexts)
 

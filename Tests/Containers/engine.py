@@ -85,12 +85,15 @@ class Engine:
             self.inside = ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", "--"]
 
     def run(self, *words: object, fails: bool = False, patience: float = PATIENCE, **options) -> subprocess.CompletedProcess:
-        """The end of a command, with what it printed; it must end with 0 unless it may fail."""
+        """The end of a command; it must end with 0 unless it may fail: then what it printed on standard error is in its output, too."""
         command = [*self.inside, *map(str, words)]
-        result = subprocess.run(command, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=patience,
-                                **({"stdin": subprocess.DEVNULL} | options if "input" not in options else options))
-        if result.returncode and not fails:
-            raise Failed(f"{' '.join(map(str, words))[:300]}: exit {result.returncode}: {result.stdout[-1500:]}")
+        if "input" not in options:
+            options.setdefault("stdin", subprocess.DEVNULL)
+        result = subprocess.run(command, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience, **options)
+        if fails:
+            result.stdout += result.stderr
+        elif result.returncode:
+            raise Failed(f"{' '.join(map(str, words))[:300]}: exit {result.returncode}: {(result.stdout + result.stderr)[-1500:]}")
         return result
 
     def docker(self, *words: object, **options) -> str:

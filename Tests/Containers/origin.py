@@ -1,0 +1,36 @@
+"""An origin server of the trials: `origin.py PORT [CERTIFICATE KEY]`. It answers each GET; below /slow only after a while."""
+
+from __future__ import annotations
+
+import http.server
+import ssl
+import sys
+import threading
+
+WAIT = 2.0
+
+
+class Origin(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path.startswith("/slow"):
+            threading.Event().wait(WAIT)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"from the origin server")
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+def main() -> None:
+    port, *identity = sys.argv[1:]
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", int(port)), Origin)
+    if identity:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*identity)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Containers, by a real engine: one JSON line per result (name, goal, measured, pass). Python 3.11, as root.
+
+    Tests/Containers/run.py [--binary .build/release/httpware] [--prebuilt] [image] [compose] [release] [roots] [own]
+
+`image` builds docker/Dockerfile and tries the image. `compose` brings docker/compose.yaml and the README's three commands up. `release` loads
+the image of `make dist`. `roots` runs the archive of `make dist` in roots of several systems. `own` builds the Dockerfile of a package that
+`httpware init ware` writes. podman is the engine; images that cannot be pulled are made of Debian's packages, and stay for the next run, as do
+the roots in HTTPWARE_ROOTS. With `--prebuilt`, the binary takes the place of the compiler in `image`: that saves ten minutes. `release` and
+`roots` need what `make dist` wrote; `--dist` names another folder. A summary is on standard error: `N passed, N failed`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.dont_write_bytecode = True
+
+from Containers import compose, image, own, release, roots  # noqa: E402
+from Containers.engine import Engine, Failed, lacks  # noqa: E402
+from Rig.results import line, tell  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def built(engine: Engine, options: argparse.Namespace) -> Iterator[dict]:
+    image.build(engine, options.binary if options.prebuilt else None)
+    engine.network()
+    yield from image.trial(engine)
+
+
+def composed(engine: Engine, options: argparse.Namespace) -> Iterator[dict]:
+    if not engine.has(image.IMAGE):
+        image.build(engine, options.binary if options.prebuilt else None)
+    yield from compose.trial(engine)
+
+
+PARTS: dict[str, Callable[[Engine, argparse.Namespace], Iterator[dict]]] = {
+    "image": built,
+    "compose": composed,
+    "release": lambda engine, options: release.trial(engine, options.dist),
+    "roots": lambda engine, options: roots.trial(engine, options.dist, dict(each.split("=", 1) for each in options.root)),
+    "own": lambda engine, options: own.trial(engine, options.binary),
+}
+
+
+def results(options: argparse.Namespace) -> Iterator[dict]:
+    if sentence := lacks():
+        yield line("engine", "podman, runc and what they need", sentence, False)
+        return
+    for part in options.parts or PARTS:
+        engine = Engine()
+        try:
+            yield from PARTS[part](engine, options)
+        except Failed as error:
+            yield line(part, "each step succeeds", str(error), False)
+        finally:
+            engine.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
+    parser.add_argument("--binary", type=Path, default=ROOT / ".build/release/httpware")
+    parser.add_argument("--dist", type=Path, default=ROOT / ".build-dist", help="the folder of make dist")
+    parser.add_argument("--prebuilt", action="store_true", help="do not compile in the container")
+    parser.add_argument("--root", action="append", default=[], metavar="NAME=FOLDER", help="one more root for `roots`, which is only read")
+    options = parser.parse_args()
+    options.binary, options.dist = options.binary.resolve(), options.dist.resolve()
+    if unknown := [part for part in options.parts if part not in PARTS]:
+        parser.error(f"{unknown[0]} is not one of {' '.join(PARTS)}")
+    return tell(results(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
