@@ -16,7 +16,7 @@ export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --ex
 # For builds only: SwiftPM writes the flags of the traits in the order of a hashed set, and another order compiles everything again.
 STEADY := env SWIFT_DETERMINISTIC_HASHING=1
 
-.PHONY: run test extras bench format lint lint-tools count waits setup build wire differential clients acme load faults soak races leaks stores images trial-trixie reference docs page pictures dist install
+.PHONY: run test extras bench format lint lint-tools count waits setup build wire differential clients acme load faults soak races leaks stores containers trial-trixie reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -99,9 +99,13 @@ stores: setup
 	HTTPWARE_BENCH=1 $(STEADY) swift build -c release --scratch-path .build-bench --product StoreTrial
 	python3 Tests/Load/stores.py --binary .build-bench/release/StoreTrial
 
-# The image without a container engine, and the other files in docker/: needs root, debootstrap, 8 GiB of disk and ten minutes.
-images: build
+# Containers by a real engine: the image of docker/Dockerfile, which compiles everything again, docker/compose.yaml, the image and the archive of
+# `make dist`, the Dockerfile of a package of one's own. Needs root, podman, debootstrap and 15 GiB, and takes an hour; PARTS= chooses.
+PARTS ?=
+containers: dist
+	@.ci/setup podman runc containernetworking-plugins netavark aardvark-dns iptables iproute2 skopeo debootstrap
 	python3 docker/check.py --binary $(BINARY)
+	python3 Tests/Containers/run.py --binary $(BINARY) $(PARTS)
 
 # Every test in Debian 13: needs root, debootstrap and 6 GiB.
 trial-trixie:
@@ -115,10 +119,10 @@ reference: build
 docs: setup
 	.ci/docs --base "$(BASE)"
 
-# What is given to others: a Debian package, an archive, the root of the container image, sums, and what is in them. lintian checks the
+# What is given to others: a Debian package, an archive with the C libraries, the container image, sums, and what is in them. lintian checks the
 # package if it is installed. `make dist TRY=--try` also installs it in a bare Debian: needs root and debootstrap.
 dist: build
-	@.ci/setup dpkg-dev lowdown
+	@.ci/setup dpkg-dev lowdown patchelf
 	python3 docker/dist.py --binary $(BINARY) $(TRY)
 
 # Program, manual pages, completions and examples under PREFIX, as the archive of `make dist` has them.

@@ -93,7 +93,7 @@ class Engine:
         if fails:
             result.stdout += result.stderr
         elif result.returncode:
-            raise Failed(f"{' '.join(map(str, words))[:300]}: exit {result.returncode}: {(result.stdout + result.stderr)[-1500:]}")
+            raise Failed(f"{' '.join(map(str, words))[:300]}: exit {result.returncode}: {(result.stdout + result.stderr)[-4500:]}")
         return result
 
     def docker(self, *words: object, **options) -> str:

@@ -55,7 +55,7 @@ def packed_size(engine: Engine, image: str) -> int:
 
 
 def programs(engine: Engine, image: str) -> list[str]:
-    """The files of an image that can be started, but for libraries."""
+    """The files of an image that can be started, without the libraries."""
     target = engine.folder / "root.tar"
     name = engine.docker("create", "--pull=never", image)
     engine.docker("export", "--output", target, name)
@@ -88,7 +88,10 @@ class Running:
         return self.engine.inspect(self.name)["State"]["ExitCode"]
 
     def health(self) -> int:
-        return self.engine.run("docker", "healthcheck", "run", self.name, fails=True).returncode
+        """The exit status of the health check. Podman takes none from an image of OCI's format, so its command is run there."""
+        seen = self.engine.inspect(self.name)["Config"]
+        command = ["healthcheck", "run", self.name] if seen.get("Healthcheck") else ["exec", self.name, "/usr/bin/httpware", "health", "-c", FILE]
+        return self.engine.run("docker", *command, fails=True).returncode
 
     def ends(self) -> bool:
         return eventually(lambda: self.engine.inspect(self.name)["State"]["Status"] == "exited")
@@ -113,7 +116,7 @@ class Origin:
 
 
 def trial(engine: Engine, image: str = IMAGE, part: str = "image", commit: str = COMMIT) -> Iterator[dict]:
-    """What an image of the program must be and do."""
+    """The size, the form and the behaviour of an image of the program."""
     seen = engine.inspect(image)
     packed, size = packed_size(engine, image), seen["Size"]
     yield line(f"{part}: size", f"at most {MOST_PACKED} bytes to pull, {MOST_BYTES} on the disk", {"pull": packed, "disk": size}, packed <= MOST_PACKED and size <= MOST_BYTES)
@@ -123,7 +126,7 @@ def trial(engine: Engine, image: str = IMAGE, part: str = "image", commit: str =
     found = programs(engine, image)
     yield line(f"{part}: programs", "httpware alone", found, [Path(name).name for name in found] == ["httpware"])
     shell = engine.run("docker", "run", "--rm", "--pull=never", "--entrypoint", "/bin/sh", image, "-c", "true", fails=True)
-    yield line(f"{part}: shell", "there is none", shell.returncode, shell.returncode == 127)
+    yield line(f"{part}: shell", "the image has no shell", shell.returncode, shell.returncode == 127)
     labels = {name.rpartition(".")[2]: value for name, value in (seen["Config"].get("Labels") or {}).items() if name.startswith("org.opencontainers.image.")}
     yield line(f"{part}: labels", "title, licence and commit by OCI's names", labels, labels.get("title") == "httpware" and labels.get("licenses") == "Apache-2.0" and labels.get("revision") == commit)
     version = json.loads(engine.docker("run", "--rm", "--pull=never", image, "version", "--json", "--libraries"))
@@ -159,7 +162,7 @@ def running(engine: Engine, image: str, part: str) -> Iterator[dict]:
         yield line(f"{part}: SIGTERM", "the request in progress is answered, then it ends with 0", {"answer": last, "status": gateway.status},
                    busy and last == "from the origin server" and gateway.status == 0)
         changed = engine.docker("diff", gateway.name, fails=True)
-        yield line(f"{part}: what it wrote", "nothing", changed, not [row for row in changed.splitlines() if not re.match(r"[AC] /(etc|proc|dev|sys|run)(/|$)", row)])
+        yield line(f"{part}: changed files", "only those of the engine", changed, not [row for row in changed.splitlines() if not re.match(r"[AC] /(etc|proc|dev|sys|run)(/|$)", row)])
 
 
 def configured(engine: Engine, image: str, part: str) -> Iterator[dict]:

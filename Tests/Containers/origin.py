@@ -14,9 +14,11 @@ class Origin(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path.startswith("/slow"):
             threading.Event().wait(WAIT)
+        content = b"from the origin server"
         self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(b"from the origin server")
+        self.wfile.write(content)
 
     def log_message(self, *_) -> None:
         pass

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from Containers.bases import tell
 from Containers.engine import Engine, Failed
 from Rig.certificates import certificates
 from Rig.results import line
 
 UBUNTU = "http://archive.ubuntu.com/ubuntu"
-# debootstrap's name for each, and the script for those that a version of it does not know.
+# debootstrap's name for each; where a version of it does not know the name, also the mirror and the script of a relative.
 ROOTS = {"bookworm": [], "trixie": [], "forky": ["http://deb.debian.org/debian", "sid"], "jammy": [UBUNTU, "gutsy"], "noble": [UBUNTU, "gutsy"]}
 FEWEST = 3
 # Libraries of glibc; all others come with the program.
@@ -22,16 +24,18 @@ SYSTEM = re.compile(r"^(?:ld-linux.*|lib(?:c|m|pthread|dl|rt|resolv)\.so\.\d+)$"
 # TLS, compression, a script, a password: each takes another library.
 FILE = """version: 1
 admin: {}
-listeners: { web: { bind: "127.0.0.1:8443", chain: hello, tls: { certificate: /opt/a.pem, key: /opt/a.key } } }
+listeners: { web: { bind: "127.0.0.1:8443", chain: hello, tls: { cert: /opt/a.pem, key: /opt/a.key } } }
 chains:
   hello:
     middlewares:
-      - basicAuth: { file: /opt/users }
-      - script: { source: "function request(x) x.headers['X-Script'] = 'ran' end" }
+      - basicAuth: { usersFile: /opt/users }
+      - script: { source: "return { request = function(req) if req.path == '/script' then return { status = 410, text = 'gone' } end end }" }
       - mock: { headers: { Content-Type: text/plain }, body: "BODY" }
     postwares: [{ compress: { minSize: 100B } }]
 routes: [{ chain: hello }]
 """.replace("BODY", "hello " * 200)
+# The password is: secret.
+USER = "anna:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a"
 # In a mount and network namespace of its own; the root beneath stays as it is.
 SCRIPT = r"""
 set -eu
@@ -42,21 +46,18 @@ mkdir "$work/upper" "$work/work" "$work/root"
 mount -t overlay overlay -o "lowerdir=$root,upperdir=$work/upper,workdir=$work/work" "$work/root"
 mount -t proc proc "$work/root/proc"
 mkdir -p "$work/root/usr/local" "$work/root/opt"
-tar -xzf "$archive" -C "$work/root/usr/local" --strip-components=1
-cp "$4"/* "$work/root/opt/"
-inside() { env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root chroot "$work/root" "$@"; }
-printf '{"glibc": "%s", "loaded": ' "$(inside ldd --version | sed -n '1s/.* //p')"
-inside httpware version --json --libraries
+tar --warning=no-timestamp -xzf "$archive" -C "$work/root/usr/local" --strip-components=1
+cp -p "$4"/* "$work/root/opt/"
+inside() { exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root chroot "$work/root" "$@"; }
+printf '{"glibc": "%s", "loaded": %s' "$(inside ldd --version | sed -n '1s/.* //p')" "$(inside httpware version --json --libraries)"
 printf ', "check": "%s"' "$(inside httpware check /opt/httpware.yaml 2>&1 | tail -n 1 | tr -d '"\n')"
 inside httpware run /opt/httpware.yaml > "$work/log" 2>&1 &
 gateway=$!
-for _ in $(seq 100); do
-    curl -sk --noproxy '*' -o /dev/null https://127.0.0.1:8443/ && break
-    read -r -t 0.1 < "$work/pause" 2>/dev/null || sleep 0.1
-done
+curl -sk --noproxy '*' -o /dev/null --retry 15 --retry-delay 1 --retry-connrefused https://127.0.0.1:8443/
 for coding in br zstd gzip; do
     printf ', "%s": "%s"' "$coding" "$(curl -sk --noproxy '*' -o /dev/null -D - -u anna:secret -H "Accept-Encoding: $coding" https://127.0.0.1:8443/ | grep -i '^HTTP\|^content-encoding' | tr -d '\r' | tr '\n' ' ')"
 done
+printf ', "script": "%s"' "$(curl -sk --noproxy '*' -o /dev/null -w '%{http_code}' -u anna:secret https://127.0.0.1:8443/script)"
 printf ', "refused": "%s"' "$(curl -sk --noproxy '*' -o /dev/null -w '%{http_code}' -u anna:wrong https://127.0.0.1:8443/)"
 kill -TERM "$gateway"
 status=0; wait "$gateway" || status=$?
@@ -89,13 +90,12 @@ def trial(engine: Engine, dist: Path, others: dict[str, str]) -> Iterator[dict]:
     files.mkdir()
     (files / "httpware.yaml").write_text(FILE)
     for name in ("a.pem", "a.key"):
-        (files / name).write_bytes((certificates() / name).read_bytes())
-    hashed = subprocess.run(["openssl", "passwd", "-6", "secret"], capture_output=True, text=True, check=True).stdout
-    (files / "users").write_text(f"anna:{hashed}")
+        shutil.copy(certificates() / name, files)
+    (files / "users").write_text(f"{USER}\n")
     count = 0
     for name, folder in [*((name, Path(folder)) for name, folder in others.items()), *((name, root(name, made)) for name, made in ROOTS.items() if name not in others)]:
         if folder is None:
-            print(f"containers: {name} is left out: debootstrap could not make it")
+            tell(f"{name} is left out: debootstrap could not make it")
             continue
         count += 1
         yield from tried(engine, name, folder, found[-1], files)
@@ -105,7 +105,7 @@ def trial(engine: Engine, dist: Path, others: dict[str, str]) -> Iterator[dict]:
 def tried(engine: Engine, name: str, folder: Path, archive: Path, files: Path) -> Iterator[dict]:
     work = engine.folder / f"root-{name}"
     work.mkdir()
-    result = engine.run("unshare", "--mount", "--net", "--propagation", "private", "bash", "-c", SCRIPT, "roots", folder, work, archive, files, fails=True, patience=120)
+    result = engine.run("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private", "bash", "-c", SCRIPT, "roots", folder, work, archive, files, fails=True, patience=120)
     if result.returncode:
         yield line(f"roots: {name}", "the archive runs", result.stdout[-800:], False)
         return
@@ -114,6 +114,6 @@ def tried(engine: Engine, name: str, folder: Path, archive: Path, files: Path) -
     wrong = [each for each in loaded if not each["version"] or (not SYSTEM.match(each["name"]) and "/lib/httpware/" not in each["path"])]
     yield line(f"roots: {name}: libraries", "each has a version; all but glibc's are the archive's", wrong or {"glibc": seen["glibc"], "count": len(loaded)}, not wrong and len(loaded) > 15)
     codings = {coding: seen[coding] for coding in ("br", "zstd", "gzip")}
-    yield line(f"roots: {name}: answers", "TLS, compression, a script and passwords work", {**codings, "refused": seen["refused"], "check": seen["check"]},
-               all(" 200" in text and f"encoding: {coding}" in text.lower() for coding, text in codings.items()) and seen["refused"] == "401" and seen["check"].startswith("ok"))
+    yield line(f"roots: {name}: answers", "TLS, compression, a script and passwords work", {**codings, "refused": seen["refused"], "script": seen["script"], "check": seen["check"]},
+               all(" 200" in text and f"encoding: {coding}" in text.lower() for coding, text in codings.items()) and seen["refused"] == "401" and seen["script"] == "410" and seen["check"].startswith("ok"))
     yield line(f"roots: {name}: SIGTERM", "ends with 0", {"status": seen["status"], "log": seen["log"]}, seen["status"] == 0)

@@ -50,7 +50,7 @@ PARTS: dict[str, Callable[[Engine, argparse.Namespace], Iterator[dict]]] = {
 
 def results(options: argparse.Namespace) -> Iterator[dict]:
     if sentence := lacks():
-        yield line("engine", "podman, runc and what they need", sentence, False)
+        yield line("engine", "podman, runc and their parts", sentence, False)
         return
     for part in options.parts or PARTS:
         engine = Engine()
