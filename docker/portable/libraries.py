@@ -11,7 +11,7 @@ from portable.elf import Elf
 HERE = Path(__file__).resolve().parent
 # The system's own; the kernel's loader and these belong together.
 GLIBC = re.compile(r"^(?:ld-linux.*|lib(?:c|m|dl|rt|pthread|util|resolv|anl)\.so\.\d+)$")
-COMPAT = "libhttpware-compat.so"
+COMPAT = "libhttpware-compat.so.1"
 
 
 def run(*words: object) -> None:
