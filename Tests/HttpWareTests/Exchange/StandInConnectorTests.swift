@@ -10,6 +10,8 @@ import Testing
         var answers: [StandInAnswer] = []
         var refusal: GatewayError?
 
+        func refuses(_ endpoint: Endpoint) -> Bool { refusal != nil }
+
         func open(_ endpoint: Endpoint) throws(GatewayError) -> (SentRequest) -> StandInAnswer {
             if let refusal { throw refusal }
             return { [self] request in
