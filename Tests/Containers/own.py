@@ -23,7 +23,7 @@ def trial(engine: Engine, binary: Path) -> Iterator[dict]:
     published(repository)
     text = f"FROM {bases.SWIFT}\nCOPY --from=repository . {REPOSITORY}\nRUN git config --system --add url.{REPOSITORY}.insteadOf {URL}\n"
     base = "localhost/swift-with-httpware"
-    bases.build(engine, base, text, engine.folder, "--build-context", f"repository={repository}")
+    bases.build(engine, base, text, "--build-context", f"repository={repository}", also=str(repository))
     written = (package / "Dockerfile").read_text()
     # Its commands stay as they are; only the first image has the repository, too.
     file = written.replace("FROM swift:6.3-bookworm", f"FROM {base}")

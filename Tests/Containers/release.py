@@ -36,7 +36,15 @@ def trial(engine: Engine, dist: Path) -> Iterator[dict]:
     engine.network()
     commit = engine.inspect(f"httpware:{version}")["Config"]["Labels"]["org.opencontainers.image.revision"]
     yield from image.trial(engine, f"httpware:{version}", "release", commit)
+    if engine.has(image.IMAGE):
+        one, other = (settings(engine, name) for name in (image.IMAGE, f"httpware:{version}"))
+        yield line("release: settings", "those of the image that the engine builds", {"built": one, "release": other} if one != other else one, one == other)
     yield from typed(engine, dist, version)
+
+
+def settings(engine: Engine, name: str) -> dict:
+    seen = engine.inspect(name)["Config"]
+    return {key: seen.get(key) for key in ("User", "Entrypoint", "Cmd", "ExposedPorts", "StopSignal")} | {"Env": sorted(seen["Env"])}
 
 
 def written(engine: Engine, file: Path) -> Iterator[dict]:
