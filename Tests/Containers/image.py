@@ -83,6 +83,10 @@ class Running:
     def log(self) -> str:
         return self.engine.docker("logs", self.name, fails=True)
 
+    def requests(self) -> list[dict]:
+        """The lines of its access log, which it writes a moment later."""
+        return [json.loads(row) for row in self.log.splitlines() if row.startswith("{")]
+
     @property
     def status(self) -> int:
         return self.engine.inspect(self.name)["State"]["ExitCode"]
@@ -153,8 +157,9 @@ def running(engine: Engine, image: str, part: str) -> Iterator[dict]:
         process = engine.inspect(gateway.name)["State"]["Pid"]
         owner = re.search(r"(?m)^Uid:\t(.*)$", Path(f"/proc/{process}/status").read_text())[1].split()
         yield line(f"{part}: runs as", "10001", owner, set(owner) == {"10001"})
-        logged = [row for row in gateway.log.splitlines() if row.startswith("{") and json.loads(row).get("status") == 200]
-        yield line(f"{part}: logs", "a line of JSON for the request", logged or gateway.log[-300:], len(logged) == 1)
+        eventually(gateway.requests)
+        logged = gateway.requests()
+        yield line(f"{part}: logs", "a line of JSON for the request", logged or gateway.log[-300:], [row["status"] for row in logged] == [200])
         slow = subprocess.Popen([*engine.inside, "curl", "--silent", "--noproxy", "*", "--max-time", "15", "http://127.0.0.1:8080/slow"], stdout=subprocess.PIPE, text=True)
         busy = eventually(lambda: re.search(r" 127\.0\.0\.1:3443 ", engine.run("ss", "-Htn", "state", "established").stdout))
         engine.docker("stop", "--time", "20", gateway.name)
