@@ -53,7 +53,7 @@ struct CalloutMessage: Sendable {
         }
     }
 
-    /// The members that both halves have, and those that `write` adds behind them.
+    /// The members of both halves, and behind them the members of one, which `write` adds.
     private static func head(_ half: Half, _ exchange: Exchange, _ write: (inout JsonWriter) -> Void) -> [UInt8] {
         var writer = JsonWriter(reserving: 1024)
         writer.object { writer in

@@ -156,7 +156,7 @@ extension ExchangeDriver: ConnectionWaiter {
     /// No endpoint accepted a connection. If a ware waits for the service, a probe detects when it is reachable again.
     private func noteUnreachable(_ service: UpstreamService, _ error: GatewayError) {
         guard error.side == .upstream, error.fault.isUnreachable,
-            server.connector === transport || transport.standInOrigin != nil,
+            server.connector === transport || transport.standInRefuses != nil,
             service.notes.reachability.failed()
         else { return }
         RecoveryProbe.start(service, transport)

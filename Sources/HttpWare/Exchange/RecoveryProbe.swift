@@ -40,7 +40,7 @@ final class RecoveryProbe {
         guard transport.loop.now < ends, !endpoints.isEmpty else { return reachability.reached() }
         let endpoint = endpoints[next % endpoints.count]
         next += 1
-        if let origin = transport.standInOrigin { return origin.refuses(endpoint) ? wait() : reachability.reached() }
+        if let refuses = transport.standInRefuses { return refuses(endpoint) ? wait() : reachability.reached() }
         Connector.connect(
             to: endpoint, speaking: endpoint.key.speaks, loop: transport.loop, resolver: transport.resolver,
             timeout: min(service.connectTimeout, RecoveryProbe.patience)

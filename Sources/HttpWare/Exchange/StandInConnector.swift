@@ -60,7 +60,7 @@ extension LoopListener {
     /// Lets this stand-in answer all requests that go upstream, in place of origin servers. Call this before the first request.
     package func call(_ origin: any StandInOrigin) {
         connector = StandInConnector(origin, transport)
-        transport.standInOrigin = origin
+        transport.standInRefuses = { [weak origin] in origin?.refuses($0) ?? false }
     }
 }
 

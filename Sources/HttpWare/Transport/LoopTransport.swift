@@ -22,8 +22,8 @@ public final class LoopTransport: UpstreamConnector {
     public var guests: [Int: any LoopGuest] = [:]
     /// Sends side calls in place of connections; `nil` outside of test runs. While it is set, this loop connects to nothing.
     package var standInClient: (any HttpClient)?
-    /// Answers requests in place of origin servers; `nil` outside of test runs.
-    weak var standInOrigin: (any StandInOrigin)?
+    /// Whether no connection to an endpoint would be made; `nil` outside of test runs.
+    var standInRefuses: ((Endpoint) -> Bool)?
     private var sparePipes: [Pipe] = []
     private static let mostSparePipes = 8
     /// Connects this loop's TLS sessions to their sockets; `nil` if memory is exhausted.
