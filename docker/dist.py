@@ -29,6 +29,11 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "Tests"))
+sys.dont_write_bytecode = True
+
+from Rig.waits import accepts, eventually  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
@@ -457,13 +462,7 @@ def attempt(package: Path, base: Path | None) -> None:
         debian.run("getent passwd httpware && test -d /var/lib/httpware")
         process = subprocess.Popen(["chroot", "--userspec=httpware:httpware", folder, "/usr/bin/httpware", "run", "-c", "/etc/httpware/httpware.yaml"],
                                    stdout=subprocess.DEVNULL)
-        answer = b""
-        for _ in range(100):
-            try:
-                answer = urllib.request.urlopen("http://127.0.0.1:8080/hello", timeout=5).read()
-                break
-            except OSError:
-                time.sleep(0.1)
+        answer = urllib.request.urlopen("http://127.0.0.1:8080/hello", timeout=5).read() if eventually(lambda: accepts(8080), 10, every=0.1) else b""
         assert b"Hello" in answer, answer
         process.terminate()
         assert process.wait(30) == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import time
 
+from Rig.waits import eventually
 from suite import SECONDS, Trial, case, expect, expect_in, request, response
 
 # The source of an addon; the halves that it wants; the halves whose content it wants.
@@ -263,11 +263,11 @@ def _(t: Trial) -> None:
 
     def awaits(version: str, line: str, before: int) -> None:
         """Asks until the host wrote a line: the file is looked at once a second at most."""
-        ends, seen = time.monotonic() + SECONDS, ""
-        while time.monotonic() < ends and not (any(line in each for each in host.err[before:]) and seen == version):
-            seen = host.answer(request())["set"]["version"]
-            time.sleep(0.02)
-        expect((seen, any(line in each for each in host.err[before:])), (version, True), line)
+        def seen() -> tuple[str, bool]:
+            return host.answer(request())["set"]["version"], any(line in each for each in host.err[before:])
+
+        eventually(lambda: seen() == (version, True), SECONDS)
+        expect(seen(), (version, True), line)
 
     expect(host.answer(request())["set"], {"version": "1"})
     before = len(host.err)
@@ -320,10 +320,7 @@ async def request(flow):
     host.send(host.posted(json.dumps(request("http://h/slow")).encode()))
     host.await_line(host.out, "slow")
     changed(t, "def response(flow):\n    pass\n", 1000)
-    while other.answer(request()) == {}:
-        if any("wants other halves" in line for line in host.err):
-            break
-        time.sleep(0.02)
+    eventually(lambda: other.answer(request()) != {} or any("wants other halves" in line for line in host.err), SECONDS)
     expect(host.read(), (200, {"set": {"slow": "1"}}))
     expect(host.ended(), 0)
 

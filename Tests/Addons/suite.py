@@ -15,11 +15,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from Rig.waits import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = ROOT / "Sources/CAddonHost/Host/addon_host.py"
@@ -171,11 +172,8 @@ class Gateway(Wire):
 
     def await_line(self, lines: list[str], part: str) -> None:
         """Waits until a line of the host contains a text."""
-        ends = time.monotonic() + SECONDS
-        while not any(part in line for line in lines):
-            if time.monotonic() > ends:
-                raise Failure(f"expected a line with {part!r}, but got {lines}")
-            time.sleep(0.01)
+        if not eventually(lambda: any(part in line for line in lines), SECONDS):
+            raise Failure(f"expected a line with {part!r}, but got {lines}")
 
     def end(self) -> int:
         """Ends the pipe, as a gateway that ends does. Returns the exit code of the host."""

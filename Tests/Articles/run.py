@@ -27,6 +27,7 @@ sys.dont_write_bytecode = True
 from Articles.servers import Application, Tokens  # noqa: E402
 from Rig.certificates import certificates  # noqa: E402
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
+from Rig.waits import eventually  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTICLE = ROOT / "Sources/HttpGateway/HttpGateway.docc/Recipes.md"
@@ -44,11 +45,8 @@ def expect(condition: object, *shown: object) -> None:
         raise Failed(" ".join(str(one)[-1200:] for one in shown))
 
 
-def eventually(condition: Callable[[], bool], patience: float = 10.0) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():
-        expect(time.monotonic() < deadline, "did not happen in time")
-        time.sleep(0.05)
+def happens(condition: Callable[[], bool], patience: float = 10.0) -> None:
+    expect(eventually(condition, patience, every=0.05), "did not happen in time")
 
 
 class Section:
@@ -247,7 +245,7 @@ routes: [{{ chain: greeter }}]
     r.run()
     printed = r.type("curl -i --http2-prior-knowledge -H 'Content-Type: application/grpc' -H 'TE: trailers' -d '' http://127.0.0.1:8080/helloworld.Greeter/SayHello")
     expect(statuses(printed) == [200], printed)
-    eventually(lambda: (folder / "log").exists() and "HTTP/2" in (folder / "log").read_text())
+    happens(lambda: (folder / "log").exists() and "HTTP/2" in (folder / "log").read_text())
 
 
 @recipe("HTTPS with a certificate of Let's Encrypt")
@@ -318,7 +316,7 @@ def _(r: Recipe) -> None:
     r.write(recording)
     process = r.start()
     first = r.type(ask)
-    eventually(lambda: (r.folder / "api.har").exists() and "/orders" in (r.folder / "api.har").read_text())  # written within two seconds
+    happens(lambda: (r.folder / "api.har").exists() and "/orders" in (r.folder / "api.har").read_text())  # written within two seconds
     process.stop()
     r.write(replaying)
     r.start()
@@ -387,7 +385,7 @@ def _(r: Recipe) -> None:
     expect(len(commands) == len(shown) + 1 and commands[-1].startswith("httpware proxy"), commands)
     server = r.serve(commands[-1], proxy)
     expect("This page is a file" in r.type(f"curl -s http://127.0.0.1:{proxy}/"), server.log)
-    eventually(lambda: "GET  /  200" in server.log)
+    happens(lambda: "GET  /  200" in server.log)
 
 
 def main() -> int:

@@ -9,10 +9,10 @@ import ssl
 import subprocess
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 from Rig.certificates import certificates
+from Rig.waits import Why, pause
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -84,8 +84,8 @@ class Application(Server):
             return handler.reply(302, Location="https://login.example.com/")
         with self.lock:
             self.seen.append((handler.path, dict(handler.headers.items())))
-            pause, self.slow_once = self.slow_once, 0.0
-        time.sleep(pause)
+            late, self.slow_once = self.slow_once, 0.0
+        pause(late, Why.SLOW)
         if handler.headers.get("Upgrade", "").lower() == "websocket":
             handler.send_response(101)
             handler.send_header("Connection", "Upgrade")

@@ -28,6 +28,7 @@ sys.dont_write_bytecode = True
 
 from Bench.intercept import Bench, report  # noqa: E402
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
+from Rig.waits import Why, pause  # noqa: E402
 
 ORIGIN = """
 version: 1
@@ -132,7 +133,7 @@ class Captures:
             _, web, admin = self.gateway(capture)
             self.fill(web, self.options.captures)
             admins[name] = admin
-        time.sleep(2)  # some are written behind
+        pause(2, Why.BEFORE)  # some are written behind
         print(f"\nfilters that match none of {self.options.captures:,} captures, ms")
         for text in FILTERS:
             for name, admin in admins.items():

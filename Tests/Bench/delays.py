@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
 from Rig.processes import Workplace, free_port  # noqa: E402
+from Rig.waits import Why, pause  # noqa: E402
 
 GATEWAY = """
 version: 1
@@ -57,10 +58,10 @@ class Origin(http.server.BaseHTTPRequestHandler):
                 while time.monotonic() < until:
                     text = json.dumps({"password": "x", "text": "y" * 200, "time": time.monotonic_ns()})
                     self.wfile.write(f"data: {text}\n\n".encode())
-                    time.sleep(PAUSE)
+                    pause(PAUSE, Why.SLOW)
             else:
                 self.wfile.write(b"%020d" % time.monotonic_ns() + b"z" * 4096)
-                time.sleep(PAUSE)
+                pause(PAUSE, Why.SLOW)
                 self.wfile.write(b"z" * 65536)
         except OSError:
             pass

@@ -30,6 +30,7 @@ sys.dont_write_bytecode = True
 
 from Rig.certificates import certificates  # noqa: E402
 from Rig.processes import Workplace, free_port  # noqa: E402
+from Rig.waits import Why, eventually, pause  # noqa: E402
 
 EAB = ("kid-1", "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W")
 failures = 0
@@ -39,13 +40,6 @@ def check(name: str, good: object, shown: object = "") -> None:
     global failures
     print(f"acme {name} {'ok' if good else 'FAILED'}{'' if good else f': {str(shown)[-1500:]}'}", flush=True)
     failures += not good
-
-
-def eventually(body, seconds: float = 30):
-    end = time.monotonic() + seconds
-    while not (found := body()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return found
 
 
 def shown(port: int, name: str = "a.test", **more) -> dict | None:
@@ -353,7 +347,7 @@ def lies(place: Workplace, binary: str) -> None:
         check(f"an authority that {manner}: it still serves", shown(tls), gateway.log)
         gateway.stop()
         gateway = place.gateway(binary, text, [tls, clear])
-        time.sleep(2)
+        pause(2, Why.NOTHING)
         check(f"an authority that {manner}: {most} calls, and none after a restart", len(server.calls) <= most, server.calls)
         check(f"an authority that {manner}: what it sends is not read", server.sent < 8_000_000, server.sent)
         status = subprocess.run([binary, "acme", "status", "-c", str(gateway.folder / "httpware.yaml")], capture_output=True, text=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import http.client
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from Clients.trials import client, expect
 from Rig.processes import Process, free_port
+from Rig.waits import Why, eventually, pause
 
 PROGRAM = '''
 import json, os, signal, socket, sys, threading
@@ -45,11 +45,8 @@ routes: [{{ service: app, chain: app }}]
 WARE = "{{ callout: {{ command: [python3, -B, decide.py], timeout: 30s, startTimeout: 60s, options: {{ a: {value} }} }} }}"
 
 
-def eventually(condition: Callable[[], bool], patience: float = 20.0) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():
-        expect(time.monotonic() < deadline, "did not happen in time")
-        time.sleep(0.05)
+def happens(condition: Callable[[], bool], patience: float = 20.0) -> None:
+    expect(eventually(condition, patience, every=0.05), "did not happen in time")
 
 
 def is_alive(pid: int) -> bool:
@@ -84,13 +81,13 @@ class Stage:
 
     def reload(self, count: int) -> None:
         self.gateway.signal(signal.SIGHUP)
-        eventually(lambda: self.gateway.log.count("reloaded: ") == count)
+        happens(lambda: self.gateway.log.count("reloaded: ") == count)
 
 
 @client("callout: a reload keeps, replaces and ends a program", smoke=True)
 def _(t) -> None:
     stage = Stage(t)
-    eventually(lambda: (stage.folder / "pids").exists())
+    happens(lambda: (stage.folder / "pids").exists())
     first = stage.pids[0]
     expect(stage.get() == f"200 {first} 1", stage.get(), stage.gateway.log)
     stage.reload(1)
@@ -99,14 +96,14 @@ def _(t) -> None:
     stage.reload(2)
     answer = stage.get()
     expect(answer.endswith(" 2") and str(first) not in answer, answer, stage.gateway.log)
-    eventually(lambda: not is_alive(first))
+    happens(lambda: not is_alive(first))
     (stage.folder / "decide.py").write_text(PROGRAM + "\n")
     stage.reload(3)
     expect(stage.get() == f"200 {stage.pids[2]} 2", stage.gateway.log)
     stage.write(None)
     stage.reload(4)
     expect(stage.get() == "200 none", stage.gateway.log)
-    eventually(lambda: not any(map(is_alive, stage.pids)))
+    happens(lambda: not any(map(is_alive, stage.pids)))
     expect(len(stage.pids) == 3, stage.pids)
 
 
@@ -126,10 +123,10 @@ def _(t) -> None:
     for pid in stage.pids:
         os.kill(pid, signal.SIGSTOP)
     stage.gateway.signal(signal.SIGTERM)
-    time.sleep(0.5)
+    pause(0.5, Why.BEFORE)
     stage.gateway.signal(signal.SIGTERM)
     expect(stage.gateway.wait(20) == 0, stage.gateway.log)
-    eventually(lambda: not any(map(is_alive, stage.pids)))
+    happens(lambda: not any(map(is_alive, stage.pids)))
 
 
 @client("callout: a program learns that its gateway was killed", smoke=True)
@@ -138,4 +135,4 @@ def _(t) -> None:
     expect(stage.get().startswith("200 "), stage.gateway.log)
     stage.gateway.signal(signal.SIGKILL)
     stage.gateway.wait(20)
-    eventually(lambda: not any(map(is_alive, stage.pids)))
+    happens(lambda: not any(map(is_alive, stage.pids)))

@@ -26,6 +26,12 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.dont_write_bytecode = True
+
+from Rig.waits import Why, accepts, eventually, pause  # noqa: E402
 
 LIFETIME = 2
 
@@ -37,14 +43,9 @@ def free_port():
 
 
 def wait_for(port, process, log):
-    for _ in range(400):
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        if process.poll() is not None:
-            break
-        time.sleep(0.025)
-    sys.exit("it does not start: " + open(log, errors="replace").read())
+    eventually(lambda: accepts(port) or process.poll() is not None, 10, every=0.025)
+    if process.poll() is not None or not accepts(port):
+        sys.exit("it does not start: " + open(log, errors="replace").read())
 
 
 def packages():
@@ -300,7 +301,7 @@ def main():
             statuses = set()
             while time.time() < end:
                 statuses.add(gateway.get(name)[0])
-                time.sleep(0.05)
+                pause(0.05, Why.MEASURED)
             refreshes = gateway.report(name)["history"]
             check(f"{name}: kept alive over {4 * LIFETIME}s", statuses == {200} and len(refreshes) >= 3,
                   f"{statuses}, {len(refreshes)} refreshes")
@@ -308,13 +309,11 @@ def main():
               json.load(open(f"{folder}/person.json"))["refresh_token"] != first)
         gateway.stop()
         gateway = Gateway(options.binary, folder, credentials, port)
-        time.sleep(LIFETIME + 0.5)
+        pause(LIFETIME + 0.5, Why.PASSES)
         status, text = gateway.get("person")
         # The waiting requests continue as soon as there is a token; the refresh ends when it is in the file.
-        end = time.time() + 5
-        while not gateway.report("person")["history"] and time.time() < end:
-            time.sleep(0.05)
-        check("after a restart the file's refresh token is used", status == 200 and bool(gateway.report("person")["history"]),
+        is_refreshed = eventually(lambda: gateway.report("person")["history"], 5, every=0.05)
+        check("after a restart the file's refresh token is used", status == 200 and bool(is_refreshed),
               f"{status} {text}".strip())
         status, text = gateway.get("spent")
         check("a refresh token that is spent: 503, and it says so", status == 503 and "refused the request" in text, text.strip())

@@ -15,7 +15,6 @@ import http.server
 import shutil
 import sys
 import threading
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -25,6 +24,7 @@ from Rig.certificates import certificates  # noqa: E402
 from Rig.packages import NotInstalled, provide  # noqa: E402
 from Rig.processes import Workplace, free_port  # noqa: E402
 from Rig.provider import Provider  # noqa: E402
+from Rig.waits import eventually  # noqa: E402
 
 CONFIG = """
 version: 1
@@ -107,13 +107,12 @@ def main() -> int:
         driver.set_script_timeout(10)
 
         def until(condition) -> bool:
-            end = time.monotonic() + 8
-            while time.monotonic() < end:
+            def holds() -> bool:
                 with contextlib.suppress(Exception):
-                    if condition():
-                        return True
-                time.sleep(0.05)
-            return False
+                    return bool(condition())
+                return False
+
+            return eventually(holds, 8, every=0.05)
 
         def text(css: str) -> str:
             return driver.find_element(By.CSS_SELECTOR, css).text

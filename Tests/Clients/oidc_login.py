@@ -18,8 +18,13 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from pathlib import Path
 
-from glewlwyd import Glewlwyd, Trial, free_port, wait_for
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.dont_write_bytecode = True
+
+from glewlwyd import Glewlwyd, Trial, free_port, wait_for  # noqa: E402
+from Rig.waits import Why, pause  # noqa: E402
 
 LIFETIME = 3
 PAGE = {"Accept": "text/html", "Sec-Fetch-Mode": "navigate"}
@@ -192,7 +197,7 @@ def main():
                 for line in headers.get_all("Set-Cookie") or []:
                     name, _, rest = line.partition("=")
                     browser.jar[name] = rest.partition(";")[0]
-            time.sleep(0.1 if before == browser.jar else 0)
+            pause(0.1 if before == browser.jar else 0, Why.MEASURED)
         check(f"ten requests at a time for {3 * LIFETIME}s, tokens of {LIFETIME}s, refresh tokens of one use", statuses == {200}, statuses)
         check("the tokens were renewed", 3 <= len(tokens) <= 6, len(tokens))
 
@@ -212,7 +217,7 @@ def main():
         check("another login", status == 303, f"{status} {place}")
         server.stop()
         check("while the provider is away, a session is used", other.ask("/orders")[0] == 200)
-        time.sleep(LIFETIME)
+        pause(LIFETIME, Why.PASSES)
         status, headers, _ = other.ask("/orders")
         check("until its tokens expire: 503, later", status == 503 and headers.get("Retry-After") == "5", status)
         log = open(gateway.log).read()

@@ -30,6 +30,7 @@ sys.dont_write_bytecode = True
 
 from Rig.packages import NotInstalled, provide  # noqa: E402
 from Rig.processes import Workplace, free_port  # noqa: E402
+from Rig.waits import Why, pause  # noqa: E402
 
 KEYS = {"AKIDENVIRONMENT": "env/secret+key", "AKIDFILE": "file/secret/key",
         **{f"AKIDCONTAINER{number}": f"container/secret/{number}" for number in range(100)}}
@@ -255,7 +256,7 @@ def main() -> None:
         end = time.monotonic() + 7
         while time.monotonic() < end:
             seen.append(ask(ports["container"], "GET", "/")[1].get("key"))
-            time.sleep(0.05)
+            pause(0.05, Why.MEASURED)
         check("container: keys are renewed before they expire, and none fails", None not in seen and len(set(seen)) >= 2, seen)
         check(f"container: {container.calls} calls for {len(seen)} requests", container.calls <= 6, container.calls)
         status, said = ask(ports["file"], "POST", "/queue", b"x")

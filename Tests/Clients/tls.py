@@ -8,12 +8,12 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 from Clients.trials import Failed, Skipped, client, expect
 from Rig.certificates import certificates
 from Rig.processes import Process, free_port
+from Rig.waits import Why, eventually, pause
 
 CONFIG = """
 version: 1
@@ -147,10 +147,7 @@ def _(t) -> None:
             if turn == 6:
                 before = web.process.log.count("reloaded: ")
                 web.process.signal(signal.SIGHUP)
-                for _ in range(500):
-                    if web.process.log.count("reloaded: ") > before:
-                        break
-                    time.sleep(0.01)
+                eventually(lambda: web.process.log.count("reloaded: ") > before, 5)
             # Of TLS 1.3 a ticket is for one use: each connection gives the next.
             says(web.serves(version, "-sess_in", file, "-sess_out", file), "Reused, TLSv1")
     web.process.stop()
@@ -218,10 +215,10 @@ def _(t) -> None:
     web = listeners(t)
     process = subprocess.Popen(["openssl", "s_client", "-tls1_2", "-connect", f"127.0.0.1:{web.ports['web']}"], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    time.sleep(0.3)
+    pause(0.3, Why.BEFORE)
     process.stdin.write(b"R\n")
     process.stdin.flush()
-    time.sleep(0.3)
+    pause(0.3, Why.BEFORE)
     output = process.communicate(timeout=10)[0]
     expect(b"RENEGOTIATING" in output and b"no renegotiation" in output, output[-400:])
     file, data = str(t.home / "session-early"), t.home / "early"
@@ -233,10 +230,10 @@ def _(t) -> None:
     process = subprocess.Popen(["openssl", "s_client", "-tls1_3", "-connect", f"127.0.0.1:{web.ports['web']}"], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     for text in (b"K\n", b"k\n", b"GET / HTTP/1.0\r\n", b"\r\n"):
-        time.sleep(0.2)
+        pause(0.2, Why.SLOW)
         process.stdin.write(text)
         process.stdin.flush()
-    time.sleep(0.3)
+    pause(0.3, Why.BEFORE)
     output = process.communicate(timeout=10)[0]
     expect(output.count(b"KEYUPDATE") == 2 and b"200 OK" in output and b"mocked" in output, output[-400:])
 

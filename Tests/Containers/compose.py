@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from Containers import bases
-from Containers.engine import Engine, eventually
+from Containers.engine import Engine
+from Rig.waits import eventually
 from Rig.packages import provide
 from Rig.results import line
 

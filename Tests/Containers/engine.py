@@ -10,8 +10,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 # The programs that are needed, and the Debian packages that have them.
@@ -42,16 +40,6 @@ def lacks() -> str:
     missing = [package for program, package in NEEDED.items() if not shutil.which(program)]
     missing += [package for path, package in PLUGINS.items() if not Path(path).exists()]
     return f"missing: {', '.join(missing)}; as root: apt-get install {' '.join(missing)}" if missing else ""
-
-
-def eventually(condition: Callable[[], object], patience: float = 15.0) -> bool:
-    """Asks again and again; whether the condition became true in time."""
-    deadline = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 class Engine:

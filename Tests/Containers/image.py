@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from Containers import bases
-from Containers.engine import Engine, Failed, eventually
+from Containers.engine import Engine, Failed
+from Rig.waits import eventually
 from Rig.certificates import certificates
 from Rig.results import line
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import http.server
 import ssl
 import sys
-import threading
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.dont_write_bytecode = True
+
+from Rig.waits import Why, pause  # noqa: E402
 
 WAIT = 2.0
 
@@ -13,7 +18,7 @@ WAIT = 2.0
 class Origin(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path.startswith("/slow"):
-            threading.Event().wait(WAIT)
+            pause(WAIT, Why.SLOW)
         content = b"from the origin server"
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from Clients.own_gateway import URL, published
 from Containers import bases
-from Containers.engine import Engine, eventually
+from Containers.engine import Engine
+from Rig.waits import eventually
 from Containers.image import Origin, Running
 from Rig.results import line
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from Containers import compose, image
-from Containers.engine import Engine, Failed, eventually
+from Containers.engine import Engine, Failed
+from Rig.waits import eventually
 from Rig.results import line
 
 ROOT = Path(__file__).resolve().parents[2]

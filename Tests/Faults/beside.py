@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
 
 from Rig.stand import Traffic  # noqa: E402
+from Rig.waits import eventually  # noqa: E402
 from Rig.wire import Wire, connect  # noqa: E402
 
 
@@ -27,8 +27,7 @@ def main() -> None:
     readers = 4
     traffic = Traffic(Place(), readers=readers, think=0.01, path=sys.argv[2])
     # The harm begins when all readers are connected: a reader that connects later would wait behind the harmful connections.
-    while len(traffic.durations) < readers:
-        time.sleep(0.001)
+    eventually(lambda: len(traffic.durations) >= readers, 60, every=0.001)
     print("ready", flush=True)
     sys.stdin.read()
     traffic.end()

@@ -7,6 +7,7 @@ import socket
 import time
 
 from Rig.results import line
+from Rig.waits import Why, pause
 
 from .stand import ROUNDS, Cgroup, FaultStand, beside_both
 
@@ -38,7 +39,7 @@ def slow(options) -> list[dict]:
                     dribbling.append(sock)
             for sock in idle:
                 lost[0] += b"said" not in sock.recv(4096)
-            pause = max(0.02, options.seconds / len(HEAD))
+            between = max(0.02, options.seconds / len(HEAD))
             for place in range(len(HEAD)):
                 began = time.monotonic()
                 for sock in dribbling:
@@ -47,7 +48,7 @@ def slow(options) -> list[dict]:
                     except OSError:
                         lost[0] += 1
                 memory[stand] = max(memory[stand], stand.resident() if place % 20 == 0 else 0)
-                time.sleep(max(0.0, pause - (time.monotonic() - began)))
+                pause(between - (time.monotonic() - began), Why.SLOW)
             for sock in dribbling:
                 try:
                     answered[0] += b"said" in sock.recv(4096)
@@ -94,7 +95,7 @@ def readers(options) -> list[dict]:
                             moved[sock.fileno()] = moved.get(sock.fileno(), 0) + len(sock.recv(1024))
                         except OSError:
                             pass
-                    time.sleep(0.2)
+                    pause(0.2, Why.SLOW)
                 fed.append(len(moved))
                 amount[0] += sum(moved.values())
                 for sock in socks:

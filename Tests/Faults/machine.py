@@ -13,6 +13,7 @@ from pathlib import Path
 
 from Rig.results import line
 from Rig.stand import Traffic
+from Rig.waits import Why, eventually, pause
 from Rig.wire import Malformed, WireClosed, WireTimeout
 
 from .stand import Beside, FaultStand, needs, succeeds
@@ -22,9 +23,9 @@ def descriptors(options) -> list[dict]:
     """1,000 clients where there are 256 descriptors: no busy loop, and all is well when they leave."""
     with FaultStand(options, preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))) as stand:
         clients = [stand.connecting() for _ in range(1000)]
-        time.sleep(1)
+        pause(1, Why.BEFORE)
         before = processor(stand)
-        time.sleep(3)
+        pause(3, Why.MEASURED)
         share = (processor(stand) - before) / 3
         for sock in clients:
             sock.close()
@@ -98,9 +99,7 @@ def disk_full(options) -> list[dict]:
             full = log.stat().st_size
             filler.unlink()
             began = time.monotonic()
-            while log.stat().st_size <= full and time.monotonic() - began < 10:
-                stand.status("/other")
-                time.sleep(0.05)
+            eventually(lambda: stand.status("/other") and log.stat().st_size > full, 10, every=0.05)
             took = round(time.monotonic() - began, 2)
             return [line("the disk of the log is full", "lines are written again within 2 s after the disk has room", {"s": took, "bytes when full": full}, took < 2),
                     beside.verdict("the disk of the log is full", (calm, under))]
@@ -113,15 +112,15 @@ def stopped(options) -> list[dict]:
     """The gateway gets no time for 5 s: who waits is served afterwards."""
     with FaultStand(options) as stand:
         traffic = Traffic(stand, readers=16, writers=4, think=0.01)
-        time.sleep(2)
+        pause(2, Why.MEASURED)
         pids = stand.workers()
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        time.sleep(5)
+        pause(5, Why.PASSES)
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
         took = stand.recovery()
-        time.sleep(2)
+        pause(2, Why.MEASURED)
         traffic.end()
         return [line("stopped for 5 s", "no request fails; recovery within 1 s",
                      {"requests": traffic.succeeded, "failed": len(traffic.failures), "example": traffic.failures[:2], "recovery s": took, "slowest s": round(traffic.slowest, 2)},
@@ -152,7 +151,7 @@ def clock(options) -> list[dict]:
             def harm() -> None:
                 for offset in (3600, -3600, 31_536_000, 0):
                     move(offset)
-                    time.sleep(max(1.0, options.seconds / 4))
+                    pause(max(1.0, options.seconds / 4), Why.MEASURED)
                     idle.send(b"GET /said HTTP/1.1\r\nHost: a.test\r\n\r\n")
                     dates.append(idle.read_response("GET").get("Date"))
 
@@ -172,7 +171,7 @@ def loss(options) -> list[dict]:
     with FaultStand(options) as stand:
         succeeds("nft", "add table inet faults; add chain inet faults arrivals { type filter hook input priority 0; }; add rule inet faults arrivals numgen random mod 100 < 5 counter drop")
         traffic = Traffic(stand, readers=16, writers=4, reconnect=20)
-        time.sleep(max(10.0, options.seconds))
+        pause(max(10.0, options.seconds), Why.MEASURED)
         traffic.end()
         rules = subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True, check=True).stdout
         dropped = int(rules.split("counter packets ")[1].split()[0])

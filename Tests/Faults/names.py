@@ -8,11 +8,11 @@ import socket
 import struct
 import tempfile
 import threading
-import time
 
 from Rig.processes import free_port
 from Rig.results import line
 from Rig.stand import Traffic
+from Rig.waits import Why, pause
 
 from .stand import Beside, FaultStand
 
@@ -94,19 +94,19 @@ def flapping(options) -> list[dict]:
             beside = Beside(stand)
             calm = beside.during(options.seconds / 2)
             traffic = Traffic(stand, readers=6, think=0.02)
-            time.sleep(1)
+            pause(1, Why.MEASURED)
             well = len(traffic.failures)
 
             def harm() -> None:
                 for turn in range(max(4, round(options.seconds))):
                     server.mode = ("fails", "silent", "well", "fails")[turn % 4]
-                    time.sleep(1)
+                    pause(1, Why.PASSES)
                 server.mode = "well"
 
             under = beside.during(0, harm)
             took = stand.recovery()
             failed = len(traffic.failures)
-            time.sleep(1)
+            pause(1, Why.MEASURED)
             traffic.end()
             after = len(traffic.failures) - failed
             return [line("names that cannot be found for a while", "no request fails while its origin server is well; recovery within 1 s",

@@ -9,6 +9,7 @@ import time
 
 from Rig.results import line
 from Rig.stand import Traffic
+from Rig.waits import Why, pause
 
 from .stand import ROUNDS, Beside, FaultStand, beside_both
 
@@ -39,9 +40,9 @@ def killed(options) -> list[dict]:
                 port = stand.ports[turn % 2]
                 stand.origins[port].signal(signal.SIGKILL)
                 stand.origins[port].wait(5)
-                time.sleep(1)
+                pause(1, Why.PASSES)
                 stand.start_origin(port)
-                time.sleep(1)
+                pause(1, Why.MEASURED)
 
         return harmed(options, "killed and started again every 2 s", stand, harm)
 
@@ -52,9 +53,9 @@ def hung(options) -> list[dict]:
             for turn in range(max(2, round(options.seconds / 3))):
                 port = stand.ports[turn % 2]
                 stand.origins[port].signal(signal.SIGSTOP)
-                time.sleep(2)
+                pause(2, Why.PASSES)
                 stand.origins[port].signal(signal.SIGCONT)
-                time.sleep(1)
+                pause(1, Why.MEASURED)
 
         return harmed(options, "hangs for 2 s of 3", stand, harm)
 
@@ -67,7 +68,7 @@ def resetting(options) -> list[dict]:
                 stand.origins[port].signal(signal.SIGKILL)
                 stand.origins[port].wait(5)
                 stand.start_origin(port, reset_every=resets)
-                time.sleep(options.seconds if resets else 0)
+                pause(options.seconds if resets else 0, Why.MEASURED)
 
         return harmed(options, "resets every tenth request", stand, harm)
 
@@ -86,7 +87,7 @@ def all_down(options) -> list[dict]:
             while time.monotonic() < end:
                 began = time.monotonic()
                 answers.append((stand.status(), time.monotonic() - began))
-                time.sleep(0.05)
+                pause(0.05, Why.MEASURED)
 
         under = beside.during(0, harm)
         for port in stand.ports:

@@ -7,6 +7,7 @@ import time
 
 from Rig.results import line
 from Rig.stand import Traffic
+from Rig.waits import Why, pause
 
 from .stand import FaultStand
 
@@ -33,7 +34,7 @@ def soak(options) -> list[dict]:
                     file.write_text(text.replace('body: "said"', 'body: "told"') if reloads % 2 else text.replace('body: "told"', 'body: "said"'))
                 stand.gateway.signal(signal.SIGHUP)
                 reloads += 1
-                time.sleep(min(5, options.soak / 60))
+                pause(min(5, options.soak / 60), Why.MEASURED)
                 if passed > warm:
                     points.append((passed / 3600, stand.resident() / 1024))
                     descriptors.append(stand.descriptors())

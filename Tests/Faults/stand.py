@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 from Rig.processes import free_port
 from Rig.results import line
 from Rig.stand import Stand
+from Rig.waits import Why, eventually, pause
 from Rig.wire import Malformed, WireClosed, WireTimeout
 
 HTTPWARE = """
@@ -128,11 +130,7 @@ class FaultStand(Stand):
     def recovery(self, path: str = "/", within: float = 20) -> float:
         """How long from now until a request succeeds, in seconds."""
         began = time.monotonic()
-        while time.monotonic() - began < within:
-            if self.status(path, 2) == 200:
-                return round(time.monotonic() - began, 3)
-            time.sleep(0.01)
-        return within
+        return round(time.monotonic() - began, 3) if eventually(lambda: self.status(path, 2) == 200, within) else within
 
 
 class Beside:
@@ -150,7 +148,7 @@ class Beside:
         began = time.monotonic()
         try:
             action()
-            time.sleep(max(0.0, seconds - (time.monotonic() - began)))
+            pause(seconds - (time.monotonic() - began), Why.MEASURED)
             return json.loads(process.communicate(timeout=60)[0])
         finally:
             process.kill()
@@ -206,12 +204,12 @@ class Cgroup:
         return int((self.folder / name).read_text()) if (self.folder / name).exists() else 0
 
     def remove(self) -> None:
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline:
-            try:
-                return self.folder.rmdir()
-            except OSError:
-                time.sleep(0.05)
+        def is_gone() -> bool:
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+            return not self.folder.exists()
+
+        eventually(is_gone, 5, every=0.05)
 
 
 def needs(*programs: str) -> None:

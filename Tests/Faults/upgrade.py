@@ -9,6 +9,7 @@ from pathlib import Path
 
 from Rig.results import line
 from Rig.stand import Traffic
+from Rig.waits import Why, eventually, pause
 
 from .stand import FaultStand
 
@@ -21,11 +22,8 @@ def ended(pid: int) -> bool:
 
 
 def awaited(condition, seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(what)
-        time.sleep(0.005)
+    if not eventually(condition, seconds, every=0.005):
+        raise TimeoutError(what)
 
 
 class Line:
@@ -61,20 +59,20 @@ def orphan(command: list[str]) -> list[str]:
 def upgrade(options) -> list[dict]:
     with FaultStand(options, delay=0.02, wrap=orphan) as stand:
         if options.peer == "nginx":
-            time.sleep(1.2)
+            pause(1.2, Why.BEFORE)
         line_ = Line(stand)
         kept = Traffic(stand, readers=12, writers=4, think=0.005)
         fresh = Traffic(stand, readers=8, reconnect=1)
         took, former = [], []
         try:
-            time.sleep(1)
+            pause(1, Why.MEASURED)
             for turn in range(1, 11):
                 began = time.monotonic()
                 pid = line_.next_nginx(turn) if options.peer == "nginx" else line_.next_httpware(turn)
                 took.append(time.monotonic() - began)
                 former.append(line_.pid)
                 line_.pid = pid
-                time.sleep(max(0.5, options.seconds / 10))
+                pause(max(0.5, options.seconds / 10), Why.MEASURED)
         finally:
             for traffic in (kept, fresh):
                 traffic.end()

@@ -10,8 +10,15 @@ import argparse
 import json
 import random
 import socket
+import sys
 import threading
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.dont_write_bytecode = True
+
+from Rig.waits import Why, pause  # noqa: E402
 
 ASKED = [b"GET /v1/config", b"GET /metrics", b"GET /v1/requests?limit=2000", b"GET /v1/events", b"POST /v1/reload", b"GET /nothing", b"GET /healthz"]
 
@@ -37,14 +44,14 @@ class Attack:
                 with self.connect() as sock:
                     once(sock)
             except OSError:
-                time.sleep(0.01)
+                pause(0.01, Why.SLOW)
 
     def slow_head(self, sock: socket.socket) -> None:
         for byte in b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 1000:
             if time.monotonic() > self.end:
                 return
             sock.send(bytes([byte]))
-            time.sleep(0.2)
+            pause(0.2, Why.SLOW)
 
     def huge(self, sock: socket.socket) -> None:
         kind = random.randrange(3)
@@ -55,7 +62,7 @@ class Attack:
         else:
             sock.sendall(b"POST /v1/reload HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + b"ffff\r\n" + b"a" * 65535)
         self.count(sock.recv(65536))
-        time.sleep(0.02)
+        pause(0.02, Why.SLOW)
 
     def flood(self, sock: socket.socket) -> None:
         fields = b" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %x\r\n\r\n"
@@ -65,7 +72,7 @@ class Attack:
             if not data:
                 return
             self.count(data)
-            time.sleep(0.005)
+            pause(0.005, Why.SLOW)
 
 
 def main() -> None:

@@ -18,7 +18,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,6 +25,7 @@ import run
 from Rig.processes import Process, Workplace, free_port
 from Rig.results import line
 from Rig.trials import Trials
+from Rig.waits import Why, eventually, pause
 from Rig.wire import Message, Wire, connect
 
 RESULTS = Trials()
@@ -108,18 +108,11 @@ class CacheStand:
         return "; hit" in (self.ask(target, *lines).get("Cache-Status") or "")
 
     def becomes_hit(self, target: str, patience: float = 5) -> bool:
-        end = time.monotonic() + patience
-        while time.monotonic() < end:
-            if self.is_hit(target):
-                return True
-            time.sleep(0.02)
-        return False
+        return eventually(lambda: self.is_hit(target), patience, every=0.02)
 
     def says(self, text: str, patience: float = 5) -> int:
         """How often the log says that; it is written once a second."""
-        end = time.monotonic() + patience
-        while text not in self.gateway.log and time.monotonic() < end:
-            time.sleep(0.05)
+        eventually(lambda: text in self.gateway.log, patience, every=0.05)
         return self.gateway.log.count(text)
 
     def store(self, name: str) -> dict:
@@ -161,7 +154,7 @@ def collapse(options: argparse.Namespace) -> list[dict]:
             clients = [made.client() for _ in range(1000)]
             for client in clients:
                 client.send(f"GET /{kind}/slow HTTP/1.1\r\nHost: a.test\r\n\r\n".encode())
-            time.sleep(1.5)  # all are there
+            pause(1.5, Why.BEFORE)  # all are there
             goes_on.set()
             whole = sum(client.read_response("GET").body == body for client in clients)
             lines.append(line(f"1,000 clients at once for one slow object, kept in {kind}", "1 request upstream, all clients receive the whole response",
@@ -277,7 +270,7 @@ def disk_full(options: argparse.Namespace) -> list[dict]:
         made.start(small)
         client = made.client()
         wrong = sum(made.ask(f"/disk/{number}", client=client).body != body for number in range(300))
-        time.sleep(1)  # what waits is written, or not
+        pause(1, Why.BEFORE)  # what waits is written, or not
         store = made.store("disk")
         hits = sum(made.is_hit(f"/disk/{number}") for number in range(300))
         said = made.says("not stored: ")

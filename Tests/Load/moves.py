@@ -29,6 +29,7 @@ sys.dont_write_bytecode = True
 from Faults.names import put  # noqa: E402
 from Rig.processes import Workplace, free_port  # noqa: E402
 from Rig.results import line, tell  # noqa: E402
+from Rig.waits import Why, eventually, pause  # noqa: E402
 
 TTL = 600
 CONFIG = """version: 1
@@ -175,7 +176,7 @@ class Place:
                 right += 1
             else:
                 right, wrong, last = 0, wrong + 1, time.monotonic() - began
-            time.sleep(0.02)
+            pause(0.02, Why.MEASURED)
         return (last, wrong) if right == 10 else (most, wrong)
 
     def close(self) -> None:
@@ -192,7 +193,7 @@ def move(options, check: bool = False) -> list[dict]:
         first = Origin("a", "127.0.0.2", place.port)
         for _ in range(20):
             place.get("/a")
-        time.sleep(1.5)
+        pause(1.5, Why.PASSES)
         second = Origin("a", "127.0.0.4", place.port)
         first.close()
         place.table["a.moves.test"] = "127.0.0.4"
@@ -284,16 +285,17 @@ def stores(options) -> list[dict]:
 def reached(place: Place, address: str, port: int, most: float) -> float:
     """Sends requests until the Redis server there has been used. Returns the time, in seconds."""
     began = time.monotonic()
-    while time.monotonic() - began < most:
+
+    def is_used() -> bool:
         place.get("/a")
         try:
             with socket.create_connection((address, port), 1) as client:
                 client.sendall(b"DBSIZE\r\n")
-                if client.recv(64) not in (b":0\r\n", b""):
-                    break
+                return client.recv(64) not in (b":0\r\n", b"")
         except OSError:
-            pass
-        time.sleep(0.02)
+            return False
+
+    eventually(is_used, most, every=0.02)
     return time.monotonic() - began
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
+from Rig.waits import Why, pause  # noqa: E402
 
 MOST = 0.05
 CONFIG = """version: 1
@@ -78,15 +79,15 @@ def origin(client: socket.socket) -> None:
             client.sendall(ANSWER)
 
 
-def vast(size: int, pause: float):
-    """Answers with that many bytes, a MiB at a time, with a pause behind each; the MiB is `MIB`."""
+def vast(size: int, rest: float):
+    """Answers with that many bytes, a MiB at a time, with a rest behind each; the MiB is `MIB`."""
 
     def talk(client: socket.socket) -> None:
         while client.recv(65536):
             client.sendall(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: %d\r\n\r\n" % size)
             for _ in range(size >> 20):
                 client.sendall(MIB)
-                time.sleep(pause)
+                pause(rest, Why.SLOW)
 
     return talk
 
@@ -125,7 +126,7 @@ def slow(target: int, delay: float):
         threading.Thread(target=forward, daemon=True).start()
         try:
             while data := server.recv(65536):
-                time.sleep(delay)
+                pause(delay, Why.SLOW)
                 client.sendall(data)
         except OSError:
             pass
@@ -168,7 +169,7 @@ class Trial:
             while_asking(number)
             self.number += 1
             taken.append(self.ask(client, f"/{self.number}"))
-            time.sleep(0.005)
+            pause(0.005, Why.SLOW)
         return sorted(taken)
 
     def ask(self, client: socket.socket, target: str) -> float:
@@ -232,7 +233,7 @@ def lock(trial: Trial) -> None:
         answers = []
         for _ in range(8):
             answers.append(asked(client))
-            time.sleep(1.05)
+            pause(1.05, Why.PASSES)
         most = max(took for _, took in answers)
         report(f"lock: {what}", f"8 requests are told, none after more than {MOST * 1000:.0f} ms",
                f"{[status for status, _ in answers]}, most {most * 1000:.1f} ms", all(status == 503 for status, _ in answers) and most <= MOST)
@@ -242,7 +243,7 @@ def lock(trial: Trial) -> None:
         client = trial.gateway(port, TOKEN)
         status, took = asked(client)
         report(f"lock: usual, before it is {what}", "a token, 200", f"{status} in {took * 1000:.1f} ms", status == 200)
-        time.sleep(1.1)
+        pause(1.1, Why.PASSES)
         redis.signal(number)
         told(what, client)
     false = free_port()
@@ -290,25 +291,25 @@ def one_limit(trial: Trial, seconds: float = 10) -> None:
 def large(trial: Trial, size: int = 1 << 30) -> None:
     """A response of 1 GiB: from an origin server that gives 100 MiB a second at most, and from one that gives all it can."""
     port, _ = trial.redis()
-    for pace, pause in (("in at up to 100 MiB/s", 0.01), ("in as fast as can be", 0)):
+    for pace, rest in (("in at up to 100 MiB/s", 0.01), ("in as fast as can be", 0)):
         origin = free_port()
-        serve(origin, vast(size, pause))
+        serve(origin, vast(size, rest))
         web, gateway = trial.process(port, LARGE, origin)
         peak, seen = 0, []
         base = gateway.status("RssAnon")
         for turn in ("in", "out"):
             whole, began = True, time.monotonic()
             with socket.create_connection(("127.0.0.1", web), 60) as client:
-                client.sendall(b"GET /vast%d HTTP/1.1\r\nHost: site.test\r\n\r\n" % bool(pause))
+                client.sendall(b"GET /vast%d HTTP/1.1\r\nHost: site.test\r\n\r\n" % bool(rest))
                 reader = client.makefile("rb")
                 head = b"".join(iter(reader.readline, b"\r\n"))
                 for _ in range(size >> 20):
                     whole = whole and reader.read(1 << 20) == MIB
                     peak = max(peak, gateway.status("RssAnon") - base)
             seen.append(f"{turn}: {'hit' if b'; hit' in head else 'asked'}, {'whole' if whole else 'cut off'}, {time.monotonic() - began:.1f} s")
-            time.sleep(1)  # the last pieces are written
-        report(f"a response of 1 GiB, {pace}", "under 200 MiB of memory, whole each time" + (", a hit out" if pause else ""),
-               f"{'; '.join(seen)}; {peak >> 10} MiB", peak < 200 << 10 and all("whole" in one for one in seen) and (not pause or "hit" in seen[1]))
+            pause(1, Why.BEFORE)  # the last pieces are written
+        report(f"a response of 1 GiB, {pace}", "under 200 MiB of memory, whole each time" + (", a hit out" if rest else ""),
+               f"{'; '.join(seen)}; {peak >> 10} MiB", peak < 200 << 10 and all("whole" in one for one in seen) and (not rest or "hit" in seen[1]))
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from Rig.certificates import certificates  # noqa: E402
 from Rig.processes import Process, Workplace, free_port  # noqa: E402
+from Rig.waits import Why, eventually, pause  # noqa: E402
 
 CONFIG = """version: 1
 listeners: {{ web: {{ bind: "127.0.0.1:{web}" }} }}
@@ -101,7 +102,7 @@ class Endpoint:
             called, self.when_called = self.when_called, None
         if called:
             called()
-        time.sleep(self.call_time)
+        pause(self.call_time, Why.SLOW)
         with self.lock:
             self.under_way -= 1
             if token != self.current:
@@ -156,11 +157,8 @@ def command(port: int, *words: str):
 
 
 def until(is_so, patience: float = 60) -> None:
-    end = time.monotonic() + patience
-    while not is_so():
-        if time.monotonic() > end:
-            raise SystemExit("the servers of Redis do not come together")
-        time.sleep(0.05)
+    if not eventually(is_so, patience, every=0.05):
+        raise SystemExit("the servers of Redis do not come together")
 
 
 class Servers:
@@ -237,7 +235,7 @@ class Client:
                         length = int(field.split(b":")[1])
                 reader.read(length)
                 self.seen.append((began, status, time.monotonic() - began))
-                time.sleep(0.01)
+                pause(0.01, Why.SLOW)
 
 
 def trial(binary: str, form: str, number: int, timeout: str, seconds: float) -> None:
@@ -256,7 +254,7 @@ def trial(binary: str, form: str, number: int, timeout: str, seconds: float) -> 
                     for web in webs]
         stop = threading.Event()
         clients = [Client(web, kind, stop) for web in webs for kind in KINDS]
-        time.sleep(5)
+        pause(5, Why.MEASURED)
         victim, killed = servers.holder(), []
 
         def kill() -> None:
@@ -264,7 +262,7 @@ def trial(binary: str, form: str, number: int, timeout: str, seconds: float) -> 
             killed.append(time.monotonic())
 
         endpoint.when_called = kill
-        time.sleep(seconds)
+        pause(seconds, Why.MEASURED)
         stop.set()
         for client in clients:
             client.thread.join()

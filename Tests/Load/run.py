@@ -34,6 +34,7 @@ from Rig.processes import Process, Workplace, free_port  # noqa: E402
 from Rig.results import line, tell  # noqa: E402
 from Rig.stand import Stand, Traffic  # noqa: E402
 from Rig.trials import Trials  # noqa: E402
+from Rig.waits import Why, eventually, pause  # noqa: E402
 from Rig.wire import WireClosed, WireTimeout  # noqa: E402
 
 CONFIG = """
@@ -78,7 +79,7 @@ def idle(options: argparse.Namespace) -> list[dict]:
     stand = LoadStand(options.binary)
     try:
         traffic = Traffic(stand, readers=8)
-        time.sleep(1)
+        pause(1, Why.MEASURED)
         base = stand.gateway.status("VmRSS")
         quiet: list[socket.socket] = []
         dribbling: list[tuple[socket.socket, list[int]]] = []
@@ -104,7 +105,7 @@ def idle(options: argparse.Namespace) -> list[dict]:
                 refused += 1
         head = b"GET /mock HTTP/1.1\r\nHost: a.test\r\nX-A: " + b"a" * 60 + b"\r\n\r\n"
         deadline = time.monotonic() + options.seconds
-        pause = max(0.05, options.seconds / len(head))
+        between = max(0.05, options.seconds / len(head))
         before = traffic.succeeded
         while time.monotonic() < deadline or any(at[0] < len(head) for _, at in dribbling):
             for sock, at in dribbling:
@@ -115,7 +116,7 @@ def idle(options: argparse.Namespace) -> list[dict]:
                     except OSError:
                         refused += 1
                         at[0] = len(head)
-            time.sleep(pause / 2)
+            pause(between / 2, Why.SLOW)
         rss = stand.gateway.status("VmRSS")
         served = traffic.succeeded - before
         answered = 0
@@ -168,11 +169,11 @@ def paused_readers(options: argparse.Namespace) -> list[dict]:
         for client in clients:
             client.read_until(b"\r\n\r\n")
             client.read_exactly(100_000)
-        time.sleep(min(5, options.seconds))
+        pause(min(5, options.seconds), Why.MEASURED)
         peak = stand.gateway.status("VmHWM")
         rss = stand.gateway.status("VmRSS")
         cpu = stand.gateway.cpu_seconds()
-        time.sleep(2)
+        pause(2, Why.MEASURED)
         idle_cpu = stand.gateway.cpu_seconds() - cpu
         # One goes on: it must get all of what it asked for, and others be served meanwhile.
         total, began = 0, time.monotonic()
@@ -222,7 +223,7 @@ def paused_origin(options: argparse.Namespace) -> list[dict]:
                     sent += client.sock.send(piece)
             except OSError:
                 pass
-        time.sleep(min(3, options.seconds))
+        pause(min(3, options.seconds), Why.MEASURED)
         rss = stand.gateway.status("VmRSS")
         for client in clients:
             client.close()
@@ -243,15 +244,15 @@ def descriptors(options: argparse.Namespace) -> list[dict]:
             sock.setblocking(False)
             sock.connect_ex(("127.0.0.1", stand.web))
             clients.append(sock)
-        time.sleep(0.5)
+        pause(0.5, Why.BEFORE)
         for sock in clients:
             try:
                 sock.send(MOCK)
             except OSError:
                 pass
-        time.sleep(1)
+        pause(1, Why.BEFORE)
         before, began = stand.gateway.cpu_seconds(), time.monotonic()
-        time.sleep(3)
+        pause(3, Why.MEASURED)
         share = (stand.gateway.cpu_seconds() - before) / (time.monotonic() - began)
         answered = 0
         for sock in clients:
@@ -274,7 +275,7 @@ def descriptors(options: argparse.Namespace) -> list[dict]:
                     break
             except (OSError, WireClosed, WireTimeout):
                 pass
-            time.sleep(0.02)
+            pause(0.02, Why.SLOW)
         return [
             line("ulimit -n 256 with 1,000 clients: no busy loop on accept", "under 10 % of a CPU", {"CPU %": round(share * 100, 1), "clients answered": answered}, share < 0.10 and answered > 100 and alive),
             line("ulimit -n 256 with 1,000 clients: recovery", "within 1 s of their leaving", {"s": recovered and round(recovered, 3)}, recovered is not None and recovered < 1),
@@ -296,9 +297,9 @@ def flapping(options: argparse.Namespace) -> list[dict]:
             victim.signal(signal.SIGKILL)
             victim.wait(5)
             kills += 1
-            time.sleep(1)
+            pause(1, Why.PASSES)
             stand.start_origin(port)
-            time.sleep(1)
+            pause(1, Why.MEASURED)
         traffic.end()
         arrivals = stand.arrivals()
         twice = [identifier for identifier, count in arrivals.items() if identifier.startswith("p") and count > 1]
@@ -324,7 +325,7 @@ def drain(options: argparse.Namespace) -> list[dict]:
         try:
             traffic = Traffic(stand, readers=24, writers=8, think=0.02)
             per_request = Traffic(stand, readers=8, reconnect=1)
-            time.sleep(1.5)
+            pause(1.5, Why.MEASURED)
             stand.gateway.signal()
             began = time.monotonic()
             exits.append(stand.gateway.wait(10))
@@ -399,11 +400,8 @@ log: {{ output: "file:{self.gateway.folder}/own{turn % 2}.log" }}
         else:
             self.file.write_text(text)
         self.gateway.signal(signal.SIGHUP)
-        deadline = time.monotonic() + 10
-        while self.log().count("reloaded: ") == before:
-            if time.monotonic() > deadline:
-                raise TimeoutError("no word of a reload: " + self.log()[-500:])
-            time.sleep(0.01)
+        if not eventually(lambda: self.log().count("reloaded: ") != before, 10):
+            raise TimeoutError("no word of a reload: " + self.log()[-500:])
         return self.log().count("not reloaded: ") == refused
 
     def success(self) -> str | None:
@@ -439,7 +437,7 @@ log: {{ output: "file:{self.gateway.folder}/own{turn % 2}.log" }}
         began = time.monotonic()
         for number in range(round(seconds)):
             turn(number)
-            time.sleep(max(0, began + number + 1 - time.monotonic()))
+            pause(began + number + 1 - time.monotonic(), Why.MEASURED)
         requests, failed = self.ended()
         for each in traffic:
             each.end()
@@ -450,11 +448,8 @@ log: {{ output: "file:{self.gateway.folder}/own{turn % 2}.log" }}
         # Another pool, and back: connections upstream that wait for work are closed.
         self.reload(self.text(1))
         self.reload(self.text(0))
-        deadline = time.monotonic() + 10
-        before = -1
-        while time.monotonic() < deadline and before != self.gateway.descriptors():
-            before = self.gateway.descriptors()
-            time.sleep(1)
+        seen = [-1]
+        eventually(lambda: seen.append(self.gateway.descriptors()) or seen[-1] == seen[-2], 10, every=1)
         return self.gateway.status("VmRSS"), self.gateway.descriptors()
 
 
@@ -531,9 +526,7 @@ def reload_broken(options: argparse.Namespace) -> list[dict]:
             was_taken = reloads.reload(new if old is None else text)
             said = reloads.log()[before:]
             place = f"httpware.yaml:{number}:" if number else "httpware.yaml"
-            deadline = time.monotonic() + 5
-            while traffic.succeeded < succeeded + 10 and time.monotonic() < deadline:
-                time.sleep(0.01)
+            eventually(lambda: traffic.succeeded >= succeeded + 10, 5)
             if was_taken or place not in said or reloads.success() not in (None, "0") or traffic.succeeded < succeeded + 10:
                 wrong.append((name, said[-300:]))
         mended = reloads.reload(reloads.text(1)) and reloads.success() in (None, "1")
@@ -562,9 +555,9 @@ def admin(options: argparse.Namespace) -> list[dict]:
         attack = None
         if attacked is not None:
             attack = subprocess.Popen([sys.executable, program, "--port", str(ports[attacked]), "--seconds", str(seconds)], stdout=subprocess.PIPE, text=True)
-            time.sleep(0.5)
+            pause(0.5, Why.BEFORE)
         traffic = Traffic(stand, readers=4, writers=2, think=0.01, reconnect=50)
-        time.sleep(seconds)
+        pause(seconds, Why.MEASURED)
         traffic.stop.set()
         traffic.end()
         statuses = json.loads(attack.communicate(timeout=30)[0]) if attack else {}
@@ -632,14 +625,14 @@ def kibibytes_per_tls_connection(process: Process, port: int, count: int) -> tup
 
     for index in range(200):  # what the process takes once
         opened(index).close()
-    time.sleep(0.5)
+    pause(0.5, Why.BEFORE)
     before = process.status("VmRSS")
     for index in range(count):
         try:
             kept.append(opened(index))
         except (OSError, AssertionError):
             failed += 1
-    time.sleep(1)
+    pause(1, Why.BEFORE)
     cost = (process.status("VmRSS") - before) / max(1, count - failed)
     for sock in kept:
         sock.close()
@@ -655,10 +648,8 @@ def tls_idle(options: argparse.Namespace) -> list[dict]:
         try:
             if name == "nginx":
                 process = place.nginx(TLS_NGINX.format(port=port, folder=folder), [port])
-                children, deadline = Path(f"/proc/{process.pid}/task/{process.pid}/children"), time.monotonic() + 10
-                while not (workers := children.read_text().split()) and time.monotonic() < deadline:
-                    time.sleep(0.01)  # nginx listens before it has a worker
-                process.pid = int(workers[0])
+                children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+                process.pid = int(eventually(lambda: children.read_text().split(), 10)[0])  # nginx listens before it has a worker
             else:
                 process = place.gateway(options.binary, TLS_CONFIG.format(port=port, folder=folder), [port])
             cost, failed = kibibytes_per_tls_connection(process, port, count)
@@ -734,9 +725,7 @@ def tls_reload(options: argparse.Namespace) -> list[dict]:
             before = process.log.count("reloaded: ")
             swap(turn)
             process.signal(signal.SIGHUP)
-            patience = time.monotonic() + 5
-            while process.log.count("reloaded: ") == before and time.monotonic() < patience:
-                time.sleep(0.01)
+            eventually(lambda: process.log.count("reloaded: ") != before, 5)
             taken += process.log.count("listeners.web changed") == turn
         is_over.set()
         for thread in threads:
@@ -780,11 +769,11 @@ def tls_failures(options: argparse.Namespace) -> list[dict]:
 
         for index in range(2000):  # what it takes once
             fail(index)
-        time.sleep(1.5)
+        pause(1.5, Why.BEFORE)
         memory, descriptors = process.status("VmRSS"), process.descriptors()
         for index in range(10_000):
             fail(index)
-        time.sleep(1.5)
+        pause(1.5, Why.BEFORE)
         after, descriptors_after = process.status("VmRSS"), process.descriptors()
         with made.client(identity="anna").wrap_socket(socket.create_connection(("127.0.0.1", port), 10), server_hostname="a.test") as secure:
             secure.sendall(MOCK)

@@ -18,9 +18,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.dont_write_bytecode = True
+
+from Rig.waits import Why, pause  # noqa: E402
 
 LIMIT = "256MiB"
 failed = 0
@@ -50,7 +54,7 @@ class Trial:
             [self.binary, "write", self.folder, LIMIT, str(seed)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             env=self.environment)
         process.stdout.readline()
-        time.sleep(random.random() * 0.25)
+        pause(random.random() * 0.25, Why.PASSES)
         process.send_signal(signal.SIGKILL)
         process.wait(10)
 
@@ -109,7 +113,7 @@ def large(trial: Trial, count: int) -> None:
             highest = max(highest, number(r"RssAnon:\s*(\d+) kB", text))
         except OSError:
             break
-        time.sleep(0.02)
+        pause(0.02, Why.MEASURED)
     text = process.communicate(timeout=60)[0]
     read = number(r"read (\d+) bytes", text)
     report(

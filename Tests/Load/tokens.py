@@ -10,7 +10,6 @@ token, with an origin server that refuses what has expired. Needs wrk and nginx.
 """
 import argparse
 import asyncio
-import contextlib
 import json
 import multiprocessing
 import os
@@ -23,6 +22,12 @@ import tempfile
 import time
 import urllib.parse
 import urllib.request
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.dont_write_bytecode = True
+
+from Rig.waits import Why, accepts, eventually, pausing  # noqa: E402
 
 ENDPOINT_TIME = 0.3
 LIFETIME = 1.0
@@ -61,8 +66,8 @@ class Server:
                 try:
                     mode = self.mode
                     if mode == "hang":
-                        await asyncio.sleep(3600)
-                    await asyncio.sleep(ENDPOINT_TIME)
+                        await pausing(3600, Why.SLOW)
+                    await pausing(ENDPOINT_TIME, Why.SLOW)
                     if mode == "close":
                         return
                     status, kind, body = self.answer(mode, form)
@@ -182,12 +187,12 @@ async def steady(ports, count, seconds, pause):
     statuses, times = {}, []
 
     async def go(index, client):
-        await asyncio.sleep(pause * index / count)
+        await pausing(pause * index / count, Why.SLOW)
         while time.time() < end:
             status, _, took = await client.get()
             statuses[status] = statuses.get(status, 0) + 1
             times.append(took)
-            await asyncio.sleep(pause)
+            await pausing(pause, Why.SLOW)
 
     await asyncio.gather(*(go(index, client) for index, client in enumerate(clients)))
     return statuses, sorted(times)
@@ -241,15 +246,10 @@ routes:
         self.process = subprocess.Popen(
             [binary, "run", "-c", path], stdout=self.log, stderr=self.log,
             env=dict(os.environ, SWIFT_BACKTRACE="enable=no"))
-        for _ in range(400):
-            with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.025)
-        self.log.seek(0)
-        sys.exit("the gateway does not start: " + self.log.read())
+        eventually(lambda: accepts(self.port) or self.process.poll() is not None, 10, every=0.025)
+        if self.process.poll() is not None or not accepts(self.port):
+            self.log.seek(0)
+            sys.exit("the gateway does not start: " + self.log.read())
 
     def credential(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/v1/credentials", timeout=10) as answer:
@@ -297,12 +297,8 @@ class Nginx:
         with open(path, "w") as file:
             file.write(NGINX.format(folder=folder, port=self.port))
         self.process = subprocess.Popen(["nginx", "-c", path, "-e", os.path.join(folder, "error.log")], stderr=subprocess.DEVNULL)
-        for _ in range(400):
-            with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            time.sleep(0.025)
-        sys.exit("nginx does not start")
+        if not eventually(lambda: accepts(self.port), 10, every=0.025):
+            sys.exit("nginx does not start")
 
     def stop(self):
         """How many requests came, and how many of them with a token that had expired, or with none."""

@@ -20,7 +20,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -29,6 +28,7 @@ sys.dont_write_bytecode = True
 from Page.run import Page  # noqa: E402
 from Rig.packages import provide  # noqa: E402
 from Rig.processes import Workplace, free_port  # noqa: E402
+from Rig.waits import Why, pause  # noqa: E402
 
 RESOURCES = Path(__file__).resolve().parents[2] / "Sources/HttpGateway/HttpGateway.docc/Resources"
 HOST = "shop.example.com"
@@ -74,8 +74,8 @@ class Origin(http.server.BaseHTTPRequestHandler):
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path == "/token":
             return self.answer(200, {"access_token": "a-token-of-the-picture", "token_type": "Bearer", "expires_in": 3600}, False)
-        pause, status, is_stored = next((one[2:] for one in REQUESTS if one[:2] == (self.command, self.path)), (1, 404, False))
-        time.sleep(pause / 1000)
+        late, status, is_stored = next((one[2:] for one in REQUESTS if one[:2] == (self.command, self.path)), (1, 404, False))
+        pause(late / 1000, Why.SLOW)
         items = [{"id": 4800 + number, "name": f"lamp {number}", "price": 19.5} for number in range(3 + len(self.path) % 9)]
         return self.answer(status, {"received": len(content), "items": items}, is_stored)
 
@@ -99,7 +99,7 @@ def send(port: int) -> None:
         content = json.dumps({"product": 17}) if method in ("POST", "PATCH") else None
         connection.request(method, target, content, {"Host": HOST, "Accept": "application/json", **({"Content-Type": "application/json"} if content else {})})
         connection.getresponse().read()
-        time.sleep(0.02)
+        pause(0.02, Why.SLOW)
     connection.close()
 
 
@@ -173,7 +173,7 @@ def main() -> int:
             for name, dark in (("inspector", False), ("inspector~dark", True)):
                 page.size(1280, 700, dark)
                 page.driver.get(f"http://127.0.0.1:{admin}/#/requests/{shown['id']}?tab=timing")
-                time.sleep(3)
+                pause(3, Why.BEFORE)
                 page.driver.save_screenshot(str(arguments.folder / f"{name}.png"))
         finally:
             page.close()

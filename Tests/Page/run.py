@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import sys
 import threading
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -31,6 +30,7 @@ sys.dont_write_bytecode = True
 from Page.site import MARKUP, Origin  # noqa: E402
 from Rig.packages import NotInstalled, provide  # noqa: E402
 from Rig.processes import Workplace, free_port  # noqa: E402
+from Rig.waits import Why, eventually, pause  # noqa: E402
 
 CONFIG = """
 version: 1
@@ -138,12 +138,13 @@ class Page:
         return self.api("GET", "/v1/captures?" + urllib.parse.urlencode({"limit": limit, **({"filter": filter} if filter else {})}))["captures"]
 
     def capture_of(self, path: str) -> str:
-        for _ in range(50):
-            for capture in self.captures():
-                if urllib.parse.urlsplit(capture["url"]).path == path and capture["state"] == "ended":
-                    return capture["id"]
-            time.sleep(0.05)
-        raise Failed("no capture of", path)
+        def found() -> list[str]:
+            return [one["id"] for one in self.captures() if urllib.parse.urlsplit(one["url"]).path == path and one["state"] == "ended"]
+
+        identifiers = eventually(found, 5, every=0.05)
+        if not identifiers:
+            raise Failed("no capture of", path)
+        return identifiers[0]
 
     # The browser
 
@@ -157,14 +158,10 @@ class Page:
         return self.driver.execute_script(script, *arguments)
 
     def until(self, script: str, *what: object, seconds: float = 8) -> object:
-        end = time.monotonic() + seconds
-        while True:
-            value = self.js("try { return " + script + " } catch { return null }")
-            if value:
-                return value
-            if time.monotonic() > end:
-                raise Failed(*what or (script,), "– the page says:", self.js("return document.body.innerText.slice(0, 400)"))
-            time.sleep(0.05)
+        value = eventually(lambda: self.js("try { return " + script + " } catch { return null }"), seconds, every=0.05)
+        if not value:
+            raise Failed(*what or (script,), "– the page says:", self.js("return document.body.innerText.slice(0, 400)"))
+        return value
 
     def rows(self) -> list[str]:
         return self.js("return [...document.querySelectorAll('.row:not([hidden])')].sort((a, b) => a.place - b.place).map(row => row.innerText.replace(/\\s+/g, ' '))")
@@ -440,11 +437,8 @@ def _(p: Page) -> None:
     p.go(f"#/requests/{identifier}?tab=notes")
     p.until("document.querySelector('[name=comment]')")
     p.js("document.querySelector('[name=comment]').value = 'look at this'; document.querySelector('.part .primary').click()")
-    for _ in range(50):
-        if p.api("GET", f"/v1/captures/{identifier}")["comment"] == "look at this":
-            return
-        time.sleep(0.05)
-    raise Failed("the comment is not kept")
+    if not eventually(lambda: p.api("GET", f"/v1/captures/{identifier}")["comment"] == "look at this", 5, every=0.05):
+        raise Failed("the comment is not kept")
 
 
 # Rules
@@ -568,7 +562,7 @@ def _(p: Page) -> None:
     for tab in ("headers", "request", "response", "timing", "connection", "notes"):
         p.go(f"#/requests/{identifier}?tab={tab}")
         p.until("document.querySelector('.detail .part').innerText.trim().length > 0 || document.querySelector('.detail textarea')")
-        time.sleep(0.15)
+        pause(0.15, Why.NOTHING)
         expect(p.js("return document.title") != "broken", tab, "ran a script")
         expect(p.js("return document.querySelectorAll('main script, main img:not(.image img), main iframe').length") == 0, tab, "holds markup")
     p.go(f"#/compare?a={identifier}&b={identifier}")
@@ -586,7 +580,7 @@ def _(p: Page) -> None:
             for hash in [f"#/{view}" for view in VIEWS] + [f"#/requests/{identifier}?tab={tab}" for tab in ("headers", "response", "timing", "connection")] + [f"#/compare?a={identifier}&b={identifier}"]:
                 p.go(hash)
                 p.until("document.querySelector('main').innerText.trim().length > 0", hash)
-                time.sleep(0.1)
+                pause(0.1, Why.BEFORE)
                 over = p.js("return Math.max(document.documentElement.scrollWidth, document.querySelector('main').scrollWidth) - innerWidth")
                 expect(over <= 0, hash, "at", width, "is wider by", over)
                 over = p.js("const list = document.querySelector('.list .body'); return list ? list.scrollWidth - list.clientWidth : 0")
@@ -642,7 +636,7 @@ def _(p: Page) -> None:
         p.js("window.tasks = []")
         scroll(p)
         p.js("document.querySelector('.list .body').scrollTop = 0")
-        time.sleep(2)
+        pause(2, Why.MEASURED)
     tasks = p.js("return tasks")
     print(f"  {count} rows; tasks above 50 ms while scrolling and receiving: {len(tasks)}, longest {max(tasks, default=0):.0f} ms")
     expect(len(tasks) <= 6 and max(tasks, default=0) < 200, "long tasks", tasks)
@@ -744,7 +738,7 @@ def pictures(p: Page, folder: Path) -> None:
             p.size(width, height, dark)
             for name, hash in [(view, f"#/{view}") for view in VIEWS] + [(f"detail-{tab}", f"#/requests/{identifier}?tab={tab}") for tab in ("headers", "response", "timing")]:
                 p.go(hash)
-                time.sleep(0.8)
+                pause(0.8, Why.BEFORE)
                 p.driver.save_screenshot(str(folder / f"{name}-{width}{'-dark' if dark else ''}.png"))
 
 

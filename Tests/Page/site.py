@@ -7,7 +7,8 @@ import gzip
 import http.server
 import json
 import threading
-import time
+
+from Rig.waits import Why, pause
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAYAAAAf8/9hAAAAMUlEQVR4nGNgGAWjgP7gPxT/R+MTpZmJGMWDwgBKvcBEjM2ENBNlM6YLSI6FIR0IAB0oC/kFQj4bAAAAAElFTkSuQmCC")
 MARKUP = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
@@ -59,7 +60,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for number in range(50):
                 self.wfile.write(f"event: tick\nid: {number}\ndata: {{\"n\": {number}}}\n\n".encode())
                 self.wfile.flush()
-                time.sleep(0.1)
+                pause(0.1, Why.SLOW)
         else:
             told = {"method": self.command, "target": self.path, "headers": self.headers.items(), "body": body.decode(errors="replace")}
             self.answer(json.dumps(told, default=list).encode(), "application/json")

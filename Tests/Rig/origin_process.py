@@ -16,6 +16,13 @@ import itertools
 import os
 import socket
 import struct
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.dont_write_bytecode = True
+
+from Rig.waits import Why, pausing  # noqa: E402
 
 BODY = b"x" * 1024
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n" + BODY
@@ -114,7 +121,7 @@ async def serve(options: argparse.Namespace) -> None:
     # Ends by itself when the process that started it has ended.
     parent = os.getppid()
     while os.getppid() == parent:
-        await asyncio.sleep(1)
+        await pausing(1, Why.PASSES)
     server.close()
 
 

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from Rig.waits import accepts, eventually
+
 _given: set[int] = set()
 
 
@@ -50,17 +52,12 @@ class Process:
         self.pid = self.popen.pid
         deadline = time.monotonic() + patience
         for port in ports:
-            while True:
-                if self.popen.poll() is not None:
-                    raise DidNotStart(f"exit status {self.popen.returncode}: {self.log[-1500:]}")
-                try:
-                    socket.create_connection(("127.0.0.1", port), 1).close()
-                    break
-                except OSError:
-                    if time.monotonic() > deadline:
-                        self.stop()
-                        raise DidNotStart(f"does not listen on {port} after {patience} s: {self.log[-1500:]}") from None
-                    time.sleep(0.01)
+            is_there = eventually(lambda: self.popen.poll() is not None or accepts(port), deadline - time.monotonic())
+            if self.popen.poll() is not None:
+                raise DidNotStart(f"exit status {self.popen.returncode}: {self.log[-1500:]}")
+            if not is_there:
+                self.stop()
+                raise DidNotStart(f"does not listen on {port} after {patience} s: {self.log[-1500:]}")
 
     @property
     def log(self) -> str:

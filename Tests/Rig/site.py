@@ -9,8 +9,9 @@ import os
 import re
 import subprocess
 import threading
-import time
 from pathlib import Path
+
+from Rig.waits import Why, pause
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -82,7 +83,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for word in (b"one ", b"two ", b"three"):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(word), word))
                 self.wfile.flush()
-                time.sleep(0.02)
+                pause(0.02, Why.SLOW)
             self.wfile.write(b"0\r\n\r\n")
             return None
         if path == "/until-closed":

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from Rig.processes import Process, Workplace, free_port
+from Rig.waits import Why, pause
 from Rig.wire import Malformed, Wire, WireClosed, WireTimeout, connect
 
 ORIGIN = str(Path(__file__).with_name("origin_process.py"))
@@ -102,7 +103,7 @@ class Traffic:
                     client.close()
                 client = None
                 if kind == "refused":
-                    time.sleep(0.01)
+                    pause(0.01, Why.SLOW)
             took = time.monotonic() - began
             with self.lock:
                 self.slowest = max(self.slowest, took)
@@ -112,7 +113,7 @@ class Traffic:
                 else:
                     self.succeeded += 1
             if self.think:
-                time.sleep(self.think * random.random())
+                pause(self.think * random.random(), Why.SLOW)
         if client:
             client.close()
 

@@ -10,6 +10,8 @@ import select
 import socket
 import time
 
+from Rig.waits import Why, pause
+
 TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*\Z")
 
@@ -109,7 +111,7 @@ class Wire:
         poll.register(self.sock, select.POLLIN)
         if within >= 0.001 or poll.poll(0):
             return bool(poll.poll(within * 1000))
-        time.sleep(within)
+        pause(within, Why.PASSES)
         return bool(poll.poll(0))
 
     def feed(self, data: bytes, bytewise: bool) -> bool:

@@ -26,6 +26,7 @@ sys.dont_write_bytecode = True
 
 import ssl  # noqa: E402
 
+from Rig.waits import Why, pause  # noqa: E402
 from Rig.wire import Malformed, Message, Wire, WireClosed, WireTimeout  # noqa: E402
 
 from Soak import content  # noqa: E402
@@ -138,7 +139,7 @@ class Client:
         self.wire = None
 
     def run(self) -> None:
-        time.sleep(self.random.random())
+        pause(self.random.random(), Why.SLOW)
         while not self.report.over.is_set():
             self.label, self.request, self.response = self.kind, "", None
             began = time.time()
@@ -307,7 +308,7 @@ class BigClient(Client):
         wire = self.connected()
         enough = self.random.randrange(length // 2)
         while len(wire.buffer) < enough and wire.fill():
-            time.sleep(0.01)
+            pause(0.01, Why.SLOW)
         if self.random.random() < 0.5:
             wire.reset()
         self.close()
@@ -375,7 +376,7 @@ class SocketClient(Client):
             opcode, data = self.message(wire)
             name, _, rest = data.decode().partition(" ")
             expect(opcode == 1 and name in ("one", "two") and rest == f"{identifier} {self.user} {text}", f"message {number}: {opcode} {data[:100]!r} of {len(data)} bytes")
-            time.sleep(0.2 * self.random.random())
+            pause(0.2 * self.random.random(), Why.SLOW)
         wire.send(self.frame(8, b"\x03\xe8"))
         opcode, data = self.message(wire)
         expect(opcode == 8, f"end: {opcode} {data[:100]!r}")
@@ -409,7 +410,7 @@ class Http2Client(Client):
         self.two = None
 
     def run(self) -> None:
-        time.sleep(self.random.random())
+        pause(self.random.random(), Why.SLOW)
         while not self.report.over.is_set():
             waiting = [(self.place.identifier(), self.random.choice(["api", "api", "api", "post"]), time.time()) for _ in range(self.random.randrange(1, 10))]
             # A stream that a GOAWAY or REFUSED_STREAM says was not acted on is sent again (RFC 9113 §8.7): as often as connections end.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable
+
+from Rig.waits import Why, eventually, pause
 
 from .plan import AROUND, EXPLAINS, STARVED, WITHIN, Fault, Plan
 from .stand import SoakStand
@@ -32,7 +35,7 @@ def _(stand: SoakStand, fault: Fault) -> None:
     origin = stand.origins[chosen(fault)]
     origin.signal(signal.SIGKILL)
     origin.wait(5)
-    time.sleep(fault.seconds)
+    pause(fault.seconds, Why.PASSES)
     stand.start_origin(chosen(fault))
 
 
@@ -40,7 +43,7 @@ def _(stand: SoakStand, fault: Fault) -> None:
 def _(stand: SoakStand, fault: Fault) -> None:
     origin = stand.origins[chosen(fault)]
     origin.signal(signal.SIGSTOP)
-    time.sleep(fault.seconds)
+    pause(fault.seconds, Why.PASSES)
     origin.signal(signal.SIGCONT)
 
 
@@ -52,7 +55,7 @@ def _(stand: SoakStand, fault: Fault) -> None:
         os.kill(pid, signal.SIGKILL)
     proxy.signal(signal.SIGTERM)
     proxy.wait(5)
-    time.sleep(fault.seconds)
+    pause(fault.seconds, Why.PASSES)
     stand.start_proxy(chosen(fault))
 
 
@@ -60,7 +63,7 @@ def _(stand: SoakStand, fault: Fault) -> None:
 def _(stand: SoakStand, fault: Fault) -> None:
     """Ends its connections in order, with GOAWAY."""
     stand.proxies[chosen(fault)].signal(signal.SIGHUP)
-    time.sleep(1)
+    pause(1, Why.PASSES)
 
 
 @maker("address changes")
@@ -69,7 +72,7 @@ def _(stand: SoakStand, fault: Fault) -> None:
     former, stand.address = stand.address, 1 - stand.address
     stand.start_named(stand.address)
     stand.names.address = stand.addresses[stand.address]
-    time.sleep(3 + fault.seconds)
+    pause(3 + fault.seconds, Why.PASSES)
     origin = stand.origins[f"named {former}"]
     origin.signal(signal.SIGKILL)
     origin.wait(5)
@@ -78,14 +81,14 @@ def _(stand: SoakStand, fault: Fault) -> None:
 @maker("names fail")
 def _(stand: SoakStand, fault: Fault) -> None:
     stand.names.mode = "fails"
-    time.sleep(fault.seconds)
+    pause(fault.seconds, Why.PASSES)
     stand.names.mode = "well"
 
 
 @maker("names silent")
 def _(stand: SoakStand, fault: Fault) -> None:
     stand.names.mode = "silent"
-    time.sleep(fault.seconds)
+    pause(fault.seconds, Why.PASSES)
     stand.names.mode = "well"
 
 
@@ -95,14 +98,13 @@ def _(stand: SoakStand, fault: Fault) -> None:
     process = stand.redis.processes[former]
     process.signal(signal.SIGKILL)
     process.wait(5)
-    deadline, master = time.monotonic() + 30, None
-    while not master and time.monotonic() < deadline:
-        time.sleep(0.1)
-        try:
-            master = stand.redis_master()
-        except TimeoutError:
-            pass
-    stand.redis.restart(former, master)
+
+    def master() -> int | None:
+        with contextlib.suppress(TimeoutError):
+            return stand.redis_master()
+        return None
+
+    stand.redis.restart(former, eventually(master, 30, every=0.1))
 
 
 @maker("redis restarts")
@@ -119,21 +121,21 @@ def _(stand: SoakStand, fault: Fault) -> None:
 def _(stand: SoakStand, fault: Fault) -> None:
     process = stand.redis.processes[stand.redis_master()]
     process.signal(signal.SIGSTOP)
-    time.sleep(min(fault.seconds, 0.8))
+    pause(min(fault.seconds, 0.8), Why.PASSES)
     process.signal(signal.SIGCONT)
 
 
 @maker("tokens fail")
 def _(stand: SoakStand, fault: Fault) -> None:
     stand.tokens.mode = "fails"
-    time.sleep(fault.seconds)
+    pause(fault.seconds, Why.PASSES)
     stand.tokens.mode = "well"
 
 
 @maker("tokens down")
 def _(stand: SoakStand, fault: Fault) -> None:
     stand.tokens.stop()
-    time.sleep(fault.seconds)
+    pause(fault.seconds, Why.PASSES)
     stand.tokens.start()
 
 
@@ -143,7 +145,7 @@ def _(stand: SoakStand, fault: Fault) -> None:
     try:
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        time.sleep(fault.seconds)
+        pause(fault.seconds, Why.PASSES)
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
@@ -158,7 +160,7 @@ def _(stand: SoakStand, fault: Fault) -> None:
                 file.write(bytes(4096))
         except OSError:
             pass
-    time.sleep(fault.seconds + 2)
+    pause(fault.seconds + 2, Why.PASSES)
     stand.filler.unlink()
 
 
@@ -191,7 +193,7 @@ def _(stand: SoakStand, fault: Fault) -> None:
         elif index % 3 == 2:
             sock.sendall(b"GET /api/200000?id=idle HTTP/1.1\r\nHost: soak.test\r\nX-User: idle\r\n\r\n")
         socks.append(sock)
-    time.sleep(fault.seconds)
+    pause(fault.seconds, Why.PASSES)
     for sock in socks:
         sock.close()
 

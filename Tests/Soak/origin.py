@@ -25,6 +25,8 @@ from urllib.parse import parse_qs, urlsplit
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
 
+from Rig.waits import Why, pausing  # noqa: E402
+
 from Soak import content  # noqa: E402
 
 turns = itertools.count()
@@ -147,7 +149,7 @@ class Origin:
             event = b"id: %d\ndata: %s\n\n" % (number, data)
             writer.write(b"%x\r\n%s\r\n" % (len(event), event))
             await writer.drain()
-            await asyncio.sleep(0.2 if number < count else 0)
+            await pausing(0.2 if number < count else 0, Why.SLOW)
         writer.write(b"0\r\n\r\n")
         return True
 
@@ -159,7 +161,7 @@ class Origin:
         for start in range(0, len(body), step):
             writer.write(body[start : start + step])
             await writer.drain()
-            await asyncio.sleep(0.1)
+            await pausing(0.1, Why.SLOW)
         return True
 
     async def socket(self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -188,7 +190,7 @@ async def main(options: argparse.Namespace) -> None:
     # Ends by itself when the process that started it has ended.
     parent = os.getppid()
     while os.getppid() == parent:
-        await asyncio.sleep(1)
+        await pausing(1, Why.PASSES)
     server.close()
 
 

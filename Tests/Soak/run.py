@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
 
 from Rig.results import line, tell  # noqa: E402
+from Rig.waits import Why, eventually, pause  # noqa: E402
 
 from Soak.clients import GROUPS  # noqa: E402
 from Soak.faults import Lane, Reloads  # noqa: E402
@@ -168,7 +169,7 @@ class Soak:
     def watch(self) -> None:
         end, next_told = self.began + self.plan.seconds, time.time() + 30
         while time.time() < end:
-            time.sleep(0.5)
+            pause(0.5, Why.MEASURED)
             if not self.stand.processes() or not Path(f"/proc/{self.stand.pid}").exists():
                 self.judge.complain(f"the gateway has ended: {self.stand.gateway.log[-1500:]}")
                 return
@@ -231,14 +232,18 @@ class Soak:
         """Without clients nothing goes on: what is counted in the gateway comes back to nothing."""
         names = ("httpware_requests_in_flight", "httpware_connections", "httpware_upstream_requests_waiting", "httpware_credential_held_requests", "httpware_rate_waiting",
                  "httpware_upstream_connections")
-        deadline, left = time.monotonic() + 20, {"": 1.0}
-        while left and time.monotonic() < deadline:
-            time.sleep(0.5)
-            left = {}
+        left: dict[str, float] = {}
+
+        def is_at_rest() -> bool:
+            left.clear()
             for text in self.stand.ask("/metrics")[1].decode().splitlines():
                 name, _, value = text.rpartition(" ")
                 if name.partition("{")[0] in names and 'state="idle"' not in name and float(value):
                     left[name] = float(value)
+            return not left
+
+        pause(0.5, Why.BEFORE)
+        eventually(is_at_rest, 20, every=0.5)
         return line("at rest", "no request, connection of a client or held request is left within 20 s behind the last client", {"left": left}, not left)
 
     def write(self) -> None:

@@ -20,6 +20,7 @@ from Faults.names import NameServer, put
 from Load.redis_failover import Servers, command, serve
 from Rig.certificates import certificates
 from Rig.processes import Process, Workplace, free_port
+from Rig.waits import Why, accepts, eventually, pause
 
 from . import content
 
@@ -134,7 +135,7 @@ class TokenServer:
         with self.lock:
             self.overlaps += self.under_way > 0
             self.under_way += 1
-        time.sleep(0.05)
+        pause(0.05, Why.SLOW)
         with self.lock:
             self.under_way -= 1
             self.calls += 1
@@ -198,13 +199,8 @@ class SoakStand:
     def start_named(self, index: int) -> None:
         name = f"named {index}"
         self.origins[name] = self.place.command([sys.executable, ORIGIN, "--name", name, "--port", str(self.ports["named"]), "--address", self.addresses[index]], [])
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            try:
-                return socket.create_connection((self.addresses[index], self.ports["named"]), 1).close()
-            except OSError:
-                time.sleep(0.02)
-        raise TimeoutError(f"{name} does not listen")
+        if not eventually(lambda: accepts(self.ports["named"], self.addresses[index]), 10, every=0.02):
+            raise TimeoutError(f"{name} does not listen")
 
     def start_proxy(self, name: str) -> None:
         port = self.ports[f"proxy_{name}"]
@@ -265,11 +261,8 @@ class SoakStand:
         """Another process takes over; raises if it does not."""
         self.generation += 1
         os.kill(self.pid, signal.SIGUSR2)
-        deadline = time.monotonic() + 60
-        while self.gateway.log.count("takes over; draining") < self.generation:
-            if time.monotonic() > deadline:
-                raise TimeoutError("no process takes over")
-            time.sleep(0.05)
+        if not eventually(lambda: self.gateway.log.count("takes over; draining") >= self.generation, 60, every=0.05):
+            raise TimeoutError("no process takes over")
         self.former.append((self.pid, time.monotonic()))
         self.pid = int(self.gateway.log.rsplit(" takes over; draining", 1)[0].rsplit(" ", 1)[1])
 
@@ -285,10 +278,7 @@ class SoakStand:
             if pid != self.gateway.pid and lives(pid):
                 os.kill(pid, signal.SIGCONT)
                 os.kill(pid, signal.SIGTERM)
-                deadline = time.monotonic() + 3
-                while lives(pid) and time.monotonic() < deadline:
-                    time.sleep(0.05)
-                if lives(pid):
+                if not eventually(lambda: not lives(pid), 3, every=0.05):
                     os.kill(pid, signal.SIGKILL)
         for process in self.place.processes:
             process.signal(signal.SIGTERM)

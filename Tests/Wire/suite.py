@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from Rig.origins import Origin, Script, ok
+from Rig.waits import eventually
 from Rig.wire import Malformed, Message, Wire, WireClosed, WireTimeout, connect
 
 
@@ -112,15 +112,6 @@ def expect_closed(client: Wire, response: Message | None = None, within: float =
 
 def expect_open(client: Wire) -> None:
     check(client.is_silent(0.1), f"the connection was closed, or more came: {bytes(client.buffer[:200])!r}")
-
-
-def eventually(condition: Callable[[], object], within: float = 20.0) -> bool:
-    deadline = time.monotonic() + within
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def proxy_error(response: Message) -> str:

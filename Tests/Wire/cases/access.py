@@ -13,6 +13,7 @@ import time
 
 from Rig.origins import OriginConnection
 from Rig.processes import Process, free_port
+from Rig.waits import Why, pause
 from Rig.wire import Message, Wire
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
@@ -238,7 +239,7 @@ def _(t: Trial) -> None:
     keys = [one.jwk()]
 
     def answers(_: Message):
-        time.sleep(0.2)
+        pause(0.2, Why.SLOW)
         return 200, [], json.dumps({"keys": keys}).encode()
 
     second = t.origin(serving(answers), "second")

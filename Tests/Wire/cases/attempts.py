@@ -8,6 +8,7 @@ import time
 
 from gateways import OwnGateway
 from Rig.origins import OriginConnection, answering
+from Rig.waits import Why, pause
 from suite import Trial, case, check, expect_same, expect_status
 
 NO = "wares of httpware"
@@ -80,7 +81,7 @@ def _(t: Trial) -> None:
     gate.clear()
     asked = sum(len(origin.requests) for origin in origins)
     client = gateway.send("/hedge/a", "POST", content=b"order")
-    time.sleep(0.4)
+    pause(0.4, Why.NOTHING)
     expect_same("asked", sum(len(origin.requests) for origin in origins), asked + 1)
     gate.set()
     expect_status(client.read_response("POST"), 200)
@@ -95,7 +96,7 @@ def _(t: Trial) -> None:
             t.origin(slow(gate, answer(200, b"good")), good) if good != "main" else t.origin(slow(gate, answer(200, b"good")))
             t.origin(trouble, bad) if bad != "main" else t.origin(trouble)
             client = gateway.send("/hedge/b")
-            time.sleep(0.3)
+            pause(0.3, Why.BEFORE)
             gate.set()
             response = client.read_response("GET")
             # Trouble before another endpoint was asked is the answer, or is tried again by the gateway's own rule.
@@ -135,7 +136,7 @@ def _(t: Trial) -> None:
     second = gateway.order("/once/b", "k1")
     expect_same("second", (second.status, second.get("Retry-After")), (409, "1"))
     first.close()
-    time.sleep(0.2)
+    pause(0.2, Why.BEFORE)
     gate.set()
     check(gateway.eventually(lambda: gateway.order("/once/b", "k1").status == 201), "the work was not carried out")
     expect_same("asked", len(origin.requests), 1)
@@ -149,7 +150,7 @@ def _(t: Trial) -> None:
     expect_status(gateway.order("/once/c", "k1"), 409)
     asked = len(origin.requests)
     origin = t.origin(answering(answer(200, b"made")))
-    time.sleep(1.1)
+    pause(1.1, Why.PASSES)
     expect_status(gateway.order("/once/c", "k1"), 200)
     expect_same("asked", (asked, len(origin.requests)), (1, 1))
 
@@ -180,7 +181,7 @@ def _(t: Trial) -> None:
     origin = t.origin(answering(answer(201, b"made")))
     expect_status(gateway.order("/disk/d", "k1"), 201)
     expect_same("again", gateway.order("/disk/d", "k1").get("Idempotency-Replayed"), "true")
-    time.sleep(0.5)
+    pause(0.5, Why.BEFORE)
     gateway.process.stop()
     gateway.process = t.setup.place.command(
         [t.setup.binary, "run", "-c", str(gateway.file), "--workers", "1"], [gateway.web, gateway.admin])

@@ -7,6 +7,7 @@ import time
 
 from gateways import OwnGateway
 from Rig.origins import OriginConnection, answering
+from Rig.waits import Why, pause
 from suite import Trial, case, check, eventually, expect_same, expect_status
 
 NO = "a ware of httpware"
@@ -67,7 +68,7 @@ for chain in ("whole", "stream"):
             raw = chunks(TEXT, 1)
             for at in range(0, len(raw), 40):
                 c.send(raw[at : at + 40])
-                time.sleep(0.03)
+                pause(0.03, Why.SLOW)
 
         t.origin(script)
         response = gateway(t).ask(f"/{chain}/")
@@ -138,7 +139,7 @@ for chain in ("up", "upstream"):
         if expect:  # the gateway wants the content before the origin server receives the request
             check(client.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 "), "the client waits")
         client.send(b"5\r\na pub\r\n")
-        time.sleep(0.2)
+        pause(0.2, Why.SLOW)
         client.send(b"6\r\nlic st\r\n0\r\n\r\n")
         expect_status(client.read_response(), 200)
         expect_same("content", t.main.requests[-1].body, b"a internal st")

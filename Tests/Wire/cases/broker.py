@@ -16,6 +16,7 @@ import zlib
 from Rig.certificates import certificates
 from Rig.origins import OriginConnection, Script, answering
 from Rig.processes import Process
+from Rig.waits import Why, pause
 from Rig.wire import Message, Wire, WireClosed
 from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
 
@@ -120,7 +121,7 @@ routes:
 
     def expect_no_token(self) -> None:
         """Nothing that the gateway wrote holds the token."""
-        time.sleep(0.3)
+        pause(0.3, Why.NOTHING)
         for file in (self.audit, self.log):
             check(not file.exists() or TOKEN not in file.read_text(), f"{file.name} holds the token")
         check(TOKEN not in self.process.log, "the token is in the log")
@@ -387,7 +388,7 @@ def echoing(connection: OriginConnection) -> None:
             connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             for byte in f"<{token}>":
                 connection.send(b"1\r\n" + byte.encode() + b"\r\n")
-                time.sleep(0.002)
+                pause(0.002, Why.SLOW)
             connection.send(b"0\r\nX-Trailer: " + token.encode() + b"\r\n\r\n")
             continue
         elif kind == "part":
@@ -614,7 +615,7 @@ def _(t: Trial) -> None:
     started = time.monotonic()
     while time.monotonic() - started < 4 and not t.main.received():
         client.send(b"4\r\nabch\r\n")
-        time.sleep(0.02)
+        pause(0.02, Why.SLOW)
     check(t.main.received(), "nothing was forwarded in four seconds")
     client.send(b"3\r\nxyh\r\n")
     check(eventually(lambda: t.main.received().endswith(b"xy\r\n1\r\nh\r\n"), 3), "the last byte is held for ever:", t.main.received()[-40:])

@@ -7,6 +7,7 @@ import threading
 import time
 
 from Rig.origins import OriginConnection, Script, answering
+from Rig.waits import Why, pause
 from suite import Trial, case, check, eventually, expect_same, expect_status
 
 from .refused_requests import head
@@ -297,7 +298,7 @@ def _(t: Trial) -> None:
     others = [t.client() for _ in range(10)]
     for client in others:
         client.send(get(where))
-    time.sleep(0.2)  # so that they wait; one that comes later is answered from the store
+    pause(0.2, Why.BEFORE)  # so that they wait; one that comes later is answered from the store
     goes_on.set()
     expect_status(first.read_response("GET"), 503)
     for client in others:

@@ -7,6 +7,7 @@ import time
 
 from Rig.origins import answering
 from Rig.processes import free_port
+from Rig.waits import Why, pause
 from suite import Message, Trial, case, check, connect, eventually, expect_same, expect_status
 
 from .fields import answer
@@ -299,7 +300,7 @@ def _(t: Trial, ask) -> None:
     ask(head(start=b"GET /cut HTTP/1.1"))
     for path in ("/good", "/closed", "/malformed", "/cut"):
         check(eventually(lambda: lines(path), 5), f"no line for {path}:", ask.process.log[-500:])
-    time.sleep(0.3)
+    pause(0.3, Why.NOTHING)
     for path in ("/good", "/closed", "/malformed", "/cut"):
         expect_same(f"lines for {path}", len(lines(path)), 1)
 
@@ -347,5 +348,5 @@ routes: [{{ match: {{ path: /dead }}, service: dead, chain: test }}, {{ service:
         return [line for line in process.log.splitlines() if line.startswith("{") and path in line]
 
     check(eventually(lambda: lines("/dead") and lines("/nameless"), 5), process.log[-500:])
-    time.sleep(0.3)
+    pause(0.3, Why.NOTHING)
     expect_same("lines", (len(lines("/dead")), len(lines("/nameless"))), (1, 1))

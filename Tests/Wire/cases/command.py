@@ -23,6 +23,7 @@ from pathlib import Path
 from Rig.certificates import certificates
 from Rig.origins import OK, OriginConnection
 from Rig.processes import Process, free_port
+from Rig.waits import Why, pause
 from suite import Skip, Trial, case, check, connect, eventually, expect_same, expect_status
 
 from .refused_requests import head
@@ -357,7 +358,7 @@ log: {{ output: "{own}", level: debug }}
             t.clients.append(client)
             client.send(head(start=b"GET /logged HTTP/1.1"))
             expect_status(client.read_response(), 200)
-            time.sleep(0.15)
+            pause(0.15, Why.BEFORE)
         line = "error: log lines cannot be written to file:/dev/full: No space left on device"
         check(eventually(lambda: line in process.log, 5), process.log[-500:])
         expect_same(f"lines, {output}", process.log.count(line), 1)
@@ -504,7 +505,7 @@ chains: {{ all: {{ middlewares: [{{ mock: {{ body: said }} }}], postwares: [acce
         client = open_client(t, port)
         client.send(head())
         expect_same("body", client.read_response("GET").body, b"said")
-        time.sleep(0.15)  # the access log's line would come
+        pause(0.15, Why.NOTHING)  # the access log's line would come
         client.send(head())
         expect_same("body", client.read_response("GET").body, b"said")
     for descriptor, mode in ((0, 1), (1, 0), (2, 0)):
@@ -631,16 +632,16 @@ def _(t: Trial) -> None:
         c.serve()
         c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
         for octet in b"hello":
-            time.sleep(0.1)
+            pause(0.1, Why.SLOW)
             c.send(bytes([octet]))
 
     t.origin(script)
     process, port = started(t)
     client = open_client(t, port)
     client.send(head(b"Content-Length: 5", start=b"POST / HTTP/1.1") + b"he")
-    time.sleep(0.1)
+    pause(0.1, Why.BEFORE)
     process.signal()
-    time.sleep(0.2)
+    pause(0.2, Why.BEFORE)
     client.send(b"llo")
     response = client.read_response()
     expect_same("response", (response.status, response.body, response.whole), (200, b"hello", True))
@@ -806,7 +807,7 @@ def seen_on_terminal(t: Trial, columns: int, **environment: str) -> list[str]:
         client = open_client(t, port)
         client.send(head(start=b"GET /seen/" + b"long/" * 40 + b" HTTP/1.1"))
         expect_status(client.read_response(), 200)
-        time.sleep(0.2)
+        pause(0.2, Why.BEFORE)
         os.write(terminal, b"\x03")
 
     arguments = [t.setup.binary, "proxy", f"http://127.0.0.1:{t.main.port}", "--listen", f"127.0.0.1:{port}"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 
 from Rig.origins import OK, OriginConnection, answering, echo
+from Rig.waits import Why, pause
 from suite import Trial, case, check, eventually, expect_closed, expect_open, expect_same, expect_status
 
 from .fields import answer
@@ -66,7 +66,7 @@ def _(t: Trial) -> None:
     for index in range(len(raw)):
         client.send(raw[index : index + 1])
         if index % 8 == 0:
-            time.sleep(0.0005)
+            pause(0.0005, Why.SLOW)
     for _ in range(3):
         expect_same("body", client.read_response().body, b"ok")
     expect_same("targets", [request.target for request in t.main.requests], ["/0", "/1", "/2"])
@@ -89,7 +89,7 @@ def _(t: Trial) -> None:
         while True:
             target = c.serve().target
             if target == "/slow":
-                time.sleep(0.3)
+                pause(0.3, Why.SLOW)
             c.send(answer(b"X-Target: " + target.encode()))
 
     t.origin(script)

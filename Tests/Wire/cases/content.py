@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 
 from Rig.origins import OK, OriginConnection, answering, echo
+from Rig.waits import Why, pause
 from suite import Trial, case, check, eventually, expect_closed, expect_open, expect_same, expect_status
 
 from .fields import answer
@@ -343,7 +343,7 @@ def reset_after(t: Trial, sent: bytes):
     def script(c: OriginConnection) -> None:
         c.serve()
         c.send(sent)
-        time.sleep(0.1)
+        pause(0.1, Why.BEFORE)
         c.reset()
 
     t.origin(script)

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from Rig.origins import OriginConnection
 from Rig.processes import Process, free_port
+from Rig.waits import Why, pause
 from Rig.wire import Message, Wire
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
@@ -311,7 +312,7 @@ def _(t: Trial) -> None:
     g = Gateway(t)
 
     def slow(_: Message):
-        time.sleep(0.3)
+        pause(0.3, Why.SLOW)
         return 200, [], b""
 
     second = t.origin(serving(slow), "second")
@@ -352,7 +353,7 @@ def once(response: bytes, bytewise: float = 0.0):
         for index in range(len(response)):
             if not connection.send(response[index:index + 1]):
                 return
-            time.sleep(bytewise)
+            pause(bytewise, Why.SLOW)
 
     return script
 

@@ -7,6 +7,7 @@ import threading
 import time
 
 from Rig.origins import OK, OriginConnection, answering
+from Rig.waits import Why, pause
 from suite import Trial, case, check, eventually, expect_same, expect_status, proxy_error
 
 from .fields import answer
@@ -65,7 +66,7 @@ fault("timeouts: the total timeout is 504", b"POST /total/ HTTP/1.1", 504, ("htt
 
 @case("timeouts: a response head that arrives slowly is limited by the total timeout", nginx=FAULTS)
 def _(t: Trial) -> None:
-    t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"), [(c.send(b"x"), time.sleep(0.1)) for _ in range(40)]))
+    t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"), [(c.send(b"x"), pause(0.1, Why.SLOW)) for _ in range(40)]))
     client = t.client()
     client.send(head(start=b"GET /total/ HTTP/1.1"))
     began = time.monotonic()
@@ -85,7 +86,7 @@ def _(t: Trial) -> None:
 
 @case("timeouts: after the head of a response only the idle timeout applies", nginx=FAULTS)
 def _(t: Trial) -> None:
-    t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), time.sleep(1), c.send(b"def"), c.fill()))
+    t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc"), pause(1, Why.SLOW), c.send(b"def"), c.fill()))
     response = t.ask(head(start=b"GET /slowContent/ HTTP/1.1"))
     check(response.whole, "the response timeout of 500 ms cut the content off:", response)
     client, began = t.client(), time.monotonic()
@@ -96,7 +97,7 @@ def _(t: Trial) -> None:
 
 @case("RFC 6455 §4.1: after the handshake the idle timeout applies, not the timeout of the head", nginx=FAULTS)
 def _(t: Trial) -> None:
-    t.origin(lambda c: (c.read_request_head(), c.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n"), time.sleep(1), c.send(b"later"), c.fill()))
+    t.origin(lambda c: (c.read_request_head(), c.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n"), pause(1, Why.SLOW), c.send(b"later"), c.fill()))
     client = t.client()
     client.send(head(b"Upgrade: echo", b"Connection: Upgrade", start=b"GET /slowContent/ HTTP/1.1"))
     expect_same("head", client.read_head().start, b"HTTP/1.1 101 Switching Protocols")
@@ -149,14 +150,14 @@ def _(t: Trial) -> None:
     t.origin(lambda c: (c.fill(), c.fill(), c.fill()))
     client = t.client("tight", timeout=5)
     client.send(head(b"Content-Length: 200000", b"Expect: 100-continue", start=b"POST /slowContent/ HTTP/1.1"))
-    time.sleep(0.1)
+    pause(0.1, Why.SLOW)
     client.send(b"x" * 1000)
     expect_status(client.read_response(), 408)
 
 
 @case("content that keeps coming outlives the idle timeout")
 def _(t: Trial) -> None:
-    t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n"), [(time.sleep(0.3), c.send(b"x")) for _ in range(8)], c.fill()))
+    t.origin(lambda c: (c.serve(), c.send(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n"), [(pause(0.3, Why.SLOW), c.send(b"x")) for _ in range(8)], c.fill()))
     response = t.ask(head(start=b"GET /hasty/ HTTP/1.1"))
     check(response.whole, response)
 
@@ -166,7 +167,7 @@ def _(t: Trial) -> None:
     client = t.client()
     client.send(head(b"Content-Length: 8", start=b"POST /hasty/ HTTP/1.1"))
     for _ in range(8):
-        time.sleep(0.2)
+        pause(0.2, Why.SLOW)
         client.send(b"x")
     expect_status(client.read_response(), 200)
 
@@ -219,7 +220,7 @@ for method in (b"POST", b"PATCH", b"FOO"):
         def _(t: Trial, method: bytes = method, behave=behave) -> None:
             response = reused(t, behave, head(b"Content-Length: 5", start=method + b" /once HTTP/1.1") + b"hello")
             expect_status(response, 502)
-            time.sleep(0.1)
+            pause(0.1, Why.NOTHING)
             expect_same("deliveries", bytes(t.main.received()).count(method + b" /once"), 1)
 
 

@@ -9,11 +9,11 @@ import os
 import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 from Rig.certificates import certificates
 from Rig.processes import Process, free_port
+from Rig.waits import Why, pause
 from Rig.wire import Message, Wire
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
@@ -200,7 +200,7 @@ def _(t: Trial) -> None:
 
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    time.sleep(0.1)
+    pause(0.1, Why.BEFORE)
     for path in ("/pipe", "/socket"):
         expect_status(site.ask(path), 404)
     check(not opened.is_set(), "the pipe was opened")
@@ -230,7 +230,7 @@ def _(t: Trial) -> None:
         client = site.slow(path)
         start = client.recv(2000)
         check(b"Content-Length: %d\r\n" % LARGE in start, start)
-        time.sleep(0.2)
+        pause(0.2, Why.BEFORE)
         os.truncate(site.root / "large", 8192)
         received = start + rest(client)
         body = received.split(b"\r\n\r\n", 1)[1]
@@ -259,21 +259,21 @@ def _(t: Trial) -> None:
         return content
 
     client = site.slow("/large")
-    time.sleep(0.2)
+    pause(0.2, Why.BEFORE)
     (site.root / "other").write_text("other")
     (site.root / "other").rename(site.root / "large")
     expect_same("replaced", digest(body(client)), digest(site.large))
     expect_same("the new one", site.ask("/large").body, b"other")
     (site.root / "grown").write_bytes(site.large)
     client = site.slow("/grown")
-    time.sleep(0.2)
+    pause(0.2, Why.BEFORE)
     with open(site.root / "grown", "ab") as file:
         file.write(b"x" * 1_000_000)
     expect_same("grown", digest(body(client)), digest(site.large))
     expect_same("its new length", site.ask("/grown", "HEAD").get("Content-Length"), str(LARGE + 1_000_000))
     (site.root / "gone").write_bytes(site.large)
     client = site.slow("/gone")
-    time.sleep(0.2)
+    pause(0.2, Why.BEFORE)
     (site.root / "gone").unlink()
     expect_same("deleted", digest(body(client)), digest(site.large))
     expect_status(site.ask("/gone"), 404)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 
 from Rig.origins import OK, OriginConnection, answering
+from Rig.waits import Why, pause
 from suite import Trial, case, check, eventually, expect_closed, expect_same, expect_status, proxy_error
 
 from .refused_requests import head
@@ -285,7 +285,7 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     size = 3_000_000
     client, _ = tunnel(t, lambda c: c.send(b"x" * size), timeout=10)
-    time.sleep(0.3)
+    pause(0.3, Why.SLOW)
     expect_same("bytes", len(client.read_rest()), size)
 
 

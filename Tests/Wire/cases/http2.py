@@ -11,6 +11,7 @@ import threading
 import time
 
 from Rig.origins import OK, OriginConnection, answering
+from Rig.waits import Why, pause
 from Rig.wire import WireClosed
 from suite import Skip, Trial, case, check, eventually, expect_same
 
@@ -267,7 +268,7 @@ def _(t: Trial) -> None:
     client = t.client()
     for byte in h.PREFACE + h.settings() + h.headers(1, h.head()):
         client.send(bytes([byte]))
-        time.sleep(0.0003)
+        pause(0.0003, Why.SLOW)
     wire = h.Http2Wire(client, first=b"")
     expect_same("status", wire.read(1).status, 200)
 
@@ -461,7 +462,7 @@ def _(t: Trial) -> None:
     wire = speak(t)
     wire.send(h.headers(1, h.head("GET", "/patient/")))
     check(eventually(lambda: t.main.used, 2), "no request arrived")
-    time.sleep(0.1)
+    pause(0.1, Why.BEFORE)
     wire.send(h.reset(1))
     check(eventually(lambda: ended, 4) and ended[0], "the connection upstream stays open")
 
@@ -643,7 +644,7 @@ def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         while True:
             if c.serve().target == "/patient/slow":
-                time.sleep(0.5)
+                pause(0.5, Why.SLOW)
             c.send(OK)
 
     t.origin(script)
@@ -841,7 +842,7 @@ def _(t: Trial) -> None:
     wire = speak(t)
     wire.send(h.headers(1, h.head("POST", "/", ("content-length", "5")), end=False), h.data(1, b"123"), h.data(1, b"456789", end=True))
     expect_reset(wire, 1, h.PROTOCOL)
-    time.sleep(0.1)
+    pause(0.1, Why.NOTHING)
     check(not t.main.requests, t.main.requests)
 
 
@@ -851,7 +852,7 @@ def _(t: Trial) -> None:
     wire = speak(t)
     wire.send(h.headers(1, h.head("POST", "/", ("content-length", "5")), end=False), h.data(1, b"123", end=True))
     expect_reset(wire, 1, h.PROTOCOL)
-    time.sleep(0.1)
+    pause(0.1, Why.NOTHING)
     check(not t.main.requests, t.main.requests)
 
 
@@ -861,7 +862,7 @@ def _(t: Trial) -> None:
     wire = speak(t)
     wire.send(h.headers(1, h.head("POST", "/", ("content-length", "5")), end=False), h.data(1, b"123"), h.headers(1, [("x-a", "1")]))
     expect_reset(wire, 1, h.PROTOCOL)
-    time.sleep(0.1)
+    pause(0.1, Why.NOTHING)
     check(not t.main.requests, t.main.requests)
 
 
@@ -1076,7 +1077,7 @@ def _(t: Trial) -> None:
     wire = speak(t, opens=False)
     wire.send(h.headers(1, h.head("GET", "/patient/big")))
     wire.until(lambda w: w.answer(1).body)
-    time.sleep(1)
+    pause(1, Why.NOTHING)
     check(progress[0] < 40 << 20, f"{progress[0] >> 20} MiB left the origin server for a client with a window of 64 KiB")
     check(t.gateway.status("VmRSS") < 200_000, f"{t.gateway.status('VmRSS')} KiB")
     wire.send(h.window(0, BIG))

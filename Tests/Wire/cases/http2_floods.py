@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from Rig.origins import OriginConnection, answering
+from Rig.waits import Why, pause
 from Rig.wire import WireClosed, WireTimeout
 from suite import Trial, check, expect_same
 
@@ -105,7 +106,7 @@ def _(t: Trial) -> None:
     wire = speak(t, "tight")
     began = time.monotonic()
     while wire.send(h.raw(0xFA, 0, 0, b"x") * 100) and time.monotonic() - began < 5:
-        time.sleep(0.02)
+        pause(0.02, Why.SLOW)
     check(0.5 < time.monotonic() - began < 4, f"closed after {time.monotonic() - began:.1f} s")
 
 
@@ -143,7 +144,7 @@ def _(t: Trial) -> None:
         wire = speak(t, first=h.PREFACE + h.settings(s4=0), opens=False)
         wire.send(*(h.headers(stream(number), h.head("GET", "/patient/")) for number in range(20)))
         wires.append(wire)
-    time.sleep(1.5)
+    pause(1.5, Why.NOTHING)
     check(t.gateway.status("VmRSS") < 150_000, f"{t.gateway.status('VmRSS')} KiB for 80 streams that nobody reads")
     other = speak(t)
     expect_same("another client", other.ask(1, h.head("GET", "/mock")).status, 200)

@@ -6,6 +6,7 @@ import threading
 import time
 
 from Rig.origins import OriginConnection
+from Rig.waits import Why, pause
 from Rig.wire import WireClosed
 from suite import Trial, check, eventually, expect_same, expect_status, proxy_error
 
@@ -177,7 +178,7 @@ def _(t: Trial) -> None:
 
     def answer(o, stream, fields, body):
         most[0] = max(most[0], len(o.open) - sum(1 for _ in getattr(o, "closed", [])))
-        time.sleep(0.02)
+        pause(0.02, Why.SLOW)
         o.closed = getattr(o, "closed", []) + [stream]
         o.reply(stream)
 
@@ -282,7 +283,7 @@ def _(t: Trial) -> None:
     def script(c):
         origin = Http2Origin(c, lambda o, stream, fields, body: o.reply(stream), b"")
         kept.append(origin)
-        time.sleep(0.3)
+        pause(0.3, Why.SLOW)
         c.send(h.settings(s3=1))
         origin.run()
 
@@ -325,7 +326,7 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     def answer(o, stream, fields, body):
         o.c.send(h.headers(stream, [(":status", "200"), ("content-length", "10")], end=False) + h.data(stream, b"half"))
-        time.sleep(0.05)
+        pause(0.05, Why.SLOW)
         o.c.send(h.reset(stream, h.INTERNAL))
 
     t.origin(serving(answer))
@@ -538,7 +539,7 @@ def _(t: Trial) -> None:
                 got[0] += size
                 if got[0] == 65535 and not answered:
                     answered = True
-                    time.sleep(0.5)
+                    pause(0.5, Why.NOTHING)
                     check(got[0] == 65535, got[0])
                     c.send(h.window(0, 1 << 30) + h.window(1, 1 << 30))
                 if flags & 1:
@@ -569,7 +570,7 @@ def _(t: Trial) -> None:
             free = min(o.settings.get(4, 65535) + o.windows.get(stream, 0), 65535 + o.windows.get(0, 0)) - sent
             count = min(16384, free, len(body) - sent)
             if count <= 0:
-                time.sleep(0.002)
+                pause(0.002, Why.SLOW)
                 continue
             o.c.send(h.data(stream, body[sent : sent + count], end=sent + count == len(body)))
             sent += count

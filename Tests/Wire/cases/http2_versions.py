@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ssl
 import threading
-import time
 
 from Rig.certificates import certificates
 from Rig.origins import OriginConnection, ok
+from Rig.waits import Why, pause
 from Rig.wire import Wire
 from suite import Trial, check, eventually, expect_same, expect_status, proxy_error
 
@@ -121,7 +121,7 @@ def _(t: Trial) -> None:
 
 @http2("maxPerEndpoint counts the connections of both versions")
 def _(t: Trial) -> None:
-    gateway = before(t, origin := ChoosingOrigin("http/1.1", meanwhile=lambda: time.sleep(0.02)), ", pool: { maxPerEndpoint: 2 }")
+    gateway = before(t, origin := ChoosingOrigin("http/1.1", meanwhile=lambda: pause(0.02, Why.SLOW)), ", pool: { maxPerEndpoint: 2 }")
     expect_same("answers", at_once(gateway, 12), [b"h1"] * 12)
     check(len(origin.spoken) <= 2, origin.spoken)
 
@@ -170,7 +170,7 @@ class SocketOrigin(Http2Origin):
 
     def __init__(self, c: OriginConnection, settings: bytes, seen: list, late: float = 0.1):
         self.seen = seen
-        time.sleep(late)
+        pause(late, Why.SLOW)
         super().__init__(c, self.answered, settings)
 
     def answered(self, _, stream: int, fields: list, body: bytes) -> None:
@@ -295,7 +295,7 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     def ending(c: OriginConnection) -> None:
         c.read_exactly(24)
-        time.sleep(0.3)
+        pause(0.3, Why.SLOW)
 
     t.origin(ending)
     leaving = t.client()

@@ -20,6 +20,7 @@ from Rig import http2 as h
 from Rig.certificates import certificates
 from Rig.origins import OriginConnection, Script, answering
 from Rig.processes import Process, free_port
+from Rig.waits import Why, pause
 from Rig.wire import Message, Wire
 from suite import Skip, Trial, case, check, connect, eventually, expect_same, expect_status
 
@@ -299,7 +300,7 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     proxy = Proxy(t)
     client, _ = proxy.connect()
-    time.sleep(0.6)
+    pause(0.6, Why.SLOW)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(str(proxy.ca))
     inner = Wire(context.wrap_socket(client.sock, server_hostname="localhost"), 10)
@@ -542,7 +543,7 @@ def _(t: Trial) -> None:
     for port, path, status in ((t.setup.ports["closed"], b"/api/a", 502), (None, b"/b", 404)):
         client, answer = proxy.connect(port=port)
         expect_status(answer, 200)
-        time.sleep(0.6)
+        pause(0.6, Why.SLOW)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(str(proxy.ca))
         inner = Wire(context.wrap_socket(client.sock, server_hostname="localhost"), 10)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-import time
 
 from Rig.origins import OK, OriginConnection
+from Rig.waits import Why, pause
 from suite import Trial, case, check, eventually, expect_same, expect_status
 
 from .fields import answer
@@ -46,7 +46,7 @@ def _(t: Trial) -> None:
     t.origin(script)
     client = t.client(timeout=15)
     client.send(head(start=b"GET /large HTTP/1.1") + head(start=b"GET /next HTTP/1.1"))
-    time.sleep(0.3)
+    pause(0.3, Why.SLOW)
     response = client.read_response()
     check(digest(response.body) == digest(PIECE * 20), "content differs", len(response.body))
     expect_same("next", client.read_response().body, b"ok")
@@ -104,7 +104,7 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     def script(c: OriginConnection) -> None:
         request = c.read_request(with_content=False)
-        time.sleep(0.3)
+        pause(0.3, Why.SLOW)
         c.read_content(request)
         c.origin.requests.append(request)
         c.send(OK)
@@ -178,7 +178,7 @@ def _(t: Trial) -> None:
         client.end_sending()
 
     threading.Thread(target=send, daemon=True).start()
-    time.sleep(0.3)
+    pause(0.3, Why.SLOW)
     check(digest(client.read_exactly(SIZE)) == digest(PIECE * 20), "content down differs")
     expect_same("rest", client.read_rest(), b"the end")
     check(got == [digest(PIECE * 20), b""], "content up differs")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from Rig.origins import answering
+from Rig.waits import Why, pause
 from suite import Failure, Trial, case, check, eventually, expect_closed, expect_same, expect_status
 
 from .refused_requests import OTHER, head, post, refused
@@ -217,7 +218,7 @@ def _(t: Trial) -> None:
             client.send(head(start=b"GET /mock HTTP/1.1"))
             expect_status(client.read_response(), 200)
             times.append(time.monotonic() - began)
-            time.sleep(0.005)
+            pause(0.005, Why.SLOW)
     finally:
         stop.set()
         for thread in threads:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from Rig.origins import OriginConnection
 from Rig.processes import Process, free_port
+from Rig.waits import Why, pause
 from Rig.wire import Message
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
@@ -147,7 +148,7 @@ class Provider:
                 status, answer = 200, {"keys": [self.issuer.jwk()]}
             else:
                 if self.delay:
-                    time.sleep(self.delay)
+                    pause(self.delay, Why.SLOW)
                 status, answer = self.token(request)
             body = json.dumps(answer).encode()
             head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

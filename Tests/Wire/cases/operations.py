@@ -18,6 +18,7 @@ from pathlib import Path
 from gateways import OwnGateway
 from Rig.origins import OK, OriginConnection
 from Rig.processes import Process, free_port
+from Rig.waits import Why, pause
 from Rig.wire import Wire
 from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
 
@@ -73,9 +74,9 @@ def stopped(gateway: OwnGateway, seconds: float, meanwhile: Callable[[], object]
     """Stops the gateway for a while, in which something comes."""
     gateway.process.signal(signal.SIGSTOP)
     try:
-        time.sleep(0.2)
+        pause(0.2, Why.BEFORE)
         meanwhile()
-        time.sleep(seconds - 0.2)
+        pause(seconds - 0.2, Why.PASSES)
     finally:
         gateway.process.signal(signal.SIGCONT)
 
@@ -107,7 +108,7 @@ def _(t: Trial) -> None:
     t.clients += [inHead, inContent]
     inHead.send(b"GET / HTTP/1.1\r\nHost: a\r\n")
     inContent.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
-    time.sleep(0.3)
+    pause(0.3, Why.BEFORE)
     stopped(gateway, 2.5, lambda: (inHead.send(b"\r\n"), inContent.send(b"cd")))
     expect_status(inHead.read_response(), 200)
     expect_status(inContent.read_response(), 200)
@@ -120,9 +121,9 @@ def _(t: Trial) -> None:
     client = connect(("127.0.0.1", gateway.web), 10)
     t.clients.append(client)
     client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\n" + bytes(5000))
-    time.sleep(0.3)
+    pause(0.3, Why.BEFORE)
     stopped(gateway, 6, lambda: client.send(bytes(4000)))
-    time.sleep(0.3)
+    pause(0.3, Why.SLOW)
     client.send(bytes(1000))
     expect_status(client.read_response(), 200)
 

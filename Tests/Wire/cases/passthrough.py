@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 
 from Rig import http2 as h
 from Rig.certificates import certificates
 from Rig.origins import OriginConnection
+from Rig.waits import Why, pause
 from Rig.wire import Message
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
@@ -84,7 +84,7 @@ def _(t: Trial) -> None:
         while True:
             request = connection.serve()
             if request.target.endswith("/late"):
-                time.sleep(3)
+                pause(3, Why.SLOW)
             connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
     proxy = Proxy(t, late, tls=False, services=", passthrough: { timeouts: { response: 300ms }, pool: { maxIdle: 0 } }")

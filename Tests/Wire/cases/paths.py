@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 from gateways import OwnGateway
 from Rig.origins import OK, OriginConnection, answering
 from Rig.processes import free_port
+from Rig.waits import Why, pause
 from suite import Trial, case, check, eventually, expect_same, expect_status
 
 from .refused_requests import head
@@ -85,7 +84,7 @@ def _(t: Trial) -> None:
     for delay in (0.0, 1.6):
         def script(c: OriginConnection, delay: float = delay) -> None:
             c.serve()
-            threading.Event().wait(delay)
+            pause(delay, Why.SLOW)
             c.send(OK)
 
         t.origin(script)

@@ -9,6 +9,7 @@ import threading
 
 from Rig.origins import OriginConnection, answering
 from Rig.processes import Process, free_port
+from Rig.waits import Why, pause
 from Rig.wire import Message
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
@@ -249,6 +250,6 @@ def _(t: Trial) -> None:
     for number in range(8):
         pair.a.status(f"/other{number}")
     expect_status(pair.a.ask("/a", method="POST"), 200)
-    threading.Event().wait(1.2)  # longer than Redis is waited for, and less than its silence ends the subscription
+    pause(1.2, Why.PASSES)  # longer than Redis is waited for, and less than its silence ends the subscription
     pair.redis.process.signal(signal.SIGCONT)
     check(eventually(lambda: pair.b.status("/a") != "hit", 8), "still there on the other gateway")

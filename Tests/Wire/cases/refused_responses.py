@@ -7,6 +7,7 @@ import threading
 import time
 
 from Rig.origins import OK, OriginConnection, answering
+from Rig.waits import Why, pause
 from suite import Trial, case, check, eventually, expect_same, expect_status, proxy_error
 
 from .fields import answer
@@ -165,7 +166,7 @@ for label, first in [("fixed length", OK), ("chunked", b"HTTP/1.1 200 OK\r\nTran
                 if c.index == 0:
                     if when == "later":
                         c.send(first)
-                        time.sleep(0.05)
+                        pause(0.05, Why.SLOW)
                         c.send(EVIL)
                     else:
                         c.send(first + EVIL)
@@ -179,7 +180,7 @@ for label, first in [("fixed length", OK), ("chunked", b"HTTP/1.1 200 OK\r\nTran
             client = t.client()
             client.send(head())
             check(b"EVIL" not in client.read_response().body)
-            time.sleep(0.1 if when == "later" else 0)
+            pause(0.1 if when == "later" else 0, Why.SLOW)
             client.send(head())
             expect_same("the next response", client.read_response().body, b"ok")
             check(b"EVIL" not in bytes(client.received), "it reached the client")
@@ -216,7 +217,7 @@ def _(t: Trial) -> None:
         c.serve()
         c.send(OK)
         if c.index == 0:
-            time.sleep(0.1)
+            pause(0.1, Why.SLOW)
             c.send(EVIL)
             c.read_rest()
             return
@@ -269,7 +270,7 @@ def _(t: Trial) -> None:
         c.serve()
         deadline = time.monotonic() + 8
         while time.monotonic() < deadline and c.send(b"HTTP/1.1 103 Early Hints\r\n\r\n"):
-            time.sleep(0.01)
+            pause(0.01, Why.SLOW)
 
     t.origin(script)
     client = t.client(timeout=6)
@@ -284,7 +285,7 @@ def _(t: Trial) -> None:
         c.send(b"HTTP/1.1 200 OK\r\nX-A: ")
         deadline = time.monotonic() + 8
         while time.monotonic() < deadline and c.send(b"a"):
-            time.sleep(0.05)
+            pause(0.05, Why.SLOW)
 
     t.origin(script)
     client = t.client(timeout=6)

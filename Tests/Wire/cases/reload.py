@@ -6,10 +6,10 @@ import json
 import os
 import signal
 import threading
-import time
 
 from Rig.origins import OK, OriginConnection
 from Rig.processes import free_port
+from Rig.waits import Why, pause
 from Rig.wire import Wire
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
@@ -487,7 +487,7 @@ def watched(name: str, change) -> None:
             expect_same("after", g.get(f"/said{turn}")[1], b"said")
         count = g.words()
         (g.folder / "beside").write_text("nothing to do with it")
-        time.sleep(0.5)
+        pause(0.5, Why.NOTHING)
         expect_same("reloads, after another file changed", g.words(), count)
 
 
@@ -507,7 +507,7 @@ def slowly(g: Gateway, text: str) -> None:
         for start in range(0, len(text), 100):
             file.write(text[start : start + 100])
             file.flush()
-            time.sleep(0.02)
+            pause(0.02, Why.SLOW)
 
 
 watched("a file written in place", lambda g, text: g.file.write_text(text))
@@ -525,12 +525,12 @@ def _(t: Trial) -> None:
         # Closed half written, and again; and left open half written, while something else beside it makes the gateway look.
         for part in (len(text) // 3, len(text) // 2):
             g.file.write_text(text[:part])
-            time.sleep(0.1)
+            pause(0.1, Why.SLOW)
         with open(g.file, "w") as file:
             file.write(text[: len(text) // 2])
             file.flush()
             (g.folder / "beside").write_text("nothing to do with it")
-            time.sleep(0.15)
+            pause(0.15, Why.SLOW)
             file.write(text[len(text) // 2 :])
         said = g.awaited(before, start)
         check("error" not in said, said)

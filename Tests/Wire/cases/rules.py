@@ -12,6 +12,7 @@ import urllib.request
 
 from Rig.origins import OriginConnection, Script, answering, echo, ok
 from Rig.processes import Process, free_port
+from Rig.waits import Why, pause
 from Rig.wire import Message, Wire, WireClosed
 from suite import Trial, case, check, connect, eventually, expect_same, expect_status
 
@@ -363,7 +364,7 @@ def _(t: Trial) -> None:
     [held] = gateway.breaks()
     expect_same("editable", held["bodyEditable"], False)
     gateway.call(f"/v1/breaks/{held['id']}/resume", "POST", {"body": "x"}, 409)
-    time.sleep(0.3)
+    pause(0.3, Why.NOTHING)
     check(sent[0] < 20_000_000, f"{sent[0]} bytes were read ahead")
     gateway.call(f"/v1/breaks/{held['id']}/resume", "POST")
     check(eventually(lambda: answer, 10) and len(answer[0].body) == 30_000_000, "not whole")
@@ -453,7 +454,7 @@ def _(t: Trial) -> None:
             for number in range(3):
                 event = b"data: %d\n\n" % number
                 connection.send(b"%x\r\n%s\r\n" % (len(event), event))
-                time.sleep(0.1)
+                pause(0.1, Why.SLOW)
             connection.send(b"0\r\n\r\n")
 
     gateway = Ruled(t, script)
@@ -578,7 +579,7 @@ def _(t: Trial) -> None:
                 for number in range(3):
                     event = b"data: %d\n\n" % number
                     connection.send(b"%x\r\n%s\r\n" % (len(event), event))
-                    time.sleep(0.3)
+                    pause(0.3, Why.SLOW)
                 connection.send(b"0\r\n\r\n")
             else:
                 connection.send(b"HTTP/1.1 201 Created\r\nSet-Cookie: a=" + SECRET.encode() + b"\r\nX-A: 1\r\nContent-Length: 4\r\n\r\nbody")

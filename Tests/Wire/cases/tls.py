@@ -16,6 +16,7 @@ from collections.abc import Callable
 from Rig.certificates import certificates
 from Rig.origins import OK, OriginConnection, Script, answering, echo, ok
 from Rig.processes import free_port
+from Rig.waits import Why, pause
 from Rig.wire import Wire
 from suite import Message, Skip, Trial, WireClosed, case, check, eventually, expect_same, expect_status, proxy_error
 
@@ -325,11 +326,11 @@ def _(t: Trial) -> None:
     start = time.monotonic()
     for byte in b"\x16\x03\x01\x02\x00":
         slow.send(bytes([byte]))
-        time.sleep(0.05)
+        pause(0.05, Why.SLOW)
     check(silent.ends(2) and slow.ends(2), "it stays open")
     check(0.2 < time.monotonic() - start < 1.5, time.monotonic() - start)
     client = gateway.connect()
-    time.sleep(0.4)
+    pause(0.4, Why.PASSES)
     expect_status(gateway.ask(client=client), 200)
 
 
@@ -435,7 +436,7 @@ def _(t: Trial) -> None:
     before = gateway.process.status("VmRSS")
     client = gateway.connect()
     client.send(GET)
-    time.sleep(0.7)
+    pause(0.7, Why.NOTHING)
     check(gateway.process.status("VmRSS") - before < 12_000, "KiB more:", gateway.process.status("VmRSS") - before)
     expect_same("length", len(client.read_response().body), size)
 
@@ -481,13 +482,13 @@ def _(t: Trial) -> None:
 
     def late(connection: OriginConnection) -> None:
         connection.serve()
-        time.sleep(0.4)
+        pause(0.4, Why.SLOW)
         connection.send(OK)
 
     t.origin(late)
     client = gateway.connect()
     client.send(GET)
-    time.sleep(0.1)
+    pause(0.1, Why.BEFORE)
     gateway.process.signal(signal.SIGTERM)
     response = client.read_response()
     expect_status(response, 200)
@@ -713,7 +714,7 @@ for label, version in [("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.T
 
 def silent(connection: OriginConnection) -> None:
     connection.fill()
-    time.sleep(4)
+    pause(4, Why.SLOW)
 
 
 def leaving(_: OriginConnection) -> None:
@@ -767,7 +768,7 @@ def _(t: Trial) -> None:
     for _ in range(5):
         response = gateway.ask(head(b"Content-Length: 1", start=b"POST / HTTP/1.1") + b"x", client, "POST")
         expect_status(response, 200)
-        time.sleep(0.02)
+        pause(0.02, Why.SLOW)
 
 
 for label, is_clean in [("with close_notify is whole", True), ("without close_notify is cut off", False)]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from gateways import OwnGateway
 from Rig.origins import OK, OriginConnection, answering
 from Rig.processes import free_port
+from Rig.waits import Why, pause
 from Rig.wire import Wire
 from suite import Trial, case, check, connect, eventually, expect_closed, expect_same, expect_status
 
@@ -98,7 +99,7 @@ def _(t: Trial) -> None:
 
     def script(c: OriginConnection) -> None:
         c.serve()
-        time.sleep(0.2)
+        pause(0.2, Why.SLOW)
         c.sock.setblocking(False)
         try:
             early.append(c.sock.recv(1000))
@@ -216,10 +217,10 @@ def at_once(gateway: OwnGateway, *steps: Callable[[], object]) -> None:
     """Does what the gateway then finds in one look at its sockets."""
     gateway.process.signal(signal.SIGSTOP)
     try:
-        time.sleep(0.02)
+        pause(0.02, Why.BEFORE)
         for step in steps:
             step()
-        time.sleep(0.02)
+        pause(0.02, Why.BEFORE)
     finally:
         gateway.process.signal(signal.SIGCONT)
 
@@ -269,13 +270,13 @@ def _(t: Trial) -> None:
     _, client = busy(t, then)
     sender = threading.Thread(target=lambda: [client.send(data) for _ in range(count)])
     sender.start()
-    time.sleep(0.5)
+    pause(0.5, Why.NOTHING)
     check(sender.is_alive(), "the gateway took everything")
     go.set()
     expect_same("the end", client.read_exactly(3), b"all")
     sender.join()
-    for pause in (0, 0, 0.3, 0, 0.3):
-        time.sleep(pause)
+    for rest in (0, 0, 0.3, 0, 0.3):
+        pause(rest, Why.SLOW)
         client.send(b"more")
         expect_same("message", client.read_exactly(4), b"more")
 
@@ -345,7 +346,7 @@ def _(t: Trial) -> None:
     client = t.client()
     client.send(head(*WEBSOCKET, start=b"GET /patient/ HTTP/1.1"))
     expect_status(client.read_response(), 101)
-    time.sleep(1.5)
+    pause(1.5, Why.PASSES)
     client.send(b"still here")
     expect_same("bytes", client.read_exactly(10), b"still here")
 
@@ -365,14 +366,14 @@ routes: [{{ service: origin }}]
         c.sock.sendall(c.take(len(c.buffer)))
         while c.fill():
             c.sock.sendall(c.take(len(c.buffer)))
-        time.sleep(1.5)  # the client has ended, and this side does not
+        pause(1.5, Why.SLOW)  # the client has ended, and this side does not
 
     t.origin(switching(quiet))
     client = connect(("127.0.0.1", port), 5)
     t.clients.append(client)
     client.send(head(*WEBSOCKET, start=b"GET /chat HTTP/1.1"))
     expect_status(client.read_response(), 101)
-    time.sleep(0.9)
+    pause(0.9, Why.PASSES)
     client.send(b"still here")
     expect_same("echo", client.read_exactly(10), b"still here")
     began = time.monotonic()
