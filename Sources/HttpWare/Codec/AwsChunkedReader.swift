@@ -22,7 +22,7 @@ final class AwsChunkedReader: CodingReader {
 
     private static let signature = Array(";chunk-signature=".utf8)
     private static let longestSignature = 160
-    private static let mostDigits = 15
+    private static let mostDigits = ChunkedDecoder.mostSizeDigits
     private static let mostTrailers = 16 << 10
 
     /// Whether the last chunk has been read.
@@ -55,7 +55,7 @@ final class AwsChunkedReader: CodingReader {
         switch state {
         case .size(let size, let digits):
             if let digit = Hex.value(byte) {
-                guard digits < AwsChunkedReader.mostDigits else { throw malformed }
+                guard digits < AwsChunkedReader.mostDigits, size >> 59 == 0 else { throw malformed }
                 state = .size(size << 4 | Int(digit), digits: digits + 1)
             } else {
                 guard digits > 0 else { throw malformed }

@@ -1,7 +1,7 @@
 /// Removes the chunked transfer coding as the bytes arrive. RFC 9112 §7.1.
 ///
-/// All input is consumed at once; the decoder keeps all state between calls. It is strict: a size has 1 to 16 hexadecimal
-/// digits, followed only by an extension or CRLF.
+/// All input is consumed at once; the decoder keeps all state between calls. It is strict: a size is hexadecimal digits of less than
+/// 64 bits, followed only by an extension or CRLF.
 struct ChunkedDecoder {
     /// The meaning of the next bytes.
     enum Part: Equatable {
@@ -21,6 +21,8 @@ struct ChunkedDecoder {
         case done
     }
 
+    /// The maximum number of digits of a chunk size. Zeros before its value have no limit in the grammar.
+    static let mostSizeDigits = 256
     /// The maximum number of bytes of chunk extensions in one message: they are never forwarded.
     static let mostExtensionBytes = 16 * 1024
 
@@ -47,7 +49,8 @@ struct ChunkedDecoder {
             switch state {
             case .size(let digits):
                 if let value = Hex.value(byte) {
-                    guard digits < 16, left >> 59 == 0 else { throw .size }
+                    guard left >> 59 == 0 else { throw .sizeOverflow }
+                    guard digits < ChunkedDecoder.mostSizeDigits else { throw .sizeDigits }
                     left = left << 4 | Int(value)
                     state = .size(digits: digits &+ 1)
                 } else {
@@ -107,7 +110,7 @@ struct ChunkedDecoder {
 
     private mutating func countExtension() throws(ChunkedFault) {
         extensionBytes &+= 1
-        guard extensionBytes <= ChunkedDecoder.mostExtensionBytes else { throw .extension }
+        guard extensionBytes <= ChunkedDecoder.mostExtensionBytes else { throw .extensionBytes }
     }
 
     /// Continues reading the trailer section, and keeps its bytes until it is complete. Returns whether it is.
@@ -140,13 +143,17 @@ struct ChunkedDecoder {
 
 /// A fault in chunked content.
 enum ChunkedFault: Error, Equatable {
-    case size, `extension`, lineEnd
+    case size, sizeOverflow, sizeDigits, `extension`, extensionBytes, lineEnd
     case trailers(HeadFault)
 
     private var reason: String {
         switch self {
-        case .size: "a chunk size is not 1 to 16 hexadecimal digits"
-        case .extension: "a chunk extension is malformed or too long"
+        case .size: "a chunk size is not a hexadecimal number"
+        case .sizeOverflow: "a chunk size is 2^63 bytes or more"
+        case .sizeDigits: "a chunk size has more than \(ChunkedDecoder.mostSizeDigits) digits"
+        case .extension: "a chunk extension holds a control character"
+        case .extensionBytes:
+            "the chunk extensions are larger than \(ByteCount(bytes: ChunkedDecoder.mostExtensionBytes)) together"
         case .lineEnd: "a chunk does not end with CRLF"
         case .trailers: "the trailer section is malformed"
         }

@@ -38,6 +38,9 @@ import Testing
             + "0;chunk-signature=\(signature)\r\n\r\n"
         #expect(try read(signed)?.text == "abc0123456789")
         #expect(try read("0\r\n\r\n")?.text == "")
+        let zeros = String(repeating: "0", count: 255)
+        #expect(try read("\(zeros)3\r\nabc\r\n\(zeros)\r\n\r\n")?.text == "abc")
+        #expect(try read("0\(zeros)3\r\nabc\r\n0\r\n\r\n") == nil)
     }
 
     @Test func `trailer fields come behind the last chunk`() throws {
@@ -49,7 +52,8 @@ import Testing
     @Test(arguments: [
         "", "3\r\nabc", "3\r\nabc\r\n", "3\nabc\r\n0\r\n\r\n", "\r\nabc\r\n0\r\n\r\n", "x\r\n",
         "3;a=b\r\nabc\r\n0\r\n\r\n",
-        "3;chunk-signature=zz\r\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n", "1234567890123456\r\n",
+        "3;chunk-signature=zz\r\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n", "8000000000000000\r\n",
+        "00000000000000008000000000000000\r\n",
         "3 \r\nabc\r\n0\r\n\r\n",
         "-1\r\n", "0\r\n\u{0}", "abc",
     ])

@@ -20,16 +20,42 @@ import Testing
     @Test(arguments: [
         "+1\r\na\r\n", "-1\r\na\r\n", "0x1\r\na\r\n", "\r\n", "g\r\n", " 1\r\na\r\n", "1 \r\na\r\n", "1\t\r\na\r\n",
         "1,\r\na\r\n",
-        "1\n", "1\r1", "1\u{0}\r\n", "1 1\r\n", "1 x\r\n", "10000000000000000\r\n", "00000000000000001\r\n",
-        "8000000000000000\r\n",
-        "FFFFFFFFFFFFFFFF\r\n", ";x\r\n", "1=\r\n", "1.0\r\n", "1_0\r\n",
+        "1\n", "1\r1", "1\u{0}\r\n", "1 1\r\n", "1 x\r\n", ";x\r\n", "1=\r\n", "1.0\r\n", "1_0\r\n",
+        "00000000000000000000x1\r\n", "00000000000000000000 1\r\n",
     ])
-    func `a size that is not 1 to 16 hexadecimal digits is refused`(text: String) {
+    func `a size that is not a hexadecimal number is refused`(text: String) {
         guard case .refused(let fault) = Feeding.chunks(Wire(text)) else {
             Issue.record("was not refused")
             return
         }
         #expect(fault == .size || fault == .lineEnd)
+    }
+
+    @Test(arguments: [1, 15, 16, 17, 20, 64, 255, 256])
+    func `a size may begin with zeros, up to 256 digits, RFC 9112 §7.1`(count: Int) {
+        let (zeros, more) = (String(repeating: "0", count: count), String(repeating: "0", count: count - 1))
+        #expect(Feeding.chunks(Wire("\(more)1\r\na\r\n\(zeros)\r\n\r\nGET")) == .end([0x61], trailers: "", rest: 3))
+        #expect(
+            Feeding.chunks(Wire("\(more)1;x\r\na\r\n\(zeros);y\r\nX: y\r\n\r\n"))
+                == .end([0x61], trailers: "X: y", rest: 0))
+    }
+
+    @Test(arguments: [257, 1000, 100_000])
+    func `a size of more than 256 digits is refused with that number`(count: Int) {
+        let zeros = String(repeating: "0", count: count)
+        #expect(Feeding.chunks(Wire(zeros + "\r\n\r\n")) == .refused(.sizeDigits))
+        let refusal = ChunkedFault.sizeDigits.inRequest(HeadLimits())
+        #expect(refusal == .malformed("a chunk size has more than 256 digits"))
+    }
+
+    @Test(arguments: [
+        "10000000000000000", "8000000000000000", "FFFFFFFFFFFFFFFF", "FFFFFFFFFFFFFFFFF", "123456789ABCDEF01",
+    ])
+    func `a size over 63 bits is refused, with zeros before it or without`(digits: String) {
+        for zeros in [0, 1, 16, 200] {
+            let size = String(repeating: "0", count: zeros) + digits
+            #expect(Feeding.chunks(Wire(size + "\r\n")) == .refused(.sizeOverflow))
+        }
     }
 
     @Test(arguments: ["1\r\nab\r\n", "1\r\na\n", "1\r\na\r0", "1\r\na0\r\n\r\n", "2\r\na\r\n0\r\n\r\n"])
@@ -45,12 +71,17 @@ import Testing
 
     @Test func `extensions are limited over the whole content`() {
         let chunk = "1;\(String(repeating: "x", count: 1000))\r\na\r\n"
-        #expect(Feeding.chunks(Wire(String(repeating: chunk, count: 20))) == .refused(.extension))
-        #expect(Feeding.chunks(Wire("1" + String(repeating: " ", count: 20_000))) == .refused(.extension))
+        #expect(Feeding.chunks(Wire(String(repeating: chunk, count: 20))) == .refused(.extensionBytes))
+        #expect(Feeding.chunks(Wire("1" + String(repeating: " ", count: 20_000))) == .refused(.extensionBytes))
+        #expect(
+            ChunkedFault.extensionBytes.inResponse(HeadLimits())
+                == .badResponse("the chunk extensions are larger than 16KiB together"))
     }
 
     @Test func `the largest size is read without a trap`() {
         #expect(Feeding.chunks("7FFFFFFFFFFFFFFF\r\nabc") == .needsMore(Array("abc".utf8)))
+        let zeros = String(repeating: "0", count: 240)
+        #expect(Feeding.chunks(Wire(zeros + "7FFFFFFFFFFFFFFF\r\nabc")) == .needsMore(Array("abc".utf8)))
     }
 
     @Test(arguments: [
