@@ -224,7 +224,18 @@ enum HeadValueFault: Error {
         switch self {
         case .contentLength: "Content-Length is not one number"
         case .transferEncoding: "\(FramingFault.notChunkedAtEnd.reason)"
-        case .connection: "Connection names too many fields"
+        case .connection:
+            "Connection names more than \(HttpFields.mostNominated) fields, or names of more than \(ByteCount(bytes: HttpFields.mostNominatedBytes)) together"
         }
+    }
+
+    /// The error for a request with this fault. RFC 6585 §5: 431 also if "a single header field is at fault".
+    var inRequest: GatewayError {
+        self == .connection ? GatewayError(.downstream, .requestHeadTooLarge, reason) : .malformed(reason)
+    }
+
+    /// The error for a response with this fault.
+    var inResponse: GatewayError {
+        self == .connection ? GatewayError(.upstream, .responseHeadTooLarge, reason) : .badResponse(reason)
     }
 }

@@ -88,7 +88,9 @@ struct HeadScanner {
             let colon = HeadScanner.index(of: 0x3a, in: input, from: start, to: end)
             guard colon < end else { throw .noColon }
             let nameCount = colon &- start
-            guard nameCount > 0, nameCount <= 1024 else { throw .badName }
+            guard nameCount > 0, nameCount <= FieldName.mostBytes else {
+                throw HeadScanner.fault(ofName: input, from: start, to: colon)
+            }
             let known = table.find(input, from: start, count: nameCount)
             if known == .other {
                 var hasUnderscore = false
@@ -121,6 +123,12 @@ struct HeadScanner {
         }
         guard input.byteCount < limits.head else { throw .tooLarge }
         return false
+    }
+
+    /// The fault of a name that is empty or too long.
+    @inline(never)
+    static func fault(ofName input: RawSpan, from start: Int, to end: Int) -> HeadFault {
+        end > start && isToken(input, from: start, to: end) ? .nameTooLong : .badName
     }
 
     /// The first place of a byte; `end` if it is missing.
@@ -179,7 +187,7 @@ struct HeadScanner {
 /// A fault in a head's lines.
 enum HeadFault: Error, Equatable {
     case bareLineFeed, bareCarriageReturn, controlCharacter, leadingSpace, obsoleteFolding, noColon, badName, tooLarge
-    case tooManyLines
+    case tooManyLines, nameTooLong
 
     /// The part of a message that the lines are in.
     enum Section: String {
@@ -200,10 +208,12 @@ enum HeadFault: Error, Equatable {
         case .tooLarge: "the \(name) is larger than \(ByteCount(bytes: limits.head)), the limit in \(key).head"
         case .tooManyLines:
             "the \(name) has more than \(limits.fieldLines) field lines, the limit in \(key).fieldLines"
+        case .nameTooLong:
+            "a field name is longer than \(ByteCount(bytes: FieldName.mostBytes)), a limit that is fixed"
         }
     }
 
-    private var isLimit: Bool { self == .tooLarge || self == .tooManyLines }
+    private var isLimit: Bool { self == .tooLarge || self == .tooManyLines || self == .nameTooLong }
 
     /// The error for a request with this fault; a refusal names the limit, its value, and the key of the listener that sets it.
     func inRequest(_ limits: HeadLimits, section: Section = .head) -> GatewayError {

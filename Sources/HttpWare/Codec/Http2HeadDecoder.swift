@@ -73,9 +73,10 @@ struct Http2HeadDecoder {
         }
         guard let first = name.first else { return malformed("a field name is empty") }
         if first == 0x3a { return addPseudo(name, value) }
-        guard name.count <= 1024, Http2HeadDecoder.isName(name.bytes) else {
+        guard Http2HeadDecoder.isName(name.bytes) else {
             return malformed("a field name is not a token in lower case")
         }
+        guard name.count <= FieldName.mostBytes else { return fault = .refusedHead(.nameTooLong) }
         var value = value
         if let first = value.first, FieldList.isSpace(first) || FieldList.isSpace(value[value.count &- 1]) {
             guard trimsValues else { return malformed("a field value begins or ends with white space") }
@@ -179,8 +180,11 @@ struct Http2HeadDecoder {
             for byte in value { status = status * 10 + Int(byte & 0x0f) }
         } else if is_(":method") {
             field = .method
-            guard value.count <= 32, value.count > 0, HeadScanner.isToken(value.bytes, from: 0, to: value.count) else {
+            guard value.count > 0, HeadScanner.isToken(value.bytes, from: 0, to: value.count) else {
                 return malformed("the method is not a token")
+            }
+            guard value.count <= RequestHeadDecoder.longestMethod else {
+                return fault = .refused(RequestHeadDecoder.methodTooLong)
             }
             method = RequestHeadDecoder.method(value.bytes, 0, value.count)
         } else if is_(":scheme") {

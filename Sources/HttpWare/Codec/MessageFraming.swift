@@ -259,6 +259,21 @@ extension HttpFields {
         return facts
     }
 
+    /// Whether the line is the expectation of 100 (Continue), and nothing else. RFC 9110 §10.1.1.
+    func isContinue(_ line: Line) -> Bool {
+        line.known == .expect && !line.isRemoved
+            && withValue(line) { HeadFacts.equals($0, 0..<$0.count, "100-continue") }
+    }
+
+    /// Removes the expectation of 100 (Continue); other expectations stay.
+    @inline(never)
+    mutating func removeContinue(_ flags: UInt8 = Line.removed) {
+        for index in lines.indices where isContinue(lines[index]) {
+            noteChange()
+            lines[index].flags |= flags
+        }
+    }
+
     /// Replaces `Host` by the authority of the target.
     fileprivate mutating func setOwnHost(_ authority: Authority?) {
         guard let authority else { return }
@@ -314,7 +329,7 @@ enum RequestFraming {
     /// Determines the authority, the framing and the connection options of a request whose head was read. RFC 9112 §3.2, §6.3.
     static func interpret(_ request: inout HttpRequest) throws(GatewayError) -> ContentFraming {
         let facts: HeadFacts
-        do { facts = try request.fields.facts() } catch { throw .malformed(error.reason) }
+        do { facts = try request.fields.facts() } catch { throw error.inRequest }
         try readHost(&request, facts)
 
         let framing: ContentFraming
@@ -328,7 +343,7 @@ enum RequestFraming {
         request.isPersistent = request.version >= .http11 ? !facts.closes : facts.keepsAlive && !facts.closes
         request.fields.settleContentLength(facts)
         guard request.fields.present & needsLook != 0 else { return framing }
-        do { try request.fields.removeHopByHop(facts) } catch { throw .malformed(error.reason) }
+        do { try request.fields.removeHopByHop(facts) } catch { throw error.inRequest }
         readOptions(&request, facts)
         return framing
     }
@@ -360,19 +375,16 @@ enum RequestFraming {
         // RFC 9110 §7.8: not in HTTP/1.0.
         if facts.namesUpgrade && request.version >= .http11 { request.upgrade = request.fields.upgradeProtocols }
         guard request.fields.present & hasOptions != 0 else { return }
-        for index in request.fields.lines.indices {
-            let line = request.fields.lines[index]
+        if request.fields.present & KnownField.expect.bit != 0 {
+            // RFC 9110 §10.1.1: "MUST ignore that expectation" in HTTP/1.0, and a client "MUST NOT generate" it without content.
+            if request.version < .http11 || request.content.isEmpty {
+                request.fields.removeContinue(HttpFields.Line.removed | HttpFields.Line.hopByHop)
+            } else {
+                request.expectsContinue = request.fields.lines.contains { request.fields.isContinue($0) }
+            }
+        }
+        for line in request.fields.lines {
             switch line.known {
-            case .expect where !line.isRemoved:
-                guard request.fields.withValue(line, { HeadFacts.equals($0, 0..<$0.count, "100-continue") }) else {
-                    break
-                }
-                // RFC 9110 §10.1.1: "MUST ignore that expectation" in HTTP/1.0.
-                if request.version < .http11 {
-                    request.fields.lines[index].flags |= HttpFields.Line.removed | HttpFields.Line.hopByHop
-                } else {
-                    request.expectsContinue = !request.content.isEmpty
-                }
             case .te:
                 request.fields.withValue(line) { value in
                     FieldList.forEachToken(value) { range in
@@ -398,7 +410,7 @@ enum ResponseFraming {
         if response.status.isInterim {
             facts = response.fields.factsOfInterim()
         } else {
-            do { facts = try response.fields.facts() } catch { throw .badResponse(error.reason) }
+            do { facts = try response.fields.facts() } catch { throw error.inResponse }
         }
         let framing: ContentFraming
         do {
@@ -420,7 +432,7 @@ enum ResponseFraming {
         case .upgradeRequired: response.upgrade = response.fields.requiredProtocols
         default: break
         }
-        do { try response.fields.removeHopByHop(facts) } catch { throw .badResponse(error.reason) }
+        do { try response.fields.removeHopByHop(facts) } catch { throw error.inResponse }
         return framing
     }
 }

@@ -30,7 +30,12 @@ struct RequestHeadDecoder {
     }
 
     /// The maximum length of a method in bytes. Registered methods have up to 17.
-    private static let longestMethod = 32
+    static let longestMethod = 32
+    /// The error for a request whose method is longer than that. RFC 9112 §3: "SHOULD respond with a 501".
+    static var methodTooLong: GatewayError {
+        GatewayError(
+            .downstream, .methodUnsupported, "the method is longer than \(longestMethod) bytes, a limit that is fixed")
+    }
     /// The maximum length of a request line without its target: a method, two spaces, a version, CRLF, and a reserve.
     private static let aroundTarget = 64
 
@@ -88,9 +93,20 @@ struct RequestHeadDecoder {
         let most = min(end, start &+ Self.longestMethod)
         while index < most, ByteClass.isToken(input.byte(at: index)) { index &+= 1 }
         guard index > start, index < end, input.byte(at: index) == 0x20 else {
-            throw .malformed("the request line does not begin with a method and a space")
+            throw fault(ofMethod: input, start, end)
         }
         return index
+    }
+
+    /// The error for a request line that does not begin with a method of at most that length and a space.
+    @inline(never)
+    private func fault(ofMethod input: RawSpan, _ start: Int, _ end: Int) -> GatewayError {
+        var index = start
+        while index < end, ByteClass.isToken(input.byte(at: index)) { index &+= 1 }
+        // Without a line end, the line is the whole input: its method may go on.
+        let isMethod = index == input.byteCount || index < end && input.byte(at: index) == 0x20
+        return isMethod && index &- start > Self.longestMethod
+            ? Self.methodTooLong : .malformed("the request line does not begin with a method and a space")
     }
 
     /// Whether the bytes, which contain no control characters, form a valid target: without spaces and fragment signs.

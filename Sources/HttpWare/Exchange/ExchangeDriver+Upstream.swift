@@ -90,10 +90,10 @@ extension ExchangeDriver {
         let extent = outgoing?.request.content.extent ?? exchange.heldRequest.content.extent
         let isAtHand = (outgoing?.request.content.bytes ?? exchange.heldRequest.content.bytes) != nil
         let isStreamed = !isAtHand && extent != .none
-        if exchange.heldRequest.expectsContinue, !isStreamed || inward.hasSentContinue {
+        if exchange.heldRequest.fields.present & KnownField.expect.bit != 0, !isStreamed || inward.hasSentContinue {
             // The content is sent at once, or there is none, so there is nothing to wait for. RFC 9110 §10.1.1.
-            exchange.heldRequest.fields.remove(.expect as FieldName)
-            outgoing?.request.fields.remove(.expect as FieldName)
+            exchange.heldRequest.fields.removeContinue()
+            outgoing?.request.fields.removeContinue()
             exchange.heldRequest.expectsContinue = false
         }
         options.framing = .ofRequest(

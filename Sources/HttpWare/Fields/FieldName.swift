@@ -15,9 +15,13 @@ public struct FieldName: Sendable {
     @inline(__always)
     var hasUnderscore: Bool { traits & 0x80 != 0 }
 
+    /// The maximum length of a name in bytes, of received ones too.
+    static let mostBytes = 1024
+
     /// Makes a name; `nil` if the text is not a token (RFC 9110 §5.6.2) or longer than 1,024 bytes.
     public init?(_ text: String) {
-        guard !text.isEmpty, text.utf8.count <= 1024, text.utf8.allSatisfy({ ByteClass.isToken($0) }) else {
+        guard !text.isEmpty, text.utf8.count <= FieldName.mostBytes, text.utf8.allSatisfy({ ByteClass.isToken($0) })
+        else {
             return nil
         }
         self.text = text

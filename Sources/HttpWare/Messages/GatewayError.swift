@@ -8,7 +8,7 @@ public struct GatewayError: Error, Sendable {
         // The client's request.
         case requestMalformed, requestTargetTooLong, requestHeadTooLarge, requestTimeout, versionUnsupported
         case transferCodingUnsupported, contentCodingUnsupported, protocolUnsupported, contentTooLarge, methodNotAllowed
-        case requestDenied, noRoute
+        case methodUnsupported, requestDenied, noRoute
         /// The connection, or the tunnel, is for another host. RFC 9110 §15.5.20.
         case misdirected
         // Finding and reaching the origin server.
@@ -81,7 +81,7 @@ extension GatewayError {
         case .requestHeadTooLarge: .requestHeaderFieldsTooLarge
         case .requestTimeout: .requestTimeout
         case .versionUnsupported: .versionNotSupported
-        case .transferCodingUnsupported, .protocolUnsupported: .notImplemented
+        case .transferCodingUnsupported, .protocolUnsupported, .methodUnsupported: .notImplemented
         case .contentCodingUnsupported: .unsupportedMediaType
         case .contentTooLarge: .contentTooLarge
         case .methodNotAllowed: .methodNotAllowed
@@ -106,7 +106,7 @@ extension GatewayError {
         switch fault {
         case .requestMalformed, .requestTargetTooLong, .requestHeadTooLarge, .requestTimeout, .versionUnsupported,
             .transferCodingUnsupported, .contentCodingUnsupported, .protocolUnsupported, .contentTooLarge,
-            .methodNotAllowed, .misdirected, .clientLeft:
+            .methodNotAllowed, .methodUnsupported, .misdirected, .clientLeft:
             "http_request_error"
         case .requestDenied, .proxyRefused: "http_request_denied"
         case .noRoute: "destination_not_found"

@@ -167,6 +167,61 @@ import Testing
         #expect(throws: Http2Fault.self) { try decode(Self.get + [(name, value)]) }
     }
 
+    @Test func `a method longer than 32 bytes is answered with 501 and that number`() throws {
+        func fields(_ method: String) -> Fields { [(":method", method)] + Self.get.dropFirst() }
+        let long = String(repeating: "M", count: 32)
+        #expect(try decode(fields(long)).method.name == long)
+        for method in [long + "M", String(repeating: "M", count: 5000)] {
+            do {
+                _ = try decode(fields(method))
+                Issue.record("was read")
+            } catch .refused(let error) {
+                #expect(error.status == .notImplemented)
+                #expect(error.reason == "the method is longer than 32 bytes, a limit that is fixed")
+            } catch { Issue.record("was reset") }
+        }
+        // A method that is not a token is malformed, however long.
+        for method in ["", "G T", long + "é", long + "M(", long + " M"] {
+            do {
+                _ = try decode(fields(method))
+                Issue.record("was read")
+            } catch .malformed {} catch { Issue.record("was answered") }
+        }
+    }
+
+    @Test func `a field name over 1,024 bytes is refused with 431 and that number`() throws {
+        let name = String(repeating: "x", count: 1024)
+        #expect(try decode(Self.get + [(name, "1")]).fields[FieldName(name) ?? "x"] == "1")
+        do {
+            _ = try decode(Self.get + [(name + "x", "1")])
+            Issue.record("was read")
+        } catch {
+            let refusal = error.inRequest(HeadLimits())
+            #expect(refusal.status == .requestHeaderFieldsTooLarge)
+            #expect(refusal.reason == "a field name is longer than 1KiB, a limit that is fixed")
+        }
+        for bad in [name + "X", name + " x", name + "é"] {
+            do {
+                _ = try decode(Self.get + [(bad, "1")])
+                Issue.record("was read")
+            } catch .malformed {} catch { Issue.record("was answered") }
+        }
+    }
+
+    @Test func `an expectation without content is not forwarded`() throws {
+        let fields = Self.get + [("expect", "100-continue")]
+        let waiting = try decode(fields, endsStream: false)
+        #expect(waiting.expectsContinue && waiting.fields[.expect] == "100-continue")
+        for request in [
+            try decode(fields), try decode(fields + [("content-length", "0")]),
+            try decode(
+                [(":method", "CONNECT"), (":protocol", "websocket")] + fields.dropFirst(), endsStream: false),
+        ] {
+            #expect(!request.expectsContinue && request.fields[.expect] == nil)
+        }
+        #expect(try decode(Self.get + [("expect", "x")]).fields[.expect] == "x")
+    }
+
     @Test(arguments: 0..<4)
     func `no pseudo-field may be missing`(place: Int) {
         var fields = Self.get

@@ -154,8 +154,8 @@ import Testing
         (0..<20).map { "\(String(repeating: "x", count: 90))\($0)" }.joined(separator: ","),
     ])
     func `Connection that names too much is refused`(value: String) {
-        guard case .refused(.badRequest, _) = request("Connection: \(value)").outcome else {
-            Issue.record("was not refused")
+        guard case .refused(.requestHeaderFieldsTooLarge, _) = request("Connection: \(value)").outcome else {
+            Issue.record("was not refused with 431")
             return
         }
     }
@@ -192,13 +192,48 @@ import Testing
         // RFC 9110 §10.1.1.
         #expect(request("Expect: 100-Continue\r\nContent-Length: 5").request.expectsContinue)
         #expect(request("Expect: 100-continue\r\nTransfer-Encoding: chunked").request.expectsContinue)
-        #expect(!request("Expect: 100-continue").request.expectsContinue)
-        #expect(!request("Expect: 100-continue\r\nContent-Length: 0").request.expectsContinue)
         let old = request("Expect: 100-continue\r\nContent-Length: 5", version: "1.0").request
         #expect(!old.expectsContinue)
         #expect(old.fields[.expect] == nil)
         let nominated = request("Connection: expect\r\nExpect: 100-continue\r\nContent-Length: 5").request
         #expect(!nominated.expectsContinue)
+    }
+
+    @Test(
+        arguments: ["", "Content-Length: 0\r\n", "Connection: upgrade\r\nUpgrade: websocket\r\n"], ["GET", "POST", "X"])
+    func `an expectation without content is not forwarded, RFC 9110 §10.1.1`(lines: String, method: String) {
+        // "A client MUST NOT generate a 100-continue expectation in a request that does not include content."
+        for value in ["Expect: 100-continue", "expect:100-Continue", "Expect: 100-continue\r\nExpect: 100-continue"] {
+            let request = request(lines + value, method: method).request
+            #expect(!request.expectsContinue)
+            #expect(request.fields[.expect] == nil)
+            #expect(!Feeding.text(Feeding.encode(request)).lowercased().contains("expect"))
+        }
+    }
+
+    @Test(arguments: ["x-unknown", "100-continue, x", "100-continue x", "", "200-ok", "100-continue=1"])
+    func `another expectation is forwarded, with content or without`(value: String) {
+        for lines in ["", "Content-Length: 5\r\n", "Expect: 100-continue\r\n"] {
+            let request = request("\(lines)Expect: \(value)").request
+            #expect(request.fields.values(of: "Expect") == [value])
+            #expect(!request.expectsContinue)
+        }
+    }
+
+    @Test func `a line of Connection with more than 64 names is refused with 431 and that number, RFC 6585 §5`() {
+        let names = { (count: Int) in "Connection: " + (0..<count).map { "x-\($0)" }.joined(separator: ",") }
+        let reason = "Connection names more than 64 fields, or names of more than 1KiB together"
+        #expect(request(names(65)).outcome == .refused(.requestHeaderFieldsTooLarge, reason))
+        #expect(
+            request("Connection: " + String(repeating: "x", count: 1025)).outcome
+                == .refused(.requestHeaderFieldsTooLarge, reason))
+        #expect(response("Content-Length: 0\r\n" + names(65)).outcome == .refused(.badGateway, reason))
+        for lines in [names(64), "Connection: " + String(repeating: "x", count: 1024)] {
+            guard case .head = request(lines).outcome else {
+                Issue.record("was refused")
+                return
+            }
+        }
     }
 
     @Test func `trailers are accepted where TE says so`() {

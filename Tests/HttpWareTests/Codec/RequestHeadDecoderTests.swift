@@ -103,7 +103,6 @@ import Testing
         " / HTTP/1.1\r\nHost: a\r\n\r\n",
         "G(T / HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GETTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT / HTTP/1.1\r\nHost: a\r\n\r\n",
         // RFC 9112 §2.2: a few empty lines, not many.
         "\r\n\r\n\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
         "\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\u{0}",
@@ -152,6 +151,29 @@ import Testing
         let request = Feeding.request(Wire("\(name) \(target) HTTP/1.1\r\nHost: a\r\n\r\n")).request
         #expect(request.method == HttpMethod(name))
         #expect(request.method.name == name)
+    }
+
+    @Test(arguments: [33, 34, 64, 1000, 20_000])
+    func `a method longer than 32 bytes is refused with 501 and that number, RFC 9112 §3`(count: Int) {
+        let refusal = Outcome.refused(.notImplemented, "the method is longer than 32 bytes, a limit that is fixed")
+        let method = String(repeating: "M", count: count)
+        for target in ["/", "", "a b", "/#"] {
+            let wire = Wire("\(method) \(target) HTTP/1.1\r\nHost: a\r\n\r\n")
+            // A line that is not complete is not judged yet, unless it is too long.
+            let outcome = Feeding.request(wire).outcome
+            #expect(outcome == refusal)
+        }
+        #expect(Feeding.request(Wire(method)).outcome == (count < 16 * 1024 ? .needsMore : refusal))
+    }
+
+    @Test(arguments: [
+        "\(String(repeating: "M", count: 40))", "\(String(repeating: "M", count: 40))(M / HTTP/1.1",
+        "\(String(repeating: "M", count: 40))\u{e9} / HTTP/1.1", "\(String(repeating: "M", count: 40))/ HTTP/1.1",
+    ])
+    func `a long beginning that is not a method and a space is refused with 400`(line: String) {
+        #expect(
+            Feeding.request(Wire("\(line)\r\nHost: a\r\n\r\n")).outcome
+                == .refused(.badRequest, "the request line does not begin with a method and a space"))
     }
 
     @Test(arguments: 0...4)
@@ -260,6 +282,24 @@ import Testing
             } else {
                 #expect(!isRefused)
             }
+        }
+    }
+
+    @Test func `a field name over 1,024 bytes is refused with 431 and that number, RFC 6585 §5`() {
+        let refusal = Outcome.refused(
+            .requestHeaderFieldsTooLarge, "a field name is longer than 1KiB, a limit that is fixed")
+        for (count, isRefused) in [(1023, false), (1024, false), (1025, true), (4000, true), (30_000, true)] {
+            let name = "X-" + String(repeating: "a", count: count - 2)
+            let (outcome, request) = Feeding.request(Wire("GET / HTTP/1.1\r\nHost: a\r\n\(name): b\r\n\r\n"))
+            #expect((outcome == refusal) == isRefused)
+            if !isRefused { #expect(request.fields[FieldName(name) ?? "x"] == "b") }
+        }
+        // Only a name is too long as a name.
+        for name in ["X y", "X(", "X\u{e9}"] {
+            let line = name + String(repeating: "a", count: 2000) + ": b"
+            #expect(
+                Feeding.request(Wire("GET / HTTP/1.1\r\nHost: a\r\n\(line)\r\n\r\n")).outcome
+                    == .refused(.badRequest, "a field name is not a token"))
         }
     }
 

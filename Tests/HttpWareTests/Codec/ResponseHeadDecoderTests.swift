@@ -65,6 +65,19 @@ import Testing
                     .badGateway, "the head has more than 3 field lines, the limit in limits.response.fieldLines"))
     }
 
+    @Test func `a field name over 1,024 bytes is refused with 502 and that number`() {
+        let lines = { (count: Int) in Wire("HTTP/1.1 200 OK\r\n\(String(repeating: "x", count: count)): y\r\n\r\n") }
+        guard case .head = Feeding.response(lines(1024)).outcome else {
+            Issue.record("was refused")
+            return
+        }
+        #expect(
+            Feeding.response(lines(1025)).outcome
+                == .refused(.badGateway, "a field name is longer than 1KiB, a limit that is fixed"))
+        let error = HeadFault.nameTooLong.inResponse(.response)
+        #expect(error.side == .upstream && error.fault == .responseHeadTooLarge)
+    }
+
     @Test func `by default a response has 256 KiB and 1,000 lines`() throws {
         #expect(HeadLimits.response.head == 256 * 1024 && HeadLimits.response.fieldLines == 1000)
         func read(_ text: String) throws -> Int? {

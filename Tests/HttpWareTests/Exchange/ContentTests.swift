@@ -35,6 +35,27 @@ import Testing
         #expect(await stage.step { $0.client.interim } == [100])
     }
 
+    @Test func `an expectation goes upstream with content that the client holds back, and else is removed`()
+        async throws
+    {
+        // RFC 9110 §10.1.1.
+        func sent(_ extent: HttpContent.Extent, _ value: StaticString, _ wares: [any Ware] = []) async throws
+            -> [String]?
+        {
+            let stage = try DriverStage(wares)
+            await stage.begin(.post, extent: extent, expects: extent != .none, fields: ["Expect": value])
+            return await stage.step { $0.stream.request?.fields.values(of: "Expect") }
+        }
+        #expect(try await sent(.length(3), "100-continue") == ["100-continue"])
+        let drops = OnRequest { request, _ in
+            request.content = .none
+            return .pass
+        }
+        #expect(try await sent(.length(3), "100-continue", [drops]) == [])
+        #expect(try await sent(.none, "100-continue") == [])
+        #expect(try await sent(.none, "x-unknown") == ["x-unknown"])
+    }
+
     @Test(arguments: [HttpContent.Extent.length(5), .unknown])
     func `content over the limit of a ware that needs it whole is refused with 413`(extent: HttpContent.Extent)
         async throws
