@@ -10,9 +10,9 @@ from pathlib import Path
 
 from Containers import bases
 from Containers.engine import Engine
-from Rig.waits import eventually
 from Rig.packages import provide
 from Rig.results import line
+from Rig.waits import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 # Grafana's image cannot be made here. The services on which these depend come up with them.

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from Containers import bases
 from Containers.engine import Engine, Failed
-from Rig.waits import eventually
 from Rig.certificates import certificates
 from Rig.results import line
+from Rig.waits import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "httpware"

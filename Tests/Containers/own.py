@@ -9,9 +9,9 @@ from pathlib import Path
 from Clients.own_gateway import URL, published
 from Containers import bases
 from Containers.engine import Engine
-from Rig.waits import eventually
 from Containers.image import Origin, Running
 from Rig.results import line
+from Rig.waits import eventually
 
 IMAGE = "my-gateway"
 REPOSITORY = "/opt/httpware.git"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from Containers import compose, image
 from Containers.engine import Engine, Failed
-from Rig.waits import eventually
 from Rig.results import line
+from Rig.waits import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTICLE = ROOT / "Sources/HttpGateway/HttpGateway.docc/FirstGateway.md"
