@@ -9,8 +9,7 @@ final class CaseStage {
     private let loop: EventLoop
     private let transport: LoopTransport
     private let script: CaseScript
-    private var listeners: [String: LoopListener] = [:]
-    private var intercepts: [String: InterceptRules] = [:]
+    private let gateway: TurnedGateway
 
     /// The maximum time of the case's clock until a response, and the maximum number of steps in which it moves.
     private static let patience = Duration.seconds(86_400)
@@ -26,37 +25,19 @@ final class CaseStage {
         clock = CaseClock(at: one.time)
         loop = try EventLoop(name: "case", clock: clock)
         transport = LoopTransport(loop: loop, resolver: nil)
-        let services = ServiceTable(configuration).services
+        gateway = TurnedGateway(configuration, on: transport)
         var names: [ObjectIdentifier: String] = [:]
-        for service in services.values {
+        for service in gateway.services.values {
             for endpoint in service.endpoints { names[ObjectIdentifier(endpoint)] = service.name }
         }
         script = CaseScript(one.calls, services: names)
         transport.standInClient = script.makeClient()
-        for listener in configuration.listeners { open(listener, services) }
-    }
-
-    private func open(_ listener: ListenerDefinition, _ services: [String: UpstreamService]) {
-        let table = RouteTable(listener, services: services)
-        let intercept = InterceptRules(listener, services: services, table: table)
-        let server = LoopListener(
-            name: listener.name, transport: transport, settings: ServerSettings(listener),
-            forward: ForwardRules(listener), intercept: intercept, trustedProxies: listener.trustedProxies,
-            bindAddress: listener.bind, router: table)
-        // Exchanges are observed, so that they have records.
-        server.records = RecordRing(mostRecords: 16, mostBytes: .mebibytes(16))
-        server.placeholders = configuration.placeholders
-        server.call(script)
-        listeners[listener.name] = server
-        intercepts[listener.name] = intercept
+        for server in gateway.listeners.values { server.call(script) }
     }
 
     /// Ends everything. Call this once, last.
     func close() {
-        loop.later { [listeners, transport] in
-            for server in listeners.values { server.closeAll() }
-            transport.closeIdle()
-        }
+        loop.later { [gateway] in gateway.close() }
         _ = loop.runUntilIdle()
         loop.endTurns()
     }
@@ -72,7 +53,7 @@ final class CaseStage {
             return (StepResult(), script.problems)
         }
         let listener = try listener(for: request, step, one)
-        guard let server = listeners[listener.name] else { throw Stuck(reason: "the listener does not serve") }
+        guard let server = gateway.listeners[listener.name] else { throw Stuck(reason: "the listener does not serve") }
         let written = try written(request, client: step.client ?? one.client, on: listener)
         var result = StepResult()
         let caller = LocalCaller(server, peer: written.peer)
@@ -200,7 +181,7 @@ final class CaseStage {
         let (_, authority, rest) = Explanation.parts(of: question)
         guard let authority else { throw Stuck(reason: "\(question.url.quotedForErrors) names no host") }
         let port = authority.port ?? 443
-        guard intercepts[listener.name]?.decision(authority.host, port) == .intercepted else {
+        guard gateway.intercepts[listener.name]?.decision(authority.host, port) == .intercepted else {
             throw Stuck(
                 reason:
                     "listener \(listener.name) does not read tunnels to \(authority.host):\(port), so it does not see the request"

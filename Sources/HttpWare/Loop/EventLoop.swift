@@ -37,6 +37,9 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// The sockets with low priority, made with the first one; `nil` if the system gave no descriptor for them.
     private(set) lazy var lowPrioritySockets = LowPrioritySockets(self)
 
+    /// The connections in memory that this loop uses in place of the system's; `nil` except in simulations, whose owner turns the loop.
+    package var standInSockets: (any StandInSockets)?
+
     /// The timers in the loop's heap.
     var timers = TimerHeap<LoopTimer>()
 

@@ -134,6 +134,7 @@ public enum Socket {
 
     /// Starts to connect: non-blocking, closed on exec, with `setDelivery`.
     public static func connect(to address: SocketAddress) -> Connection {
+        if let standIn { return standIn.connect(to: address) }
         let descriptor = socket(address.family, streamType, 0)
         guard descriptor >= 0 else { return .failed(errno) }
         if address.family != AF_UNIX { setDelivery(descriptor) }
@@ -151,6 +152,7 @@ public enum Socket {
 
     /// Takes the pending error of a socket; 0 without one. After a connect in progress it shows whether that succeeded.
     public static func pendingError(_ descriptor: Int32) -> Int32 {
+        if isStandIn(descriptor) { return standIn?.pendingError(descriptor) ?? EBADF }
         var code: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         return getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length) == 0 ? code : errno
@@ -162,6 +164,7 @@ public enum Socket {
 
     /// Reads the available bytes, up to the size of the buffer.
     public static func read(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Transfer {
+        if isStandIn(descriptor) { return standIn?.read(descriptor, into: buffer) ?? .failed(EBADF) }
         while true {
             let count = csystem_receive(descriptor, buffer.baseAddress, UInt(buffer.count))
             if count > 0 { return .bytes(count) }
@@ -172,6 +175,7 @@ public enum Socket {
 
     /// Whether the connection is open and has no unread bytes: one system call.
     public static func isQuiet(_ descriptor: Int32) -> Bool {
+        if isStandIn(descriptor) { return standIn?.isQuiet(descriptor) ?? false }
         var byte: UInt8 = 0
         return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) < 0 && errno == EAGAIN
     }
@@ -179,6 +183,7 @@ public enum Socket {
     /// Writes as much as the socket takes.
     @inline(__always)
     public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
+        if isStandIn(descriptor) { return writeToStandIn(descriptor, bytes) }
         while true {
             let count = csystem_send(descriptor, bytes.baseAddress, UInt(bytes.count))
             if count >= 0 { return .bytes(count) }
@@ -188,11 +193,21 @@ public enum Socket {
 
     /// Writes several pieces in one call, at most 1024 of them, as much as the socket takes.
     public static func write(_ descriptor: Int32, pieces: UnsafeBufferPointer<iovec>) -> Transfer {
+        if isStandIn(descriptor) {
+            var bytes: [UInt8] = []
+            for piece in pieces { bytes += UnsafeRawBufferPointer(start: piece.iov_base, count: piece.iov_len) }
+            return bytes.withUnsafeBytes { writeToStandIn(descriptor, $0) }
+        }
         while true {
             let count = writev(descriptor, pieces.baseAddress, Int32(min(pieces.count, 1024)))
             if count >= 0 { return .bytes(count) }
             if errno != EINTR { return failure(errno) }
         }
+    }
+
+    @inline(never)
+    private static func writeToStandIn(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
+        standIn?.write(descriptor, bytes) ?? .failed(EBADF)
     }
 
     private static func failure(_ code: Int32) -> Transfer { code == EAGAIN ? .wouldBlock : .failed(code) }
@@ -207,16 +222,24 @@ public enum Socket {
     }
 
     /// Tells the peer that no more bytes follow; reading continues.
-    public static func shutdownWriting(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+    public static func shutdownWriting(_ descriptor: Int32) {
+        if isStandIn(descriptor) {
+            standIn?.shutdownWriting(descriptor)
+        } else {
+            _ = shutdown(descriptor, Int32(SHUT_WR))
+        }
+    }
 
     /// Closes a descriptor. Its events must be gone: see `SocketEvents.close()`.
     public static func close(_ descriptor: Int32) {
+        if isStandIn(descriptor) { return standIn?.close(descriptor) ?? () }
         // Not repeated after EINTR: on Linux the descriptor is then closed, and its number may already be in use again.
         _ = Glibc.close(descriptor)
     }
 
     /// Closes a connection with a reset, so that the peer cannot take the sent part for complete.
     public static func reset(_ descriptor: Int32) {
+        if isStandIn(descriptor) { return standIn?.reset(descriptor) ?? () }
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
         close(descriptor)
@@ -300,12 +323,12 @@ public enum Socket {
 
     /// The address of this end; `nil` if the descriptor is not a supported socket.
     public static func localAddress(_ descriptor: Int32) -> SocketAddress? {
-        address { getsockname(descriptor, $0, $1) }
+        isStandIn(descriptor) ? standIn?.localAddress(descriptor) : address { getsockname(descriptor, $0, $1) }
     }
 
     /// The address of the other end; `nil` without one.
     public static func peerAddress(_ descriptor: Int32) -> SocketAddress? {
-        address { getpeername(descriptor, $0, $1) }
+        isStandIn(descriptor) ? standIn?.peerAddress(descriptor) : address { getpeername(descriptor, $0, $1) }
     }
 
     private static func address(

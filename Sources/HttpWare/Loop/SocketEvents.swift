@@ -41,9 +41,28 @@ public final class SocketEvents {
         self.loop = loop
         self.descriptor = descriptor
         self.handler = handler
+        if Socket.isStandIn(descriptor) { loop.standInSockets?.watch(self) }
     }
 
     deinit { close() }
+
+    /// The descriptor that the system watches; -1 for a connection in memory, whose events `tell` makes.
+    private var watched: Int32 { Socket.isStandIn(descriptor) ? -1 : descriptor }
+
+    /// Tells the handler of a connection in memory that it is readable or writable, if it asked for that. Returns whether it did.
+    @discardableResult
+    package func tell(readable: Bool, writable: Bool) -> Bool {
+        var isTold = false
+        if readable, isReading, let readEvent {
+            event_active(readEvent, Int32(EV_READ), 1)
+            isTold = true
+        }
+        if writable, let writeEvent {
+            event_active(writeEvent, Int32(EV_WRITE), 1)
+            isTold = true
+        }
+        return isTold
+    }
 
     /// Enables `socketReadable`. Does nothing if it is already enabled.
     ///
@@ -60,7 +79,7 @@ public final class SocketEvents {
         }
         if readEvent == nil {
             readEvent = event_new(
-                loop.base, descriptor, Int16(EV_READ | EV_PERSIST), socketReadable,
+                loop.base, watched, Int16(EV_READ | EV_PERSIST), socketReadable,
                 Unmanaged.passUnretained(self).toOpaque())
         }
         guard let readEvent, event_add(readEvent, nil) == 0 else { return false }
@@ -78,7 +97,7 @@ public final class SocketEvents {
     /// Gives the socket's input low priority, or ends that. For input in many small pieces; it has no effect if
     /// the system has no room for it.
     public func setLowPriority(_ isLowPriority: Bool) {
-        guard isLowPriority != self.isLowPriority, descriptor >= 0, !isLowPriority || loop.lowPrioritySockets != nil
+        guard isLowPriority != self.isLowPriority, watched >= 0, !isLowPriority || loop.lowPrioritySockets != nil
         else { return }
         let wasReading = isReading
         disableReading()
@@ -92,7 +111,7 @@ public final class SocketEvents {
         if writeEvent != nil { return true }
         guard descriptor >= 0,
             let event = event_new(
-                loop.base, descriptor, Int16(EV_WRITE | EV_PERSIST), socketWritable,
+                loop.base, watched, Int16(EV_WRITE | EV_PERSIST), socketWritable,
                 Unmanaged.passUnretained(self).toOpaque())
         else { return false }
         guard event_add(event, nil) == 0 else {
@@ -127,6 +146,7 @@ public final class SocketEvents {
         if let readEvent { event_free(readEvent) }
         readEvent = nil
         isReading = false
+        if Socket.isStandIn(descriptor) { loop.standInSockets?.unwatch(descriptor) }
         self.descriptor = -1
         return descriptor
     }

@@ -63,6 +63,8 @@ public final class Resolver {
     public var longestUse: Duration
 
     private let options: Options
+    /// Answers lookups in place of c-ares; `nil` except in simulations.
+    private let standIn: (any StandInNames)?
     private var cache: ResolverCache
     private var channel: ares_channel?
     /// The state of the system's files when the channel was made, and when they are looked at next.
@@ -89,6 +91,7 @@ public final class Resolver {
     public init(loop: EventLoop, options: Options = Options()) throws(ResolveError) {
         self.loop = loop
         self.options = options
+        standIn = nil
         longestUse = options.longestUse
         files = SystemNameFiles(servers: options.serversFile, hosts: options.hostsFile)
         filesDue = loop.now + SystemNameFiles.interval
@@ -97,6 +100,19 @@ public final class Resolver {
         timer.handler = self
         guard Resolver.libraryStatus == ares_is_success else { throw Resolver.failure(Resolver.libraryStatus) }
         channel = try makeChannel()
+    }
+
+    /// Makes a resolver that asks these names, and neither name servers nor files.
+    package init(loop: EventLoop, standIn: any StandInNames) {
+        self.loop = loop
+        self.standIn = standIn
+        options = Options()
+        longestUse = options.longestUse
+        files = SystemNameFiles(servers: "", hosts: "")
+        filesDue = LoopInstant(nanoseconds: .max)
+        cache = ResolverCache(capacity: options.cacheCapacity)
+        timer = LoopTimer(loop: loop)
+        timer.handler = self
     }
 
     deinit { close() }
@@ -128,7 +144,7 @@ public final class Resolver {
         }
         guard let name = Resolver.normalized(host) else { return completion(.failure(.notFound)) }
         if let answer = cache.answer(for: name, at: loop.now) { return completion(Resolver.with(port: port, answer)) }
-        guard channel != nil else { return completion(.failure(.cancelled)) }
+        guard channel != nil || standIn != nil else { return completion(.failure(.cancelled)) }
         guard waiters < options.maxWaiters else { return completion(.failure(.overloaded)) }
         if let lookup = lookups[name] {
             waiters += 1
@@ -145,8 +161,19 @@ public final class Resolver {
         start(lookup)
     }
 
+    private func ask(_ names: any StandInNames, for lookup: ResolverLookup) {
+        openLookups += 1
+        names.lookUp(lookup.name) { [weak self, weak lookup] answer, ttl in
+            guard let self else { return }
+            guard let lookup else { return self.openLookups -= 1 }
+            self.ended(lookup, answer, ttl: ttl)
+            self.deliver()
+        }
+    }
+
     /// Asks c-ares.
     private func start(_ lookup: ResolverLookup) {
+        if let standIn { return ask(standIn, for: lookup) }
         guard let channel else { return }
         openLookups += 1
         var hints = ares_addrinfo_hints()
@@ -188,7 +215,9 @@ public final class Resolver {
     @discardableResult
     public func doubt(_ host: String) -> Bool {
         guard Resolver.numericAddress(host) == nil, let name = Resolver.normalized(host) else { return false }
-        return cache.doubt(name, pause: .milliseconds(Int64.random(in: Resolver.doubtPause)), at: loop.now)
+        var random = ReplaceableRandom()
+        return cache.doubt(
+            name, pause: .milliseconds(Int64.random(in: Resolver.doubtPause, using: &random)), at: loop.now)
     }
 
     /// Connections to these addresses of a host failed, and it has no others. Looks the host up again, if that was not done within about
@@ -207,7 +236,7 @@ public final class Resolver {
     /// serve while the name servers do not answer.
     public func refresh() {
         loop.preconditionOwned()
-        filesDue = loop.now
+        if standIn == nil { filesDue = loop.now }
         cache.expireAll(at: loop.now)
         noticeChanges()
     }
@@ -324,7 +353,7 @@ public final class Resolver {
     /// A lookup took too long. c-ares ends it later; a late answer is still cached.
     fileprivate func timedOut(_ lookup: ResolverLookup) {
         // The name servers may have changed.
-        filesDue = loop.now
+        if standIn == nil { filesDue = loop.now }
         finish(lookup, stale(lookup.name) ?? .failure(.timeout))
     }
 
@@ -409,6 +438,12 @@ extension Resolver: LoopTimerHandler {
         noticeChanges()
         process(reading: ARES_SOCKET_BAD, writing: ARES_SOCKET_BAD)
     }
+}
+
+/// Names of a simulation. Used on the loop's thread only.
+package protocol StandInNames: AnyObject {
+    /// Calls `completion` once with the addresses or the error, and the time to live in seconds, at once or later.
+    func lookUp(_ name: String, completion: @escaping (Result<[IPAddress], ResolveError>, _ ttl: Int64) -> Void)
 }
 
 /// A lookup of one name, and its waiting callers.

@@ -145,8 +145,10 @@ class SocketConnection: SocketEventHandler, LoopTimerHandler {
         return true
     }
 
-    /// Whether unseen bytes can be sent here: not through TLS, and not after pending output.
-    final var sendsUnseen: Bool { tls == nil && !isClosed && !isBlocked && !hasFailedOutput }
+    /// Whether unseen bytes can be sent here: only through a socket of the system, not through TLS, and not after pending output.
+    final var sendsUnseen: Bool {
+        tls == nil && !isClosed && !isBlocked && !hasFailedOutput && !Socket.isStandIn(socket.descriptor)
+    }
 
     /// Sends a part of a file directly; false if that is impossible now, and it has to be sent like other bytes. Calls
     /// `sending` just before.
