@@ -40,13 +40,14 @@ extension RedisClient {
     ) async throws(RedisFailure) -> Answer {
         let words = [RedisArgument(keys.count)] + keys + arguments
         let patience = patience ?? definition.timeout
-        let start = ContinuousClock.now
+        let clock: any LoopClock = EventLoop.current?.clock ?? SystemLoopClock()
+        let start = clock.now()
         do throws(RedisFailure) {
             return try await ask(["EVALSHA", script.name] + words, patience)
         } catch {
             guard error.kind == .unknownScript else { throw error }
         }
-        let left = patience - (ContinuousClock.now - start)
+        let left = patience - (clock.now() - start)
         guard left > .zero else { throw .givenUp }
         return try await ask(["EVAL", script.text] + words, left)
     }

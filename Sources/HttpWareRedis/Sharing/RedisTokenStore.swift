@@ -72,7 +72,8 @@ final class RedisTokenStore: TokenStore {
             try await put(tokens, within: client.patienceAside)
         } catch {
             // Other gateways must not redeem the tokens that these have replaced.
-            Task.detached { [weak self] in await self?.writeLater(tokens) }
+            let loop = EventLoop.current
+            Task(executorPreference: loop) { [weak self] in await self?.writeLater(tokens, on: loop) }
             throw error
         }
     }
@@ -91,11 +92,17 @@ final class RedisTokenStore: TokenStore {
         state.withLock { if $0.last == tokens { $0.isUnwritten = false } }
     }
 
-    private func writeLater(_ tokens: StoredTokens) async {
+    private func writeLater(_ tokens: StoredTokens, on loop: EventLoop?) async {
         for _ in 0..<RedisClient.triesLater {
             guard state.withLock({ $0.isUnwritten && $0.last == tokens }) else { return }
             if (try? await put(tokens, within: client.patienceAside)) != nil { return }
-            do { try await Task.sleep(for: RedisClient.pauseLater) } catch { return }
+            do {
+                if let loop {
+                    try await loop.sleep(for: RedisClient.pauseLater)
+                } else {
+                    try await Task.sleep(for: RedisClient.pauseLater)
+                }
+            } catch { return }
         }
     }
 
