@@ -102,7 +102,7 @@ package final class CollapsedResponse: Sendable {
         /// The response with this head for a follower whose outcome it is; `nil` if it does not match the request, or the
         /// beginning of its content is no longer kept.
         package func take(_ head: Head, for request: HttpFields) -> HttpResponse? {
-            guard head.isFailure || head.vary.matches(request) else {
+            guard head.vary.matches(request) else {
                 response.drop(self)
                 return nil
             }

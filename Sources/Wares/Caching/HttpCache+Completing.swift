@@ -158,7 +158,7 @@ private final class WholeFetch: BackgroundReceiver {
         if case .storing(let intake, let shared) = cache.takeResponse(response, turn, in: exchange) {
             self.intake = intake
             turn.status.isStored = intake.stores
-            turn.beginResponse(shared)
+            if let shared { turn.beginResponse(shared) } else { turn.refuse(at: exchange.now) }
         } else {
             turn.release(.goAlone)
         }

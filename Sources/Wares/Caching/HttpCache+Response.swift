@@ -1,3 +1,5 @@
+// One file: each decision about a response tells its own request, the store, and the requests that wait.
+
 import HttpCaching
 public import HttpWare
 
@@ -10,8 +12,9 @@ extension HttpCache {
         case useless
         /// The origin server was not reachable, or failed.
         case failed
-        /// The response is stored as its content arrives. The head is that for other clients that wait for the response.
-        case storing(CacheIntake, CollapsedHead)
+        /// The response is stored as its content arrives. The head is that for other clients that wait for the response; `nil` if each of
+        /// them has to ask itself.
+        case storing(CacheIntake, CollapsedHead?)
         /// The response is not stored, for this reason.
         case passing(String)
     }
@@ -41,7 +44,7 @@ extension HttpCache {
         case .storing(let intake, let shared):
             turn.status.isStored = intake.stores
             exchange.note(intake.stores ? "stored" : "not stored: the store has no room", asDecision: intake.stores)
-            turn.beginResponse(shared)
+            if let shared { turn.beginResponse(shared) } else { turn.refuse(at: exchange.now) }
             tell(turn.status, in: &response)
             pass(response, through: intake, exchange)
             return .pass
@@ -89,7 +92,7 @@ extension HttpCache {
     private func answer(
         updated stored: StoredResponse, _ fields: HttpFields, _ turn: CacheTurn, _ exchange: Exchange
     ) -> Answer {
-        turn.release(.stored(stored))
+        turn.release(mayShare(validated: stored, fields) ? .stored(stored) : .goAlone)
         exchange.cacheResult = .validated
         exchange.note("validated", asDecision: true)
         turn.status.forwardStatus = 304
@@ -99,6 +102,17 @@ extension HttpCache {
             for value in fields.rawValues(of: .setCookie) { try? response.fields.append(.setCookie, raw: value) }
         }
         return .replace(with: response)
+    }
+
+    /// Whether others that wait may have a stored response that was validated for one of them: not if each use needs its own validation, or if
+    /// the 304 says that it is for one client. RFC 9111 §5.2.2.4.
+    private func mayShare(validated stored: StoredResponse, _ fields: HttpFields) -> Bool {
+        !stored.rules.needsValidation && !isForOneClient(policy.directives(of: fields).0)
+    }
+
+    /// Whether a response with these directives is for the client alone whose request caused it. RFC 9111 §5.2.2.5, §5.2.2.7.
+    private func isForOneClient(_ directives: borrowing ResponseDirectives) -> Bool {
+        directives.noStore || policy.mode == .shared && directives.isPrivate == .response
     }
 
     /// The origin server failed: answers with a stale response if that is allowed.
@@ -148,10 +162,17 @@ extension HttpCache {
     }
 
     /// Passes a failure on. First, one of the followers tries again. If that fails too, all of them get the failure, so that they
-    /// do not all go upstream at once.
+    /// do not all go upstream at once. A failure that is for one client, or for other fields of requests, is not for them.
     private func pass(failure response: inout HttpResponse, _ turn: CacheTurn, _ exchange: Exchange) -> Answer {
         if !turn.passOn(), !turn.isOver {
-            turn.beginResponse(CollapsedResponse.Head(response, vary: .none, isFailure: true))
+            guard !isForOneClient(policy.directives(of: response.fields).0),
+                let vary = VaryKey(response.fields, always: keyFields, of: turn.fields)
+            else {
+                turn.refuse(at: exchange.now)
+                tell(turn.status, in: &response)
+                return .pass
+            }
+            turn.beginResponse(CollapsedResponse.Head(response, vary: vary, isFailure: true))
             if response.content.isEmpty {
                 turn.finish(isWhole: true)
             } else {
@@ -228,8 +249,11 @@ extension HttpCache {
         if !mayGuess, !lifetime.isExplicit { head.rules.forbidsStale = true }
         // If the length is unknown, it is checked when the content ends.
         if response.content.length != nil { head.becomeWhole() }
-        let shared = CollapsedHead(
-            response, head, directives: directives, mode: policy.mode, keepsCookies: keepsCookies)
+        // A response that has to be validated before each use answers only the request that caused it. RFC 9111 §5.2.2.4.
+        let shared =
+            head.rules.needsValidation
+            ? nil
+            : CollapsedHead(response, head, directives: directives, mode: policy.mode, keepsCookies: keepsCookies)
         let intake = CacheIntake(self, turn, head: consume head, length: response.content.length)
         return .storing(intake, shared)
     }
@@ -280,7 +304,7 @@ extension HttpCache {
             by: response.fields, requested: requestTime(exchange, now), received: now, policy: policy,
             mayGuess: mayGuess(turn))
         let (directives, _) = policy.directives(of: response.fields)
-        if directives.noStore || policy.mode == .shared && directives.isPrivate == .response {
+        if isForOneClient(directives) {
             store.remove(stored, under: turn.key)
         } else {
             store.replace(stored, with: head, under: turn.key)

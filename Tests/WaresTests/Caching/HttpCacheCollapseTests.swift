@@ -72,6 +72,49 @@ import Testing
         #expect(stage.asked == 2)
     }
 
+    @Test(arguments: ["Cache-Control: private", "Cache-Control: no-store", "Vary: *"])
+    func `a failure that is for one client answers no other, RFC 9111 §5.2.2.7`(line: String) async throws {
+        let stage = try CacheStage()
+        try respond(stage, 503, [line])
+        try stage.respond(503, [line], "own", always: true)
+        let responses = try await answers(try await crowd(stage, 10), stage)
+        #expect(responses.map { $0.content.text ?? "" } == ["one"] + Array(repeating: "own", count: 9))
+        #expect(stage.asked == 10)
+    }
+
+    @Test func `a failure answers only requests with the same fields of Vary, RFC 9111 §4.1`() async throws {
+        let stage = try CacheStage()
+        try respond(stage, 503, ["Vary: X-Tenant"])
+        try stage.respond(503, ["Vary: X-Tenant"], "own", always: true)
+        let pending = try await crowd(stage, 3, ["X-Tenant: one"]) + crowd(stage, 1, ["X-Tenant: other"])
+        let responses = try await answers(pending, stage)
+        #expect(responses.allSatisfy { $0.status == .serviceUnavailable })
+        #expect(stage.asked == 3)
+    }
+
+    @Test func `a response that needs a validation before each use answers only its own request, RFC 9111 §5.2.2.4`()
+        async throws
+    {
+        let stage = try CacheStage()
+        try respond(stage, 200, ["Cache-Control: no-cache", "ETag: \"a\""])
+        try stage.respond(["Cache-Control: no-cache", "ETag: \"b\""], "own", always: true)
+        let responses = try await answers(try await crowd(stage, 10), stage)
+        #expect(responses.map { $0.content.text ?? "" } == ["one"] + Array(repeating: "own", count: 9))
+    }
+
+    @Test(arguments: ["Cache-Control: private", "Cache-Control: no-store", "Cache-Control: no-cache"])
+    func `a validation that makes a response one client's answers no other`(line: String) async throws {
+        let stage = try CacheStage()
+        try stage.respond([fresh, "ETag: \"a\""], "old")
+        _ = try await stage.send()
+        await stage.advance(70)
+        stage.exchange.upstream.respond(
+            with: HttpResponse(.notModified, fields: try CacheStage.fields([line, "ETag: \"a\""])), after: .seconds(1))
+        try stage.respond([line], "own", always: true)
+        let responses = try await answers(try await crowd(stage, 3), stage, asked: 2)
+        #expect(responses.map { $0.content.text ?? "" } == ["old", "own", "own"])
+    }
+
     @Test func `a failure that the second try does not meet is the first one's alone`() async throws {
         let stage = try CacheStage()
         try respond(stage, 503, [])
