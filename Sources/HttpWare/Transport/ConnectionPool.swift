@@ -161,9 +161,8 @@ final class ConnectionPool {
     private func made(_ link: Connector.Link, for ticket: ConnectionTicket, _ isShared: Bool, _ times: Connector.Times)
     {
         if endpoint.negotiates, !ticket.isForHttp1 { endpoint.agree(on: link.isHttp2 ? .h2 : .h1) }
-        if nameEnds == .max, let name = endpoint.connectedName, let resolver = transport.resolver {
-            nameEnds = resolver.useEnds(for: name.host).nanoseconds
-        }
+        // The name was looked up for this connection: earlier connections may have lost their addresses.
+        followName()
         if link.isHttp2 {
             let connection = Http2UpstreamConnection(pool: self, socket: link.socket, tls: link.tls)
             state.madeShared(connection, isShared: isShared)

@@ -78,6 +78,25 @@ import Testing
         }
     }
 
+    @Test func `a connection that carried a request while its name lost the address is not used again`() async throws {
+        try await withStage { stage in
+            let first = try NamedOrigin("a", at: "127.0.0.2", loop: stage.loop)
+            let second = try NamedOrigin("b", at: "127.0.0.3", port: first.port, loop: stage.loop)
+            stage.answer("127.0.0.2", ttl: 1)
+            #expect(try await stage.get(first.port) == "a")
+            stage.answer("127.0.0.3", ttl: 1)
+            stage.pass(.seconds(2))
+            // The second of them needs a connection of its own, for which the name is looked up.
+            let port = first.port
+            async let one = stage.get(port)
+            async let other = stage.get(port)
+            #expect(try await [one, other].sorted() == ["a", "b"])
+            for _ in 0..<3 { #expect(try await stage.get(first.port) == "b") }
+            first.stop()
+            second.stop()
+        }
+    }
+
     @Test func `the same holds for an upstream proxy, and for a name with several addresses`() async throws {
         try await withStage { stage in
             let first = try NamedOrigin("a", at: "127.0.0.2", loop: stage.loop)
