@@ -16,7 +16,7 @@ export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --ex
 # For builds only: SwiftPM writes the flags of the traits in the order of a hashed set, and another order compiles everything again.
 STEADY := env SWIFT_DETERMINISTIC_HASHING=1
 
-.PHONY: run test extras bench format lint lint-tools count waits setup build wire differential clients acme load faults soak races leaks stores containers trial-trixie reference docs page pictures dist install
+.PHONY: run test extras bench format lint lint-tools count waits setup build wire differential clients acme load faults simulation soak races leaks stores containers trial-trixie reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -76,6 +76,13 @@ load: build
 # Faults of origin servers, clients, machine and names: needs root, nftables and gcc; the last one takes 30 minutes.
 faults: build
 	python3 Tests/Faults/run.py --binary $(BINARY)
+
+# The engine in simulated worlds, one for each seed, without sockets and threads: Tests/Simulation/README.md. SEED= is the first seed, SCRIPT= a file
+# that repeats one world. The same flags as `build`, so that nothing is compiled twice.
+SEEDS ?= 100000
+simulation: setup
+	$(STEADY) swift build -c release --product Simulate --static-swift-stdlib -Xcc -ffile-prefix-map="$(CURDIR)"=. -Xlinker --build-id=none
+	$(STEADY) .build/release/Simulate $(if $(SCRIPT),--script $(SCRIPT),--seeds $(SEEDS) $(if $(SEED),--from $(SEED)))
 
 # Everything at once, for MINUTES: all protocols, caches, tokens, limits and captures, under faults of all kinds; every response is checked. The page with
 # plots is .build/soak.html. SEED= repeats the faults of another run. Needs root, nginx and redis-server.

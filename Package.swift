@@ -282,6 +282,16 @@ let package = Package(
                 + benchDependencies + peers,
             swiftSettings: settings + benchSettings),
 
+        // The gateway in a world of its own: Tests/Simulation/README.md.
+        .target(
+            name: "Simulation",
+            dependencies: ["HttpGateway", "GatewayConfig", "GatewayWares", "HttpWare", "HttpWareRedis", "CNghttp2"],
+            path: "Tests/Simulation/World", swiftSettings: settings),
+        .executableTarget(
+            name: "Simulate", dependencies: ["Simulation"], path: "Tests/Simulation/Run", swiftSettings: settings),
+        .testTarget(
+            name: "SimulationTests", dependencies: ["Simulation", "HttpWare"], path: "Tests/Simulation/Tests",
+            swiftSettings: settings),
         // What the tests of stores share, in three modules.
         .target(
             name: "StoreRig", dependencies: ["HttpCaching", "HttpWare"], path: "Tests/StoreRig", swiftSettings: settings

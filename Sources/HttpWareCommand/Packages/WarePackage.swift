@@ -57,8 +57,9 @@ struct WarePackage {
         "gatewaywares",
         "httpcaching", "httpgateway", "httpware", "httpwareclient", "httpwareclientconfiguration", "httpwarecombine",
         "httpwarecommand", "httpwarefoundation", "httpwaregateway", "httpwareprogram", "httpwareredis",
-        "httpwaretesting", "scripting", "scriptwares", "storerig", "storetrial", "swift", "testing", "todoexample",
-        "wares", "yams",
+        "httpwaretesting", "scripting", "scriptwares", "simulate", "simulation", "storerig", "storetrial", "swift",
+        "testing",
+        "todoexample", "wares", "yams",
     ]
 
     private var problemOfWare: String? {
