@@ -29,7 +29,7 @@ import Testing
         ("age=11", "", 500), ("age=11 vary=1 tenant=1", "tenant=1", 500), ("age=11 authorized=1 public=1", "", 500),
         ("age=1 revalidate=3", "", 2_000), ("age=3", "wish=5", 4_000),
     ])
-    func `a response that RFC 9111 allows is no violation`(first: String, second: String, after: Int) throws {
+    func `a response that RFC 9111 allows passes`(first: String, second: String, after: Int) throws {
         #expect(try violations(first, second, after: after) == [])
     }
 
@@ -42,7 +42,7 @@ import Testing
         ("age=1 revalidate=3 must=1", "", 3_000, "§4.2"), ("age=11 method=1", "", 500, "§4"),
         ("age=11", "key=2", 500, "§4"),
     ])
-    func `a response that RFC 9111 forbids is one`(first: String, second: String, after: Int, section: String) throws {
+    func `a response that RFC 9111 forbids is a violation`(first: String, second: String, after: Int, section: String) throws {
         let violations = try violations(first, second, after: after)
         #expect(violations.count == 1 && violations[0].contains(section), "\(violations)")
     }
