@@ -4,12 +4,23 @@ public import HttpWare
 
 /// One value of a configuration after includes and interpolation, masked if it is secret.
 public struct WrittenValue: Sendable, Hashable {
-    /// The path, such as `listeners.web.limits.head` or `chains.base.middlewares[1].mock.body`.
+    /// The path, such as `listeners.web.limits.head` or `chains.base.middlewares[1].mock.body`, with marks for user information.
     public let path: String
     /// The text, with marks for user information in URLs; `nil` if it must not be printed.
     public let text: String?
+    /// Whether the text has a mark in place of user information.
+    public let hidesUserInformation: Bool
     /// The place in the file.
     public let location: SourceLocation
+
+    /// Masks a value.
+    init(path: String, text: String, isSecret: Bool, location: SourceLocation) {
+        let shown = Redaction.text(text)
+        self.path = Redaction.text(path)
+        self.text = isSecret ? nil : shown
+        hidesUserInformation = !isSecret && shown != text
+        self.location = location
+    }
 }
 
 extension GatewayConfiguration {
@@ -51,8 +62,7 @@ extension GatewayConfiguration {
                     node.isSecret || secrets.contains(key) || path.contains("].sticky.key")
                     || path.hasPrefix("services.") && path.contains(".sticky.key")
                     || AcmeSettings.secretKeys.contains { path.contains(".\($0.joined(separator: "."))") }
-                values.append(
-                    WrittenValue(path: path, text: isSecret ? nil : Redaction.text(text), location: node.location))
+                values.append(WrittenValue(path: path, text: text, isSecret: isSecret, location: node.location))
             case .list(let members):
                 for (index, member) in members.enumerated() { add(member, "\(path)[\(index)]", key: key) }
             case .map(let entries):

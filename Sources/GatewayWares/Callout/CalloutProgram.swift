@@ -30,9 +30,10 @@ final class CalloutProgram: Sendable {
             return CalloutAddress.caseMessage("/\(name)")
         }
 
-        /// The program for people.
+        /// The program for people, without user information of URLs in its arguments.
         var name: String {
-            String(command.filter { $0 != Settings.hostPlace && $0 != "-B" }.joined(separator: " ").prefix(80))
+            let words = command.filter { $0 != Settings.hostPlace && $0 != "-B" }.joined(separator: " ")
+            return String(Redaction.text(words).prefix(80))
         }
     }
 

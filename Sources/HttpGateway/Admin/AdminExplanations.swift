@@ -93,55 +93,12 @@ extension AdminEndpoint {
             isRead = read != nil
             configuration = read ?? configuration
         }
-        /// The first column of a secret, by file and line.
-        var secrets: [String: [Int: Int]] = [:]
-        for value in configuration.values where value.text == nil {
-            let place = value.location
-            secrets[place.file, default: [:]][place.line] = min(
-                place.column, secrets[place.file]?[place.line] ?? place.column)
-        }
         let shown = files.compactMap { name -> Json? in
             guard let text = TextFile.read(name) else { return nil }
-            let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-            var masked = isRead ? hide(lines, secrets[name] ?? [:]).map(Redaction.text) : lines.map(nameOnly)
-            for secret in configuration.secretTexts where !secret.isEmpty {
-                masked = masked.map { $0.replacing(secret, with: "***") }
-            }
-            return .object([
-                ("name", .text(name)),
-                ("lines", .list((text.hasSuffix("\n") ? masked.dropLast() : masked).map(Json.text))),
-            ])
+            let lines = ConfigurationLines(
+                of: name, in: isRead ? configuration : nil, secrets: configuration.secretTexts)
+            return .object([("name", .text(name)), ("lines", .list(lines.masked(text).map(Json.text)))])
         }
         return .object([("files", .list(shown))])
-    }
-
-    /// Lines without their secrets, each of which begins at a column of a line, from 1. The text of a block continues in the
-    /// lines that are indented more.
-    private static func hide(_ lines: [Substring], _ secrets: [Int: Int]) -> [String] {
-        var depth: Int?
-        return lines.enumerated().map { number, line in
-            let indent = line.prefix { $0 == " " }.count
-            if let deep = depth {
-                if indent > deep || line.allSatisfy({ $0 == " " || $0 == "\r" }) { return "…" }
-                depth = nil
-            }
-            guard let column = secrets[number + 1] else { return String(line) }
-            // Columns count Unicode scalars.
-            let value = line.unicodeScalars.dropFirst(column - 1)
-            // A quoted text may continue, too.
-            if value.first == "|" || value.first == ">" || (value.first == "\"" && !value.dropFirst().contains("\"")) {
-                depth = indent
-            }
-            return String(line.unicodeScalars.prefix(column - 1)) + "***"
-        }
-    }
-
-    /// The part of a line that cannot contain a secret.
-    private static func nameOnly(_ line: Substring) -> String {
-        let indent = line.prefix { $0 == " " || $0 == "-" }
-        let name = line[indent.endIndex...].prefix { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
-        guard line[name.endIndex...].first == ":" else { return indent + (line.count > indent.count ? "…" : "") }
-        let rest = line[name.endIndex...].dropFirst().drop { $0 == " " || $0 == "\r" }
-        return indent + name + (rest.isEmpty ? ":" : ": …")
     }
 }

@@ -1,16 +1,17 @@
 import GatewayConfig
 public import HttpWare
 
-/// Masks secrets in an explanation with `***`.
+/// Masks secrets in an explanation with `***`, and user information with a mark.
 public struct ExplanationMask {
     private let secrets: [String]
 
     public init(_ explanation: Explanation) { secrets = explanation.secrets }
 
-    /// The text without secrets.
-    public func text(_ text: String) -> String {
-        secrets.reduce(text) { $0.replacing($1, with: "***") }
-    }
+    /// The text without secrets, and without user information.
+    public func text(_ text: String) -> String { Redaction.text(known(text)) }
+
+    /// The text without the secrets of the configuration.
+    private func known(_ text: String) -> String { secrets.reduce(text) { $0.replacing($1, with: "***") } }
 
     /// The field line, without its value if that can be a credential.
     public func line(_ line: String) -> String {
@@ -19,13 +20,14 @@ public struct ExplanationMask {
         return isCredential ? "\(name): ***" : text(line)
     }
 
-    /// A request line or target, as records show it. Its query is masked if it contains an encoded secret.
+    /// A request line or target, as records show it. Its query is masked if it contains an encoded secret or user information.
     public func target(_ target: String) -> String {
-        let words = text(target).split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+        let words = known(target).split(separator: " ", omittingEmptySubsequences: false).map(String.init)
         let shown = words.map(Redaction.target).joined(separator: " ")
         guard let question = shown.firstIndex(of: "?") else { return shown }
         let query = String(decoding: QueryParameters.decoded(shown[question...].utf8), as: UTF8.self)
-        guard text(query) != query else { return shown }
+        let isSafe = query.contains("//") ? text(query) == query : known(query) == query
+        if isSafe { return shown }
         let end = shown[question...].firstIndex(of: " ") ?? shown.endIndex
         return shown[...question] + "***" + shown[end...]
     }

@@ -58,12 +58,23 @@ public enum Redaction {
     /// The target without user information, whose part before `@` may be a password; `nil` without it. RFC 3986 §3.2.1.
     private static func withoutUserInformation(_ target: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         guard target.contains(0x40) else { return nil }
-        guard let slashes = target.indices.dropLast().first(where: { target[$0] == 0x2f && target[$0 + 1] == 0x2f })
-        else { return nil }
-        let start = slashes + 2
-        let end = target[start...].firstIndex { $0 == 0x2f || $0 == 0x3f } ?? target.endIndex
-        guard let at = target[start..<end].lastIndex(of: 0x40) else { return nil }
-        return Array(target[..<start]) + mark.utf8 + target[at...]
+        var shown: [UInt8] = []
+        var copied = 0
+        var place = 0
+        // A parameter may contain a URL, too.
+        while let slashes = target[place...].indices.dropLast().first(where: {
+            target[$0] == 0x2f && target[$0 + 1] == 0x2f
+        }) {
+            let start = slashes + 2
+            let end = target[start...].firstIndex { $0 == 0x2f || $0 == 0x3f || $0 == 0x26 } ?? target.endIndex
+            if let at = target[start..<end].lastIndex(of: 0x40) {
+                shown += target[copied..<start]
+                shown += mark.utf8
+                copied = at
+            }
+            place = end
+        }
+        return copied == 0 ? nil : shown + target[copied...]
     }
 
     private static func withoutCredentials(_ target: UnsafeBufferPointer<UInt8>) -> [UInt8]? {

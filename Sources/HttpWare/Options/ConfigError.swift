@@ -16,7 +16,7 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     public var location: SourceLocation
     /// Whether it prevents the start.
     public var severity: Severity
-    /// The place in the tree, such as `bodyLimit.max`; empty for a mistake of the whole file.
+    /// The place in the tree, such as `bodyLimit.max`; empty for a mistake of the whole file. User information of URLs is masked.
     public var keyPath: String
     /// The text: starts in lower case, ends without a full stop, and never shows a secret: user information of URLs is masked.
     public var message: String
@@ -25,7 +25,7 @@ public struct ConfigError: Error, Sendable, Hashable, CustomStringConvertible {
     public init(at location: SourceLocation, severity: Severity = .error, keyPath: String, message: String) {
         self.location = location
         self.severity = severity
-        self.keyPath = keyPath
+        self.keyPath = Redaction.text(keyPath)
         self.message = Redaction.text(message)
     }
 

@@ -11,15 +11,16 @@ extension ConfigNode {
         }
     }
 
-    /// This value with each secret replaced by `***`.
+    /// This value with each secret replaced by `***`, and with marks for user information: for people.
     public var masked: ConfigNode {
         var copy = self
         switch content {
-        case .scalar: if isSecret { copy.content = .scalar("***", isQuoted: true) }
+        case .scalar(let text, let isQuoted):
+            copy.content = isSecret ? .scalar("***", isQuoted: true) : .scalar(Redaction.text(text), isQuoted: isQuoted)
         case .list(let members): copy.content = .list(members.map(\.masked))
         case .map(let entries):
             copy.content = .map(
-                entries.map { Entry(key: $0.key, location: $0.location, value: $0.value.masked) })
+                entries.map { Entry(key: Redaction.text($0.key), location: $0.location, value: $0.value.masked) })
         }
         return copy
     }

@@ -123,7 +123,7 @@ struct ExplanationText {
 
     private mutating func addDetails(of entry: ChainEntry) {
         if entry.options.entries?.isEmpty == false {
-            let options = mask.text(entry.options.flow)
+            let options = mask.text(entry.options.masked.flow)
             add("       \(options.count > 160 ? options.prefix(160) + "…" : options)")
         }
         if let condition = entry.condition { add("       if \(condition.options.words)") }

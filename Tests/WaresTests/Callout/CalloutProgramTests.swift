@@ -132,6 +132,19 @@ import Testing
         withExtendedLifetime(program) {}
     }
 
+    @Test func `user information in the arguments of a program is not shown in its lines and reasons`() async throws {
+        try write("{}", start: "print('one', flush=True)")
+        let lines = Lines()
+        let command = ["python3", "-B", "decide.py", "--url=http://user:pw123@h/"]
+        let (exchange, program) = try exchange(command, lines: lines)
+        #expect(try await exchange.send(try get()).status == .ok)
+        try await eventually {
+            lines.contain("--url=http://…@h/: one") && lines.contain("--url=http://…@h/: started as process")
+        }
+        await program.finish()
+        #expect(!lines.contain("pw123") && !program.name.contains("pw123"))
+    }
+
     @Test func `a program has its socket, and nothing else of the gateway`() async throws {
         try write(
             #"{"notes": {}, "respond": {"status": 200, "content": {"text": found}}} if not hello else {}"#,
