@@ -310,7 +310,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareTests",
-            dependencies: ["HttpWare", "HttpWareTesting", "COpenSSL", "COpenSSLShims", "CZlib", "CZstd"],
+            dependencies: ["HttpWare", "HttpWareTesting", "CNghttp2", "COpenSSL", "COpenSSLShims", "CZlib", "CZstd"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpWareTestingTests", dependencies: ["HttpWare", "HttpWareTesting"], swiftSettings: settings),

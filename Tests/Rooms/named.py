@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # The rooms of the data path, below Sources/HttpWare.
-ROOMS = ("Content", "Attempts", "Exchange", "Interception")
+ROOMS = ("Codec", "Content", "Attempts", "Exchange", "Interception", "Transport")
 
 
 def words(tests: str) -> set[str]:

@@ -382,7 +382,7 @@ import Testing
 }
 
 /// A client and a server, and the bytes between them.
-private final class SessionPair {
+final class SessionPair {
     let client: SessionEnd
     let server: SessionEnd
     private let piece: Int

@@ -7,6 +7,8 @@ final class RecordingSource: ExchangeSource {
     private let loop: EventLoop
     private(set) var requests: [RecordingRequest] = []
     private(set) var closedCount = 0
+    /// The connection that took over from another one.
+    private var replacement: (any DownstreamConnection)?
     var settings = ServerSettings()
 
     init(_ loop: EventLoop) {
@@ -34,7 +36,7 @@ final class RecordingSource: ExchangeSource {
     func forgetRequests() { requests = [] }
 
     func closed(_ connection: any DownstreamConnection) { closedCount += 1 }
-    func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection) {}
+    func replaced(_ connection: any DownstreamConnection, by other: any DownstreamConnection) { replacement = other }
 }
 
 /// Takes a request as an exchange does, and answers it when a test says so.

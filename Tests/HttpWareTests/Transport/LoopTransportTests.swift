@@ -19,4 +19,35 @@ import Testing
         clock.advance(by: .seconds(90))
         #expect(date() == "Thu, 01 Jan 2026 00:01:31 GMT")
     }
+
+    private final class Guest: LoopGuest {
+        private let transport: LoopTransport
+        private(set) var closes = 0
+        /// The number of guests that the transport still had.
+        private(set) var others = -1
+
+        init(_ transport: LoopTransport) { self.transport = transport }
+
+        func close() {
+            closes += 1
+            others = transport.guests.count
+            // A guest may end what asks for guests again.
+            transport.closeIdle()
+        }
+    }
+
+    @Test func `each guest is closed once before the loop stops, and is not kept`() throws {
+        let transport = LoopTransport(loop: try EventLoop(name: "guests"), resolver: nil)
+        weak var former: Guest?
+        do {
+            let guests = [Guest(transport), Guest(transport)]
+            former = guests[0]
+            transport.guests = [1: guests[0], 7: guests[1]]
+            transport.closeIdle()
+            #expect(guests.map(\.closes) == [1, 1] && guests.map(\.others) == [0, 0])
+            transport.closeIdle()
+            #expect(guests.map(\.closes) == [1, 1])
+        }
+        #expect(former == nil)
+    }
 }
