@@ -162,6 +162,7 @@ enum CaptureRecord {
         rest.flag(capture.isCutOff)
         rest.optional(capture.tls.client?.group)
         rest.optional(capture.tls.server?.group)
+        rest.flag(capture.isReasonRaw)
         return rest.bytes
     }
 
@@ -235,6 +236,8 @@ enum CaptureRecord {
         let text = { (rest: inout RecordReader) throws(DamagedRecord) -> String in try rest.text() }
         if let group = try rest.optional(text) { capture.tls.client = capture.tls.client?.with(group: group) }
         if let group = try rest.optional(text) { capture.tls.server = capture.tls.server?.with(group: group) }
+        guard !rest.isAtEnd else { return }
+        capture.isReasonRaw = try rest.flag()
     }
 
     private static func readMessage(

@@ -64,7 +64,7 @@ struct HarEntry {
     /// The URL; that of a WebSocket has the scheme that browsers write.
     private var url: String {
         let url = MaskedUrl.written(exchange.url)
-        let isHttp = url.hasPrefix("http:") || url.hasPrefix("https:")
+        let isHttp = ["http", "https"].contains(url.prefix { $0 != ":" }.lowercased())
         return exchange.kind == .websocket && isHttp ? "ws" + url.dropFirst(4) : url
     }
 
@@ -92,6 +92,7 @@ struct HarEntry {
         }
         return .object(given: [
             ("status", .number(exchange.status ?? 0)), ("statusText", .text(reason)),
+            ("_charset", exchange.isReasonRaw ? .text(HarEntry.latin1) : nil),
             ("httpVersion", .text(exchange.version)),
             ("cookies", HarCookies.received(message)), ("headers", HarEntry.fields(message.fields)),
             ("content", HarEntry.content(message)), ("redirectURL", .text(message.values(of: "location").first ?? "")),

@@ -121,9 +121,10 @@ struct HarImport {
     }
 
     /// Replaces `ws` and `wss`, which browsers write for WebSockets, by `http` and `https`.
-    private static func httpUrl(_ url: String) -> String {
-        let scheme = url.prefix { $0 != ":" }
-        return ["ws", "wss"].contains(scheme.lowercased()) ? "http" + url.dropFirst(2) : url
+    private static func httpUrl(_ url: String) -> String { isWebSocket(url) ? "http" + url.dropFirst(2) : url }
+
+    private static func isWebSocket(_ url: String) -> Bool {
+        ["ws", "wss"].contains(url.prefix { $0 != ":" }.lowercased())
     }
 
     /// Normalizes a version: `h2`, `http/2.0` and `HTTP/2` are the same.
@@ -163,11 +164,10 @@ struct HarImport {
                     isCut = true
                     return
                 }
-                let latin1 = isLatin1 ? line.unicodeScalars.map { UInt8(exactly: $0.value) } : [nil]
-                if latin1.contains(nil) {
-                    fields.append(CapturedMessage.Field(name, String(line)))
+                if isLatin1, let bytes = String(line).latin1 {
+                    fields.append(CapturedMessage.Field(name, bytes: bytes))
                 } else {
-                    fields.append(CapturedMessage.Field(name, bytes: latin1.compactMap(\.self)))
+                    fields.append(CapturedMessage.Field(name, String(line)))
                 }
                 guard line.endIndex < rest.endIndex else { return }
                 rest = rest[rest.index(after: line.endIndex)...]
@@ -307,6 +307,7 @@ struct HarImport {
             reason != HttpStatus(status)?.reasonPhrase
         {
             exchange.reason = reason
+            exchange.isReasonRaw = isOwn && response["_charset"]?.string == HarEntry.latin1 && reason.latin1 != nil
         }
         // An attempt that failed may have a status, but no content.
         exchange.isCutOff =
@@ -351,7 +352,8 @@ struct HarImport {
             )
         }
         let isUpgraded = exchange.status == 101 && exchange.request.values(of: "sec-websocket-key").first != nil
-        guard messages != nil || isUpgraded || entry["_resourceType"]?.string == "websocket" else { return }
+        let isNamed = HarImport.isWebSocket(entry["request"]?["url"]?.string ?? "")
+        guard messages != nil || isUpgraded || isNamed || entry["_resourceType"]?.string == "websocket" else { return }
         exchange.kind = .websocket
         for message in (messages ?? []).prefix(HarImport.mostMessages) {
             guard let data = message["data"]?.string else { continue }

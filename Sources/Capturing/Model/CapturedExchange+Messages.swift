@@ -5,15 +5,35 @@ extension CapturedExchange {
     package func replayed(isHead: Bool) -> HttpResponse {
         let message = response ?? CapturedMessage()
         var replayed = HttpResponse(HttpStatus(status ?? 200) ?? .ok)
-        replayed.receivedReason = reason
+        if isReasonRaw, let bytes = reason?.latin1 {
+            replayed.receivedReasonBytes = bytes
+        } else {
+            replayed.receivedReason = reason
+        }
         // Without content, the length is that of a response to GET. RFC 9110 §8.6.
         let isHeadOnly = isHead || replayed.status == .notModified
         replayed.fields = message.replayedFields(isHeadOnly: isHeadOnly)
         if isHeadOnly { return replayed }
         let trailers = CapturedMessage(fields: message.trailers).replayedFields()
-        if !trailers.isEmpty { replayed.trailers = trailers }
+        if !trailers.isEmpty {
+            replayed.trailers = trailers
+            // The names of the trailer fields, which stand before the content. RFC 9110 §6.6.2.
+            for name in message.values(of: "trailer") { try? replayed.fields.append(.trailer, name) }
+        }
         replayed.content = .bytes(message.content.kept)
         return replayed
+    }
+}
+
+extension String {
+    /// The bytes that the characters stand for in ISO 8859-1; `nil` if there are others.
+    package var latin1: [UInt8]? {
+        var bytes: [UInt8] = []
+        for scalar in unicodeScalars {
+            guard let byte = UInt8(exactly: scalar.value) else { return nil }
+            bytes.append(byte)
+        }
+        return bytes
     }
 }
 

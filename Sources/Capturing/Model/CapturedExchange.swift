@@ -26,6 +26,8 @@ public struct CapturedExchange: Sendable {
     public var status: Int?
     /// The reason phrase of that response; `nil` if it is the standard one.
     public var reason: String?
+    /// Whether the reason phrase is not UTF-8: its characters stand for bytes.
+    public var isReasonRaw = false
     public var listener: String
     public var route: String?
     public var service: String?

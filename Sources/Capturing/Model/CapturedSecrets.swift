@@ -1,6 +1,6 @@
 public import HttpWare
 
-/// The masked values of an exchange, as the client sent and received them. They serve to repeat the request, and to
+/// The masked values of an exchange, and a target that is not UTF-8, as the client sent and received them. They serve to repeat the request, and to
 /// write archives with secrets on request. They are only in memory, with their capture.
 public final class CapturedSecrets: Sendable {
     /// The value of a field line.
@@ -12,6 +12,8 @@ public final class CapturedSecrets: Sendable {
 
     /// The target URI, if parts of it are masked.
     let url: String?
+    /// The target URI in the bytes that were received, if they are not UTF-8.
+    let target: [UInt8]?
     let request: [Value]
     let response: [Value]
     /// Contents before values in them were masked.
@@ -21,9 +23,10 @@ public final class CapturedSecrets: Sendable {
     public let entry: ExchangeEntry?
 
     /// `nil` if there is nothing to keep.
-    init?(url: String?, request: [Value], entry: ExchangeEntry?) {
-        guard url != nil || !request.isEmpty || entry != nil else { return nil }
+    init?(url: String?, target: [UInt8]? = nil, request: [Value], entry: ExchangeEntry?) {
+        guard url != nil || target != nil || !request.isEmpty || entry != nil else { return nil }
         self.url = url
+        self.target = target
         self.request = request
         self.entry = entry
         response = []
@@ -36,6 +39,7 @@ public final class CapturedSecrets: Sendable {
         responseContent: CapturedContent? = nil
     ) {
         url = other?.url
+        target = other?.target
         request = other?.request ?? []
         entry = other?.entry
         self.response = response ?? other?.response ?? []
@@ -46,7 +50,8 @@ public final class CapturedSecrets: Sendable {
     /// The approximate memory in bytes.
     var memory: Int {
         (request + response).reduce(
-            128 + (url?.utf8.count ?? 0) + (entry?.memory ?? 0) + (requestContent?.kept.count ?? 0)
+            128 + (url?.utf8.count ?? 0) + (target?.count ?? 0) + (entry?.memory ?? 0)
+                + (requestContent?.kept.count ?? 0)
                 + (responseContent?.kept.count ?? 0)
         ) { $0 + 64 + $1.bytes.count }
     }

@@ -29,6 +29,8 @@ public struct RequestRepetition: Sendable, Equatable {
     public let method: String
     /// The absolute URL.
     public let url: String
+    /// The same in the bytes that are sent: an unedited URL has those of the captured request, also if they are not UTF-8.
+    public let target: [UInt8]
     /// The fields, except those of one connection and those derived from the URL and the content.
     public let fields: [CapturedMessage.Field]
     public let content: [UInt8]
@@ -40,12 +42,14 @@ public struct RequestRepetition: Sendable, Equatable {
         guard captured.kind != .websocket else { throw .impossible("a WebSocket cannot be repeated") }
         method = edits.method ?? captured.method
         guard method != "CONNECT" else { throw .impossible("CONNECT cannot be repeated") }
+        let edited = edits.url == captured.url ? nil : edits.url
         let isSamePlace =
-            try edits.url.map { url throws(Refusal) in try RequestRepetition.isSamePlace(url, captured.url) } ?? true
-        let named = try RequestRepetition.url(edits.url, of: captured, isSamePlace)
+            try edited.map { url throws(Refusal) in try RequestRepetition.isSamePlace(url, captured.url) } ?? true
+        let named = try RequestRepetition.url(edited, of: captured, isSamePlace)
         // A URL as people and browsers write it is not always the one that is sent.
-        let isSent = edits.url == nil && captured.listener != CaptureStore.importListener
+        let isSent = edited == nil && captured.listener != CaptureStore.importListener
         url = isSent ? named : SentUrl.encoded(named)
+        target = isSent ? captured.secrets?.target ?? Array(url.utf8) : Array(url.utf8)
 
         // Masked values are sent as they were.
         let former = captured.secrets?.requestContent ?? captured.request.content
@@ -128,14 +132,16 @@ public struct RequestRepetition: Sendable, Equatable {
     /// The mark is not a valid character of a URL.
     private static func read(_ url: String) -> HttpRequest? {
         let sent = SentUrl.encoded(MaskedUrl.written(url))
-        return sent.hasPrefix("http://") || sent.hasPrefix("https://") ? try? HttpRequest(.get, sent) : nil
+        return try? HttpRequest(.get, received: Array(sent.utf8))
     }
 
     private static func url(
         _ edited: String?, of captured: CapturedExchange, _ isSamePlace: Bool
     ) throws(Refusal) -> String {
         guard let edited else {
-            guard captured.url.contains(Redaction.mark) else { return captured.url }
+            // The user information is not sent.
+            let url = SentUrl.withoutUser(captured.url)
+            guard url.contains(Redaction.mark) else { return url }
             guard let url = captured.secrets?.url else {
                 throw .impossible("a value in the URL was masked and is no longer in memory; write the URL")
             }

@@ -2,9 +2,10 @@ import HttpWare
 
 /// URLs of other programs, as a browser sends them. URL Standard §4.4, RFC 3987 §3.1, RFC 5891 §4.4.
 public enum SentUrl {
-    /// The URL without its fragment and without surrounding spaces, with other characters percent-encoded, and with the name of
-    /// its host in ASCII. A URL that cannot be read is returned as it is.
+    /// The URL without user information, without its fragment and without surrounding spaces, with other characters percent-encoded, and
+    /// with the name of its host in ASCII. A URL that cannot be read is returned as it is.
     public static func encoded(_ url: String) -> String {
+        let url = withoutUser(url)
         let bytes = Array(url.utf8)
         let isPlain = bytes.allSatisfy { $0 > 0x20 && $0 < 0x7f && ![0x22, 0x23, 0x3c, 0x3e, 0x5c, 0x60].contains($0) }
         if isPlain { return url }
@@ -15,13 +16,27 @@ public enum SentUrl {
         guard start < end, let colon = text[start..<end].firstIndex(of: 0x3a), colon + 2 < end,
             isSlash(text[colon + 1]), isSlash(text[colon + 2])
         else { return url }
-        let host = text[(colon + 3)..<end].prefix { !isSlash($0) && $0 != 0x3f }
+        let authority = text[(colon + 3)..<end].prefix { !isSlash($0) && $0 != 0x3f }
+        let host = text[((authority.lastIndex(of: 0x40) ?? authority.startIndex - 1) + 1)..<authority.endIndex]
         let path = text[host.endIndex..<end].prefix { $0 != 0x3f }
         let query = text[path.endIndex..<end]
         var sent = String(decoding: text[start...colon], as: UTF8.self).lowercased() + "//"
         sent += name(String(decoding: host, as: UTF8.self))
         sent += percent(path.map { $0 == 0x5c ? 0x2f : $0 }, [0x22, 0x3c, 0x3e, 0x5e, 0x60, 0x7b, 0x7d])
         return sent + percent(Array(query), [0x22, 0x27, 0x3c, 0x3e])
+    }
+
+    /// The URL without the user information before its host, which no client sends in a target. RFC 9110 §4.2.4.
+    static func withoutUser(_ url: String) -> String {
+        let bytes = url.utf8
+        guard bytes.contains(0x40), let colon = bytes.firstIndex(of: 0x3a),
+            bytes[..<colon].allSatisfy({ PercentText.isUnreserved($0) || $0 == 0x2b })
+        else { return url }
+        let slashes = bytes[colon...].dropFirst().prefix(2)
+        guard slashes.count == 2, slashes.allSatisfy(isSlash) else { return url }
+        let authority = bytes[slashes.endIndex...].prefix { !isSlash($0) && $0 != 0x3f && $0 != 0x23 }
+        guard let end = authority.lastIndex(of: 0x40) else { return url }
+        return String(url[..<slashes.endIndex]) + url[bytes.index(after: end)...]
     }
 
     private static func isSlash(_ byte: UInt8) -> Bool { byte == 0x2f || byte == 0x5c }

@@ -69,6 +69,7 @@ final class CaptureNotes: @unchecked Sendable {
     var tls = CapturedTls()
     var status: Int?
     var reason: String?
+    var isReasonRaw = false
     var fault: GatewayError.Fault?
     var replayOf: Int?
     var rulesOfExchange: [Int] = []
@@ -237,6 +238,7 @@ extension CaptureNotes {
         captured.tls = tls
         captured.status = status
         captured.reason = reason
+        captured.isReasonRaw = isReasonRaw
         captured.fault = fault.map { "\($0)" }
         captured.replayOf = replayOf
         captured.rules = rulesOfExchange
@@ -245,7 +247,7 @@ extension CaptureNotes {
         captured.isPinned = isPinned
         captured.comment = comment
         captured.secrets = CapturedSecrets(
-            url: captured.url == plainUrl ? nil : plainUrl, request: head.secrets, entry: entry)
+            url: captured.url == plainUrl ? nil : plainUrl, target: rawTarget, request: head.secrets, entry: entry)
         addMessages(to: &captured)
         if hasRequest,
             GraphQLOperations.mayBeThere(method: method, url: captured.url, content: request.content.kept)
@@ -255,6 +257,15 @@ extension CaptureNotes {
                 content: request.content.kept)
         }
         return captured
+    }
+
+    /// The target URI in its bytes, if they are not UTF-8.
+    private var rawTarget: [UInt8]? {
+        let target = bytes[..<urlEnd]
+        guard target.contains(where: { $0 >= 0x80 }), String(validating: target, as: UTF8.self) == nil else {
+            return nil
+        }
+        return Array(target)
     }
 
     /// The capture of an exchange that has ended.

@@ -121,6 +121,7 @@ final class ExchangeCapture: ExchangeTap {
         notes.response.trailers = CapturedFields()
         notes.status = response.status.code
         notes.reason = response.receivedReason
+        notes.isReasonRaw = notes.reason != nil && response.isReasonRaw
         hasChanged = true
         let isSwitched = response.status == .switchingProtocols
         guard isSwitched || ExchangeCapture.mayHaveMessages(response.fields) else { return }

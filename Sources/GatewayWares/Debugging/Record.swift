@@ -99,6 +99,7 @@ private final class RecordedTraffic {
         self.response.restart()
         captured.status = response.status.code
         captured.reason = response.receivedReason
+        captured.isReasonRaw = response.isReasonRaw
         captured.response = CapturedMessage(fields: redaction.shown(response.fields))
         captured.server = exchange.upstreamAddress
         captured.service = exchange.service

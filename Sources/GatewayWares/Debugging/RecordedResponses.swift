@@ -54,7 +54,7 @@ final class RecordedResponses: Sendable {
                 !exchange.isCutOff,
                 exchange.method == "HEAD" || [204, 304].contains(status) || exchange.response?.content.isWhole != false
                     || exchange.response?.content.isDecoded == true,
-                let request = try? HttpRequest(.get, RecordedResponses.sent(exchange.url))
+                let request = RecordedResponses.request(exchange)
             else { continue }
             let query = RecordedResponses.query(request, ignoring: matching.ignoredParameters)
             let content = exchange.request.content
@@ -62,7 +62,8 @@ final class RecordedResponses: Sendable {
                 exchange: exchange, origin: RecordedResponses.origin(request), query: query,
                 values: matching.headers.map { exchange.request.values(of: $0.text) },
                 body: content.isWhole || content.isDecoded ? DecodedContent(exchange.request).bytes : nil)
-            let key = RecordedResponses.key(exchange.method, request.path, query, matching)
+            let path = RecordedResponses.path(request)
+            let key = RecordedResponses.key(exchange.method, path, query, matching)
             places[key, default: []].append(recorded.count)
             recorded.append(one)
         }
@@ -71,14 +72,19 @@ final class RecordedResponses: Sendable {
         used = Mutex([Bool](repeating: false, count: recorded.count))
     }
 
-    /// The URL as it is sent, with marks in place of secrets.
-    private static func sent(_ url: String) -> String {
-        SentUrl.encoded(url).replacing("%E2%80%A6", with: Redaction.mark)
+    /// The recorded request without its fields and content; its URL is as it is sent, with marks in place of secrets. A URL without a
+    /// path is that of `OPTIONS *`, too. RFC 9112 §3.2.4.
+    private static func request(_ exchange: CapturedExchange) -> HttpRequest? {
+        let url = SentUrl.encoded(exchange.url).replacing("%E2%80%A6", with: Redaction.mark)
+        return try? HttpRequest(exchange.method == "OPTIONS" ? .options : .get, received: Array(url.utf8))
     }
 
     static func origin(_ request: HttpRequest) -> String {
         "\(request.scheme)://\((request.host ?? "").lowercased()):\(request.port ?? (request.scheme == "https" ? 443 : 80))"
     }
+
+    /// The path in the form in which paths are compared.
+    static func path(_ request: HttpRequest) -> String { normal(request.path) }
 
     /// The query without the ignored parameters.
     static func query(_ request: HttpRequest, ignoring names: Set<String>) -> String {
@@ -91,28 +97,40 @@ final class RecordedResponses: Sendable {
         }.joined(separator: "&")
     }
 
-    /// A query in which unreserved characters are not encoded, and the digits of others are in upper case. RFC 3986 §6.2.2.
-    private static func normal(_ query: String) -> String {
-        guard query.utf8.contains(UInt8(ascii: "%")) else { return query }
-        let bytes = Array(query.utf8)[...]
+    /// A path or a query in the form in which they are compared: unreserved characters are not encoded, digits are in upper case, and so
+    /// are the encodings of the bytes that some clients encode and others send as they are. RFC 3986 §6.2.2, URL Standard §4.4.
+    private static func normal(_ text: String) -> String {
+        let pieces = text.split(separator: Redaction.mark, omittingEmptySubsequences: false)
+        return pieces.map { String(decoding: normal(Array($0.utf8)[...]), as: UTF8.self) }.joined(
+            separator: Redaction.mark)
+    }
+
+    private static func normal(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         var normal: [UInt8] = []
         var at = 0
         while at < bytes.count {
-            guard bytes[at] == UInt8(ascii: "%"), let byte = Hex.byte(bytes, at: at + 1)
-            else {
-                normal.append(bytes[at])
-                at += 1
+            let byte = bytes[at]
+            if byte == UInt8(ascii: "%"), let encoded = Hex.byte(bytes, at: at + 1) {
+                if PercentText.isUnreserved(encoded) {
+                    normal.append(encoded)
+                } else {
+                    PercentText.append(encoded, to: &normal)
+                }
+                at += 3
                 continue
             }
-            if PercentText.isUnreserved(byte) {
+            if byte > 0x20 && byte < 0x7f && !oftenEncoded.contains(byte) {
                 normal.append(byte)
             } else {
                 PercentText.append(byte, to: &normal)
             }
-            at += 3
+            at += 1
         }
-        return String(decoding: normal, as: UTF8.self)
+        return normal
     }
+
+    /// Characters in URLs that browsers encode, although other clients do not.
+    private static let oftenEncoded: Set<UInt8> = Set("\"'<>^`{|}".utf8)
 
     /// A key that is the same for all requests that may match each other; secrets are masked in it.
     private static func key(_ method: String, _ path: String, _ query: String, _ matching: Matching) -> String {

@@ -75,10 +75,11 @@ public struct Replay: Middleware {
 
     private func question(_ request: HttpRequest, _ exchange: Exchange) -> RecordedResponses.Question {
         var question = RecordedResponses.Question(
-            method: request.method.name, origin: RecordedResponses.origin(request), path: request.path,
+            method: request.method.name, origin: RecordedResponses.origin(request),
+            path: RecordedResponses.path(request),
             query: RecordedResponses.query(request, ignoring: matching.ignoredParameters))
         question.isForward = exchange.isForward
-        question.values = matching.headers.map { request.fields.values(of: $0) }
+        question.values = matching.headers.map { request.fields.rawValues(of: $0).map { ReceivedText.text($0) } }
         guard matching.body else { return question }
         let (bytes, isWhole) =
             request.content.bytes.map { ($0, true) }

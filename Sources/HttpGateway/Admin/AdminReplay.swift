@@ -35,7 +35,7 @@ extension AdminEndpoint {
             guard let method = HttpMethod(repetition.method) else { throw .invalid("method is not a token") }
             let number = store.takeNumber()
             var order = ReplayedExchange.Order(
-                mark: ReplayMark(id: number, original: id), method: method, url: repetition.url)
+                mark: ReplayMark(id: number, original: id), method: method, url: repetition.target)
             order.fields = try fields(repetition.fields)
             order.content = repetition.content
             order.trailers = repetition.trailers.isEmpty ? nil : try fields(repetition.trailers)

@@ -5,8 +5,8 @@ public final class ReplayedExchange {
     public struct Order: Sendable {
         public var mark: ReplayMark
         public var method: HttpMethod
-        /// The absolute URL.
-        public var url: String
+        /// The absolute URL, in the bytes that are sent.
+        public var url: [UInt8]
         public var fields: HttpFields
         public var content: [UInt8]
         /// The fields behind the content; `nil` without content.
@@ -16,7 +16,7 @@ public final class ReplayedExchange {
         /// The address of the client that requests the repetition.
         public var peer: SocketAddress?
 
-        public init(mark: ReplayMark, method: HttpMethod, url: String) {
+        public init(mark: ReplayMark, method: HttpMethod, url: [UInt8]) {
             self.mark = mark
             self.method = method
             self.url = url
@@ -46,11 +46,9 @@ public final class ReplayedExchange {
     /// The request in the form in which a client sends it to this listener, and the connection that it would use.
     private func made(for server: LoopListener) throws(GatewayError) -> (HttpRequest, ConnectionFacts) {
         guard order.method != .connect else { throw .malformed("CONNECT cannot be repeated") }
-        let named = try HttpRequest(order.method, order.url)
-        guard let host = named.host, order.url.hasPrefix("http://") || order.url.hasPrefix("https://") else {
-            throw .malformed("the URL is not an absolute http or https URL")
-        }
-        let isSecure = order.url.hasPrefix("https://")
+        let named = try HttpRequest(order.method, received: order.url)
+        guard let host = named.host else { throw .malformed("the URL is not an absolute http or https URL") }
+        let isSecure = named.scheme == "https"
         var facts = ConnectionFacts(
             peer: order.peer, local: server.bindAddress, isSecure: server.settings.tls != nil, replay: order.mark)
         var target = order.url
@@ -58,10 +56,10 @@ public final class ReplayedExchange {
             if let tunnel = try tunnel(of: server, host: host, port: named.port, isSecure: isSecure) {
                 facts = ConnectionFacts(
                     peer: order.peer, local: server.bindAddress, isSecure: isSecure, tunnel: tunnel, replay: order.mark)
-                target = ReplayedExchange.originForm(order.url)
+                target = ReplayedExchange.originForm(of: named)
             }
         } else {
-            target = ReplayedExchange.originForm(order.url)
+            target = ReplayedExchange.originForm(of: named)
         }
         var fields = HttpFields()
         do throws(InvalidFieldValue) {
@@ -71,7 +69,8 @@ public final class ReplayedExchange {
             throw .malformed("a field cannot be sent: \(error)")
         }
         var request = try HttpRequest(
-            order.method, target, fields: fields, content: order.content.isEmpty ? .none : .bytes(order.content))
+            order.method, received: target, ownsPath: !server.settings.isForward, fields: fields,
+            content: order.content.isEmpty ? .none : .bytes(order.content))
         if facts.tunnel == nil, server.settings.isForward {
             request.proxyAuthorization = order.entry?.proxyAuthorization
         }
@@ -98,12 +97,11 @@ public final class ReplayedExchange {
         return TunnelFacts(connect, host: host, port: port)
     }
 
-    /// The path and query of an absolute URL.
-    private static func originForm(_ url: String) -> String {
-        let start = url.hasPrefix("https://") ? 8 : 7
-        guard let end = url.utf8.dropFirst(start).firstIndex(where: { $0 == 0x2f || $0 == 0x3f }) else { return "/" }
-        let rest = String(url[end...])
-        return rest.hasPrefix("?") ? "/" + rest : rest
+    /// The target of a request inside a tunnel or to a gateway: path and query as they are written. RFC 9112 §3.2.1, §3.2.4.
+    private static func originForm(of request: HttpRequest) -> [UInt8] {
+        guard request.hasPath else { return Array("*".utf8) }
+        let parts = request.receivedParts
+        return parts.path + (parts.query.map { [0x3f] + $0 } ?? [])
     }
 }
 

@@ -189,6 +189,11 @@ struct WareTrail: Sendable {
         self.text.withUnsafeBufferPointer { String(decoding: $0[text.range], as: UTF8.self) }
     }
 
+    /// The same for a target, whose bytes need not be UTF-8.
+    func target(_ text: Text) -> String {
+        self.text.withUnsafeBufferPointer { ReceivedText.target(UnsafeBufferPointer(rebasing: $0[text.range])) }
+    }
+
     /// The note that names a step's decision; `nil` without one.
     func decision(_ step: Step) -> String? {
         step.note.count > 0 && step.note.isDecision ? string(step.note) : nil

@@ -316,6 +316,16 @@ struct Http2HeadDecoder {
         if request.fields.present & RequestFraming.hasOptions != 0 { RequestFraming.readOptions(&request, facts) }
     }
 
+    /// Completes the parts of a refused request that were read, for its response and its record.
+    func keepRead(of request: inout HttpRequest) {
+        request.version = .http2
+        if pseudo.contains(.method) {
+            request.method = method
+            request.receivedMethod = method
+        }
+        request.fields.receivedCount = request.fields.lines.count
+    }
+
     private mutating func finishConnect(_ request: inout HttpRequest) throws(Http2Fault) {
         guard pseudo == [.method, .authority] else { throw .malformed("CONNECT has a method and an authority only") }
         do {

@@ -516,6 +516,7 @@ final class Http2Session {
             case .malformed: break
             case .refusedHead, .refused:
                 stream.hasEndedInput = endsStream
+                decoder.keepRead(of: &request)
                 return stream.requestRefused(fault.inRequest(rules.limits), &request)
             }
         }

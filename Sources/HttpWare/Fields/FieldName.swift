@@ -45,8 +45,8 @@ public struct FieldName: Sendable {
 /// Records which unknown names may occur in a message: a name without a trace is certainly absent. Each name leaves one bit
 /// in each of the two values.
 struct NameFilter: Sendable {
-    private var first: UInt64 = 0
-    private var second: UInt64 = 0
+    fileprivate var first: UInt64 = 0
+    fileprivate var second: UInt64 = 0
 
     init() {}
 
@@ -71,6 +71,45 @@ struct NameFilter: Sendable {
     /// Whether a name with that trace may occur, or with one of several traces; false is certain.
     @inline(__always)
     func mayHold(_ trace: NameFilter) -> Bool { first & trace.first != 0 && second & trace.second != 0 }
+}
+
+/// The traces of several unknown names, found by their first bit.
+struct NameTraces: Sendable {
+    private var all = NameFilter()
+    /// For each first bit, the second bits of the names with it.
+    private var seconds = [UInt64](repeating: 0, count: 64)
+    private var names = [[FieldName]](repeating: [], count: 64)
+
+    init(_ names: [FieldName]) {
+        for name in names {
+            all.add(name.trace)
+            // The trace of an unknown name has one bit in each value, so the place is below 64.
+            let place = name.trace.first.trailingZeroBitCount & 63
+            seconds[place] |= name.trace.second
+            self.names[place].append(name)
+        }
+    }
+
+    /// Whether one of the names may occur; false is certain.
+    func mayBe(in filter: NameFilter) -> Bool {
+        guard filter.mayHold(all) else { return false }
+        var bits = filter.first & all.first
+        while bits != 0 {
+            if filter.second & seconds[bits.trailingZeroBitCount] != 0 { return true }
+            bits &= bits &- 1
+        }
+        return false
+    }
+
+    /// Adds the names that may occur.
+    func add(to found: inout [FieldName], in filter: NameFilter) {
+        guard filter.mayHold(all) else { return }
+        var bits = filter.first & all.first
+        while bits != 0 {
+            for name in names[bits.trailingZeroBitCount] where filter.mayHold(name.trace) { found.append(name) }
+            bits &= bits &- 1
+        }
+    }
 }
 
 extension FieldName: ExpressibleByStringLiteral {

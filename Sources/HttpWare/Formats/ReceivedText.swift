@@ -8,6 +8,12 @@ public enum ReceivedText {
         return text
     }
 
+    /// The bytes of a part of a target as text. If they are not UTF-8, those beyond ASCII are percent-encoded. RFC 3986 §2.1.
+    static func target(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
+        String(validating: bytes, as: UTF8.self)
+            ?? String(decoding: PercentText.encoded(Array(bytes)) { $0 < 0x80 }, as: UTF8.self)
+    }
+
     /// The bytes of a target URI as text. Bytes that are not UTF-8, spaces and control characters are percent-encoded. RFC 3986
     /// §2.1.
     public static func target(_ bytes: [UInt8]) -> String {

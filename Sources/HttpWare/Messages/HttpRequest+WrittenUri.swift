@@ -26,7 +26,9 @@ extension HttpRequest {
             uri += (authority?.host ?? "").utf8
         }
         if let port, port != (isSecure ? 443 : 80) { uri += ":\(port)".utf8 }
-        if target.isAsReceived { target.appendWrittenPathAndQuery(to: &uri) } else { uri += upstreamTargetBytes }
+        if target.isAsReceived { return target.appendWrittenPathAndQuery(to: &uri) }
+        let changed = upstreamTargetBytes
+        if changed.first == 0x2f { uri += changed }
     }
 }
 
@@ -35,19 +37,18 @@ extension RequestTarget {
         bytes.withUnsafeBufferPointer { uri.append(contentsOf: UnsafeBufferPointer(rebasing: $0[range])) }
     }
 
-    /// Appends the path and query in the received target; nothing for CONNECT and for `*`, which have neither. RFC 9112 §3.3.
+    /// Appends the path and query in the received target; nothing for CONNECT and for `*`, which have neither (RFC 9112 §3.3). A target
+    /// that is neither a path nor a URI was refused. Only a slash stands for it: its bytes must not continue the host's name.
     fileprivate func appendWrittenPathAndQuery(to uri: inout [UInt8]) {
-        let range = received.range
+        let text = bytes[received.range]
         switch form {
         case .authority, .asterisk: break
-        // A target that could not be read may begin with anything.
-        case .origin:
-            if !range.isEmpty, bytes[range.lowerBound] != 0x2f { uri.append(0x2f) }
-            append(range, to: &uri)
+        case .origin where text.first == 0x2f, .absolute where text.first == 0x2f:
+            append(received.range, to: &uri)
+        case .origin: if !text.isEmpty { uri.append(0x2f) }
         case .absolute:
-            let text = bytes[range]
-            guard let scheme = text.firstIndex(of: 0x2f), scheme + 2 <= text.endIndex else {
-                return append(range, to: &uri)
+            guard host.count > 0, let scheme = text.firstIndex(of: 0x2f), scheme + 2 <= text.endIndex else {
+                return uri.append(0x2f)
             }
             guard let start = text[(scheme + 2)...].firstIndex(where: { $0 == 0x2f || $0 == 0x3f }) else {
                 if path != upstreamPath || bytes[path.range].first != 0x2a { uri.append(0x2f) }

@@ -49,6 +49,24 @@ public struct HttpRequest: Sendable {
             text.span.bytes, isConnect: method == .connect, isOptions: method == .options, isReverse: false)
     }
 
+    /// Makes a request of a target as a client sends it, in any of the four forms. With `ownsPath`, the path is read as by a gateway;
+    /// otherwise it goes upstream as it is written, as by a proxy, and no path is refused.
+    package init(
+        _ method: HttpMethod, received target: [UInt8], ownsPath: Bool = false, fields: HttpFields = HttpFields(),
+        content: HttpContent = .none
+    ) throws(GatewayError) {
+        self.method = method
+        receivedMethod = method
+        self.fields = fields
+        self.content = content
+        guard target.allSatisfy({ ByteClass.isTarget($0) }) else {
+            throw .malformed("the request target holds a space, a control character or a fragment")
+        }
+        try self.target.parse(
+            target.span.bytes, isConnect: method == .connect, isOptions: method == .options, isReverse: ownsPath,
+            isPassed: !ownsPath)
+    }
+
     /// An empty request for decoding.
     package init() {
         method = .get
@@ -96,7 +114,7 @@ public struct HttpRequest: Sendable {
     /// The query without its question mark; `nil` without a query.
     public var query: String? { target.hasQuery ? target.string(target.query) : nil }
 
-    /// The target as in the request line.
+    /// The target as in the request line. This text, `path` and `query` have percent-encodings in place of bytes that are not UTF-8.
     public var receivedTarget: String { target.string(target.received) }
 
     /// The version as in the request line; `nil` if the line was not read.

@@ -50,6 +50,15 @@ extension HttpResponse {
         set { reason = newValue.map { $0.utf8.filter { $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 } } }
     }
 
+    /// The same as bytes, which need not be UTF-8.
+    public var receivedReasonBytes: [UInt8]? {
+        get { reason }
+        set { reason = newValue.map { $0.filter { $0 >= 0x20 && $0 != 0x7f || $0 == 0x09 } } }
+    }
+
+    /// Whether the reason phrase as received is not UTF-8, so that the characters of its text stand for bytes.
+    public var isReasonRaw: Bool { reason.map { String(validating: $0, as: UTF8.self) == nil } ?? false }
+
     /// The same as bytes, which may be of any coding.
     var reason: [UInt8]? {
         @inline(__always) get { rare?.values.reason }

@@ -12,7 +12,7 @@ public struct ReceivedTarget: Sendable {
         self.authority = authority.map { $0.port == usual ? $0.host : $0.description } ?? ""
         let received = target.bytes[target.received.range]
         var start = received.startIndex
-        if target.form == .absolute {
+        if target.form == .absolute, received.first != 0x2f {
             // The authority follows the two slashes.
             let host = (received.firstIndex(of: 0x2f) ?? received.startIndex) + 2
             start =

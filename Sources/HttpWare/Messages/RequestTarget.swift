@@ -95,8 +95,9 @@ struct RequestTarget: Sendable {
         hasQuery = false
     }
 
+    /// The text of a part. If it is not UTF-8, its bytes beyond ASCII are percent-encoded.
     func string(_ part: Part) -> String {
-        bytes.withUnsafeBufferPointer { String(decoding: $0[part.range], as: UTF8.self) }
+        bytes.withUnsafeBufferPointer { ReceivedText.target(UnsafeBufferPointer(rebasing: $0[part.range])) }
     }
 
     /// Appends bytes, and returns their part.

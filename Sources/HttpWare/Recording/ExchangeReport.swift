@@ -28,7 +28,8 @@ public struct ExchangeReport: Sendable, Equatable, Codable {
     public var keyExchange: String?
     /// `-` if the request line could not be read that far; the same for `target` and `protocol`.
     public var method: String
-    /// The target as received, with the values of parameters hidden that are named like credentials.
+    /// The target as received, with the values of parameters hidden that are named like credentials. Bytes that are not UTF-8 are
+    /// percent-encoded.
     public var target: String
     /// The host that the request named, or else that of its tunnel.
     public var host: String?
@@ -157,7 +158,7 @@ extension ExchangeReport {
         scheme = recorded.method == .connect ? nil : recorded.isSecure ? "https" : "http"
         keyExchange = recorded.keyExchange?.name
         method = recorded.method.name
-        target = text(recorded.target).map(Redaction.target) ?? "-"
+        target = recorded.target.count == 0 ? "-" : Redaction.target(record.trail.target(recorded.target))
         host = text(recorded.host) ?? recorded.tunnel?.host
         `protocol` =
             switch recorded.version {

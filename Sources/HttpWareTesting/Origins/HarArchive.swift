@@ -51,6 +51,7 @@ public struct HarArchive: Sendable {
                 request: HarArchive.message(entry.request.fields, entry.request.content.bytes, hidesCredentials))
             captured.status = entry.response.status.code
             captured.reason = entry.response.receivedReason
+            captured.isReasonRaw = entry.response.isReasonRaw
             var response = HarArchive.message(entry.response.fields, entry.response.content.bytes, hidesCredentials)
             response.trailers =
                 HarArchive.message(entry.response.trailers ?? HttpFields(), nil, hidesCredentials).fields

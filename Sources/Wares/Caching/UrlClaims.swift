@@ -1,8 +1,8 @@
 import HttpCaching
 import HttpWare
 
-/// The fields in which a client names the URL that it asked for. An origin server may believe them, and make its response from them:
-/// links, redirects, or the page of another path. So responses are shared only between requests with the same claims.
+/// The fields in which a client names the URL that it asked for, or its method. An origin server may believe them, and make its response
+/// from them: links, redirects, or the page of another path. So responses are shared only between requests with the same claims.
 enum UrlClaims {
     /// The claims of a request that an untrusted peer sent and that no ware has removed, as bytes; `nil` without any.
     ///
@@ -13,7 +13,7 @@ enum UrlClaims {
             return nil
         }
         var bytes: [UInt8] = []
-        for name in claims.names {
+        for name in request.fields.candidates(of: claims) {
             for value in request.fields.standingValues(of: name) {
                 if name == .xForwardedHost, isOwnHost(value, of: request) { continue }
                 let claim = name == .forwarded ? withoutAddresses(value) : value
@@ -40,9 +40,23 @@ enum UrlClaims {
         return Array(counted.joined(separator: [UInt8(ascii: ";")]))
     }
 
-    private static let claims = FieldNameSet([
-        .xForwardedHost, .xForwardedProto, .forwarded, "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme",
-        "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Original-Host", "X-Original-URL",
-        "X-Rewrite-URL", "X-HTTP-Host-Override",
-    ])
+    /// The fields in which proxies and applications tell scheme, host, port and path, and which frameworks believe.
+    static let places: [FieldName] = [
+        "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Path", "X-Forwarded-Uri", "X-Forwarded-Url",
+        "X-Forwarded-Server", "X-Forwarded-Scheme", "X-Forwarded-Protocol", "X-Forwarded-Ssl", "X-Forwarded-Https",
+        "X-Host", "X-Host-Override", "X-HTTP-Host-Override", "X-Original-Host", "X-Original-Forwarded-Host",
+        "X-Rewrite-Host", "X-Real-Host", "X-Envoy-Original-Host",
+        "X-Scheme", "X-Url-Scheme", "X-Original-Scheme", "X-Original-Proto", "X-Original-Port", "X-Proxied-Https",
+        "Front-End-Https", "X-ARR-SSL", "WL-Proxy-SSL", "X-AppEngine-Https", "CloudFront-Forwarded-Proto", "CF-Visitor",
+        "X-Original-URL", "X-Original-URI", "X-Original-Path", "X-Original-Prefix", "X-Rewrite-URL", "X-Rewrite-URI",
+        "X-Envoy-Original-Path", "X-MS-Original-URL", "X-WAWS-Unencoded-URL", "X-Replaced-Path", "X-Script-Name",
+        "X-Ingress-Path", "X-Matched-Path", "X-Invoke-Path", "X-Invoke-Query",
+    ]
+
+    /// The fields in which a client names another method, and which frameworks believe.
+    private static let methods: [FieldName] = [
+        "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-Method", "X-Forwarded-Method",
+    ]
+
+    private static let claims = FieldNameSet([.xForwardedHost, .xForwardedProto, .forwarded] + places + methods)
 }

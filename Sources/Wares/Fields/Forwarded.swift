@@ -16,17 +16,19 @@ public struct Forwarded: Middleware {
     public var style: Style
 
     /// Further fields that only a trusted peer may send.
-    public var remove: [FieldName]
+    public var remove: [FieldName] { didSet { removed = FieldNameSet(remove) } }
+    private var removed: FieldNameSet
 
     public init(style: Style = .xForwarded, remove: [FieldName] = Forwarded.claims) {
         self.style = style
         self.remove = remove
+        removed = FieldNameSet(remove)
     }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) throws -> Verdict {
         let isTrusted = exchange.isPeerTrusted
         for name in Forwarded.written { check(name, &request, isTrusted) }
-        for name in remove { check(name, &request, isTrusted) }
+        for name in request.fields.candidates(of: removed) { check(name, &request, isTrusted) }
         let address = exchange.peer?.address?.unmapped.withoutScope
         if style != .forwarded { try writeXForwarded(&request, address, exchange) }
         if style != .xForwarded { try writeForwarded(&request, address, exchange) }
@@ -41,10 +43,8 @@ public struct Forwarded: Middleware {
     private static let written: [FieldName] = [.xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded]
 
     /// Fields by which proxies and content delivery networks tell the client's address or the URL, and which applications believe.
-    public static let claims: [FieldName] = [
-        "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Real-IP", "X-Client-IP",
-        "True-Client-IP", "CF-Connecting-IP", "X-Original-URL", "X-Rewrite-URL",
-    ]
+    public static let claims: [FieldName] =
+        ["X-Real-IP", "X-Client-IP", "True-Client-IP", "CF-Connecting-IP", "X-ProxyUser-IP"] + UrlClaims.places
 
     private func writeXForwarded(_ request: inout HttpRequest, _ address: IPAddress?, _ exchange: Exchange) throws {
         if let address {
@@ -99,8 +99,9 @@ extension Forwarded: ConfigurableWare {
             If the connection comes from one of the listener's `trustedProxies`, the received fields are kept and the
             peer's address is appended. From any other peer these fields are removed first, in both styles. So are
             the fields of `remove`: proxies and content delivery networks tell the client's address or the URL in them,
-            and applications believe them. A list in `remove` replaces the default. The host is the one that the
-            request has at this place of the chain: list this ware before wares that change it.
+            and applications believe them. The method in fields such as `X-HTTP-Method-Override` stays. A list in
+            `remove` replaces the default. The host is the one that the request has at this place of the chain: list
+            this ware before wares that change it.
             """#,
         otherNames: ["realIp", "xForwarded", "xForwardedFor", "proxyHeaders"])
 
@@ -110,5 +111,7 @@ extension Forwarded: ConfigurableWare {
             "style", into: &style,
             doc: "the fields to write: X-Forwarded-For, -Proto and -Host, or Forwarded (RFC 7239), or both")
         options.read("remove", into: &remove, doc: "further fields to remove, unless a trusted proxy sent them")
+        // Observers do not see what an initialiser sets.
+        removed = FieldNameSet(remove)
     }
 }

@@ -191,7 +191,7 @@ struct LogLine {
     // MARK: Escaped
 
     /// Writes a JSON string (RFC 8259 §7), including its quotes. Control characters, DEL and U+0080 … U+009F are escaped,
-    /// so that a line cannot control a terminal. Bytes that are not UTF-8 become U+FFFD.
+    /// so that a line cannot control a terminal. Text that is not UTF-8 is read as ISO 8859-1. RFC 9110 §5.5.
     @inline(__always)
     mutating func json(_ text: UnsafeBufferPointer<UInt8>) {
         byte(0x22)
@@ -203,6 +203,13 @@ struct LogLine {
     mutating func json(_ text: String) {
         var text = text
         text.withUTF8 { json($0) }
+    }
+
+    /// Writes a target as a JSON string. If it is not UTF-8, its bytes beyond ASCII are percent-encoded.
+    mutating func json(target: UnsafeBufferPointer<UInt8>) {
+        byte(0x22)
+        escaped(target, .jsonTarget)
+        byte(0x22)
     }
 
     /// Writes a text inside the quotes of a line that is not JSON. Quotes, backslashes and all bytes except visible ASCII
@@ -222,7 +229,7 @@ struct LogLine {
         }
     }
 
-    private enum Escapes { case json, plain }
+    private enum Escapes { case json, jsonTarget, plain }
 
     @inline(__always)
     private mutating func escaped(_ text: UnsafeBufferPointer<UInt8>, _ escapes: Escapes) {
@@ -268,29 +275,40 @@ struct LogLine {
     ) {
         count &+= start
         reserve((length - start) * 6)
+        let isJson = escapes != .plain
+        let whole = UnsafeRawBufferPointer(start: source, count: length)
+        let isUtf8 = isJson && String(validating: whole, as: UTF8.self) != nil
         var index = start
         while index < length {
             let byte = source.load(fromByteOffset: index, as: UInt8.self)
             index += 1
             switch byte {
-            case 0x22 where escapes == .json, 0x5c where escapes == .json:
+            case 0x22 where isJson, 0x5c where isJson:
                 self.byte(0x5c)
                 self.byte(byte)
             case 0x20...0x21, 0x23...0x5b, 0x5d...0x7e: self.byte(byte)
-            case 0x80... where escapes == .json:
-                let rest = UnsafeRawBufferPointer(start: source + (index - 1), count: length - index + 1)
-                let sequence = LogLine.sequenceLength(rest)
-                if sequence == 0 {
-                    raw("\\ufffd")
-                } else if byte == 0xc2, rest[1] < 0xa0 {
+            case 0xc2 where isUtf8:
+                // The second byte exists, because the text is well formed. U+0080 … U+009F are control characters.
+                let next = whole[index]
+                index += 1
+                if next < 0xa0 {
                     raw("\\u00")
-                    hex(rest[1])
+                    hex(next)
                 } else {
-                    raw(source + (index - 1), sequence)
+                    self.byte(byte)
+                    self.byte(next)
                 }
-                index += max(0, sequence - 1)
+            case 0x80... where isUtf8: self.byte(byte)
+            case 0x80... where escapes == .jsonTarget:
+                self.byte(0x25)
+                self.byte(Hex.upper(byte >> 4))
+                self.byte(Hex.upper(byte & 15))
+            case 0xa0... where isJson:
+                // ISO 8859-1 as UTF-8.
+                self.byte(0xc0 | byte >> 6)
+                self.byte(0x80 | byte & 0x3f)
             default:
-                if escapes == .json { raw("\\u00") } else { raw("\\x") }
+                if isJson { raw("\\u00") } else { raw("\\x") }
                 hex(byte)
             }
         }
@@ -299,26 +317,5 @@ struct LogLine {
     private mutating func hex(_ byte: UInt8) {
         self.byte(Hex.lower(byte >> 4))
         self.byte(Hex.lower(byte & 15))
-    }
-
-    /// The length in bytes of the well-formed UTF-8 sequence at the beginning; 0 if it is malformed. Unicode 16 §3.9,
-    /// table 3-7.
-    private static func sequenceLength(_ bytes: UnsafeRawBufferPointer) -> Int {
-        let first = bytes[0]
-        let length: Int
-        switch first {
-        case 0xc2...0xdf: length = 2
-        case 0xe0...0xef: length = 3
-        case 0xf0...0xf4: length = 4
-        default: return 0
-        }
-        guard bytes.count >= length, bytes[1..<length].allSatisfy({ 0x80...0xbf ~= $0 }) else { return 0 }
-        switch first {
-        case 0xe0: return bytes[1] >= 0xa0 ? length : 0
-        case 0xed: return bytes[1] <= 0x9f ? length : 0
-        case 0xf0: return bytes[1] >= 0x90 ? length : 0
-        case 0xf4: return bytes[1] <= 0x8f ? length : 0
-        default: return length
-        }
     }
 }

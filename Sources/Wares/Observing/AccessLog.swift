@@ -146,7 +146,7 @@ public struct AccessLog: Postware, WareObserver, ExchangeObserver, CountingWare 
         case .method: line.member("\"method\":", request.receivedMethod.name)
         case .target:
             line.member("\"target\":")
-            request.withShownTarget { line.json($0) }
+            request.withShownTarget { line.json(target: $0) }
         case .host:
             request.fields.withReceivedValue(of: .host) { host in
                 line.member("\"host\":")

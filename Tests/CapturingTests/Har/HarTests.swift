@@ -216,6 +216,7 @@ extension HarTests {
         exchange.status = 999
         exchange.version = "HTTP/3"
         exchange.isCutOff = true
+        exchange.isReasonRaw = true
         let har = try JsonValue(HarTests.archive([exchange]))
         let entry = try #require(har["log"]?["entries"]?.elements?.first)
         #expect(
@@ -230,6 +231,7 @@ extension HarTests {
         #expect(read.response?.fields == exchange.response?.fields)
         #expect(read.response?.fields.last?.bytes == [0x66, 0xe9, 0x74])
         #expect((read.reason, read.status, read.version, read.isCutOff) == ("Caf\u{e9}", 999, "HTTP/3", true))
+        #expect(read.isReasonRaw && entry["response"]?["_charset"] == .string("iso-8859-1"))
     }
 
     @Test func `the bytes of a request are read with either name of their encoding`() throws {
@@ -265,10 +267,10 @@ extension HarTests {
         #expect(HarReader.facts(bytes) == (0, 4) && HarReader.facts(Array("{}".utf8)) == (0, 0))
     }
 
-    @Test(arguments: ["ws", "wss"])
-    func `the URL of a WebSocket keeps its scheme`(scheme: String) throws {
+    @Test(arguments: ["ws", "wss"], ["\"_webSocketMessages\":[],", ""])
+    func `the URL of a WebSocket keeps its scheme, also without messages`(scheme: String, messages: String) throws {
         let entry =
-            "{\"request\":{\"method\":\"GET\",\"url\":\"\(scheme)://a.test/x\"},\"_webSocketMessages\":[],\"response\":{\"status\":101}}"
+            "{\"request\":{\"method\":\"GET\",\"url\":\"\(scheme)://a.test/x\"},\(messages)\"response\":{\"status\":101}}"
         let read = try #require(try HarReader(Array("{\"log\":{\"entries\":[\(entry)]}}".utf8)).exchanges.first)
         #expect(read.url == (scheme == "ws" ? "http" : "https") + "://a.test/x")
         #expect(try firstEntry(read)["request"]?["url"] == .string("\(scheme)://a.test/x"))

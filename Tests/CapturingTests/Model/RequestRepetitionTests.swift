@@ -47,6 +47,36 @@ import Testing
         #expect(try RequestRepetition(captured(), edits { $0.url = url }).url == expected)
     }
 
+    @Test func `an unedited URL is sent in the bytes that were received`() throws {
+        let raw: [UInt8] = Array("http://a.test/l".utf8) + [0xe9] + Array("?q=".utf8) + [0xe9]
+        var exchange = captured()
+        exchange.url = "http://a.test/l%E9?q=%E9"
+        exchange.secrets = CapturedSecrets(url: nil, target: raw, request: exchange.secrets?.request ?? [], entry: nil)
+        #expect(try RequestRepetition(exchange).target == raw)
+        #expect(try RequestRepetition(exchange, edits { $0.url = "http://a.test/l%E9?q=%E9" }).target == raw)
+        let other = try RequestRepetition(exchange, edits { $0.url = "http://a.test/l%E9?q=1" })
+        #expect(other.target == Array("http://a.test/l%E9?q=1".utf8))
+        exchange.url = "http://a.test/caf\u{e9}"
+        exchange.secrets = CapturedSecrets(url: nil, request: exchange.secrets?.request ?? [], entry: nil)
+        #expect(try RequestRepetition(exchange).target == Array("http://a.test/caf\u{e9}".utf8))
+    }
+
+    @Test(arguments: ["http://user:pw@a.test/x", "http://…@a.test/x"])
+    func `user information in a URL is not sent`(url: String) throws {
+        for listener in ["web", CaptureStore.importListener] {
+            var exchange = CapturedExchange(
+                id: 1, started: WallTime(seconds: 0), method: "GET", url: url, version: "HTTP/1.1", listener: listener,
+                request: CapturedMessage())
+            exchange.isOpen = false
+            #expect(try RequestRepetition(exchange).target == Array("http://a.test/x".utf8))
+        }
+    }
+
+    @Test func `the case of a scheme and of a host does not matter for credentials, RFC 3986 §3.1`() throws {
+        let made = try RequestRepetition(captured(), edits { $0.url = "HTTPS://A.TEST/new|" })
+        #expect(made.fields.contains(.init("X-Api-Key", "key")) && made.target == Array("HTTPS://A.TEST/new|".utf8))
+    }
+
     @Test(arguments: ["http://a.test/", "https://b.test/", "https://a.test:444/"])
     func `another scheme, host or port gets no credentials`(url: String) throws {
         for fields in [nil, Array(captured().request.fields)] {

@@ -13,7 +13,10 @@ import Testing
         ("http://a.test/%7e%zz\u{2026}", "http://a.test/%7e%zz%E2%80%A6"),
         ("nonsense with space", "nonsense with space"),
         ("HTTP://a.test/\t x", "http://a.test/%20x"), ("http://a.test?q=\u{1f600}", "http://a.test?q=%F0%9F%98%80"),
-        ("", ""), ("http://", "http://"),
+        ("", ""), ("http://", "http://"), ("http://user:pw@a.test/x@y", "http://a.test/x@y"),
+        ("HTTPS://u@A.test:1?a@b", "HTTPS://A.test:1?a@b"), ("http://u@v@a.test#@", "http://a.test"),
+        ("http://ü:ß@a.test/ü", "http://a.test/%C3%BC"), ("http:\\\\u@a.test\\x", "http://a.test/x"),
+        ("a@b?c=http://d@e/", "a@b?c=http://d@e/"), ("http://a.test/?u=http://d@e/", "http://a.test/?u=http://d@e/"),
     ])
     func `a URL is sent as a browser sends it`(url: String, expected: String) throws {
         #expect(SentUrl.encoded(url) == expected)

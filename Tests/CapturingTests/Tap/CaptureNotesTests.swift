@@ -56,6 +56,21 @@ import Testing
         #expect(restored.request.values(of: "authorization") == ["Bearer abc"])
     }
 
+    @Test func `a target that is not UTF-8 is shown percent-encoded, and its bytes are known for a repetition`() throws
+    {
+        let raw: [UInt8] = Array("http://a.test/l".utf8) + [0xe9]
+        let notes = CaptureNotes(
+            started: WallTime(seconds: 1), method: "GET", version: "HTTP/1.1", listener: "web", peer: nil,
+            CaptureRules(CaptureSettings()), in: []
+        ) { $0 += raw }
+        notes.isOpen = false
+        notes.finish()
+        let capture = notes.capture()
+        #expect(capture.url == "http://a.test/l%E9" && capture.secrets?.target == raw)
+        #expect(try RequestRepetition(capture).target == raw)
+        #expect(try Self.notes().capture().secrets?.target == nil)
+    }
+
     @Test func `values that the gateway injected are not known afterwards`() throws {
         let notes = try Self.notes()
         notes.hasInjected = true

@@ -134,4 +134,40 @@ import Testing
         let response = try await TestExchange([Removing()]).send(try call())
         #expect(response.fields["grpc-status"] == "16" && response.fields["grpc-message"] == "who are you")
     }
+
+    // MARK: Heads that are refused
+
+    /// The response of a listener over HTTP/2.
+    private func answer(_ request: HttpRequest) throws -> HttpResponse {
+        let hand = try HandTurnedLoop()
+        let service = UpstreamService(name: "passthrough", endpoints: [], isPassthrough: true)
+        let router = SinglePlan(listenerPlan: ExchangePlan(chain: .empty, service: service, route: "all"))
+        let server = LoopListener(
+            name: "web", transport: hand.transport, settings: ServerSettings(), router: router)
+        server.connector = ScriptedConnector()
+        let (near, far) = try hand.pair()
+        server.accept(near.detach(), from: SocketAddress("192.0.2.9:5000"))
+        let client = FarHttp2(.client, far, hand)
+        let asked = client.end.ask(request, HeadEncoder.RequestOptions(), host: "a.test")
+        client.talk()
+        defer {
+            server.closeAll()
+            hand.turn()
+        }
+        return try #require(asked.response)
+    }
+
+    @Test(arguments: [0, 1, 2, 3], [true, false])
+    func `a refused head has the form of gRPC if its Content-Type was read`(kind: Int, isGrpc: Bool) throws {
+        var request = try HttpRequest(
+            .post, received: Array(kind == 2 ? "/a/../%2e%2e/x".utf8 : kind == 3 ? "/%zz".utf8 : "/greeter/hello".utf8),
+            fields: HttpFields())
+        try request.fields.append(.contentType, isGrpc ? "application/grpc" : "application/json")
+        if kind == 0 { for number in 0..<120 { try request.fields.append(#require(FieldName("x-\(number)")), "1") } }
+        if kind == 1 { try request.fields.append("x-long", String(repeating: "a", count: 70_000)) }
+        let response = try answer(request)
+        #expect(response.status.code == (isGrpc ? 200 : kind < 2 ? 431 : 400))
+        #expect(response.fields["grpc-status"] == (isGrpc ? "13" : nil))
+        #expect((response.fields["grpc-message"] ?? "").isEmpty != isGrpc)
+    }
 }

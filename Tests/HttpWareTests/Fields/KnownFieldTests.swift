@@ -66,6 +66,26 @@ import Testing
             fields.remove(name)
         }
         #expect(!HttpFields().mayContain(FieldNameSet([])))
+        #expect(HttpFields().candidates(of: FieldNameSet([])).isEmpty)
+    }
+
+    @Test func `the names that a message may have are found among many, and twins make all of them possible`() throws {
+        let names = (0..<100).map { FieldName("X-Name-\($0)-Of-Many") }.compactMap(\.self) + [.forwarded, "X-Host"]
+        let set = FieldNameSet(names)
+        for name in names {
+            var fields = HttpFields()
+            try fields.append(.host, "a")
+            try fields.append(name, "1")
+            #expect(fields.mayContain(set) && fields.candidates(of: set).contains(name))
+            #expect(fields.candidates(of: FieldNameSet([name])) == [name])
+        }
+        var twin = HttpFields()
+        try twin.append("X_Host", "1")
+        twin.hasUnderscores = true
+        #expect(twin.candidates(of: set) == names)
+        var plain = HttpFields()
+        try plain.append("X-Host", "1")
+        #expect(plain.candidates(of: FieldNameSet(["X_Host"])) == ["X_Host"])
     }
 }
 

@@ -59,6 +59,53 @@ import Testing
                 == "http://b.test:8080/a")
     }
 
+    @Test(arguments: [
+        "*", "foo", "-x", "%zz", "[::1", ".evil.test/", "@evil.test/", ":1@evil.test", "x://b.test/a", "http:",
+        "http:/",
+        "http://[::1", "http://u@/a", "http://b.test:99999/x", "?x", "\\x",
+    ])
+    func `a target that was refused never continues the name of the host`(target: String) throws {
+        var request = HttpRequest()
+        let bytes = Array(target.utf8)
+        _ = try? request.target.parse(bytes.span.bytes, isConnect: false, isReverse: true)
+        #expect(request.writtenUri(otherwise: Authority("a.test:8443"), isSecure: true) == "https://a.test:8443/")
+        #expect(request.writtenUri == "http:///")
+    }
+
+    @Test(arguments: [("/a/%2e%2e/b", "/a/%2e%2e/b"), ("/%zz", "/%zz"), ("http://b.test/%zz?x", "/%zz?x")])
+    func `the path of a refused request is shown as the client wrote it`(target: String, path: String) throws {
+        var request = HttpRequest()
+        let bytes = Array(target.utf8)
+        #expect(throws: GatewayError.self) {
+            try request.target.parse(bytes.span.bytes, isConnect: false, isReverse: true)
+        }
+        #expect(request.writtenUri(otherwise: Authority("b.test")) == "http://b.test" + path)
+    }
+
+    @Test func `a path of HTTP/2 to a proxy is whole`() throws {
+        var request = HttpRequest()
+        let bytes = Array("/a/../b/c?d=/e".utf8)
+        try request.target.parse(bytes.span.bytes, isConnect: false, isReverse: false, isPassed: true)
+        request.target.form = .absolute
+        let host = Array("a.test".utf8)
+        _ = host.withUnsafeBufferPointer { request.target.setAuthority($0) }
+        #expect(request.writtenUri == "http://a.test/a/../b/c?d=/e")
+        #expect(
+            request.receivedParts.path == Array("/a/../b/c".utf8) && request.receivedParts.query == Array("d=/e".utf8))
+    }
+
+    @Test func `texts of a target have percent-encodings in place of bytes that are not UTF-8`() throws {
+        let target: [UInt8] = Array("/caf".utf8) + [0xe9] + Array("?q=".utf8) + [0xe9]
+        let request = try HttpRequest(.get, received: target)
+        #expect(request.path == "/caf%E9" && request.query == "q=%E9" && request.receivedTarget == "/caf%E9?q=%E9")
+        #expect(request.upstreamTarget == "/caf%E9?q=%E9" && request.upstreamTargetBytes == target)
+        let plain = try HttpRequest(.get, received: Array("/caf\u{e9}".utf8))
+        #expect(plain.path == "/caf\u{e9}")
+        var trail = WareTrail()
+        let text = trail.add(target)
+        #expect(trail.target(text) == "/caf%E9?q=%E9")
+    }
+
     @Test func `bytes that are not UTF-8 are percent-encoded in a target, and ISO 8859-1 in a field`() {
         #expect(ReceivedText.target(Array("/a b\u{e9}\u{7f}".utf8)) == "/a%20b\u{e9}%7F")
         #expect(ReceivedText.target([0x2f, 0xe9, 0x41]) == "/%E9A")

@@ -58,6 +58,58 @@ import Testing
         #expect(exchange.upstream.requests.count == 1)
     }
 
+    private static let names: [FieldName] =
+        UrlClaims.places + [
+            "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-Method", "X-Forwarded-Method",
+        ]
+
+    @Test(arguments: names)
+    func `each field that frameworks believe is a part of the key, in any spelling`(name: FieldName) async throws {
+        let exchange = try exchange()
+        try respond(exchange, "made from the claim")
+        try respond(exchange, "of app.test")
+        try respond(exchange, "made from another claim")
+        #expect(try await text(exchange, get(["\(name): 1"])) == "made from the claim")
+        #expect(try await text(exchange, get()) == "of app.test")
+        for line in ["\(name.text.lowercased()): 1", "\(name.text.replacing("-", with: "_")): 1"] {
+            #expect(try await text(exchange, get(["DNT: 1", line])) == "made from the claim")
+        }
+        #expect(try await text(exchange, get(["\(name): 2"])) == "made from another claim")
+        #expect(try await text(exchange, get(["DNT: 1", "Sec-Fetch-Site: none"])) == "of app.test")
+    }
+
+    @Test(arguments: UrlClaims.places)
+    func `behind forwarded, a place that a client names is removed, and all get one page`(name: FieldName) async throws
+    {
+        let exchange = try exchange([Forwarded()])
+        try respond(exchange, "of app.test")
+        for lines in [["\(name): 1"], [], ["\(name.text.replacing("-", with: "_")): 1"]] {
+            #expect(try await text(exchange, get(lines)) == "of app.test")
+        }
+        #expect(exchange.upstream.requests.count == 1)
+    }
+
+    @Test func `behind forwarded, the method that a client names reaches the origin server`() async throws {
+        let exchange = try exchange([Forwarded()])
+        try respond(exchange, "of app.test")
+        _ = try await text(exchange, get(["X-HTTP-Method-Override: PATCH"]))
+        #expect(exchange.upstream.requests.first?.fields["X-HTTP-Method-Override"] == "PATCH")
+    }
+
+    @Test func `the names in a usual browser's request leave the key as it is, whatever their number`() throws {
+        // These are counted by their traces, which few other names share.
+        let names = [
+            "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform", "Upgrade-Insecure-Requests", "Sec-Fetch-Site",
+            "Sec-Fetch-User", "Sec-Fetch-Dest", "Priority", "DNT",
+        ]
+        var fields = HttpFields()
+        for name in names { try fields.append(#require(FieldName(name)), "1") }
+        let set = FieldNameSet([.forwarded] + UrlClaims.places)
+        #expect(fields.candidates(of: set).count < set.names.count / 4)
+        try fields.append("X-Url-Scheme", "x")
+        #expect(fields.candidates(of: set).contains("X-Url-Scheme"))
+    }
+
     @Test func `behind forwarded, a client's claims are removed, and all get one page`() async throws {
         let exchange = try exchange([Forwarded(style: .both)])
         try respond(exchange, "of app.test")

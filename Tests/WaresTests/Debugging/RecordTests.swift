@@ -304,6 +304,63 @@ import Testing
         #expect(response.fields.rawValues(of: "X-Name") == [[0x74, 0xe9]])
     }
 
+    @Test(arguments: [[0x43, 0x61, 0x66, 0xe9], Array("Caf\u{e9}".utf8), [0xff]] as [[UInt8]])
+    func `a reason phrase comes back in its bytes`(reason: [UInt8]) async throws {
+        let record = Record(file: FilePath(path()))
+        let exchange = try TestExchange([record])
+        var response = HttpResponse(.ok, content: .text("a"))
+        response.receivedReasonBytes = reason
+        exchange.upstream.respond(with: response)
+        _ = try await exchange.send(.get("/"))
+        await record.finisher?.finish()
+        let played = try await TestExchange([try replay(record)]).send(.get("/"))
+        #expect(played.receivedReasonBytes == reason)
+    }
+
+    @Test func `the names of trailer fields come back with them, RFC 9110 §6.6.2`() async throws {
+        var captured = exchange(fields: [.init("Trailer", "X-Sum"), .init("Trailer", "X-End")], bytes: [1])
+        captured.response?.trailers = [.init("X-Sum", "1")]
+        let response = try await played(captured)
+        #expect(response.fields.values(of: .trailer) == ["X-Sum", "X-End"] && response.trailers?["X-Sum"] == "1")
+        captured.response?.trailers = []
+        #expect(try await played(captured).fields.values(of: .trailer) == [])
+    }
+
+    @Test(arguments: [
+        "/l\u{e9}", "/x?l=\u{e9}", "/caf\u{c3}\u{a9}?\u{c3}\u{a9}", "/\u{ff}\u{c3}\u{a9}", "/a|b'?{c}",
+    ])
+    func `a request in any bytes is found again, also percent-encoded`(latin1: String) async throws {
+        let target = latin1.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
+        let record = Record(file: FilePath(path()))
+        _ = try await TestExchange([record]).send(try HttpRequest(.get, received: target))
+        await record.finisher?.finish()
+        let player = try TestExchange([try replay(record, ["missing": "404"])])
+        #expect(try await player.send(try HttpRequest(.get, received: target)).status == .ok)
+        let encoded = PercentText.encoded(target) { $0 > 0x20 && $0 < 0x7f && !"|'{}".utf8.contains($0) }
+        #expect(try await player.send(try HttpRequest(.get, received: encoded)).status == .ok)
+        #expect(try await player.send(try HttpRequest(.get, received: target + [0x78])).status == .notFound)
+    }
+
+    @Test func `OPTIONS for the server is found again, and is another request than OPTIONS for the root`() async throws
+    {
+        let record = Record(file: FilePath(path()))
+        _ = try await TestExchange([record]).send(try HttpRequest(.options, "*"))
+        await record.finisher?.finish()
+        let player = try TestExchange([try replay(record, ["missing": "404"])])
+        #expect(try await player.send(try HttpRequest(.options, "*")).status == .ok)
+        #expect(try await player.send(try HttpRequest(.options, "/")).status == .notFound)
+    }
+
+    @Test func `compared fields match in bytes that are not UTF-8`() async throws {
+        var request = HttpRequest.get("/x")
+        try request.fields.append("X-Name", raw: [0x74, 0xe9])
+        let record = Record(file: FilePath(path()))
+        _ = try await TestExchange([record]).send(request)
+        await record.finisher?.finish()
+        let player = try TestExchange([try replay(record, ["missing": "404", "headers": ["X-Name"]])])
+        #expect(try await player.send(request).status == .ok)
+    }
+
     @Test func `a failed attempt is passed over`() async throws {
         let failed =
             "{\"request\":{\"method\":\"get\",\"url\":\"http://a.test/x\"},\"response\":{\"status\":200,\"content\":{},\"_failureText\":\"net::ERR_ABORTED\"}}"

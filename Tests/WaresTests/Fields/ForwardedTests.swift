@@ -46,7 +46,8 @@ import Wares
 
     private static let claims: [FieldName] = [
         "X-Client-IP", "True-Client-IP", "CF-Connecting-IP", "X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Prefix",
-        "X-Real-IP", "X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Ssl",
+        "X-Real-IP", "X-Forwarded-Port", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-ProxyUser-IP", "X-Original-URI",
+        "X-Url-Scheme", "X-Envoy-Original-Path", "Front-End-Https", "X-Rewrite-Host",
     ]
 
     @Test(arguments: claims)

@@ -46,11 +46,21 @@ import Testing
             [0xff], [0xc0, 0xaf], [0xe2, 0x82], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0x80],
             [0xe0, 0x80, 0x80],
         ] as [[UInt8]])
-    func `bytes that are not UTF-8 become U+FFFD`(bytes: [UInt8]) throws {
-        let text = json(Array("a".utf8) + bytes + Array("z".utf8))
-        let read = try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed) as? String
-        let inner = try #require(read).dropFirst().dropLast()
-        #expect(!inner.isEmpty && inner.allSatisfy { $0 == "\u{fffd}" })
+    func `text that is not UTF-8 is read as ISO 8859-1, and in a target percent-encoded`(bytes: [UInt8]) throws {
+        let all = Array("a\u{e9}\"".utf8) + bytes + Array("z".utf8)
+        func read(_ text: String) throws -> String? {
+            try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed) as? String
+        }
+        #expect(try read(json(all)) == ReceivedText.text(all))
+        let target = written { line in all.withUnsafeBufferPointer { line.json(target: $0) } }
+        let encoded = bytes.map { "%" + String($0, radix: 16, uppercase: true) }.joined()
+        #expect(try read(target) == "a%C3%A9\"\(encoded)z")
+    }
+
+    @Test func `a target in UTF-8 stays as it is`() {
+        let target = Array("/caf\u{e9}?q=\u{1f642}\u{85}".utf8)
+        let text = written { line in target.withUnsafeBufferPointer { line.json(target: $0) } }
+        #expect(text == "\"/caf\u{e9}?q=\u{1f642}\\u0085\"")
     }
 
     @Test func `a plain text shows nothing but visible ASCII, and no quote`() {

@@ -42,6 +42,15 @@ import Testing
         #expect(try objects().last?["wares"] == nil)
     }
 
+    @Test func `a target that is not UTF-8 is percent-encoded, and a field is read as ISO 8859-1`() async throws {
+        var fields = HttpFields()
+        try fields.append(.userAgent, raw: [0x41, 0xe9])
+        let target: [UInt8] = Array("/l".utf8) + [0xe9] + Array("?q=".utf8) + [0xe9]
+        _ = try await exchange().send(try HttpRequest(.get, received: target, fields: fields))
+        let line = try #require(try objects().first)
+        #expect(line["target"] as? String == "/l%E9?q=%E9" && line["userAgent"] as? String == "A\u{e9}")
+    }
+
     @Test(arguments: [true, false])
     func `bytes are counted as sent, and unfilteredBytes before compress`(isOfOrigin: Bool) async throws {
         let text = String(repeating: "again and ", count: 1000)
