@@ -260,11 +260,99 @@ import Testing
         }
     }
 
+    /// Values of credentials in every form, each of which is a line, or lines.
+    private static let forms = [
+        "password: hunter2", "password: hunter2 hunter2", "  - password: hunter2", "# password: hunter2",
+        "// password: hunter2",
+        "Authorization: Bearer hunter2", "X-Api-Key: hunter2", "pin: hunter2", "password = hunter2", "password=hunter2",
+        "aws_secret_access_key = hunter2 hunter2", "api_key=hunter2", "export API_TOKEN=hunter2", "token = 'hunter2'",
+        #"apiKey: "hunter2""#, #""apiKey": "hunter2","#, #"{"api_key":"hunter2"}"#, "{'password': 'hunter2'}",
+        "{password: \"hunter2\"}",
+        #"{"password"=>"hunter2", :token=>"hunter2"}"#, "'password' => 'hunter2'",
+        #"callback({"apiKey":"hunter2","pwd":"hunter2"})"#,
+        "https://a.test/cb?access_token=hunter2", "https://a.test/cb?a=1&code=hunter2",
+        #"u = "https://a.test/cb?code=hunter2""#,
+        "<password>hunter2</password>", #"<input name="password" value="hunter2">"#,
+        #"[{"name":"password","value":"hunter2"}]"#, "f({password: `hunter2`})", "f('password=hunter2')",
+        "this.password = hunter2",
+    ]
+
+    @Test(
+        arguments: [
+            "", "[default]\n", "[INFO] a\n", "{a}\n", "{{ head }}\n", "<pre>\n", "<!-- a -->\n", "<?php\n", "\"a\"\n",
+            "'a'\n", "(a)\n",
+            "# a\n", "// a\n", "/* a */\n", ";a\n", "--\n", "1\n", "a\n", "\u{feff}", "\n\n", "a = 1\n", "a: 1\r\n",
+            "é\n", "\0\n", "%\n", "$a\n", "@a\n",
+        ],
+        labels)
+    func `values are masked whatever the first byte and the label are`(head: String, label: String?) {
+        for form in Self.forms {
+            for text in [head + form, head + form + "\n", head + form + "\nlast line\n"] {
+                let shown = shown(text, label)
+                #expect(
+                    !shown.contains("hunter2"),
+                    "\(text.debugDescription), \(label ?? "no label"): \(shown.debugDescription)")
+            }
+        }
+    }
+
+    @Test(arguments: labels)
+    func `a value that is not the first of its line is masked in text`(label: String?) {
+        for text in [
+            "{password: hunter2}", "[INFO] password: hunter2", "[INFO] password: hunter2, hunter2",
+            "2026-01-01 INFO password = hunter2 used",
+            "[{password: hunter2, a: 1}]", "<p>Password: hunter2</p>", #"{"log":"[INFO] a\npassword: hunter2"}"#,
+            #"{"lines":["Authorization: Bearer hunter2","b"]}"#, "password: |\n  hunter2\n  hunter2\nlast: 1",
+            "Authorization: Bearer\n\thunter2\nA: b",
+        ] {
+            #expect(!shown(text, label).contains("hunter2"), "\(text), \(label ?? "no label"): \(shown(text, label))")
+        }
+    }
+
+    @Test(arguments: [
+        (#"<input name="password" type="text" value="x">"#, #"<input name="password" type="text" value="…">"#),
+        (#"<INPUT value='x' id=a name='user[password]'/>"#, #"<INPUT value='…' id=a name='user[password]'/>"#),
+        (#"<input type=password value=x>y"#, #"<input type=password value=…>y"#),
+        (#"<meta name="csrf-token" content="x">"#, #"<meta name="csrf-token" content="…">"#),
+        (
+            #"<input name="user" value="x"><input name="password">"#,
+            #"<input name="user" value="x"><input name="password">"#
+        ),
+        (#"<input name=password value"#, #"<input name=password value"#),
+        (#"<input value="x" name="password"#, #"<input value="…" name="password"#),
+        (#"["<input name=\"otp\" value=\"x\">"]"#, #"["<input name=\"otp\" value=\"…\">"]"#),
+        (
+            #"[{"name":"password","value":"x"},{"name":"a","value":"y"}]"#,
+            #"[{"name":"password","value":"…"},{"name":"a","value":"y"}]"#
+        ),
+        (
+            #"[{"value":"x","name":"password"},{"value":"y","name":"a"}]"#,
+            #"[{"value":"…","name":"password"},{"value":"y","name":"a"}]"#
+        ),
+        (#"[{"name":"token","type":1,"value":[1,2]},3]"#, #"[{"name":"token","type":1,"value":"…"},3]"#),
+        (#"{"a":"[{\"name\":\"otp\",\"value\":\"x\"}]"}"#, #"{"a":"[{\"name\":\"otp\",\"value\":\"…\"}]"}"#),
+        (#"[{"name":"password"},{"value":"x"}]"#, #"[{"name":"password"},{"value":"x"}]"#),
+        ("password:\n  a: x\n  b: y\nc: z\n", "password:\n  …\nc: z\n"),
+        ("a:\n  token: x\n  b: y", "a:\n  token: …\n  b: y"),
+        ("<div>\n  Password:\n    <input>\n</div>", "<div>\n  Password:\n    <input>\n</div>"),
+        ("<pre>\npassword: x</pre>", "<pre>\npassword: …</pre>"),
+    ])
+    func `of fields in HTML, of pairs of name and value, and of blocks only the value is masked`(
+        text: String, expected: String
+    ) {
+        #expect(shown(text, nil) == expected)
+    }
+
     @Test(arguments: [
         ("application/javascript", #"var token=e.token;if(a&&token==b){f({token:e,key:"x","code":1});n.key="Enter"}"#),
         ("text/css", "a[data-token=x]{color:red}"), ("text/html", "<script>var a=1,token=e.token,b={token:e}</script>"),
         ("text/plain", "The token is good: see https://a.test/?q=1 & more"),
         ("application/xml", "<a><Key>b.txt</Key></a>"),
+        (
+            "application/javascript",
+            "for (let i=0;i<tokens.length;i++) {\n  f(token => token.id)\n  if (key === a ? key : b) g(e.key)\n}"
+        ),
+        ("text/css", "a{color:red}\n[data-session=x]{color:red}\na[data-token=x],\nb{c:d}"),
         ("image/png", "\u{1}\u{2}PNG\0\0=\0:<\0\0"), ("text/plain", ""), ("text/plain", "password"),
         ("text/plain", "password="),
     ])
@@ -276,7 +364,11 @@ import Testing
         for text in [
             #"{"a":"token=x y","b":{"secret":null},"c":"{\"token\":[1,\"]\",2]}"}"#,
             #"{"a":"\"token\":1 \\","token":-1e5}"#,
-            #"["password=\"x\"","token: \"x\"","<token>x</token>"]"#, #"{"a":"x\\\"token\\\":\\\"y","b":1}"#,
+            #"["password=\"x\"","token: \"x\"","<token>x</token>"]"#,
+            #"{"a":"[x]\npassword: x, y; z","b":["token: x","your key : \n x"],"c":"<input name=\"otp\" value=\"x\">"}"#,
+            #"{"query":"mutation($password: String!) { login(password: $password) { id } }"}"#,
+            #"[{"name":"password","value":{"a":[1]}},{"value":-1,"name":"pin"}]"#,
+            #"{"a":"x\\\"token\\\":\\\"y","b":1}"#,
         ] {
             let masked = shown(text, "application/json")
             #expect(masked != text)
@@ -290,7 +382,8 @@ import Testing
             "\"", "\\", "'", ":", "=", "&", "<", ">", "/", "\n", " ", "token", "password", "<token>", "</token>", "{",
             "}", "[", "]",
             "--b", "Content-Disposition: x; name=token", "\r\n", "<script>", "</script>", "data: ", "é", "\0",
-            "\\\"token\\\":",
+            "\\\"token\\\":", "\"name\":", "\"value\":", "<input ", "name=", "value=", "token: ", "=>", "?", "export ",
+            "(", ";", "  ",
         ]
         for _ in 0..<20_000 {
             let text = (0..<Int.random(in: 1...24, using: &random)).map { _ in words.randomElement() ?? "" }.joined()
@@ -298,7 +391,11 @@ import Testing
         }
         for piece in words + [
             "token=", "token:", "\"token\":", "<token ", "<token/", "token=\"", "\\\"", "\\\\\\\":", "'token':",
-            "&token", "\ntoken=", "' ':",
+            "&token", "\ntoken=", "' ':", "{\"value\":", "{\"name\":\"token\",\"value\":", "\"value\":\"",
+            "\"name\":\"token", "<input a=\"",
+            "<input name=token value='", "\ntoken:", "\n token:\n", "\ntoken: x\n  y", "token: (", "?token=", "a?b",
+            "export token=",
+            "\"token\"=>", "token=>", "\"=", "\\\"=",
         ] {
             let text = String(repeating: piece, count: 400_000 / piece.utf8.count)
             let time = ContinuousClock().measure {

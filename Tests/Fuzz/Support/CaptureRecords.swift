@@ -49,6 +49,14 @@ extension Fuzzing {
                 guard let again = ContentMask.masked(masked, form) else { continue }
                 require(isRest(again, of: masked), "masked twice it contains more")
             }
+            // The search by shape stays within the content.
+            for isCode in [false, true] {
+                var last = 0
+                for mark in ContentMask.allMarks(in: wire, nil, isCode: isCode) {
+                    require(mark.range.lowerBound >= last && mark.range.upperBound <= wire.count, "marks overlap")
+                    last = mark.range.upperBound
+                }
+            }
             // Events that come in pieces are masked like whole ones.
             var events = MaskedEvents()
             for end in stride(from: 0, to: wire.count, by: 7) {
