@@ -121,9 +121,18 @@ extension AdminEndpoint {
             return .problem(.notFound, "there is no message on this side")
         }
         let isRaw = request.parameter("raw") == "true"
-        let bytes = isRaw ? message.content.kept : CaptureJson.decoded(message)
-        let isText = !isRaw && String(validating: bytes, as: UTF8.self) != nil && !bytes.contains(0)
-        var response = HttpResponse(.ok, content: .bytes(bytes))
+        var response: HttpResponse
+        let isText: Bool
+        // Decoded content is made while it is read: what a reader does not take is not in memory.
+        let measure = isRaw ? nil : DecodedPieces(message)?.measured()
+        if let measure, measure.length > 0, let pieces = DecodedPieces(message) {
+            response = HttpResponse(.ok, source: pieces, length: measure.length)
+            isText = measure.isText
+        } else {
+            let bytes = isRaw ? message.content.kept : CaptureJson.decoded(message)
+            isText = !isRaw && String(validating: bytes, as: UTF8.self) != nil && !bytes.contains(0)
+            response = HttpResponse(.ok, content: .bytes(bytes))
+        }
         response.fields.append(
             isText
                 ? FieldLine(literal: .contentType, "text/plain; charset=utf-8")
