@@ -32,9 +32,9 @@ struct FileRefreshLock: RefreshLock {
     var pause: Duration { .milliseconds(10) }
 
     func tryTake() async throws(CredentialFailure) -> (any RefreshLease)? {
-        let result = await OffloadQueue.files.value { [file] in
-            Result { () throws(TokenFile.Fault) in try file.tryLock() }
-        }
+        let result: Result<Int32?, TokenFile.Fault> = await Task.detached { [file] in
+            do throws(TokenFile.Fault) { return .success(try file.tryLock()) } catch { return .failure(error) }
+        }.value
         switch result {
         case .success(let descriptor): return descriptor.map { FileLease(file: file, descriptor: $0) }
         case .failure(let fault): throw CredentialFailure(.failed, fault.reason)
@@ -47,6 +47,6 @@ struct FileRefreshLock: RefreshLock {
         let descriptor: Int32
 
         func confirm() -> Bool { true }
-        func giveBack() async { await OffloadQueue.files.value { file.unlock(descriptor) } }
+        func giveBack() async { await Task.detached { file.unlock(descriptor) }.value }
     }
 }

@@ -44,6 +44,6 @@ public struct FileTokenStore: TokenStore {
         -> Value
     {
         let file = self.file
-        return try await OffloadQueue.files.value { Result { try body(file) } }.get()
+        return try await Task.detached { try body(file) }.value
     }
 }

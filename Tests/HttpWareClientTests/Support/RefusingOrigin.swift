@@ -30,7 +30,7 @@ final class RefusingOrigin: Sendable {
     init(refusing refusals: Int, by way: Way) throws {
         self.way = way
         state = Mutex(State(refusals: refusals))
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
@@ -46,7 +46,7 @@ final class RefusingOrigin: Sendable {
         guard isListening else { throw POSIXError(.EADDRINUSE) }
         Thread.detachNewThread { [self] in
             while true {
-                let connection = accept(descriptor, nil, nil)
+                let connection = accept4(descriptor, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
                 guard connection >= 0 else { return }
                 serve(connection)
                 close(connection)
@@ -80,7 +80,10 @@ final class RefusingOrigin: Sendable {
             switch (isRefused, way) {
             case (true, .reset): if !write(frame(3, 0, stream, [0, 0, 0, 7]), connection) { return }
             case (true, .goAway):
-                _ = write(frame(7, 0, 0, [0, 0, 0, 0, 0, 0, 0, 0]), connection)
+                guard write(frame(7, 0, 0, [0, 0, 0, 0, 0, 0, 0, 0]), connection) else { return }
+                // A close with unread bytes would be a reset, which takes the frame away from the client.
+                shutdown(connection, Int32(SHUT_WR))
+                while read(1, connection) != nil {}
                 return
             // :status 200. RFC 7541 Appendix A.
             case (false, _): if !write(frame(1, 5, stream, [0x88]), connection) { return }

@@ -42,7 +42,9 @@ import Testing
         ("age=1 revalidate=3 must=1", "", 3_000, "§4.2"), ("age=11 method=1", "", 500, "§4"),
         ("age=11", "key=2", 500, "§4"),
     ])
-    func `a response that RFC 9111 forbids is a violation`(first: String, second: String, after: Int, section: String) throws {
+    func `a response that RFC 9111 forbids is a violation`(first: String, second: String, after: Int, section: String)
+        throws
+    {
         let violations = try violations(first, second, after: after)
         #expect(violations.count == 1 && violations[0].contains(section), "\(violations)")
     }
