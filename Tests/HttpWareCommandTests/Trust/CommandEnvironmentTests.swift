@@ -31,6 +31,9 @@ import Testing
     func `variables that replace the roots name the bundle, and variables that add to them name the authority alone`() {
         let changed = trusting.variables([:])
         for name in CommandEnvironment.replacing { #expect(changed[name] == "/tmp/f/bundle.pem", "\(name)") }
+        for name in ["SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "HTTPLIB2_CA_CERTS"] {
+            #expect(changed[name] == "/tmp/f/bundle.pem", "\(name)")
+        }
         #expect(changed["NODE_EXTRA_CA_CERTS"] == "/tmp/f/ca.pem" && changed["DENO_CERT"] == "/tmp/f/ca.pem")
         #expect(changed["npm_config_cafile"] == nil)
     }

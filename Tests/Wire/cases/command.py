@@ -54,6 +54,15 @@ def _(t: Trial) -> None:
     expect_same("exit", (result.returncode, "error" in result.stderr), (0, False))
 
 
+@case("check: routes without forwarded are named in a note, and routes with it are not", nginx=NO)
+def _(t: Trial) -> None:
+    routes = "[{ name: open, match: { path: /a }, service: api }, { name: behind, service: api, chain: c }]\nchains: { c: { middlewares: [forwarded] } }"
+    result = checked(t, GOOD.replace("[{ service: api }]", routes))
+    expect_same("exit", result.returncode, 0)
+    notes = [line for line in (result.stdout + result.stderr).splitlines() if "without forwarded in its chain" in line]
+    check(len(notes) == 1 and notes[0].endswith("may believe: open"), result.stdout + result.stderr)
+
+
 @case("check: -c - reads standard input", nginx=NO)
 def _(t: Trial) -> None:
     expect_same("exit", run(t, "check", "-c", "-", text=GOOD).returncode, 0)
@@ -852,6 +861,19 @@ def own_home(t: Trial) -> dict[str, str]:
 def with_command(t: Trial, *arguments: str, **more) -> subprocess.CompletedProcess:
     environment = {name: "" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")}
     return run(t, "with", *arguments, environment={**environment, **own_home(t), **more.pop("environment", {})}, **more)
+
+
+@case("ca show: --json has the certificate's file, subject, digest and expiry, and the stores that trust it", nginx=NO)
+def _(t: Trial) -> None:
+    result = run(t, "ca", "show", "--json", environment=own_home(t))
+    expect_same("exit", result.returncode, 0)
+    shown = json.loads(result.stdout)
+    expect_same("members", list(shown), ["certificate", "subject", "sha256", "expires", "trustedBy"])
+    text = subprocess.run(["openssl", "x509", "-in", shown["certificate"], "-noout", "-fingerprint", "-sha256", "-enddate", "-dateopt", "iso_8601"],
+                          capture_output=True, text=True, timeout=10).stdout
+    expect_same("digest", shown["sha256"].replace(":", "").upper() in text.replace(":", "").upper(), True)
+    expect_same("expiry", shown["expires"][:10] in text, True)
+    expect_same("stores", shown["trustedBy"], [])
 
 
 FETCH = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())"

@@ -20,7 +20,7 @@ from Rig import http2 as h
 from Rig.certificates import certificates
 from Rig.origins import OriginConnection, Script, answering
 from Rig.processes import Process, free_port
-from Rig.waits import Why, pause
+from Rig.waits import Why, accepts, pause
 from Rig.wire import Message, Wire
 from suite import Skip, Trial, case, check, connect, eventually, expect_same, expect_status
 
@@ -398,6 +398,18 @@ def _(t: Trial) -> None:
     check(all("tunnel" not in each for target, each in records.items() if not target.startswith("/of/")), records)
     shown = told(records["/of/a.test"]["id"])
     check(f"in a tunnel to a.test:{proxy.origin} at 127.0.0.1, opened by anna" in shown, shown)
+
+
+@case("intercept: /metrics shows when the authority expires", nginx=NO)
+def _(t: Trial) -> None:
+    admin = free_port()
+    proxy = Proxy(t, routes=f"[{{ service: passthrough }}]\nadmin: {{ bind: '127.0.0.1:{admin}', token: none }}")
+    check(eventually(lambda: accepts(admin), 5), "the admin listener does not serve")
+    with urllib.request.urlopen(f"http://127.0.0.1:{admin}/metrics", timeout=5) as answer:
+        lines = [line for line in answer.read().decode().splitlines() if line.startswith("httpware_certificate_expiry_timestamp_seconds{")]
+    check(len(lines) == 1 and 'kind="authority"' in lines[0], lines)
+    end = subprocess.run(["openssl", "x509", "-in", str(proxy.ca), "-noout", "-enddate"], capture_output=True, text=True, timeout=10).stdout
+    expect_same("expiry", int(lines[0].split()[-1]), int(ssl.cert_time_to_seconds(end.strip().partition("=")[2])))
 
 
 @case("intercept: a capture has TLS and the certificates of both connections, once for each connection", nginx=NO)
