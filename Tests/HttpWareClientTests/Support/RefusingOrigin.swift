@@ -46,8 +46,9 @@ final class RefusingOrigin: Sendable {
         guard isListening else { throw POSIXError(.EADDRINUSE) }
         Thread.detachNewThread { [self] in
             while true {
-                let connection = accept4(descriptor, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
-                guard connection >= 0 else { return }
+                guard case .accepted(let connection, _) = Socket.accept(descriptor) else { return }
+                // This thread waits for each byte.
+                _ = fcntl(connection, F_SETFL, fcntl(connection, F_GETFL) & ~O_NONBLOCK)
                 serve(connection)
                 close(connection)
             }
