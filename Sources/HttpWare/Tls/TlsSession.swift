@@ -129,14 +129,8 @@ public final class TlsSession {
 
     // MARK: Handshake
 
-    /// Whether the client of an intercepted connection can have seen the certificate: after it was sent, nothing was left to read. Bytes
-    /// that the client sent together with its first message do not answer the certificate.
-    private(set) var hasShownLeaf = false
-
-    /// The handshake waits for the peer's next bytes.
-    func awaitsPeer() {
-        if authority_has_sent_leaf(pointer) == 1, SSL_has_pending(pointer) == 0 { hasShownLeaf = true }
-    }
+    /// Whether the session of an intercepted connection has sent its certificate.
+    var hasSentLeaf: Bool { authority_has_sent_leaf(pointer) == 1 }
 
     /// Continues the handshake. Returns `.bytes` when it is done.
     package func handshake() -> Outcome {

@@ -55,7 +55,6 @@ final class TlsHandshake: SocketEventHandler, LoopTimerHandler {
         switch session.handshake() {
         case .bytes, .end: succeed()
         case .wantsRead:
-            if isServer { session.awaitsPeer() }
             socket.disableWriting()
             socket.enableReading()
         case .wantsWrite:

@@ -92,26 +92,6 @@ import Testing
         #expect(stage.server.connectionCount == 0)
     }
 
-    @Test(arguments: [42, 46, 48], [0, 3, 7])
-    func `an alert that was sent before the certificate could be seen shows nothing`(alert: UInt8, early: Int) throws {
-        let stage = try InterceptStage(authority: try InterceptStage.makeAuthority())
-        let bytes: [UInt8] = [0x15, 3, 3, 0, 2, 2, alert]
-        for _ in 1...3 {
-            let client = try stage.tunnel()
-            let session = try stage.session(client, for: "a.test")
-            // The client's first message, and the beginning of the alert.
-            #expect(session.handshake() == .wantsRead)
-            client.send(Array(bytes[..<(early == 0 ? 7 : early)]))
-            stage.turn()
-            client.send(Array(bytes[(early == 0 ? 7 : early)...]))
-            stage.turn()
-            client.close()
-            stage.turn()
-        }
-        #expect(stage.handshakes == [.failed, .failed, .failed])
-        #expect(stage.rules.pinned.passing(at: stage.hand.loop.now.nanoseconds).isEmpty && stage.origin.streams.isEmpty)
-    }
-
     @Test func `a listener that drains closes a handshake in a tunnel`() throws {
         let stage = try InterceptStage()
         let client = try stage.tunnel()
