@@ -624,7 +624,7 @@ struct ShapeMarks {
     private static let mostTag = 4096
 
     /// Marks the value of a field of a form whose name or type is that of a credential: `<input name=password value="x">`, and of such
-    /// a `<meta name="csrf-token" content="x">`. Returns the end of the tag.
+    /// a `<meta name="csrf-token" content="x">`. Returns the end of the tag, or its start if it has none within `mostTag` bytes.
     private mutating func findField(from start: Int) -> Int {
         var at = start
         var isCredential = false
@@ -644,7 +644,12 @@ struct ShapeMarks {
             at = next + 1
             skipSpace(&at)
             let text: Range<Int>
-            if let literal = literal(at: at) {
+            if at < most, bytes[at] == 0x22 || bytes[at] == 0x27 {
+                // HTML knows no escapes. Without the second quote, the rest is searched like any other text.
+                let end = bytes[(at + 1)..<most].firstIndex(of: bytes[at])
+                text = at + 1..<(end ?? most)
+                at = end.map { $0 + 1 } ?? .max
+            } else if let literal = literal(at: at) {
                 text = literal
                 at = literal.upperBound + 1
             } else {
@@ -661,7 +666,7 @@ struct ShapeMarks {
             }
         }
         if isCredential { for value in values { mark(value) } }
-        return min(at, bytes.count)
+        return at <= most ? at : start
     }
 
     private func endTag(_ name: Range<Int>, from start: Int) -> Int? {

@@ -65,7 +65,7 @@ extension Callout: ConfigurableWare {
         options.read("onError", into: &mode, doc: "the treatment of an exchange about which the program cannot decide")
         options.read(
             "maxAnswer", into: &mostAnswer, in: .kibibytes(1) ... .mebibytes(100),
-            doc: "maximum size of an answer; by default `1MiB` and twice the content that the program may see")
+            doc: "maximum size of an answer; by default `1MiB` and six times the content that the program may see")
         options.read(
             "startTimeout", into: &startTimeout, in: .milliseconds(100) ... .seconds(600),
             doc: "how long a started program may take until its first answer; meanwhile requests wait")

@@ -67,7 +67,7 @@ final class CalloutCaller: Sendable {
         if let mostAnswer { return mostAnswer }
         let known = knownWants ?? wants
         let content = max(known.requestContent ?? 0, known.responseContent ?? 0)
-        return .bytes(CalloutCaller.leastAnswer + 2 * content)
+        return .bytes(CalloutCaller.leastAnswer + 6 * content)
     }
 
     private static let leastAnswer = 1 << 20

@@ -61,12 +61,15 @@ public enum Redaction {
         var shown: [UInt8] = []
         var copied = 0
         var place = 0
-        // A parameter may contain a URL, too.
+        let question = target.firstIndex(of: 0x3f) ?? target.endIndex
+        // A parameter may contain a URL, too. Only there, `&` ends it: user information may have one.
         while let slashes = target[place...].indices.dropLast().first(where: {
             target[$0] == 0x2f && target[$0 + 1] == 0x2f
         }) {
             let start = slashes + 2
-            let end = target[start...].firstIndex { $0 == 0x2f || $0 == 0x3f || $0 == 0x26 } ?? target.endIndex
+            let isParameter = slashes > question
+            let end =
+                target[start...].firstIndex { $0 == 0x2f || $0 == 0x3f || isParameter && $0 == 0x26 } ?? target.endIndex
             if let at = target[start..<end].lastIndex(of: 0x40) {
                 shown += target[copied..<start]
                 shown += mark.utf8

@@ -312,6 +312,12 @@ import Testing
     @Test(arguments: [
         (#"<input name="password" type="text" value="x">"#, #"<input name="password" type="text" value="…">"#),
         (#"<INPUT value='x' id=a name='user[password]'/>"#, #"<INPUT value='…' id=a name='user[password]'/>"#),
+        (
+            #"<input name="dir" value="C:\"><input type="password" value="x">"#,
+            #"<input name="dir" value="C:\"><input type="password" value="…">"#
+        ),
+        (#"<meta value="C:\"/><password>x</password>"#, #"<meta value="C:\"/><password>…</password>"#),
+        (#"<input value="<password>x</password>"#, #"<input value="<password>…</password>"#),
         (#"<input type=password value=x>y"#, #"<input type=password value=…>y"#),
         (#"<meta name="csrf-token" content="x">"#, #"<meta name="csrf-token" content="…">"#),
         (

@@ -61,6 +61,8 @@ import Testing
         ("/a?%=1&%7=2&%zz=3", "/a?%=1&%7=2&%zz=3"),
         ("http://user:pw@host/a", "http://…@host/a"),
         ("http://host/a@b", "http://host/a@b"),
+        ("http://user:pa&ss@host/", "http://…@host/"), ("//u:p&q@h/?a&b", "//…@h/?a&b"),
+        ("http://user:p&q@host/?u=http://me:p@host&v=a@b", "http://…@host/?u=http://…@host&v=a@b"),
         ("http://user:pw@host/a?token=1&b", "http://…@host/a?token=…&b"),
         ("/a?u=http://me:pw@host/", "/a?u=http://…@host/"),
         ("/a?u=http://x&v=http://me:pw@host/", "/a?u=http://x&v=http://…@host/"),
