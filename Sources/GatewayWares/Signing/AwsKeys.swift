@@ -95,7 +95,7 @@ struct AwsFileSource: TokenSource {
     func newToken(refreshing refreshToken: Secret?) async throws -> NewToken {
         let path = self.path
         // Read away from the loops, because the disk may be slow.
-        let content = await OffloadQueue.files.value { AwsFileSource.read(path) }
+        let content = await FileTree.readers.value { AwsFileSource.read(path) }
         guard let content else { throw AwsKeysFault(reason: "the credentials file cannot be read") }
         guard let keys = AwsKeys(file: content, profile: profile) else {
             throw AwsKeysFault(reason: "the credentials file has no keys for the profile")
@@ -208,7 +208,7 @@ struct AwsContainerSource: TokenSource {
     /// The file is read each time, because EKS replaces it.
     private func currentAuthorization() async -> String? {
         guard let path = authorizationFile else { return authorization?.revealed }
-        let content = await OffloadQueue.files.value { AwsFileSource.read(path) }
+        let content = await FileTree.readers.value { AwsFileSource.read(path) }
         return content.map { String(decoding: $0, as: UTF8.self).filter { !$0.isNewline } }
     }
 }

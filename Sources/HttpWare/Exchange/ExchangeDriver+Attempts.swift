@@ -20,9 +20,7 @@ extension ExchangeDriver: ConnectionWaiter {
         {
             return fail(refusal)
         }
-        var endpoint = chosen.endpoint
-        if endpoint.key.proxyProtocol != nil { endpoint = introduced(endpoint) }
-        if mayOwnConnections { endpoint = owned(endpoint) }
+        let endpoint = owned(introduced(chosen.endpoint))
         if exchange.record.steps.haveBegun { keepAttempt() }
         call.attempts.started(at: endpoint, chosen.member, loop.now.nanoseconds, &exchange.record.steps)
         ask(endpoint, service, call.attempts.leading.number, self)
@@ -58,6 +56,7 @@ extension ExchangeDriver: ConnectionWaiter {
     }
 
     /// The endpoint, or the same endpoint with connections that begin with the client's address.
+    @inline(__always)
     private func introduced(_ endpoint: Endpoint) -> Endpoint {
         guard endpoint.key.proxyProtocol != nil else { return endpoint }
         let facts = exchange.connection

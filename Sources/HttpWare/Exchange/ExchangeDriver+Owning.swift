@@ -1,21 +1,16 @@
 // 5. Upstream connections that belong to one client, because it authenticates its connection instead of its requests.
 
 extension ExchangeDriver {
-    /// Whether `owned` may return another endpoint: for few requests.
-    @inline(__always)
-    var mayOwnConnections: Bool {
-        exchange.heldRequest.fields.authenticateConnection || exchange.tokenSwaps != nil || call.connections != nil
-            || exchange.connection.belongings != nil
-    }
-
     /// The endpoint, or the same endpoint with connections that belong to this client: if the request authenticates its connection,
     /// or an earlier response of the endpoint asked the client for that. RFC 4559 §6.
+    @inline(__always)
     func owned(_ endpoint: Endpoint) -> Endpoint {
-        let exchange = self.exchange
         guard !exchange.heldRequest.fields.authenticateConnection,
             exchange.tokenSwaps?.outgoing?.request.fields.authenticateConnection != true
         else { return take(endpoint) }
-        guard let own = connections?.endpoint(for: endpoint) else { return endpoint }
+        guard call.connections != nil || exchange.connection.belongings != nil,
+            let own = connections?.endpoint(for: endpoint)
+        else { return endpoint }
         exchange.isForItsClientAlone = true
         return own
     }

@@ -11,9 +11,6 @@ public final class OffloadQueue: Sendable {
     public static let shared = OffloadQueue(
         name: "httpware.offload", threads: Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) / 2, most: 64)
 
-    /// For reading and writing small files away from the loops, because a disk can be slow.
-    public static let files = OffloadQueue(name: "httpware.files.small", threads: 2, most: 256)
-
     /// The pieces of work of all queues that were accepted, and whose completion has not returned.
     private static let pending = Atomic(0)
 

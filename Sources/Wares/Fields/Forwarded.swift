@@ -16,12 +16,14 @@ public struct Forwarded: Middleware {
     public var style: Style
 
     /// Further fields that only a trusted peer may send.
-    public var remove: [FieldName] { didSet { removed = FieldNameSet(remove) } }
+    public var remove: [FieldName] {
+        get { removed.names }
+        set { removed = FieldNameSet(newValue) }
+    }
     private var removed: FieldNameSet
 
     public init(style: Style = .xForwarded, remove: [FieldName] = Forwarded.claims) {
         self.style = style
-        self.remove = remove
         removed = FieldNameSet(remove)
     }
 
@@ -111,7 +113,5 @@ extension Forwarded: ConfigurableWare {
             "style", into: &style,
             doc: "the fields to write: X-Forwarded-For, -Proto and -Host, or Forwarded (RFC 7239), or both")
         options.read("remove", into: &remove, doc: "further fields to remove, unless a trusted proxy sent them")
-        // Observers do not see what an initialiser sets.
-        removed = FieldNameSet(remove)
     }
 }

@@ -1,3 +1,5 @@
+import Testing
+
 @testable import HttpWare
 
 /// A call neither took nor made a byte, and asked for another.
@@ -52,5 +54,47 @@ extension CodingReader {
             }
         }
         return output
+    }
+}
+
+/// The laws of all encoders.
+enum CodingLaws {
+    /// Content of many lines, which codings make smaller.
+    static let text = Array((0..<30_000).map { "line \($0 * $0)\n" }.joined().utf8)
+
+    /// Content comes out as it went in, with a room of any size.
+    static func expectSameContent(
+        _ encoder: () -> (some ContentEncoder)?, _ reader: () -> (some CodingReader)?
+    ) throws {
+        for size in [1, 7, 1 << 20] {
+            let output = try #require(encoder()).output(of: text, room: size)
+            #expect(output.count < text.count / 2)
+            let reader = try #require(reader())
+            #expect(try reader.output(of: output) == text)
+            #expect(reader.isWhole)
+        }
+    }
+
+    /// Flushed pieces can be read at once, and the end closes the content.
+    static func expectFlushes(
+        _ pieces: [String], room: Int, _ encoder: (some ContentEncoder)?, _ reader: (some CodingReader)?
+    ) throws {
+        let encoder = try #require(encoder)
+        let reader = try #require(reader)
+        for piece in pieces.map({ Array($0.utf8) }) {
+            #expect(try reader.output(of: encoder.output(of: piece, room: room, .flush)) == piece)
+            #expect(!reader.isWhole)
+        }
+        #expect(try reader.output(of: encoder.output(of: [], room: room)) == [])
+        #expect(reader.isWhole)
+    }
+
+    /// After a reset nothing of the former content is left.
+    static func expectReset(_ encoder: () -> (some ContentEncoder)?) throws {
+        let used = try #require(encoder())
+        _ = try used.output(of: text, room: 4096, .more)
+        #expect(used.reset())
+        let output = try used.output(of: [1, 2, 3], room: 4096)
+        #expect(try output == #require(encoder()).output(of: [1, 2, 3], room: 4096))
     }
 }

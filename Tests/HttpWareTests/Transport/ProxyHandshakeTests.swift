@@ -32,6 +32,16 @@ import Testing
         var isOpen: Bool { if case .success? = results.first { true } else { false } }
     }
 
+    /// Expects that a handshake whose proxy sends this text ends with this error.
+    private func expectFailure(after text: String, _ error: GatewayError) throws -> Trial {
+        let trial = try Trial(stage)
+        trial.far.send(text)
+        stage.turn()
+        #expect(trial.results.count == 1)
+        #expect(trial.error == error)
+        return trial
+    }
+
     @Test func `the CONNECT names the destination, with credentials if there are any`() throws {
         let plain = try Trial(stage)
         #expect(plain.far.readTexts() == ["CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n"])
@@ -73,16 +83,12 @@ import Testing
     func `another status is a refusal, which another proxy may only answer better for a 5xx`(
         head: String, status: Int, mayRetry: Bool
     ) throws {
-        let trial = try Trial(stage)
-        trial.far.send(head)
-        stage.turn()
-        #expect(trial.results.count == 1)
-        #expect(
-            trial.error
-                == GatewayError(
-                    .upstream, .proxyRefused,
-                    "the upstream proxy refused: \(status) (CONNECT a.test:443 through proxy.test:3128)",
-                    mayRetry: mayRetry))
+        let trial = try expectFailure(
+            after: head,
+            GatewayError(
+                .upstream, .proxyRefused,
+                "the upstream proxy refused: \(status) (CONNECT a.test:443 through proxy.test:3128)",
+                mayRetry: mayRetry))
         #expect(trial.near.descriptor == -1)
     }
 
@@ -100,14 +106,9 @@ import Testing
     )
         throws
     {
-        let trial = try Trial(stage)
-        trial.far.send(text)
-        stage.turn()
-        #expect(trial.results.count == 1)
-        #expect(
-            trial.error
-                == GatewayError(
-                    .upstream, .destinationUnavailable, "the proxy proxy.test:3128 \(fault)", mayRetry: true))
+        _ = try expectFailure(
+            after: text,
+            GatewayError(.upstream, .destinationUnavailable, "the proxy proxy.test:3128 \(fault)", mayRetry: true))
     }
 
     @Test(arguments: ["", "HTTP/1.1 200 OK\r\n"])
