@@ -20,7 +20,7 @@ struct HttpWareCommand: ParsableCommand {
             OfflineCommand.self, MaintenanceCommand.self, RuleCommand.self, BreakCommand.self,
             UnreadCommand.self,
             TokenCommand.self,
-            ServicesCommand.self,
+            ServicesCommand.self, DiscoverCommand.self,
             ProxyCommand.self,
             FilesCommand.self,
             WithCommand.self,

@@ -54,17 +54,31 @@ struct ChainBuilder {
     private(set) var relabelled: [String: String] = [:]
     /// The names in `if: { responder: … }`, with their key paths.
     private(set) var responders: [(keyPath: String, node: ConfigNode)] = []
+    /// Whether errors at that place are about a found service, whose text may not look at this machine.
+    private let isGuest: (String) -> Bool
+    /// The names of the chains that were read.
+    private(set) var chainNames: [String] = []
+    /// The chain of each entry, by the place of the entry.
+    private var chainsOfEntries: [SourceLocation: String] = [:]
 
-    init(registry: WareRegistry, former: [WarePlace: BuiltWare] = [:]) {
+    init(
+        registry: WareRegistry, former: [WarePlace: BuiltWare] = [:],
+        isGuest: @escaping (String) -> Bool = { _ in false }
+    ) {
         self.registry = registry
         self.former = former
+        self.isGuest = isGuest
     }
+
+    /// The name of the chain in which an entry stands at that place.
+    func chain(of location: SourceLocation) -> String? { chainsOfEntries[location] }
 
     private static let longestList = 1000
 
     /// Reads an entry under `chains`.
     mutating func read(name: String, node: ConfigNode) -> WrittenChain {
         var chain = WrittenChain(name: name, location: node.location)
+        chainNames.append(name)
         var options = OptionsReader(node, keyPath: "chains.\(name)")
         for list in WrittenChain.List.allCases {
             guard let node = options.readNode(list.rawValue, type: "list of wares") else { continue }
@@ -201,6 +215,7 @@ struct ChainBuilder {
         if let label, label.isEmpty { reader.fail(at: "as", "is empty; write a label") }
         diagnostics.append(reader.finish())
         let place = place(of: label ?? name, isLabel: label != nil, in: chain)
+        chainsOfEntries[location] = chain
         return .entry(
             build(
                 type, options, at: place, label: label, side: side, order: order,
@@ -256,8 +271,10 @@ struct ChainBuilder {
         location: SourceLocation
     ) -> WrittenEntry {
         let name = type.name.text
-        var reader = OptionsReader(options, keyPath: name, naming: objects)
-        let made = type.init(options: &reader)
+        let isGuest = isGuest(location.file)
+        // The text of a found service names no object of the configuration, either.
+        var reader = OptionsReader(options, keyPath: name, naming: isGuest ? NamedObjects() : objects)
+        let made = isGuest ? FileGate.whileClosed { type.init(options: &reader) } : type.init(options: &reader)
         for key in ["if", "as", "order", "filter"] {
             reader.refuseUnknown(
                 key, because: "is not an option of \(name); write it beside \(name):, at the same depth")

@@ -14,6 +14,8 @@ struct ConfigurationChecker {
     private let formerStores: [ConfiguredStore]
     private let storeKinds: [any StoreKind.Type]
     private let isForClient: Bool
+    /// Whether errors at that place are about a found service, whose text may not look at this machine.
+    private let isGuest: (String) -> Bool
 
     /// The words of other programs for the nouns.
     private static let otherWords = [
@@ -22,11 +24,11 @@ struct ConfigurationChecker {
         "backend": "services", "backends": "services", "clusters": "services", "routers": "routes",
         "locations": "routes", "virtualhosts": "routes", "virtual_hosts": "routes", "middlewares": "chains",
         "plugins": "chains", "filters": "chains", "handlers": "chains", "logging": "log", "dns": "resolver",
-        "resolvers": "resolver",
+        "resolvers": "resolver", "providers": "discover", "docker": "discover",
     ]
 
     static let nouns = [
-        "listeners", "credentials", "stores", "services", "chains", "routes", "admin", "resolver", "log",
+        "listeners", "credentials", "stores", "services", "chains", "routes", "discover", "admin", "resolver", "log",
     ]
     private static let mostListeners = 100
     private static let mostRoutes = 10_000
@@ -37,14 +39,16 @@ struct ConfigurationChecker {
     /// Keeps wares of the former configuration that would be built in the same way.
     init(
         registry: WareRegistry, stores: [any StoreKind.Type], keeping former: GatewayConfiguration? = nil,
-        files: ConfigurationFiles = .system, isForClient: Bool = false
+        files: ConfigurationFiles = .system, isForClient: Bool = false,
+        isGuest: @escaping (String) -> Bool = { _ in false }
     ) {
         storeKinds = stores
         self.isForClient = isForClient
+        self.isGuest = isGuest
         source = files
         self.former = former?.credentials ?? []
         formerStores = former?.stores ?? []
-        builder = ChainBuilder(registry: registry, former: former?.wares ?? [:])
+        builder = ChainBuilder(registry: registry, former: former?.wares ?? [:], isGuest: isGuest)
     }
 
     mutating func check(_ entries: [ConfigNode.Entry], at start: SourceLocation) -> GatewayConfiguration {
@@ -76,6 +80,7 @@ struct ConfigurationChecker {
         let resolver =
             readSingle("resolver", entries) { ResolverDefinition(options: &$0) } ?? ResolverDefinition()
         let log = readSingle("log", entries) { LogDefinition(options: &$0) } ?? LogDefinition()
+        let discover = readSingle("discover", entries) { DiscoverDefinition(options: &$0, files: source) }
         if listeners.count > Self.mostListeners {
             diagnostics.error(at: start, "listeners", "more than \(Self.mostListeners)")
             listeners = []
@@ -88,9 +93,11 @@ struct ConfigurationChecker {
         }
         resolveFallbacks(&services)
         resolve(&routes, services + [passthrough], listeners)
+        checkDiscovered(services, discover)
         // A route that could not be read may contain what seems to be missing.
         let areRoutesKnown = !diagnostics.hasErrors
         join(&listeners, routes, services, &chains)
+        checkGuests(routes, listeners, discover)
         for index in listeners.indices {
             let chains = [listeners[index].chain] + listeners[index].routes.flatMap(\.chains)
             listeners[index].hasPlaceholders = chains.contains { chain in
@@ -118,7 +125,7 @@ struct ConfigurationChecker {
             diagnostics.append(
                 Lints(
                     listeners: listeners, services: passthrough.location == .code ? services : services + [passthrough],
-                    routes: routes,
+                    routes: routes, findsRoutes: discover != nil,
                     namedServices: Set(builder.references.filter { $0.noun == "services" }.map(\.name))
                 ).found)
             diagnostics.append(pathReadings.diagnostics.all)
@@ -135,7 +142,7 @@ struct ConfigurationChecker {
         var configuration = GatewayConfiguration(
             listeners: listeners, credentials: credentials, stores: stores, services: services,
             passthrough: passthrough, routes: routes,
-            admin: admin, resolver: resolver, log: log,
+            admin: admin, resolver: resolver, log: log, discover: discover,
             written: entries, wares: builder.built)
         if isForClient { configuration.chains = chains.joined }
         return configuration
@@ -258,7 +265,7 @@ struct ConfigurationChecker {
                 if let first = places[entry.key] {
                     diagnostics.error(
                         at: entry.location, keyPath, "this name is defined twice; the first is at \(first)")
-                } else if !isName(entry.key) {
+                } else if !ServiceName.isName(entry.key) {
                     diagnostics.error(
                         at: entry.location, keyPath, "is not a name; write letters, digits, -, _ and ., at most 64")
                 } else {
@@ -270,20 +277,9 @@ struct ConfigurationChecker {
         return result
     }
 
-    private func isName(_ text: String) -> Bool {
-        (1...64).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
-                    true
-                default: false
-                }
-            }
-    }
-
     private mutating func read<T>(_ entry: ConfigNode.Entry, _ noun: String, _ body: (inout OptionsReader) -> T) -> T {
         var options = OptionsReader(entry.value, keyPath: "\(noun).\(entry.key)", naming: builder.objects)
-        let value = body(&options)
+        let value = isGuest(entry.location.file) ? FileGate.whileClosed { body(&options) } : body(&options)
         diagnostics.append(options.finish())
         builder.note(options.references)
         namedFiles += options.files.map(\.path)
@@ -331,6 +327,45 @@ struct ConfigurationChecker {
         let value = body(&options)
         diagnostics.append(options.finish())
         return value
+    }
+
+    // MARK: Found services
+
+    /// Services with found endpoints need a place where they are looked for.
+    private mutating func checkDiscovered(_ services: [ConfiguredService], _ discover: DiscoverDefinition?) {
+        guard discover == nil, !isForClient else { return }
+        for service in services {
+            guard let discovered = service.discovered else { continue }
+            diagnostics.error(
+                at: discovered.location, "services.\(service.name).discovered",
+                "needs the section discover; write discover: { docker: {} } or discover: { folder: services.d }")
+        }
+    }
+
+    /// A chain that sends a credential would give it to whatever a label leads it to, so the file must name it for labels.
+    private mutating func checkGuests(
+        _ routes: [RouteDefinition], _ listeners: [ListenerDefinition], _ discover: DiscoverDefinition?
+    ) {
+        let known = Set(discover?.chains.map(\.value) ?? [])
+        for name in discover?.chains ?? [] where !builder.chainNames.contains(name.value) {
+            let near = didYouMean(name.value, among: builder.chainNames.sorted())
+            diagnostics.error(
+                at: name.location, "discover.chains", "there is no chain \(name.value.quotedForErrors)\(near)")
+        }
+        for route in routes where isGuest(route.location.file) {
+            let resolved = listeners.flatMap(\.routes).first { $0.route.index == route.index }
+            for entry in resolved?.chain.entries.middlewares ?? [] {
+                guard (entry.ware as? any CredentialUser)?.credential != nil,
+                    let chain = builder.chain(of: entry.location), !known.contains(chain),
+                    !listeners.contains(where: { $0.chainName?.value == chain }),
+                    route.service?.chainName?.value != chain
+                else { continue }
+                diagnostics.error(
+                    at: route.chainName?.location ?? route.location, "chain",
+                    "chain \(chain) sends a credential; write discover: { chains: [\(chain)] } to let labels name it")
+                break
+            }
+        }
     }
 
     // MARK: Names

@@ -9,7 +9,7 @@ struct Lints {
     /// `namedServices` are the services that wares send requests to.
     init(
         listeners: [ListenerDefinition], services: [ConfiguredService], routes: [RouteDefinition],
-        namedServices: Set<String>
+        findsRoutes: Bool, namedServices: Set<String>
     ) {
         let used = namedServices.union(
             routes.flatMap { [$0.serviceName?.value].compactMap(\.self) + $0.shares.map(\.name.value) })
@@ -18,7 +18,7 @@ struct Lints {
             diagnostics.warning(at: service.location, "services.\(service.name)", "is not used by any route")
         }
         for listener in listeners {
-            if listener.routes.isEmpty {
+            if listener.routes.isEmpty, !findsRoutes {
                 diagnostics.warning(
                     at: listener.location, "listeners.\(listener.name)",
                     "has no route; it answers every request with 404")

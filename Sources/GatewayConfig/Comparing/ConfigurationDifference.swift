@@ -71,7 +71,7 @@ public struct ConfigurationDifference: Sendable {
                     .union([["sticky", "key"]])
                 compare(NodeSequence.routes(before.routes), NodeSequence.routes(after.routes), noun, secrets: secrets)
             case "chains": compareChains(before.named(noun), after.named(noun), secrets: Self.secrets(old, new))
-            case "log", "admin", "resolver":
+            case "log", "admin", "resolver", "discover":
                 compare(noun, before.single(noun), after.single(noun), secrets: [["token"]])
             case "listeners": compareListeners(before.named(noun), after.named(noun), old, new)
             case "credentials":

@@ -62,8 +62,10 @@ public struct ConfiguredService: Sendable {
     public let name: String
     /// The place of the options.
     public let location: SourceLocation
-    /// The endpoints: at least one, but none for `passthrough`.
+    /// The endpoints: at least one, but none for `passthrough`. If they are discovered, one that names them all.
     public internal(set) var endpoints: [EndpointDefinition] = []
+    /// The name of the found service whose instances are the endpoints; `nil` if the endpoints are written.
+    public internal(set) var discovered: Located<String>?
     /// The rule that chooses the endpoint for the next request.
     public internal(set) var balance = Balance.roundRobin
     /// The key that chooses the endpoint; only with `hash`.
@@ -131,7 +133,8 @@ public struct ConfiguredService: Sendable {
         options.read("limits") { limits.read(&$0) }
         options.read("tls") { tls = ServiceTls(passthrough: &$0, files: files) }
         for key in [
-            "baseUrl", "endpoints", "balance", "hashKey", "hashBound", "sticky", "healthCheck", "ejection", "slowStart",
+            "baseUrl", "endpoints", "discovered", "balance", "hashKey", "hashBound", "sticky", "healthCheck",
+            "ejection", "slowStart",
             "host",
         ] {
             options.refuse(
@@ -251,7 +254,8 @@ public struct ConfiguredService: Sendable {
             }
             read.append(endpoint)
         }
-        options.requireOne(of: "baseUrl", "endpoints")
+        readDiscovered(&options)
+        options.requireOne(of: "baseUrl", "endpoints", "discovered")
         options.refuseEmpty("endpoints", "write at least one url")
         if !read.isEmpty, read.allSatisfy(\.isBackup) {
             options.fail(at: "endpoints", "has only backups; at least one endpoint must take requests as usual")
@@ -260,6 +264,20 @@ public struct ConfiguredService: Sendable {
         if endpoints.count > ConfiguredService.mostEndpoints {
             options.fail(
                 at: "endpoints", "has \(endpoints.count); write at most \(ConfiguredService.mostEndpoints)")
+        }
+    }
+
+    private mutating func readDiscovered(_ options: inout OptionsReader) {
+        options.read(
+            "discovered", into: &discovered,
+            doc: "name of a found service, whose running programs are the endpoints; needs the section discover")
+        guard let discovered else { return }
+        do throws(OptionMistake) {
+            let url = try OriginUrl(optionText: "http://\(discovered.value)")
+            guard ServiceName.isName(discovered.value) else { throw OptionMistake("") }
+            endpoints.append(EndpointDefinition(url, at: discovered.location))
+        } catch {
+            options.fail(at: "discovered", "is not a name; write letters, digits, -, _ and ., at most 64")
         }
     }
 

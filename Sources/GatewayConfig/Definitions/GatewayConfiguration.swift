@@ -25,6 +25,12 @@ public struct GatewayConfiguration: Sendable {
     public let resolver: ResolverDefinition
     /// The gateway's own log.
     public let log: LogDefinition
+    /// Where services are looked for; `nil` if none are.
+    public let discover: DiscoverDefinition?
+    /// The services that were found when the configuration was made.
+    public internal(set) var found = FoundServices.none
+    /// The part of `written` that files have, without what was found.
+    var writtenInFiles: [ConfigNode.Entry] = []
     /// Each chain by name, with the chains that it uses; only if the file was read for a client.
     public internal(set) var chains: [String: WareChain] = [:]
     /// The observer of token placeholders that are sent where they must not go; `nil` if no program has placeholders.
@@ -38,6 +44,15 @@ public struct GatewayConfiguration: Sendable {
 
     /// The services with `passthrough`.
     var allServices: [ConfiguredService] { services + [passthrough] }
+
+    /// The same configuration with what was found now; `nil` if more changed than the instances of services, so that the configuration has
+    /// to be made again (`ConfigurationReader.read(again:finding:)`).
+    public func updated(finding instances: [FoundInstance]) -> GatewayConfiguration? {
+        guard let found = found.updated(instances, among: writtenInFiles) else { return nil }
+        var copy = self
+        copy.found = found
+        return copy
+    }
 
     /// Keeps one listener, bound to another address, without the admin listener: for a gateway that serves one command.
     public func only(_ listener: ListenerDefinition, at bind: SocketAddress) -> GatewayConfiguration {

@@ -14,7 +14,8 @@ public struct LogDefinition: Sendable, Hashable {
     /// The output for lines.
     public internal(set) var output = LogOutput.stderr
 
-    init() {}
+    /// The defaults: texts from `info` on, on standard error.
+    public init() {}
 
     init(options: inout OptionsReader) {
         options.read("level", into: &level)

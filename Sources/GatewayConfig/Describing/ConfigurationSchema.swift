@@ -57,6 +57,7 @@ public struct ConfigurationSchema: Sendable {
             ),
             ("chains", named(chain)),
             ("routes", OptionShape.list(of: route)),
+            ("discover", object { _ = DiscoverDefinition(options: &$0) }),
             ("admin", object { _ = AdminDefinition(options: &$0) }),
             ("resolver", object { _ = ResolverDefinition(options: &$0) }),
             ("log", object { _ = LogDefinition(options: &$0) }),

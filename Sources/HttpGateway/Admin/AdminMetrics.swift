@@ -41,6 +41,7 @@ private struct Metrics {
         addExchanges(loops)
         addUpstream(subject, loops)
         addEndpoints(subject)
+        addDiscovery(subject)
         addResilience(subject)
         addWares(subject)
         addCredentials(subject)
@@ -48,6 +49,36 @@ private struct Metrics {
         addCaptures(subject)
         addLoops(loops)
         addProcess(ProcessNumbers())
+    }
+
+    /// Only while services are looked for.
+    private mutating func addDiscovery(_ subject: AdminSubject) {
+        let status = subject.status.now
+        guard let sources = status.discovery?.report.sources else { return }
+        let found = status.configuration.found
+        output.beginFamily("httpware_discover_up", .gauge, "1 if a source of services answers.")
+        for source in sources { output.add([("source", source.name)], source.failure == nil ? 1 : 0) }
+        output.beginFamily(
+            "httpware_discover_since_seconds", .gauge,
+            "When a source last answered with something new or, if it does not answer, since when, in seconds since 1970."
+        )
+        for source in sources {
+            output.add([("source", source.name)], Double(source.since.sinceEpoch) / 1e9)
+        }
+        output.beginFamily("httpware_discover_updates_total", .counter, "Different answers of a source of services.")
+        for source in sources { output.add([("source", source.name)], source.updates) }
+        output.beginFamily("httpware_discover_failures_total", .counter, "Failures to ask a source of services.")
+        for source in sources { output.add([("source", source.name)], source.failures) }
+        output.beginFamily(
+            "httpware_discover_instances", .gauge, "Programs that were found, by whether they take requests.")
+        for source in sources {
+            let own = found.instances.filter { $0.source == source.name && !$0.isIgnored }
+            let used = own.count { found.reason(for: $0) == nil }
+            output.add([("source", source.name), ("state", "used")], used)
+            output.add([("source", source.name), ("state", "unused")], own.count - used)
+        }
+        output.add(
+            "httpware_discover_problems", .gauge, "Mistakes in labels and service files.", found.problems.count)
     }
 
     private mutating func addGateway(_ subject: AdminSubject) {

@@ -41,6 +41,7 @@ extension AdminEndpoint {
                 ("balance", .text(service.balance.rawValue)), ("endpoints", .list(endpoints)),
                 ("fallback", .optional(service.fallbacks.first)),
                 ("down", .bool(running?.notes.reachability.isDown ?? false)),
+                ("discovered", .optional(service.discovered?.value)),
                 ("circuit", circuit(running?.notes, at: now)),
                 ("retries", retries(running?.notes)),
             ])
@@ -52,6 +53,7 @@ extension AdminEndpoint {
         return .object([
             ("services", .list(services)),
             ("splits", .list(status.configuration.routes.filter { !$0.shares.isEmpty }.map(split))),
+            ("discovery", discovery(status)),
             (
                 "passthrough",
                 .object([
@@ -65,6 +67,25 @@ extension AdminEndpoint {
                     ),
                 ])
             ),
+        ])
+    }
+
+    /// The sources of services, and what they found; `null` if nothing looks for services.
+    private static func discovery(_ status: GatewayStatus.Snapshot) -> Json {
+        guard let discovery = status.discovery else { return .null }
+        return .object([
+            (
+                "sources",
+                .list(
+                    discovery.report.sources.map { source in
+                        .object([
+                            ("source", .text(source.name)), ("answers", .bool(source.failure == nil)),
+                            ("since", .text(source.since.rfc3339)), ("failure", .optional(source.failure)),
+                            ("updates", .number(source.updates)), ("failures", .number(source.failures)),
+                        ])
+                    })
+            ),
+            ("found", status.configuration.found.json),
         ])
     }
 

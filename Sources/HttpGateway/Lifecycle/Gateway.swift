@@ -47,6 +47,12 @@ public final class Gateway: @unchecked Sendable {
     private var isWatched = false
     /// The callbacks for the outcome of the reload in progress; `nil` if there is none.
     private var reloading: [@Sendable (ReloadOutcome) -> Void]?
+    /// Looks for services; `nil` if the configuration looks for none.
+    private var discovery: Discovery?
+    /// What was found during a reload, which is used after it.
+    private var foundMeanwhile: [FoundInstance]?
+    /// Makes configurations with found services.
+    private let reader: ConfigurationReader?
     /// The callbacks of reloads requested meanwhile. Their files may have been written after the current reload read them.
     private var waiting: [@Sendable (ReloadOutcome) -> Void] = []
 
@@ -66,11 +72,12 @@ public final class Gateway: @unchecked Sendable {
     /// Binds every listener and starts to serve on that number of loops. If a listener cannot be bound, throws before anything is
     /// served. Without a source, reloads fail. `watches` reloads when the files change. `observes` keeps records of exchanges, as
     /// an admin listener does. `pageFolder` is the folder from which the inspector page is read. Without `takesSignals`, the
-    /// caller handles signals. Inherited sockets are used in place of binding; a socket of a service manager that matches no
+    /// caller handles signals. Without a reader, nothing is looked for after the start. Inherited sockets are used in place of binding; a socket of a service manager that matches no
     /// listener is an error.
     public init(
         _ configuration: GatewayConfiguration, loops: Int, log: GatewayLog, source: ConfigurationSource? = nil,
-        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true, pageFolder: String? = nil,
+        reader: ConfigurationReader? = nil, watches: Bool = false, observes: Bool = false, takesSignals: Bool = true,
+        pageFolder: String? = nil,
         inheriting inheritance: Inheritance = .none
     ) throws {
         self.inheritance = inheritance
@@ -78,6 +85,7 @@ public final class Gateway: @unchecked Sendable {
         sockets = ListenerSockets(inherited: inheritance.sockets)
         self.log = log
         self.source = source
+        self.reader = reader ?? source?.reader
         self.observes = observes
         status = GatewayStatus(configuration, at: SystemLoopClock().wallNow())
         control = try EventLoop(name: "control")
@@ -118,6 +126,7 @@ public final class Gateway: @unchecked Sendable {
                 }
             }
         }
+        lookForServices()
         (configuration.placeholders as? PlaceholderRun)?.report { [log] in log.write(.warning, $0) }
         let left = Countdown(loops)
         certificates.use(keepers, for: configuration.listeners, on: workers[0].loop)
@@ -157,6 +166,7 @@ public final class Gateway: @unchecked Sendable {
         inbox.received = nil
         signals.close()
         certificates.stop()
+        discovery?.stop()
         watcher?.close()
         for worker in workers {
             worker.loop.execute {
@@ -180,6 +190,7 @@ public final class Gateway: @unchecked Sendable {
     private func drain(idleFor idle: Duration = LoopListener.usualIdle) {
         isDraining = true
         certificates.stop()
+        discovery?.stop()
         status.change { $0.isDraining = true }
         // Used only on the control loop.
         let left = Countdown(workers.count)
@@ -290,6 +301,92 @@ public final class Gateway: @unchecked Sendable {
         let control = self.control
         certificates.use(keepers, for: next.configuration.listeners, on: workers[0].loop)
         swap(to: next, bound) { control.execute { if left.countDown() { self.endReload(outcome) } } }
+        lookForServices()
+    }
+
+    // MARK: Found services
+
+    /// Looks for services as the running configuration says, from now on.
+    private func lookForServices() {
+        let definition = running.configuration.discover
+        guard discovery?.definition != definition else { return }
+        discovery?.stop()
+        discovery = definition.map { definition in
+            Discovery(
+                definition, loop: workers[0].loop, knowing: running.configuration.found.instances, log: log
+            ) { [weak self, control] instances in
+                control.execute { [weak self] in self?.found(instances) }
+            }
+        }
+        discovery?.start()
+        let discovery = self.discovery
+        status.change { $0.discovery = discovery }
+    }
+
+    /// Uses what the sources of services found. If only the endpoints of known services changed, nothing else is touched.
+    private func found(_ instances: [FoundInstance]) {
+        guard !isDraining else { return }
+        guard reloading == nil else {
+            foundMeanwhile = instances
+            return
+        }
+        foundMeanwhile = nil
+        if let updated = running.configuration.updated(finding: instances) {
+            tellFound(updated.found, after: running.configuration.found)
+            running.use(found: updated)
+            return status.change { $0.configuration = updated }
+        }
+        guard let reader else { return }
+        reloading = []
+        Task.detached { [running, control, loops = workers.count] in
+            let result = reader.read(again: running.configuration, finding: instances)
+            let next = result.configuration.map { RunningConfiguration($0, loops: loops, replacing: running) }
+            control.execute { self.finishFound(result, next) }
+        }
+    }
+
+    private func finishFound(_ result: ConfigurationReader.Result, _ next: RunningConfiguration?) {
+        guard !isDraining else { return endFound() }
+        guard let next else {
+            log.write(result.errors)
+            log.write(
+                .error, isCertain: true, "discover: files that options name have errors; what was found before stays")
+            return endFound()
+        }
+        do {
+            let bound = try sockets.rebound(to: next.configuration.listeners, loops: workers.count)
+            tellFound(next.configuration.found, after: running.configuration.found)
+            if !next.changes.isEmpty { log.write(.info, "discover: \(next.summary)") }
+            let left = Countdown(workers.count)
+            let control = self.control
+            swap(to: next, bound) { control.execute { if left.countDown() { self.endFound() } } }
+            status.change { $0.configuration = next.configuration }
+        } catch {
+            log.write(.error, isCertain: true, "discover: what was found cannot be used: \(error)")
+            endFound()
+        }
+    }
+
+    private func endFound() {
+        reloading = nil
+        if isSuccessionWanted { startSuccessor() }
+        reloadWaiting()
+        if reloading == nil, let instances = foundMeanwhile { found(instances) }
+    }
+
+    /// Logs what is new: endpoints that came and went, and mistakes.
+    private func tellFound(_ found: FoundServices, after former: FoundServices) {
+        for name in Set(found.addresses.keys).union(former.addresses.keys).sorted() {
+            let now = Set(found.addresses[name] ?? [])
+            let before = Set(former.addresses[name] ?? [])
+            let came = now.subtracting(before).map { "+\($0)" }.sorted()
+            let went = before.subtracting(now).map { "-\($0)" }.sorted()
+            guard !came.isEmpty || !went.isEmpty else { continue }
+            log.write(.info, "discover: \(name): \((came + went).joined(separator: " ")), \(now.count) in use")
+        }
+        for problem in found.problems where !former.problems.contains(problem) {
+            log.write(problem.leavesOut ? .warning : .notice, "discover: \(problem.place): \(problem.message)")
+        }
     }
 
     private func endReload(_ outcome: ReloadOutcome) {
@@ -310,6 +407,7 @@ public final class Gateway: @unchecked Sendable {
         for done in told { done(outcome) }
         if isSuccessionWanted { startSuccessor() }
         reloadWaiting()
+        if reloading == nil, let instances = foundMeanwhile { found(instances) }
     }
 
     private func reloadWaiting() {

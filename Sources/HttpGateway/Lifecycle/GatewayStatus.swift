@@ -30,6 +30,8 @@ public final class GatewayStatus: Sendable {
         public internal(set) var configuration: GatewayConfiguration
         /// The running services by name.
         var services: [String: UpstreamService] = [:]
+        /// What looks for services; `nil` if nothing does.
+        var discovery: Discovery?
         /// The addresses in file order.
         public internal(set) var addresses: [Address] = []
         /// The address of the admin listener, if there is one.

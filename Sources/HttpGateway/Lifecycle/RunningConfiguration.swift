@@ -4,7 +4,7 @@ import HttpWare
 /// A configuration with the objects that were built for it. It is built outside the loops, and passed to them as a
 /// whole.
 struct RunningConfiguration: Sendable {
-    let configuration: GatewayConfiguration
+    private(set) var configuration: GatewayConfiguration
     let services: ServiceTable
     /// For each loop, one router for each listener, in file order.
     let routers: [[RouteTable]]
@@ -26,6 +26,22 @@ struct RunningConfiguration: Sendable {
             InterceptRules(listener, services: services.services, table: table)
         }
         routers = (0..<loops).map { _ in tables.map { RouteTable(copying: $0) } }
+        useFound()
+    }
+
+    /// Uses what was found now: the same configuration, whose services have other endpoints.
+    mutating func use(found configuration: GatewayConfiguration) {
+        self.configuration = configuration
+        useFound()
+    }
+
+    /// Sends the requests of found services to their current endpoints. Usable from any thread.
+    func useFound() {
+        let now = SystemLoopClock().now()
+        for definition in configuration.services {
+            guard let name = definition.discovered?.value else { continue }
+            services.services[definition.name]?.use(found: configuration.found.addresses[name] ?? [], at: now)
+        }
     }
 
     /// The changes from the previous configuration, in one line.

@@ -100,7 +100,8 @@ struct ServiceTable: Sendable {
         balancing.slowStart = definition.slowStart
         balancing.ejection = definition.ejection
         balancing.healthCheck = definition.healthCheck
-        balancing.resolvesNames = true
+        balancing.resolvesNames = definition.discovered == nil
+        balancing.findsEndpoints = definition.discovered != nil
         return balancing
     }
 }

@@ -52,7 +52,9 @@ public final class Balancer: Sendable {
         self.moves = moves
         self.rules = rules
         self.reachability = reachability
-        let standings = origins.enumerated().map { Standing(EndpointMember($1, place: $0)) }
+        let standings =
+            rules.findsEndpoints ? [] : origins.enumerated().map { Standing(EndpointMember($1, place: $0)) }
+        if rules.findsEndpoints { reachability.setUnhealthy(true) }
         state = ThreadLock(
             State(
                 standings: standings, table: Balancer.makeTable(standings, origins, rules),
@@ -113,7 +115,9 @@ public final class Balancer: Sendable {
     private func renew(_ state: inout State) {
         state.table = Balancer.makeTable(state.standings, origins, rules)
         version.wrappingAdd(1, ordering: .releasing)
-        if rules.healthCheck != nil { reachability.setUnhealthy(state.standings.allSatisfy { !$0.isHealthy }) }
+        if rules.healthCheck != nil || rules.findsEndpoints {
+            reachability.setUnhealthy(state.standings.allSatisfy { !$0.isHealthy })
+        }
     }
 
     /// Ends the ejections whose time has passed.
@@ -220,31 +224,49 @@ public final class Balancer: Sendable {
             state.addresses[place] = own
             // A single address needs no separate endpoint: the name is sufficient.
             if former == nil, own.count == 1 { return }
-            let origin = origins[place]
-            var standings = state.standings.filter { $0.member.place < place }
-            for address in own {
-                let name = Endpoint.name(of: address)
-                if let kept = state.standings.first(where: {
-                    $0.member.place == place && $0.member.endpoint.isFixed && $0.member.endpoint.name == name
-                }) {
-                    standings.append(kept)
-                } else {
-                    var standing = Standing(
-                        EndpointMember(origin.fixed(at: [address] + others), place: place))
-                    // Not for the first addresses.
-                    if former != nil { warm(&standing, now) }
-                    standings.append(standing)
-                }
-            }
-            standings += state.standings.filter { $0.member.place > place }
-            let gone = state.standings.map(\.member).filter { member in !standings.contains { $0.member === member } }
-            // An endpoint that is back is not also listed as leaving.
-            let names = Set(standings.map(\.member.endpoint.name))
-            state.leaving = (state.leaving + gone).filter { $0.load > 0 && !names.contains($0.endpoint.name) }
-                .suffix(Balancer.mostLeaving)
-            state.standings = standings
-            renew(&state)
+            use(own, others, for: place, &state, isFirst: former == nil, now)
         }
+    }
+
+    /// Sets the addresses that were found for the endpoint with this index; empty if nothing runs there. Unchanged addresses keep their
+    /// state.
+    func found(_ place: Int, _ addresses: [SocketAddress], at now: LoopInstant) {
+        let own = addresses.prefix(Balancing.mostFound).sorted { "\($0)" < "\($1)" }
+        state.withLock { state in
+            let former = state.addresses[place]
+            guard former != own else { return }
+            state.addresses[place] = own
+            use(own, [], for: place, &state, isFirst: former == nil, now)
+        }
+    }
+
+    /// Makes an endpoint of each address, and keeps those that are there already. `others` are tried if one is unreachable.
+    private func use(
+        _ own: [SocketAddress], _ others: ArraySlice<SocketAddress>, for place: Int, _ state: inout State,
+        isFirst: Bool, _ now: LoopInstant
+    ) {
+        let origin = origins[place]
+        var standings = state.standings.filter { $0.member.place < place }
+        for address in own {
+            let name = Endpoint.name(of: address)
+            if let kept = state.standings.first(where: {
+                $0.member.place == place && $0.member.endpoint.isFixed && $0.member.endpoint.name == name
+            }) {
+                standings.append(kept)
+            } else {
+                var standing = Standing(EndpointMember(origin.fixed(at: [address] + others), place: place))
+                if !isFirst { warm(&standing, now) }
+                standings.append(standing)
+            }
+        }
+        standings += state.standings.filter { $0.member.place > place }
+        let gone = state.standings.map(\.member).filter { member in !standings.contains { $0.member === member } }
+        // An endpoint that is back is not also listed as leaving.
+        let names = Set(standings.map(\.member.endpoint.name))
+        state.leaving = (state.leaving + gone).filter { $0.load > 0 && !names.contains($0.endpoint.name) }
+            .suffix(Balancer.mostLeaving)
+        state.standings = standings
+        renew(&state)
     }
 
     // MARK: For people

@@ -56,6 +56,8 @@ public struct Balancing: Sendable {
     public var healthCheck: HealthCheck?
     /// Whether a name with several addresses becomes several endpoints, updated by the TTL of its records.
     public var resolvesNames = false
+    /// Whether the endpoints are found while the gateway runs (`UpstreamService.use(found:)`): before the first ones, there are none.
+    public var findsEndpoints = false
 
     public init() {}
 
@@ -65,4 +67,6 @@ public struct Balancing: Sendable {
     static let boundDenominator = 4
     /// The maximum number of addresses that are used for one name.
     static let mostAddresses = 32
+    /// The maximum number of found endpoints of one service.
+    public static let mostFound = 256
 }

@@ -57,7 +57,7 @@ final class EndpointTable: Sendable {
     func choose(
         _ rule: Balancing.Rule, turn: Int, random: UInt64, key: UInt64, excluding tried: [EndpointMember], at now: Int64
     ) -> Int? {
-        if open.count == 1 { return isTried(0, tried) ? nil : 0 }
+        if open.count <= 1 { return open.isEmpty || isTried(0, tried) ? nil : 0 }
         switch rule {
         case .roundRobin: return byTurns(turn, tried, now)
         case .leastRequests: return least(from: turn, tried, now)

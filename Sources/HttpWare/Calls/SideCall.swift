@@ -18,6 +18,8 @@ final class SideCall: HttpCall {
     private let cutsContent: Bool
     /// The TLS context that verifies servers; `nil` uses the system's trust.
     private let trust: TlsContext?
+    /// Takes the content of a response that may never end, piece by piece; `nil` collects the content.
+    private let pieces: ((UnsafeRawBufferPointer) -> Void)?
     private var response = HttpResponse(.ok)
     private var content: [UInt8] = []
     private var redirectsLeft: Int
@@ -27,6 +29,7 @@ final class SideCall: HttpCall {
     init(
         _ request: HttpRequest, _ limits: CallLimits, _ transport: LoopTransport, to given: Endpoint? = nil,
         host givenHost: String? = nil, cutsContent: Bool = false, trusting trust: TlsContext? = nil,
+        pieces: ((UnsafeRawBufferPointer) -> Void)? = nil,
         _ completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) {
         exchange = Exchange(loop: transport.loop)
@@ -37,6 +40,7 @@ final class SideCall: HttpCall {
         self.givenHost = givenHost
         self.cutsContent = cutsContent
         self.trust = trust
+        self.pieces = pieces
         self.completion = completion
         redirectsLeft = limits.redirects
         deniesPrivate = limits.deniesPrivate
@@ -103,7 +107,7 @@ final class SideCall: HttpCall {
         self.endpoint = endpoint
         // A request that must not be sent twice gets a new connection, which cannot have been closed meanwhile.
         let mayReuse = limits.reusesConnections ?? request.method.isIdempotent
-        let need: ConnectionNeed = mayReuse && !hasRetried ? .usual : .new
+        let need: ConnectionNeed = mayReuse && !hasRetried && pieces == nil ? .usual : .new
         let ticket = transport.connect(to: endpoint, need: need, timeout: limits.timeout, waiter: self)
         if let ticket, stream == nil, completion != nil { self.ticket = ticket }
     }
@@ -119,12 +123,16 @@ final class SideCall: HttpCall {
         response.reset()
         content = []
         let time = limits.timeout.nanoseconds
-        stream.send(requestOf: exchange, options, receiver: self, responseTimeout: time, idleTimeout: time)
+        let idle = pieces == nil ? time : SideCall.longestSilence.nanoseconds
+        stream.send(requestOf: exchange, options, receiver: self, responseTimeout: time, idleTimeout: idle)
         if let bytes {
             bytes.withUnsafeBytes { stream.sendContent($0) }
             stream.sendEnd(nil)
         }
     }
+
+    /// How long a response that comes in pieces may be silent.
+    private static let longestSilence = Duration.seconds(365 * 86_400)
 
     // MARK: Redirects
 
@@ -177,6 +185,11 @@ extension SideCall: ResponseReceiver {
 
     func responseStarted(_ arrived: inout HttpResponse) {
         swap(&response, &arrived)
+        if pieces != nil, (200...299).contains(response.status.code) {
+            timer?.cancel()
+            timer = nil
+            return
+        }
         if let length = response.content.length, length > limits.content.bytes { tooLarge() }
     }
 
@@ -184,6 +197,7 @@ extension SideCall: ResponseReceiver {
     func responseRelayed(_ count: Int) {}
 
     func responseContent(_ bytes: UnsafeRawBufferPointer) {
+        if let pieces, (200...299).contains(response.status.code) { return pieces(bytes) }
         guard content.count + bytes.count <= limits.content.bytes else { return tooLarge() }
         content.append(contentsOf: bytes)
     }

@@ -25,6 +25,22 @@ public struct SideCaller: HttpClient {
         self.endpoint = keepsConnections ? endpoint.withoutService() : endpoint.unpooled()
     }
 
+    /// Starts a call whose response may never end: `pieces` gets its content as it arrives, and `completion` is called when it ended, or
+    /// failed. The deadline of `limits` is for the head only. The call ends when it is cancelled or released. Only for a caller with an
+    /// endpoint of its own.
+    package func follow(
+        _ request: HttpRequest, limits: CallLimits, pieces: @escaping (UnsafeRawBufferPointer) -> Void,
+        completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
+    ) -> any HttpCall {
+        guard let transport = EventLoop.current?.transport as? LoopTransport else {
+            completion(.failure(GatewayError(.gateway, .internalError, "a call of the gateway's own begins on a loop")))
+            return NoCall()
+        }
+        let call = SideCall(request, limits, transport, to: endpoint, pieces: pieces, completion)
+        call.begin()
+        return call
+    }
+
     @discardableResult
     public func start(
         _ request: HttpRequest, limits: CallLimits = CallLimits(),

@@ -91,7 +91,8 @@ extension GatewayError.Fault {
     /// Whether no server answers the connection: a restarting server looks like this.
     public var isUnreachable: Bool {
         switch self {
-        case .dnsError, .dnsTimeout, .destinationUnavailable, .proxyRefused, .connectionRefused, .connectionTimeout:
+        case .dnsError, .dnsTimeout, .destinationUnavailable, .noEndpoint, .proxyRefused, .connectionRefused,
+            .connectionTimeout:
             true
         default: false
         }

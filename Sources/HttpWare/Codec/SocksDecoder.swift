@@ -30,7 +30,8 @@ struct SocksDecoder {
                 // Whatever status a ware gave the refusal.
                 case (_, .destinationProhibited), (_, .requestDenied): .denied
                 case (_, .connectionRefused): .connectionRefused
-                case (_, .dnsError), (_, .dnsTimeout), (_, .destinationUnavailable), (_, .proxyRefused),
+                case (_, .dnsError), (_, .dnsTimeout), (_, .destinationUnavailable), (_, .noEndpoint),
+                    (_, .proxyRefused),
                     (_, .connectionTimeout):
                     .hostUnreachable
                 case (4, _): .denied

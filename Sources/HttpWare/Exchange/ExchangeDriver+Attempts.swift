@@ -80,7 +80,10 @@ extension ExchangeDriver: ConnectionWaiter {
         if let member = kept ?? call.attempts.choose(among: seat, for: exchange, at: loop.now) {
             return (member.endpoint, member)
         }
-        guard exchange.steering == nil else {
+        if service.findsEndpoints, call.attempts.tried.isEmpty {
+            throw GatewayError(.upstream, .noEndpoint, "no program of \(service.name) takes requests at the moment")
+        }
+        guard exchange.steering == nil, !service.findsEndpoints else {
             throw GatewayError(.upstream, .destinationUnavailable, "no endpoint may be asked at the moment")
         }
         return (service.endpoints[0], nil)

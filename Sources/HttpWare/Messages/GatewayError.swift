@@ -14,6 +14,8 @@ public struct GatewayError: Error, Sendable {
         // Finding and reaching the origin server.
         case dnsError, dnsTimeout, destinationUnavailable, destinationProhibited, connectionRefused, connectionTimeout
         case connectionLimitReached, tlsProtocolError, tlsCertificateError, tlsAlertReceived, loopDetected
+        /// No program runs that the service could ask.
+        case noEndpoint
         /// The upstream proxy refused to open a tunnel.
         case proxyRefused
         // The origin server's response.
@@ -94,7 +96,7 @@ extension GatewayError {
             .tlsCertificateError, .tlsAlertReceived, .responseIncomplete, .responseMalformed, .responseHeadTooLarge,
             .responseContentTooLarge, .upgradeFailed:
             .badGateway
-        case .connectionLimitReached: .serviceUnavailable
+        case .connectionLimitReached, .noEndpoint: .serviceUnavailable
         case .dnsTimeout, .connectionTimeout, .responseTimeout: .gatewayTimeout
         case .wareFailed: side == .upstream ? .badGateway : .internalServerError
         case .misconfigured, .internalError, .clientLeft: .internalServerError
@@ -112,7 +114,7 @@ extension GatewayError {
         case .noRoute: "destination_not_found"
         case .dnsError: "dns_error"
         case .dnsTimeout: "dns_timeout"
-        case .destinationUnavailable: "destination_unavailable"
+        case .destinationUnavailable, .noEndpoint: "destination_unavailable"
         case .destinationProhibited: "destination_ip_prohibited"
         case .connectionRefused: "connection_refused"
         case .connectionTimeout: "connection_timeout"

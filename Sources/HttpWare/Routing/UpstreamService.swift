@@ -32,7 +32,7 @@ public final class UpstreamService: Sendable {
 
     /// The name in the configuration.
     public let name: String
-    /// The endpoints: at least one, unless the service is `passthrough`.
+    /// The endpoints: at least one, unless the service is `passthrough`. If they are found, one that names them all.
     public let endpoints: [Endpoint]
     /// Whether the client chooses the origin.
     public let isPassthrough: Bool
@@ -78,7 +78,7 @@ public final class UpstreamService: Sendable {
         self.references = references
         let isChoice = endpoints.count > 1 || balancing.resolvesNames && endpoints.contains(where: \.isNamed)
         balancer =
-            !endpoints.isEmpty && (isChoice || balancing.healthCheck != nil)
+            !endpoints.isEmpty && (isChoice || balancing.healthCheck != nil || balancing.findsEndpoints)
             ? Balancer(endpoints, balancing, reachability: notes.reachability) : nil
         connectTimeout = timeouts.connect
         responseNanoseconds = timeouts.response.nanoseconds
@@ -88,6 +88,16 @@ public final class UpstreamService: Sendable {
 
     /// The current destinations of requests: the configured endpoints, or the addresses of a name.
     public var reachable: [Endpoint] { balancer?.endpoints ?? endpoints }
+
+    /// Whether the endpoints are found while the gateway runs, and there may be none.
+    var findsEndpoints: Bool { balancer?.rules.findsEndpoints ?? false }
+
+    /// Sends requests to these addresses from now on, and to no others; unchanged ones keep their state. Only for a service whose
+    /// endpoints are found (`Balancing.findsEndpoints`). Usable from any thread; `now` is of the loops' clock.
+    public func use(found addresses: [SocketAddress], at now: LoopInstant) {
+        guard findsEndpoints else { return }
+        balancer?.found(0, addresses, at: now)
+    }
 
     /// The state of each endpoint at this time of the loops' clock; empty without a balancer.
     public func reports(at now: LoopInstant) -> [EndpointReport] { balancer?.reports(at: now) ?? [] }

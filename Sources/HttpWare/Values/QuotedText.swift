@@ -1,6 +1,6 @@
 extension String {
     /// The text with control characters escaped, so that a file's contents can neither break a line nor move a terminal's cursor.
-    var onOneLine: String {
+    package var onOneLine: String {
         guard unicodeScalars.contains(where: \.isControl) else { return self }
         return unicodeScalars.reduce(into: "") { text, scalar in
             if scalar.isControl { text += scalar.escapedForErrors } else { text.unicodeScalars.append(scalar) }

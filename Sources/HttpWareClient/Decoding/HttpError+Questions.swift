@@ -20,7 +20,8 @@ extension HttpError {
     public var isOffline: Bool {
         if case .exchange(let fault) = fault {
             switch fault {
-            case .dnsError, .dnsTimeout, .destinationUnavailable, .connectionRefused, .connectionTimeout: return true
+            case .dnsError, .dnsTimeout, .destinationUnavailable, .noEndpoint, .connectionRefused, .connectionTimeout:
+                return true
             default: break
             }
         }

@@ -22,10 +22,14 @@ struct CheckCommand: ParsableCommand {
     var strict = false
     @Flag(help: "Print errors, warnings and their counts as JSON, on standard output.")
     var json = false
+    @Flag(help: "Ask the sources of services, too, and check the labels that are found.")
+    var discover = false
 
     func run() throws {
         let file = try file.or(named)
         var result = try file.read()
+        if discover { result = result.withFoundServices(by: ConfigurationOption.reader) }
+        result.errors += result.configuration?.found.warnings ?? []
         let cases = CheckCommand.cases(beside: try file.file())
         result.errors += cases?.errors ?? []
         let hasCaseErrors = cases?.errors.contains { $0.severity == .error } ?? false

@@ -55,7 +55,8 @@ struct RunCommand: ParsableCommand {
         guard let configuration = result.configuration else { throw ExitCode(1) }
         // Standard input can be read only once.
         return try GatewayRun.start(
-            configuration, workers: workers, source: path == "-" ? nil : source, watches: watch,
+            configuration, workers: workers, source: path == "-" ? nil : source,
+            reader: ConfigurationOption.reader, watches: watch,
             pageFolder: uiDir, inheriting: inheritance)
     }
 }
@@ -79,13 +80,14 @@ enum GatewayRun {
     /// the configuration and has `--listen`.
     static func start(
         _ configuration: GatewayConfiguration, workers: Int?, source: ConfigurationSource? = nil,
-        watches: Bool = false, observes: Bool = false, takesSignals: Bool = true, pageFolder: String? = nil,
+        reader: ConfigurationReader? = nil, watches: Bool = false, observes: Bool = false, takesSignals: Bool = true,
+        pageFolder: String? = nil,
         inheriting inheritance: Inheritance = .none, for command: String? = nil
     ) throws -> Gateway {
         do {
             return try Gateway(
                 configuration, loops: workers ?? usualLoops, log: GatewayLog(configuration.log), source: source,
-                watches: watches, observes: observes, takesSignals: takesSignals,
+                reader: reader, watches: watches, observes: observes, takesSignals: takesSignals,
                 pageFolder: pageFolder, inheriting: inheritance)
         } catch {
             if let command, let error = error as? ListenError {

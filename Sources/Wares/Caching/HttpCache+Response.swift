@@ -154,7 +154,8 @@ extension HttpCache {
     private func isDisconnected(_ exchange: Exchange) -> Bool {
         guard exchange.responder == .gateway, let failure = exchange.failure else { return false }
         return switch failure.fault {
-        case .dnsError, .dnsTimeout, .destinationUnavailable, .proxyRefused, .connectionRefused, .connectionTimeout,
+        case .dnsError, .dnsTimeout, .destinationUnavailable, .noEndpoint, .proxyRefused, .connectionRefused,
+            .connectionTimeout,
             .connectionTerminated, .responseTimeout, .responseIncomplete:
             true
         default: false

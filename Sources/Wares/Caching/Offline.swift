@@ -94,7 +94,7 @@ public struct Offline: Middleware, Postware, OfflineSwitch {
         switch fault {
         case .dnsError: detect.contains(.dns)
         case .dnsTimeout: detect.contains(.dns) || detect.contains(.timeout)
-        case .connectionRefused, .destinationUnavailable: detect.contains(.connect)
+        case .connectionRefused, .destinationUnavailable, .noEndpoint: detect.contains(.connect)
         case .connectionTimeout: detect.contains(.connect) || detect.contains(.timeout)
         case .responseTimeout: detect.contains(.timeout)
         default: false

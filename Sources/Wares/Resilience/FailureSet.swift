@@ -57,7 +57,8 @@ extension GatewayError.Fault {
     /// No connection was made, so nothing of the request was sent.
     var isBeforeRequest: Bool {
         switch self {
-        case .dnsError, .dnsTimeout, .destinationUnavailable, .proxyRefused, .connectionRefused, .connectionTimeout,
+        case .dnsError, .dnsTimeout, .destinationUnavailable, .noEndpoint, .proxyRefused, .connectionRefused,
+            .connectionTimeout,
             .tlsProtocolError, .tlsCertificateError, .tlsAlertReceived:
             true
         default: false

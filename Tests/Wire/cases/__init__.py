@@ -16,6 +16,7 @@ from . import (  # noqa: F401
     compress,
     connections,
     content,
+    discover,
     events,
     ext_authz,
     failures,
