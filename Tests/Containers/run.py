@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Containers, by a real engine: one JSON line per result (name, goal, measured, pass). Python 3.11, as root.
 
-    Tests/Containers/run.py [--binary .build/release/httpware] [--prebuilt] [image] [compose] [release] [roots] [own]
+    Tests/Containers/run.py [--binary .build/release/httpware] [--prebuilt] [image] [compose] [release] [roots] [discover] [own]
 
 `image` builds docker/Dockerfile and tries the image. `compose` brings docker/compose.yaml and the README's three commands up. `release` loads
-the image of `make dist`. `roots` runs the archive of `make dist` in roots of several systems. `own` builds the Dockerfile of a package that
+the image of `make dist`. `roots` runs the archive of `make dist` in roots of several systems. `discover` finds services by the labels of containers. `own` builds the Dockerfile of a package that
 `httpware init ware` writes. podman is the engine; images that cannot be pulled are made of Debian's packages, and stay for the next run, as do
 the roots in HTTPWARE_ROOTS. With `--prebuilt`, the binary takes the place of the compiler in `image`: that saves ten minutes. `release` and
 `roots` need what `make dist` wrote; `--dist` names another folder. A summary is on standard error: `N passed, N failed`.
@@ -20,7 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
-from Containers import compose, image, own, release, roots  # noqa: E402
+from Containers import compose, discover, image, own, release, roots  # noqa: E402
 from Containers.engine import Engine, Failed, lacks  # noqa: E402
 from Rig.results import line, tell  # noqa: E402
 
@@ -44,6 +44,7 @@ PARTS: dict[str, Callable[[Engine, argparse.Namespace], Iterator[dict]]] = {
     "compose": composed,
     "release": lambda engine, options: release.trial(engine, options.dist),
     "roots": lambda engine, options: roots.trial(engine, options.dist, dict(each.split("=", 1) for each in options.root)),
+    "discover": lambda engine, options: discover.trial(engine, options.binary, options.restarts),
     "own": lambda engine, options: own.trial(engine, options.binary),
 }
 
@@ -68,6 +69,7 @@ def main() -> int:
     parser.add_argument("--binary", type=Path, default=ROOT / ".build/release/httpware")
     parser.add_argument("--dist", type=Path, default=ROOT / ".build-dist", help="the folder of make dist")
     parser.add_argument("--prebuilt", action="store_true", help="do not compile in the container")
+    parser.add_argument("--restarts", type=int, default=200, help="restarts of containers in `discover`")
     parser.add_argument("--root", action="append", default=[], metavar="NAME=FOLDER", help="one more root for `roots`, which is only read")
     options = parser.parse_args()
     options.binary, options.dist = options.binary.resolve(), options.dist.resolve()

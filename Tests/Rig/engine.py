@@ -1,4 +1,4 @@
-"""A container engine that is none: Docker's API on a Unix socket, with the containers that a test says, and with lies."""
+"""A stand-in for a container engine: Docker's API on a Unix socket, with the containers that a test says, and with lies."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ struct ChainBuilder {
     private(set) var relabelled: [String: String] = [:]
     /// The names in `if: { responder: … }`, with their key paths.
     private(set) var responders: [(keyPath: String, node: ConfigNode)] = []
-    /// Whether errors at that place are about a found service, whose text may not look at this machine.
+    /// Whether errors at that place are about a found service, whose text must not look at this machine.
     private let isGuest: (String) -> Bool
     /// The names of the chains that were read.
     private(set) var chainNames: [String] = []

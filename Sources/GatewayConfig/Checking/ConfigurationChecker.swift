@@ -14,7 +14,7 @@ struct ConfigurationChecker {
     private let formerStores: [ConfiguredStore]
     private let storeKinds: [any StoreKind.Type]
     private let isForClient: Bool
-    /// Whether errors at that place are about a found service, whose text may not look at this machine.
+    /// Whether errors at that place are about a found service, whose text must not look at this machine.
     private let isGuest: (String) -> Bool
 
     /// The words of other programs for the nouns.

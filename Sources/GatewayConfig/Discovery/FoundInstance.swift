@@ -14,9 +14,9 @@ public struct FoundInstance: Sendable, Equatable {
     public internal(set) var addresses: [SocketAddress] = []
     /// Why it takes no requests; `nil` if it takes some.
     public internal(set) var unused: String?
-    /// Whether it is no service at all.
+    /// Whether nothing is made of it, because of its labels.
     public private(set) var isIgnored = false
-    /// What its labels or its file say, as they were written, to compare them.
+    /// The text of its labels or its file, to compare them.
     let written: [String]
     /// The options that were read from them.
     let options: FoundOptions

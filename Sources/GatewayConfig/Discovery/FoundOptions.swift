@@ -1,6 +1,6 @@
 import HttpWare
 
-/// What the labels of a container, or a service file, may say. The list is short on purpose: containers are not trusted as the file is.
+/// The options that labels of a container, or a service file, may have. The list is short on purpose: containers are not trusted as the file is.
 struct FoundOptions: Sendable {
     /// The beginning of our labels.
     static let prefix = "httpware."

@@ -47,15 +47,15 @@ public struct FoundServices: Sendable {
         }
     }
 
-    /// The endpoints of each found service by name, for those that a route can reach.
+    /// The endpoints of each found service by name, if a route can reach it.
     public private(set) var addresses: [String: [SocketAddress]] = [:]
     /// The mistakes and conflicts.
     public private(set) var problems: [Problem] = []
-    /// Those that concern several services.
+    /// The problems of several services.
     private var conflicts: [Problem] = []
-    /// Those that concern addresses.
+    /// The problems of addresses.
     private var ofAddresses: [Problem] = []
-    /// Those that were found before the whole configuration was checked.
+    /// The problems that were found before the whole configuration was checked.
     private var ofGroups: [Problem] = []
     /// Everything that was found, also what is not used.
     public let instances: [FoundInstance]
@@ -72,7 +72,7 @@ public struct FoundServices: Sendable {
     /// Nothing.
     public static let none = FoundServices([], among: [], isPostware: { _ in false })
 
-    /// Groups the instances, and makes entries of those that have no mistake. `written` has the entries of the files.
+    /// Groups the instances, and makes entries of groups without a mistake. `written` has the entries of the files.
     init(
         _ instances: [FoundInstance], among written: [ConfigNode.Entry],
         isPostware: @escaping @Sendable (String) -> Bool
@@ -94,7 +94,7 @@ public struct FoundServices: Sendable {
             })
         else { return nil }
         var result = next
-        // What the check of the whole configuration found stays true.
+        // The mistakes that the check of the whole configuration found are still there.
         let checked = problems.filter { problem in !ofGroups.contains(problem) && !ofAddresses.contains(problem) }
         result.problems += checked
         result.groups = next.groups.filter { group in groups.contains { $0.name == group.name } }

@@ -2,7 +2,7 @@ public import GatewayConfig
 public import HttpWare
 
 extension FoundServices {
-    /// What was found, and what is wrong with it, as the admin listener and `httpware discover` report it.
+    /// The found programs, and their mistakes, as the admin listener and `httpware discover` report it.
     public var json: Json {
         .object([
             (

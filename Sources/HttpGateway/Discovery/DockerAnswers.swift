@@ -1,7 +1,7 @@
 import GatewayConfig
 import HttpWare
 
-/// What Docker's API answers, as far as it is used: lists of containers, and events. An engine may say anything, so every member is optional.
+/// The answers of Docker's API, as far as they are used: lists of containers, and events. An engine may say anything, so every member is optional.
 struct DockerContainer: Sendable, Equatable {
     /// The state of the program.
     enum Health: Sendable, Equatable {
@@ -15,7 +15,7 @@ struct DockerContainer: Sendable, Equatable {
     let name: String
     let labels: [(key: String, value: String)]
     let isRunning: Bool
-    let health: Health
+    var health: Health
     /// When it was made, in seconds since 1970.
     let made: Int
     /// The TCP ports that the image or the container exposes, in order.
@@ -29,7 +29,7 @@ struct DockerContainer: Sendable, Equatable {
     static let mostContainers = 5000
     private static let mostLabels = 500
 
-    /// Reads an element of the list of containers; `nil` if it is none.
+    /// Reads an element of the list of containers; `nil` if it has no identity.
     init?(_ json: JsonValue) {
         guard let id = json["Id"]?.string, DockerContainer.isIdentity(id) else { return nil }
         self.id = id
@@ -61,6 +61,16 @@ struct DockerContainer: Sendable, Equatable {
             let texts = ["IPAddress", "GlobalIPv6Address"].compactMap { member.value[$0]?.string }
             return texts.lazy.compactMap { IPAddress($0) }.first.map { (member.name, $0) }
         }.sorted { $0.name < $1.name }
+    }
+
+    /// The health by its name in the details of a container; `nil` if no check is defined.
+    static func health(named name: String?) -> Health? {
+        switch name {
+        case "healthy": .healthy
+        case "unhealthy": .unhealthy
+        case "starting": .starting
+        default: nil
+        }
     }
 
     /// The health, as the list shows it: `Up 3 minutes (healthy)`.

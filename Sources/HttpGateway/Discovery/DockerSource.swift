@@ -3,8 +3,8 @@ import HttpWare
 
 /// The containers of an engine that speaks Docker's API (version 1.41; Podman's is the same): its list, asked again after each event.
 ///
-/// Events only say that something happened, so a lost one does no harm; the list is also asked now and then without one. What the
-/// engine answers is bounded: a list in bytes and time, an event in bytes.
+/// Events only say that something happened, so a lost one does no harm; the list is also asked now and then without one. The
+/// answers of the engine are bounded: a list in bytes and time, an event in bytes.
 final class DockerSource: ServiceSource {
     let name = "docker"
     private let definition: DiscoverDefinition.Docker
@@ -15,8 +15,8 @@ final class DockerSource: ServiceSource {
     private var failed: ((String) -> Void)?
     private var events: (any HttpCall)?
     private var question: (any HttpCall)?
-    /// The containers that were asked for their ports, by identity, with the state in which they were.
-    private var inspected: [String: [UInt16]] = [:]
+    /// The details of containers by identity.
+    private var details: [String: Details] = [:]
     private var stopping: [String: LoopInstant] = [:]
     private var line: [UInt8] = []
     private var isAskedAgain = false
@@ -29,13 +29,23 @@ final class DockerSource: ServiceSource {
     private static let shortest = Duration.milliseconds(50)
     /// The list is asked this often without an event.
     private static let interval = Duration.seconds(30)
+    /// Podman's list does not show the health of containers, and their checks cause no event: it is asked for this often.
+    private static let healthInterval = Duration.seconds(1)
     private static let longestBackOff = Duration.seconds(10)
     /// A container that was told to stop and still runs after this time takes requests again.
     private static let longestStop = Duration.seconds(30)
     private static let largestList = ByteCount.mebibytes(8)
     private static let largestEvent = 256 << 10
     private static let patience = Duration.seconds(5)
-    private static let mostInspected = 32
+
+    /// The part of a container's details that lists may lack.
+    private struct Details {
+        let ports: [UInt16]
+        let health: DockerContainer.Health?
+        /// The list for which they were asked.
+        let list: Int
+    }
+    private var lists = 0
 
     init(_ definition: DiscoverDefinition.Docker, loop: EventLoop) {
         self.definition = definition
@@ -145,6 +155,7 @@ final class DockerSource: ServiceSource {
     private func ask() {
         guard found != nil, question == nil, let request = request("/containers/json") else { return }
         asked = loop.now
+        lists += 1
         isAskedAgain = false
         get(request) { [weak self] json in
             guard let self else { return }
@@ -154,8 +165,10 @@ final class DockerSource: ServiceSource {
         }
     }
 
-    /// Asks for something, within the bounds. `done` is called with the JSON value of an answer.
-    private func get(_ request: HttpRequest, done: @escaping (JsonValue) -> Void) {
+    /// Asks for something, within the bounds. `done` is called with the JSON value of an answer, `isAbsent` if it does not exist.
+    private func get(
+        _ request: HttpRequest, done: @escaping (JsonValue) -> Void, unless isAbsent: (() -> Void)? = nil
+    ) {
         let limits = CallLimits(timeout: DockerSource.patience, content: DockerSource.largestList)
         var hasEnded = false
         let call = SideCaller(to: endpoint).start(request, limits: limits) { [weak self] result in
@@ -164,6 +177,7 @@ final class DockerSource: ServiceSource {
             question = nil
             switch result {
             case .failure(let error): fail(error.reason)
+            case .success(let response) where response.status.code == 404 && isAbsent != nil: isAbsent?()
             case .success(let response) where response.status.code != 200:
                 fail("it answered \(response.status.code)")
             case .success(let response):
@@ -177,20 +191,27 @@ final class DockerSource: ServiceSource {
         if !hasEnded { question = call }
     }
 
-    /// Asks for the exposed ports of containers whose list shows none, one after the other. Some engines list published ports only.
+    /// Asks for the details that the list lacks, of one container after the other: ports that are exposed but not published, and health.
     private func inspect(_ containers: [DockerContainer]) {
         let open = containers.first { container in
-            container.isRunning && container.ports.count != 1 && inspected[container.id] == nil
-                && container.label("httpware.port") == nil
-                && (!definition.onlyLabelled || container.labels.contains { $0.key.hasPrefix("httpware.") })
+            guard container.isRunning, container.health == .unchecked,
+                !definition.onlyLabelled || container.labels.contains(where: { $0.key.hasPrefix("httpware.") })
+            else { return false }
+            guard let known = details[container.id] else { return true }
+            return known.health != nil && known.list != lists
         }
-        guard let open, inspected.count < DockerSource.mostInspected + containers.count,
-            let request = request("/containers/\(open.id)/json")
-        else { return finish(containers) }
-        inspected[open.id] = []
+        guard let open, let request = request("/containers/\(open.id)/json") else { return finish(containers) }
+        let list = lists
         get(request) { [weak self] json in
             guard let self else { return }
-            inspected[open.id] = DockerSource.exposedPorts(json)
+            details[open.id] = Details(
+                ports: DockerSource.exposedPorts(json),
+                health: DockerContainer.health(named: json["State"]?["Health"]?["Status"]?.string), list: list)
+            inspect(containers)
+        } unless: { [weak self] in
+            guard let self else { return }
+            // It has gone meanwhile; the next list lacks it.
+            details[open.id] = Details(ports: [], health: nil, list: list)
             inspect(containers)
         }
     }
@@ -209,17 +230,25 @@ final class DockerSource: ServiceSource {
         failures = 0
         let now = loop.now
         let ids = Set(containers.filter(\.isRunning).map(\.id))
-        inspected = inspected.filter { ids.contains($0.key) }
+        details = details.filter { ids.contains($0.key) }
         stopping = stopping.filter { ids.contains($0.key) && $0.value > now }
         let instances = containers.map { container -> FoundInstance in
             var container = container
-            if let ports = inspected[container.id], !ports.isEmpty { container.ports = ports }
+            if let known = details[container.id] {
+                if container.ports.isEmpty || known.ports.count > 1 { container.ports = known.ports }
+                container.health = known.health ?? container.health
+            }
             return container.instance(
                 network: definition.network, onlyLabelled: definition.onlyLabelled,
                 leaving: stopping[container.id] != nil)
         }
         found?(instances)
-        if isAskedAgain { askSoon() } else { later(DockerSource.interval) }
+        let asksForHealth = details.values.contains { $0.health != nil }
+        if isAskedAgain {
+            askSoon()
+        } else {
+            later(asksForHealth ? DockerSource.healthInterval : DockerSource.interval)
+        }
     }
 
     private func fail(_ reason: String) {

@@ -4,7 +4,7 @@ import Synchronization
 
 /// Asks the sources of services once, before a gateway runs, or for a command.
 public struct FirstLook: Sendable {
-    /// What was found.
+    /// The programs that were found.
     public let instances: [FoundInstance]
     /// Why sources could not be asked, such as `docker: unix:/var/run/docker.sock: no such file or directory`.
     public let failures: [String]

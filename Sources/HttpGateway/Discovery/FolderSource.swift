@@ -75,7 +75,7 @@ final class FolderSource: ServiceSource {
         self.events = events
     }
 
-    /// What is in the folder: a missing folder has nothing to say, and is an error.
+    /// The services in the folder; a missing folder is an error.
     static func read(_ path: String) -> Result<[FoundInstance], SystemError> {
         guard let folder = opendir(path) else { return .failure(SystemError("opendir \(path)")) }
         defer { closedir(folder) }

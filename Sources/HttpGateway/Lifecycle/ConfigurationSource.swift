@@ -25,7 +25,7 @@ public struct ConfigurationSource: Sendable {
         return (source, result)
     }
 
-    /// Reads the files again. What was found stays.
+    /// Reads the files again, and keeps the found services.
     func read(keeping former: GatewayConfiguration) -> ConfigurationReader.Result {
         reader.read(path: path, keeping: former, finding: former.found.instances)
     }

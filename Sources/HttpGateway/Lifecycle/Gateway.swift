@@ -49,7 +49,7 @@ public final class Gateway: @unchecked Sendable {
     private var reloading: [@Sendable (ReloadOutcome) -> Void]?
     /// Looks for services; `nil` if the configuration looks for none.
     private var discovery: Discovery?
-    /// What was found during a reload, which is used after it.
+    /// The programs that were found during a reload, which are used after it.
     private var foundMeanwhile: [FoundInstance]?
     /// Makes configurations with found services.
     private let reader: ConfigurationReader?

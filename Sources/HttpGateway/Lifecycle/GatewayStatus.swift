@@ -30,7 +30,7 @@ public final class GatewayStatus: Sendable {
         public internal(set) var configuration: GatewayConfiguration
         /// The running services by name.
         var services: [String: UpstreamService] = [:]
-        /// What looks for services; `nil` if nothing does.
+        /// The keeper of found services; `nil` if the configuration looks for none.
         var discovery: Discovery?
         /// The addresses in file order.
         public internal(set) var addresses: [Address] = []

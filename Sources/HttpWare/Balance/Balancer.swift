@@ -240,7 +240,7 @@ public final class Balancer: Sendable {
         }
     }
 
-    /// Makes an endpoint of each address, and keeps those that are there already. `others` are tried if one is unreachable.
+    /// Makes an endpoint of each address, and keeps the endpoints of addresses that stay. `others` are tried if one is unreachable.
     private func use(
         _ own: [SocketAddress], _ others: ArraySlice<SocketAddress>, for place: Int, _ state: inout State,
         isFirst: Bool, _ now: LoopInstant

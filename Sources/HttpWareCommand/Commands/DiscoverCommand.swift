@@ -10,10 +10,10 @@ struct DiscoverCommand: ParsableCommand {
         commandName: "discover",
         abstract: "Show the services that containers and service files offer, and why one is not used.",
         discussion: """
-            Asks the sources of the configuration's section discover, or those that are named here.
+            Asks the sources of the configuration's section discover. With --docker or --folder, it asks this source in their place.
 
             With --write, it stays, and keeps one service file for each service in a folder: a gateway with discover: { folder: … } serves them and needs \
-            no access to the engine's socket. Whoever can use that socket is root on the machine, so let this small process have it alone.
+            no access to the engine's socket. A process that can use that socket is root on the machine, so let this small one have it alone.
             """)
 
     @OptionGroup var file: ConfigurationOption
@@ -89,7 +89,7 @@ struct DiscoverCommand: ParsableCommand {
         return (definition, configuration)
     }
 
-    /// What was found, one line for each container or file.
+    /// The found containers and files, one line for each.
     static func table(_ found: FoundServices) -> [String] {
         let rows = found.instances.map { instance in
             let addresses = instance.addresses.map { "\($0)" }.joined(separator: " ")

@@ -81,7 +81,7 @@ import Testing
         "{}", "[]", "null", #"{"Id": "../../etc"}"#, #"{"Id": 5}"#, #"{"Id": ""}"#,
         #"{"Id": "ab", "Names": 7, "Labels": [1], "Ports": {"a": 1}, "NetworkSettings": {"Networks": [null]}, "Created": "x", "State": {}}"#,
     ])
-    func `answers of the wrong shape are no container, or one that is not used`(json: String) throws {
+    func `answers of the wrong shape make no instance, or one that is not used`(json: String) throws {
         let found = try container(json)?.instance(network: nil, onlyLabelled: true, leaving: false)
         #expect(found?.addresses ?? [] == [])
     }

@@ -5,7 +5,7 @@ import Testing
 @testable import GatewayConfig
 @testable import HttpGateway
 
-/// What labels and service files may say, and what becomes of it.
+/// Labels and service files, and the services that become of them.
 @Suite struct FoundServicesTests {
     private static let file = """
         version: 1
@@ -173,7 +173,7 @@ import Testing
             ])
     }
 
-    @Test func `a narrow claim comes before a wide one, whoever is older`() throws {
+    @Test func `a narrow claim comes before a wide one that is older`() throws {
         let read = try read(
             Self.container("wide", made: 1, ["route": "*.test, /**"]),
             Self.container("narrow", made: 2, ["route": "a.test/x/**, a.test/**"]))

@@ -72,7 +72,7 @@ def container(t: Trial, name: str, *, made: int = 1, status: str = "Up 1 second"
     return Container(name, t.main.port, {f"httpware.{key}": value for key, value in labels.items()}, made=made, status=status)
 
 
-@case("discover: what runs at the start is served at once", nginx=NO)
+@case("discover: a container that runs at the start is served at once", nginx=NO)
 def at_the_start(t: Trial) -> None:
     found = Found(t, containers=(container(t, "a", route="a.test"),))
     response = found.ask("a.test", "/x")
@@ -95,7 +95,7 @@ def comes_and_goes(t: Trial) -> None:
     check(found.gateway.metric('httpware_discover_up{source="docker"} 1'), "the metric says that the engine does not answer")
 
 
-@case("discover: a container that was told to stop takes no more requests, and one whose check fails takes none", nginx=NO)
+@case("discover: a container that was told to stop takes no more requests, and one whose check fails takes no request", nginx=NO)
 def stopping(t: Trial) -> None:
     found = Found(t, containers=(container(t, "a", route="a.test"),))
     found.answers("a.test", 200)
@@ -131,7 +131,7 @@ def mistake(t: Trial) -> None:
     check(eventually(lambda: "container bad, label httpware.wares:1:17" in found.gateway.process.log, 10.0), "the log does not say it")
 
 
-@case("discover: while the engine is away, what was known stays, and it is said since when", nginx=NO)
+@case("discover: while the engine is away, known services stay, and the report says since when", nginx=NO)
 def engine_away(t: Trial) -> None:
     found = Found(t, keep="1s", containers=(container(t, "a", route="a.test"),))
     found.answers("a.test", 200)
@@ -169,7 +169,7 @@ def lies(t: Trial) -> None:
         check(eventually(lambda before=before: found.engine.asked > before, 10.0), f"{name}: the engine is not asked")
         expect_status(found.ask("a.test"), 200)
     found.engine.lie = None
-    # Events that never end, are no JSON, or come by the thousand.
+    # Events that never end, are not JSON, or come by the thousand.
     found.engine.send(b"x" * 1_000_000)
     found.engine.send(b"\n{]}\n\x00\xff\n" + b'{"Action":"start"}\n' * 5000)
     before = found.engine.asked
@@ -226,7 +226,7 @@ def command(t: Trial) -> None:
     expect_same("the exit status without an engine", result.returncode, 3)
 
 
-@case("discover: a process that holds the socket writes service files for a gateway that has none", nginx=NO)
+@case("discover: a process that holds the socket writes service files for a gateway without it", nginx=NO)
 def writes_files(t: Trial) -> None:
     found = Found(t, keep="1s")
     found.engine.stop()
