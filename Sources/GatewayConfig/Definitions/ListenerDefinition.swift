@@ -110,7 +110,9 @@ public struct ListenerDefinition: Sendable {
         options.read("limits") { limits.read(&$0) }
         options.read("http2", into: &http2)
         let http2 = self.http2
-        options.read("tls") { tls = ListenerTls(options: &$0, http2: http2, files: files) }
+        options.read("tls", orWord: "internal") {
+            tls = ListenerTls(options: &$0, http2: http2, bind: bind, files: files)
+        }
         options.read("intercept") { intercept = ListenerIntercept(options: &$0, http2: http2) }
         options.only("forward", "intercept", with: "mode", mode, is: .forward)
         options.read("socks", into: &socks)

@@ -1,4 +1,3 @@
-import Glibc
 public import HttpWare
 
 /// The checked settings of a forward listener for the tunnels that it reads.
@@ -66,37 +65,19 @@ public struct ListenerIntercept: Sendable {
         self.allowOpaque = allowOpaque.list
         self.passPinned = passPinned
         self.opaque = opaque
-        let folder =
-            path.map { FilePath.joined($0, writtenIn: options.location(of: "ca").file) }
-            ?? CertificateAuthority.usualFolder()
-        if let refusal = FileGate.refusal {
-            options.fail(
-                at: path == nil ? nil : "ca", "the certificate authority in \(folder) cannot be read: \(refusal)")
-            return nil
-        }
-        for name in [CertificateAuthority.certificateFile, CertificateAuthority.keyFile] {
-            options.noteFile("\(folder)/\(name)", content: Array(CertificateAuthority.stamp(of: folder).utf8))
-        }
-        let isMissing = access("\(folder)/\(CertificateAuthority.keyFile)", F_OK) != 0
+        guard let authority = CertificateAuthority.read(&options, at: path) else { return nil }
+        self.authority = authority
         do throws(TlsFault) {
-            // No client has to trust the authority in a run of cases.
-            let needsNone = isMissing && OutputGate.isClosed
-            authority = try needsNone ? .unwritten() : .shared(folder: folder)
             context = try TlsContext(interceptingFor: authority, protocols: protocols.map(\.name))
         } catch {
-            options.fail(
-                at: path == nil ? nil : "ca",
-                isMissing
-                    ? "\(ConfigError.noAuthority)\(folder); make one with \(ProgramName.text) ca init"
-                        + (path == nil ? "" : " --dir \(folder)")
-                    : error.reason)
+            options.fail(at: path == nil ? nil : "ca", error.reason)
             return nil
         }
     }
 }
 
 extension ConfigError {
-    fileprivate static let noAuthority = "there is no certificate authority in "
+    static let noAuthority = "there is no certificate authority in "
 
     /// True if the user's usual certificate authority is missing: `intercept` is written without `ca`.
     public var isAboutMissingAuthority: Bool {

@@ -31,7 +31,9 @@ public struct ListenerTls: Sendable {
     public let certificates: [CertificateFacts]
 
     /// Reads `listeners.NAME.tls`; `nil` if it is missing or invalid.
-    init?(options: inout OptionsReader, http2: Bool, files: ConfigurationFiles) {
+    init?(
+        options: inout OptionsReader, http2: Bool, bind: SocketAddress = .loopback, files: ConfigurationFiles
+    ) {
         var identities: [TlsIdentity] = []
         let single = TlsFiles(files).readIdentity(&options)
         if let single { identities.append(single) }
@@ -55,8 +57,16 @@ public struct ListenerTls: Sendable {
         options.read("acme", doc: "gets certificates by itself, from an authority that speaks ACME") {
             acme = AcmeSettings(options: &$0, files: files)
         }
+        var local: TlsContext.LocalNames?
+        options.read(
+            "internal",
+            doc: "makes certificates for local names by itself, signed by the authority of \(ProgramName.text) ca init"
+        ) {
+            local = LocalCertificates.read(&$0, bind: bind)
+        }
         options.exclusive("cert", "certificates")
-        options.require(anyOf: ["cert", "certificates", "acme"])
+        options.exclusive("acme", "internal")
+        options.require(anyOf: ["cert", "certificates", "acme", "internal"])
         options.refuseEmpty("certificates", "write at least one")
         options.only("clientCert", with: "clientCa")
         options.refuseEmpty("alpn", "write h2 or http/1.1, or remove it")
@@ -73,6 +83,7 @@ public struct ListenerTls: Sendable {
         server.clientAuthorities = clientCa
         server.requiresClientCertificate = clientCertificates != .request
         server.leastVersion = least.version
+        server.local = local
         if acme != nil { server.live = live }
         self.server = server
         self.acme = acme

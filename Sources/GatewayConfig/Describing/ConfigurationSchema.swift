@@ -191,6 +191,7 @@ public struct ConfigurationSchema: Sendable {
             return member
         }
         let map = object(members, isWhole: isWhole || isList)
+        if case .optionsOr(let word) = option.shape { return ["anyOf": [["const": .text(word)], map]] }
         guard isList else { return map }
         guard let only, let text = members.first(where: { $0.key == only })?.shape.schema else {
             return OptionShape.list(of: map)
@@ -204,7 +205,7 @@ extension OptionDescription {
     fileprivate var isNeeded: Bool { isRequired || relations.contains { if case .any = $0 { true } else { false } } }
 
     fileprivate var schemaText: String {
-        let standard = isRequired || defaultText.isEmpty || shape == .options ? nil : "default: \(defaultText)"
+        let standard = isRequired || defaultText.isEmpty || shape.isOptions ? nil : "default: \(defaultText)"
         return [meaning, standard].compactMap(\.self).filter { !$0.isEmpty }.joined(separator: "; ")
     }
 }

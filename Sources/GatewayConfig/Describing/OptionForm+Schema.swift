@@ -62,7 +62,7 @@ extension OptionShape {
             ["anyOf": [OptionShape.list(of: key.schema), OptionShape.map(key, value.schema)]]
         case .any: true
         case .definitions(let name): OptionShape.list(of: ["$ref": .text("#/$defs/\(name)")])
-        case .options, .optionsList: nil
+        case .options, .optionsOr, .optionsList: nil
         }
     }
 

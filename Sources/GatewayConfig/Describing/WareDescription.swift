@@ -82,7 +82,7 @@ public struct WareDescription: Sendable {
     public var shownOptions: [OptionDescription] {
         let keys = Set(options.map(\.key))
         return options.filter { option in
-            guard let bracket = option.key.firstRange(of: "[].") else { return option.shape != .options }
+            guard let bracket = option.key.firstRange(of: "[].") else { return !option.shape.isOptions }
             return !keys.contains(String(option.key[bracket.upperBound...]))
         }
     }

@@ -95,8 +95,21 @@ extension OptionsReader {
     // MARK: Nested options
 
     /// Reads a map whose keys have individual types. If the key is missing, the body runs on an empty map that is not `isWritten`.
-    public mutating func read(_ key: String, doc: String = "", _ body: (inout OptionsReader) -> Void) {
-        let node = takeValue(key, "options", .options, "{}", nil, false, doc)
+    ///
+    /// With `orWord`, that word counts as a map with an empty map for the key of that name: `tls: internal` is `tls: { internal: {} }`.
+    public mutating func read(
+        _ key: String, orWord word: String? = nil, doc: String = "", _ body: (inout OptionsReader) -> Void
+    ) {
+        let shape = word.map { OptionShape.optionsOr(word: $0) } ?? .options
+        var node = takeValue(key, "options", shape, "{}", nil, false, doc)
+        if let word, let place = node?.location, node?.text == word {
+            let entry = ConfigNode.Entry(key: word, location: place, value: ConfigNode(.map([]), at: place))
+            node = ConfigNode(.map([entry]), at: place)
+        } else if let word, let text = node?.text, node?.isEmpty == false {
+            let near = didYouMean(text, among: [word])
+            fail(at: key, "\(text.quotedForErrors) is not \(word), nor a map of options\(near)")
+            node = nil
+        }
         var nested: OptionsReader
         if isDescribing {
             nested = .describing(path(key))

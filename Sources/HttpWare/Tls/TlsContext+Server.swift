@@ -23,11 +23,28 @@ extension TlsContext {
         public var leastVersion = Version.tls12
         /// Replaces this context while the listener runs; `nil` without replacement.
         public var live: LiveTls?
+        /// The local names that get certificates of an authority of this machine; `nil` for none.
+        public var local: LocalNames?
         /// The tls-alpn-01 challenges to answer.
         public var challenges: [TlsChallenge] = []
 
         /// Makes settings with these certificates.
         public init(identities: [TlsIdentity]) { self.identities = identities }
+    }
+
+    /// Names for which certificates are made when a client asks for them.
+    public struct LocalNames: Sendable {
+        let authority: CertificateAuthority
+        let names: HostList
+        /// The address whose certificate a client gets that asks for no name.
+        let unnamed: String
+
+        /// Makes the names. Addresses always get a certificate; clients ask for none of them.
+        public init(authority: CertificateAuthority, names: HostList, unnamed: String) {
+            self.authority = authority
+            self.names = names
+            self.unnamed = unnamed
+        }
     }
 
     /// Certificates for the same names, with keys of different types; the client's ciphers decide which is used.
@@ -39,7 +56,9 @@ extension TlsContext {
 
     /// Makes a server's context. Throws the fault of a file, with its name.
     public convenience init(server options: Server) throws(TlsFault) {
-        guard !options.identities.isEmpty else { throw TlsFault(.material, "there is no certificate") }
+        guard !options.identities.isEmpty || options.local != nil else {
+            throw TlsFault(.material, "there is no certificate")
+        }
         var groups: [Group] = []
         var staples: [OpaquePointer: TlsStaple] = [:]
         var challenges: [String: OpaquePointer] = [:]
@@ -59,6 +78,17 @@ extension TlsContext {
                     used = try TlsContext.use(identity, in: pointer)
                 }
                 if let file = identity.staple { staples[used] = try TlsContext.staple(file) }
+            }
+            if let local = options.local, groups.isEmpty {
+                let pointer = try TlsContext.makeServer(options)
+                groups.append(Group(pointer: pointer, names: [], keyTypes: []))
+                guard let leaf = local.authority.certificate(for: local.unnamed) else {
+                    throw TlsFault(.material, "OpenSSL cannot make a certificate for \(local.unnamed)")
+                }
+                defer { X509_free(leaf) }
+                guard SSL_CTX_use_certificate(pointer, leaf) == 1,
+                    SSL_CTX_use_PrivateKey(pointer, local.authority.leafKey) == 1
+                else { throw TlsFault(.material, "OpenSSL cannot use its own certificate") }
             }
             for challenge in options.challenges {
                 let made = try TlsContext.makeChallenge(challenge)
@@ -86,7 +116,7 @@ extension TlsContext {
             groups[0].pointer, protocols: ApplicationProtocol.wire(options.protocols) + former,
             others: groups.dropFirst().map(\.pointer), exact: exact,
             wildcards: wildcards, staples: staples, asksForClientCertificate: options.clientAuthorities != nil,
-            live: options.live, challenges: challenges)
+            live: options.live, challenges: challenges, local: options.local)
         setCallbacks()
     }
 
@@ -134,7 +164,7 @@ extension TlsContext {
     /// Sets the callbacks. They get this object unretained, because every session retains it.
     private func setCallbacks() {
         let own = Unmanaged.passUnretained(self).toOpaque()
-        if !others.isEmpty { copenssl_set_name_callback(pointer, chooseByName, own) }
+        if !others.isEmpty || local != nil { copenssl_set_name_callback(pointer, chooseByName, own) }
         if !challenges.isEmpty { SSL_CTX_set_client_hello_cb(pointer, answerChallenge, own) }
         for context in [pointer] + others {
             SSL_CTX_set_alpn_select_cb(context, chooseProtocol, own)
@@ -168,6 +198,15 @@ extension TlsContext {
         return count > 0 ? String(decoding: text.prefix(Int(count)), as: UTF8.self) : nil
     }
 
+    /// Whether a certificate from a file is for that name.
+    func hasCertificate(for name: String) -> Bool {
+        var name = name.lowercased()
+        if name.hasSuffix(".") { name.removeLast() }
+        if exact[name] != nil { return true }
+        guard let dot = name.firstIndex(of: ".") else { return false }
+        return wildcards[String(name[name.index(after: dot)...])] != nil
+    }
+
     /// The context whose certificate matches the name exactly, or by a wildcard for its first label.
     func context(for name: String) -> OpaquePointer {
         var name = name.lowercased()
@@ -175,6 +214,23 @@ extension TlsContext {
         if let found = exact[name] { return found }
         guard let dot = name.firstIndex(of: ".") else { return pointer }
         return wildcards[String(name[name.index(after: dot)...])] ?? pointer
+    }
+}
+
+extension TlsContext.LocalNames {
+    /// Gives a session the certificate for that name. A name that is not local is refused: RFC 6066 §3, `unrecognized_name`.
+    fileprivate func use(_ name: String, in session: OpaquePointer) -> Int32 {
+        var name = name.lowercased()
+        if name.hasSuffix(".") { name.removeLast() }
+        guard names.contains(name, 443), let leaf = authority.certificate(for: name) else {
+            return SSL_TLSEXT_ERR_ALERT_FATAL
+        }
+        defer { X509_free(leaf) }
+        guard SSL_use_certificate(session, leaf) == 1, SSL_use_PrivateKey(session, authority.leafKey) == 1 else {
+            ERR_clear_error()
+            return SSL_TLSEXT_ERR_ALERT_FATAL
+        }
+        return SSL_TLSEXT_ERR_OK
     }
 }
 
@@ -186,11 +242,13 @@ private func chooseByName(
     guard let session, let argument, let name = SSL_get_servername(session, TLSEXT_NAMETYPE_host_name) else {
         return SSL_TLSEXT_ERR_NOACK
     }
-    Unmanaged<TlsContext>.fromOpaque(argument)._withUnsafeGuaranteedRef { context in
-        let chosen = context.context(for: String(cString: name))
+    return Unmanaged<TlsContext>.fromOpaque(argument)._withUnsafeGuaranteedRef { context in
+        let name = String(cString: name)
+        if let local = context.local, !context.hasCertificate(for: name) { return local.use(name, in: session) }
+        let chosen = context.context(for: name)
         if chosen != context.pointer { SSL_set_SSL_CTX(session, chosen) }
+        return SSL_TLSEXT_ERR_OK
     }
-    return SSL_TLSEXT_ERR_OK
 }
 
 /// Chooses by our order of preference; a client without a common protocol is refused. RFC 7301 §3.2.

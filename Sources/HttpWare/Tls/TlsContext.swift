@@ -27,12 +27,15 @@ public final class TlsContext: @unchecked Sendable {
     let live: LiveTls?
     /// The contexts for tls-alpn-01 challenges, by name.
     let challenges: [String: OpaquePointer]
+    /// The local names that get certificates of an authority of this machine; `nil` for none.
+    let local: LocalNames?
 
     init(
         _ pointer: OpaquePointer, protocols: [UInt8], others: [OpaquePointer] = [],
         exact: [String: OpaquePointer] = [:], wildcards: [String: OpaquePointer] = [:],
         staples: [OpaquePointer: TlsStaple] = [:], asksForClientCertificate: Bool = false,
-        authority: CertificateAuthority? = nil, live: LiveTls? = nil, challenges: [String: OpaquePointer] = [:]
+        authority: CertificateAuthority? = nil, live: LiveTls? = nil, challenges: [String: OpaquePointer] = [:],
+        local: LocalNames? = nil
     ) {
         self.pointer = pointer
         self.protocols = protocols
@@ -44,6 +47,7 @@ public final class TlsContext: @unchecked Sendable {
         self.authority = authority
         self.live = live
         self.challenges = challenges
+        self.local = local
     }
 
     deinit {

@@ -59,10 +59,20 @@ public indirect enum OptionShape: Sendable, Hashable {
     case names(OptionForm, OptionForm)
     /// A map of options, whose descriptions follow.
     case options
+    /// Such a map, or a word in place of it.
+    case optionsOr(word: String)
     /// A list of such maps. One map counts as a list with one member, and a text as a map with only that key.
     case optionsList(orText: String?)
     /// A list of maps that the schema defines by that name. One map counts as a list with one member.
     case definitions(String)
     /// Any structure: the ware interprets it.
     case any
+
+    /// Whether it is one map of options.
+    public var isOptions: Bool {
+        switch self {
+        case .options, .optionsOr: true
+        default: false
+        }
+    }
 }

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from gateways import OwnGateway
 from Rig.certificates import certificates
 from Rig.origins import OK, OriginConnection, Script, answering, echo, ok
 from Rig.processes import free_port
@@ -976,3 +977,50 @@ routes: [{{ service: api }}]
 """)
     expect_same("exit", result.returncode, 0)
     check("the certificate has expired" in result.stderr, result.stderr)
+
+
+@case("TLS: a listener makes certificates for local names by itself, and refuses other names", nginx=NO)
+def local_names(t: Trial) -> None:
+    folder = t.setup.place.subfolder("internal")
+    expect_same("ca init", run(t, "ca", "init", "--dir", str(folder / "ca")).returncode, 0)
+    made = certificates()
+    gateway = OwnGateway(t, "internal", f"""version: 1
+listeners:
+  web: {{{{ bind: "127.0.0.1:{{web}}", tls: {{{{ internal: {{{{ ca: "{folder / 'ca'}" }}}}, certificates: [{{{{ cert: "{made / 'a.pem'}", key: "{made / 'a.key'}" }}}}] }}}} }}}}
+  plain: {{{{ bind: "127.0.0.1:{{admin}}", tls: {{{{ internal: {{{{ ca: "{folder / 'ca'}", names: [box.lan] }}}} }}}} }}}}
+chains: {{{{ c: {{{{ middlewares: [{{{{ mock: {{{{ body: local }}}} }}}}] }}}} }}}}
+routes: [{{{{ chain: c }}}}]
+""")
+    context = ssl.create_default_context(cafile=str(folder / "ca" / "ca.pem"))
+
+    def names(port: int, name: str) -> list[str]:
+        with socket.create_connection(("127.0.0.1", port), 5) as sock, context.wrap_socket(sock, server_hostname=name) as session:
+            certificate = session.getpeercert()
+            assert certificate
+            return [str(value) for _, value in certificate["subjectAltName"]]
+
+    for name in ("app.localhost", "a.b.test", "x.home.arpa"):
+        expect_same(f"the names for {name}", names(gateway.web, name), [name])
+    expect_same("the names for an address", names(gateway.admin, "127.0.0.1"), ["127.0.0.1"])
+    expect_same("a name of the option", names(gateway.admin, "box.lan"), ["box.lan"])
+    for port, name in ((gateway.web, "example.com"), (gateway.admin, "app.localhost")):
+        try:
+            names(port, name)
+        except ssl.SSLError as error:
+            check("unrecognized" in str(error).lower().replace("_", " "), f"{name} is refused by another alert:", error)
+        else:
+            check(False, f"{name} got a certificate")
+
+
+@case("TLS: without an authority, `tls: internal` says how to make one, and a wrong word is named", nginx=NO)
+def local_names_without_authority(t: Trial) -> None:
+    text = """version: 1
+listeners: { web: { bind: "127.0.0.1:1", tls: WORD } }
+chains: { c: { middlewares: [{ mock: {} }] } }
+routes: [{ chain: c }]
+"""
+    environment = {"XDG_DATA_HOME": "/nonexistent"}
+    result = checked(t, text.replace("WORD", "internal"), environment=environment)
+    check("there is no certificate authority in /nonexistent/httpware/ca; make one with httpware ca init" in result.stderr, result.stderr)
+    result = checked(t, text.replace("WORD", "internl"), environment=environment)
+    check('"internl" is not internal, nor a map of options; did you mean "internal"?' in result.stderr, result.stderr)
