@@ -46,7 +46,8 @@ let fuzzTargets: [Target] =
             dependencies: [
                 "HttpWare", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Authentication", "Acme",
                 "Capturing", "Wares",
-                "GatewayWares", "GatewayConfig", "HttpWareClient", "HttpWareRedis", "HttpWareTesting", "Scripting",
+                "GatewayWares", "GatewayConfig", "HttpGateway", "HttpWareClient", "HttpWareRedis", "HttpWareTesting",
+                "Scripting",
             ],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings + (compilesExtras ? [.define("HTTPWARE_EXTRAS")] : []))
@@ -56,7 +57,7 @@ let fuzzTargets: [Target] =
             "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
             "TunnelBytes", "ProxyHeader", "Placeholders", "CaptureFilter", "CapturedMessages", "CaptureRecords",
             "TraceContext", "FilePaths", "JsonEdits", "StickyToken", "ClientFields", "AcmeAnswers", "MessageSignature",
-            "OidcLogin", "ContentCodings", "RecordJournal", "Scripts", "CalloutAnswers",
+            "OidcLogin", "ContentCodings", "RecordJournal", "Scripts", "CalloutAnswers", "FoundServices",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)

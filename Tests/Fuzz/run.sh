@@ -12,7 +12,7 @@ shift
 [ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration Credentials TokenResponse \
     StoredRecord CacheFields RedisReply EventStream ContentRange Har TraceContext TunnelBytes ProxyHeader Placeholders \
     CaptureFilter CapturedMessages CaptureRecords FilePaths JsonEdits StickyToken ClientFields AcmeAnswers MessageSignature OidcLogin \
-    ContentCodings RecordJournal Scripts CalloutAnswers
+    ContentCodings RecordJournal Scripts CalloutAnswers FoundServices
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
@@ -30,7 +30,7 @@ for name in "$@"; do
     dict=Tests/Fuzz/http.dict
     longest=700
     case $name in
-    Configuration) dict=Tests/Fuzz/Configuration.dict longest=1500 ;;
+    Configuration | FoundServices) dict=Tests/Fuzz/Configuration.dict longest=1500 ;;
     Credentials) dict=Tests/Fuzz/Credentials.dict longest=3000 ;;
     Http2*) dict=Tests/Fuzz/http2.dict ;;
     CacheFields) dict=Tests/Fuzz/cache.dict ;;

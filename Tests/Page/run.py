@@ -42,6 +42,7 @@ listeners:
   web: {{ bind: "127.0.0.1:{web}" }}
 services:
   site: {{ baseUrl: "http://127.0.0.1:{origin}" }}
+discover: {{ folder: "{found}" }}
 credentials:
   key: {{ grant: static, value: "a-value-that-nobody-sees" }}
 chains:
@@ -83,7 +84,11 @@ class Page:
     def __init__(self, binary: str, workplace: Workplace) -> None:
         self.origin = Origin()
         self.web, self.admin = free_port(), free_port()
-        self.process = workplace.gateway(binary, CONFIG.format(admin=self.admin, web=self.web, origin=self.origin.port), [self.web, self.admin])
+        self.found = workplace.subfolder("found")
+        (self.found / "good.yaml").write_text(f"endpoints: [127.0.0.1:{self.origin.port}]\nroute: good.test\n")
+        (self.found / "bad.yaml").write_text("endpoints: [127.0.0.1:1]\nroute: bad.test\nwares: [fils]\n")
+        config = CONFIG.format(admin=self.admin, web=self.web, origin=self.origin.port, found=self.found)
+        self.process = workplace.gateway(binary, config, [self.web, self.admin])
         self.file = self.process.folder / "httpware.yaml"
         self.driver = None
 
@@ -568,6 +573,16 @@ def _(p: Page) -> None:
     p.go(f"#/compare?a={identifier}&b={identifier}")
     p.until("document.querySelector('main h3')")
     expect(p.js("return document.title") != "broken", "compare ran a script")
+
+
+@trial("services: found ones with their state, the reason why one is not used, and its mistake")
+def _(p: Page) -> None:
+    p.go("#/services")
+    shown = p.until("[...document.querySelectorAll('section.card')].find(card => card.innerText.startsWith('Found'))?.innerText")
+    for text in ("good", "bad.yaml", "not used", '"fils" is not a ware'):
+        expect(text in shown, text, "is missing in", shown)
+    (p.found / "bad.yaml").unlink()
+    p.until("![...document.querySelectorAll('section.card')].find(card => card.innerText.startsWith('Found')).innerText.includes('bad.yaml')", seconds=15)
 
 
 @trial("a width of 360 px is enough for every view and the list, without sideways scrolling")

@@ -5,11 +5,12 @@ import { actionButton, live, stateBadge } from "./live.js";
 
 export function services(main) {
   return live(main, "Services", null, async (again) => {
-    const { services, passthrough } = await get("/v1/services");
+    const { services, passthrough, discovery } = await get("/v1/services");
     const offline = await readOffline();
     const { unread } = await get("/v1/unread");
     const cards = [
       ...services.map(serviceCard),
+      discovery ? foundCard(discovery) : null,
       offline.length ? offlineCard(offline) : null,
       unread.length ? unreadCard(unread, again) : null,
       passthrough.count ? passthroughCard(passthrough) : null,
@@ -95,6 +96,32 @@ function circuitText({ opened, refused, openForMilliseconds: time }) {
   const next = time ? `, tries again in ${duration(time)}` : "";
   return `circuit opened ${opened} times, refused ${refused}` + next;
 }
+
+/** The sources of found services, the containers and files that they found, and why one is not used. */
+export function foundCard({ sources, found }) {
+  const rows = found.instances.map((instance) => [
+    instance.service,
+    instance.place,
+    instance.addresses.join(" "),
+    instance.unused ? stateBadge("not used", null) : stateBadge("used", true),
+    instance.unused ?? "",
+  ]);
+  return make(
+    "section.card",
+    make("h3", "Found", ...sources.map(sourceBadge)),
+    ...sources.filter((source) => !source.answers).map((source) => make("p.quiet", sourceText(source))),
+    rows.length ? table(["service", "found as", "address", "state", "reason"], rows) : empty("Nothing was found", ""),
+    found.problems.length
+      ? table(["place", "mistake"], found.problems.map(({ place, message }) => [place, message]))
+      : null,
+  );
+}
+
+const sourceBadge = ({ source, answers }) => stateBadge(source, answers);
+
+/** The state of a source that does not answer. */
+export const sourceText = ({ source, since, failure }) =>
+  `${source} has not answered since ${clock(since)}: ${failure}; services that were found before stay`;
 
 function offlineCard(offline) {
   const rows = offline.map((item) => [item.label, item.mode, item.configured, item.until ? clock(item.until) : ""]);

@@ -60,6 +60,11 @@ public struct FoundInstance: Sendable, Equatable {
     /// Whether its labels say that it is not a service: `httpware.enable: false`.
     public var isOff: Bool { !options.isEnabled }
 
+    /// Whether its labels or its file can be a service: they have no mistake, and nothing says that it is left alone.
+    public var isService: Bool {
+        !isIgnored && !isOff && !options.mistakes.contains { $0.severity == .error }
+    }
+
     /// Uses these addresses, or none, for that reason.
     public mutating func use(_ addresses: [SocketAddress], unless reason: String?) {
         self.addresses = reason == nil ? addresses : []

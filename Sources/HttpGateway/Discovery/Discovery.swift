@@ -117,7 +117,7 @@ final class Discovery: @unchecked Sendable {
         let there = bySource.flatMap { $0 }
         let now = loop.now
         let names = Set(there.filter { !$0.isIgnored && !$0.isOff }.map(\.service))
-        for instance in known where !instance.isIgnored && !instance.isOff && !names.contains(instance.service) {
+        for instance in known where instance.isService && !names.contains(instance.service) {
             if remembered[instance.service] == nil {
                 var gone = instance
                 gone.use([], unless: "has gone")
