@@ -34,6 +34,7 @@ from . import (  # noqa: F401
     maintenance,
     matching,
     mcp,
+    mounted,
     mutations,
     oidc_login,
     operations,
