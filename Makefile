@@ -111,7 +111,6 @@ stores: setup
 PARTS ?=
 containers: dist
 	@.ci/setup podman runc containernetworking-plugins netavark aardvark-dns iptables iproute2 skopeo debootstrap
-	python3 docker/check.py --binary $(BINARY)
 	python3 Tests/Containers/run.py --binary $(BINARY) $(PARTS)
 
 # Every test in Debian 13: needs root, debootstrap and 6 GiB.

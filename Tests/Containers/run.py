@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Containers, by a real engine: one JSON line per result (name, goal, measured, pass). Python 3.11, as root.
 
-    Tests/Containers/run.py [--binary .build/release/httpware] [--prebuilt] [image] [compose] [release] [roots] [discover] [own]
+    Tests/Containers/run.py [--binary .build/release/httpware] [--prebuilt] [files] [image] [compose] [release] [roots] [discover] [own]
 
-`image` builds docker/Dockerfile and tries the image. `compose` brings docker/compose.yaml and the README's three commands up. `release` loads
-the image of `make dist`. `roots` runs the archive of `make dist` in roots of several systems. `discover` finds services by the labels of containers. `own` builds the Dockerfile of a package that
+`files` reads compose.yaml and the units of systemd; it needs no engine, and no root. `image` builds docker/Dockerfile and tries the image. `compose`
+brings docker/compose.yaml and the README's three commands up. `release` loads the image of `make dist`. `roots` runs the archive of `make dist` in
+roots of several systems. `discover` finds services by the labels of containers. `own` builds the Dockerfile of a package that
 `httpware init ware` writes. podman is the engine; images that cannot be pulled are made of Debian's packages, and stay for the next run, as do
 the roots in HTTPWARE_ROOTS. With `--prebuilt`, the binary takes the place of the compiler in `image`: that saves ten minutes. `release` and
 `roots` need what `make dist` wrote; `--dist` names another folder. A summary is on standard error: `N passed, N failed`.
@@ -20,11 +21,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
-from Containers import compose, discover, image, own, release, roots  # noqa: E402
+from Containers import compose, discover, files, image, own, release, roots  # noqa: E402
 from Containers.engine import Engine, Failed, lacks  # noqa: E402
 from Rig.results import line, tell  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
+FILES = "files"
 
 
 def built(engine: Engine, options: argparse.Namespace) -> Iterator[dict]:
@@ -39,6 +41,7 @@ def composed(engine: Engine, options: argparse.Namespace) -> Iterator[dict]:
     yield from compose.trial(engine)
 
 
+# Parts that need an engine, and the one that does not.
 PARTS: dict[str, Callable[[Engine, argparse.Namespace], Iterator[dict]]] = {
     "image": built,
     "compose": composed,
@@ -50,10 +53,14 @@ PARTS: dict[str, Callable[[Engine, argparse.Namespace], Iterator[dict]]] = {
 
 
 def results(options: argparse.Namespace) -> Iterator[dict]:
-    if sentence := lacks():
+    parts = options.parts or [FILES, *PARTS]
+    if FILES in parts:
+        yield from files.trial(options.binary)
+    engines = [part for part in parts if part != FILES]
+    if engines and (sentence := lacks()):
         yield line("engine", "podman, runc and their parts", sentence, False)
         return
-    for part in options.parts or PARTS:
+    for part in engines:
         engine = Engine()
         try:
             yield from PARTS[part](engine, options)
@@ -65,7 +72,7 @@ def results(options: argparse.Namespace) -> Iterator[dict]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
+    parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join([FILES, *PARTS]))
     parser.add_argument("--binary", type=Path, default=ROOT / ".build/release/httpware")
     parser.add_argument("--dist", type=Path, default=ROOT / ".build-dist", help="the folder of make dist")
     parser.add_argument("--prebuilt", action="store_true", help="do not compile in the container")
@@ -73,8 +80,8 @@ def main() -> int:
     parser.add_argument("--root", action="append", default=[], metavar="NAME=FOLDER", help="one more root for `roots`, which is only read")
     options = parser.parse_args()
     options.binary, options.dist = options.binary.resolve(), options.dist.resolve()
-    if unknown := [part for part in options.parts if part not in PARTS]:
-        parser.error(f"{unknown[0]} is not one of {' '.join(PARTS)}")
+    if unknown := [part for part in options.parts if part not in PARTS and part != FILES]:
+        parser.error(f"{unknown[0]} is not one of {' '.join([FILES, *PARTS])}")
     return tell(results(options))
 
 
