@@ -106,7 +106,7 @@ stores: setup
 	HTTPWARE_BENCH=1 $(STEADY) swift build -c release --scratch-path .build-bench --product StoreTrial
 	python3 Tests/Load/stores.py --binary .build-bench/release/StoreTrial
 
-# Containers by a real engine: the image of docker/Dockerfile, which compiles everything again, docker/compose.yaml, the image and the archive of
+# Containers by a real engine: the image of docker/Dockerfile, which compiles everything again, docker/compose.yaml, pods, the image and the archive of
 # `make dist`, the Dockerfile of a package of one's own. Needs root, podman, debootstrap and 15 GiB, and takes an hour; PARTS= chooses.
 PARTS ?=
 containers: dist

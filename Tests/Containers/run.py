@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Containers, by a real engine: one JSON line per result (name, goal, measured, pass). Python 3.11, as root.
 
-    Tests/Containers/run.py [--binary .build/release/httpware] [--prebuilt] [files] [image] [compose] [release] [roots] [discover] [own]
+    Tests/Containers/run.py [--binary .build/release/httpware] [--prebuilt] [files] [image] [compose] [pods] [release] [roots] [discover] [own]
 
 `files` reads compose.yaml and the units of systemd; it needs no engine, and no root. `image` builds docker/Dockerfile and tries the image. `compose`
-brings docker/compose.yaml and the README's three commands up. `release` loads the image of `make dist`. `roots` runs the archive of `make dist` in
-roots of several systems. `discover` finds services by the labels of containers. `own` builds the Dockerfile of a package that
+brings docker/compose.yaml up. `pods` runs the image as the overlays of docker/kubernetes describe it. `release` loads the image of `make dist` and
+types the README's commands. `roots` runs the archive of `make dist` in roots of several systems. `discover` finds services by the labels of containers. `own` builds the Dockerfile of a package that
 `httpware init ware` writes. podman is the engine; images that cannot be pulled are made of Debian's packages, and stay for the next run, as do
 the roots in HTTPWARE_ROOTS. With `--prebuilt`, the binary takes the place of the compiler in `image`: that saves ten minutes. `release` and
-`roots` need what `make dist` wrote; `--dist` names another folder. A summary is on standard error: `N passed, N failed`.
+`roots` need the files of `make dist`; `--dist` names another folder. A summary is on standard error: `N passed, N failed`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
-from Containers import compose, discover, files, image, own, release, roots  # noqa: E402
+from Containers import compose, discover, files, image, own, pods, release, roots  # noqa: E402
 from Containers.engine import Engine, Failed, lacks  # noqa: E402
 from Rig.results import line, tell  # noqa: E402
 
@@ -35,16 +35,22 @@ def built(engine: Engine, options: argparse.Namespace) -> Iterator[dict]:
     yield from image.trial(engine)
 
 
-def composed(engine: Engine, options: argparse.Namespace) -> Iterator[dict]:
-    if not engine.has(image.IMAGE):
-        image.build(engine, options.binary if options.prebuilt else None)
-    yield from compose.trial(engine)
+def with_image(trial: Callable[[Engine], Iterator[dict]]) -> Callable[[Engine, argparse.Namespace], Iterator[dict]]:
+    """A part that takes the image as it is, and builds it only if there is none."""
+
+    def part(engine: Engine, options: argparse.Namespace) -> Iterator[dict]:
+        if not engine.has(image.IMAGE):
+            image.build(engine, options.binary if options.prebuilt else None)
+        yield from trial(engine)
+
+    return part
 
 
 # Parts that need an engine, and the one that does not.
 PARTS: dict[str, Callable[[Engine, argparse.Namespace], Iterator[dict]]] = {
     "image": built,
-    "compose": composed,
+    "compose": with_image(compose.trial),
+    "pods": with_image(pods.trial),
     "release": lambda engine, options: release.trial(engine, options.dist),
     "roots": lambda engine, options: roots.trial(engine, options.dist, dict(each.split("=", 1) for each in options.root)),
     "discover": lambda engine, options: discover.trial(engine, options.binary, options.restarts),

@@ -48,11 +48,12 @@ class Pod:
         """The paths that are there in the container, by its mounts."""
         return {f"{mount['mountPath']}/{name}" for mount in self.container["volumeMounts"] for name in self.contents(mount["name"])}
 
-    def mount(self) -> None:
-        """Writes the volumes below the folder."""
+    def mount(self, *, inside: bool = False) -> None:
+        """Writes the volumes below the folder; `inside`, if a container has them at their own paths, and needs `fsGroup` to read them."""
         for mount in self.container["volumeMounts"]:
-            contents = {name: self.localized(content) for name, content in self.contents(mount["name"]).items()}
-            self.volumes[mount["mountPath"]] = Volume(self.root / mount["mountPath"].lstrip("/"), contents, 0o440)
+            contents = {name: content if inside else self.localized(content) for name, content in self.contents(mount["name"]).items()}
+            group = self.spec["securityContext"]["fsGroup"] if inside else -1
+            self.volumes[mount["mountPath"]] = Volume(self.root / mount["mountPath"].lstrip("/"), contents, 0o440, group)
             if "httpware.yaml" in contents:
                 self.configuration = contents["httpware.yaml"].decode()
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 
 class Volume:
-    """A folder in which each file is a link: `tls.key` → `..data/tls.key`, and `..data` → `..2026_11_28_…`, the folder with the content."""
+    """A folder in which each file is a link: `tls.key` → `..data/tls.key`, and `..data` → `..2026_11_28_…`, the folder with the content. `group` owns
+    the files, as `fsGroup` says; -1 leaves them to the group of the process."""
 
-    def __init__(self, place: Path, files: dict[str, bytes | str], mode: int = 0o644):
-        self.place, self.mode = place, mode
+    def __init__(self, place: Path, files: dict[str, bytes | str], mode: int = 0o644, group: int = -1):
+        self.place, self.mode, self.group = place, mode, group
         self.turns = itertools.count(1)
         place.mkdir(parents=True, exist_ok=True)
         self.write(files)
@@ -27,6 +28,7 @@ class Volume:
         for name, content in files.items():
             (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
             (folder / name).chmod(self.mode)
+            os.chown(folder / name, -1, self.group)
         temporary.symlink_to(folder.name)
         temporary.rename(data)
         for name in files:
