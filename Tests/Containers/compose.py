@@ -67,7 +67,8 @@ def trial(engine: Engine) -> Iterator[dict]:
             answers.append(engine.ask(f"http://127.0.0.1:{port}/"))
         yield line("compose: answers", f"both gateways, with {', '.join(made)}", answers, all(" 200 " in answer and "from the origin server at" in answer for answer in answers))
         yield line("compose: a shared cache", "a response that one gateway stored is a hit of the other", pair(engine, "/a"), eventually(lambda: shared(*pair(engine, "/b"))))
-        yield line("compose: Prometheus", "scrapes both gateways with the token", scraped(engine), eventually(lambda: scraped(engine) == ["up", "up"], 30))
+        came = eventually(lambda: scraped(engine) == ["up", "up"], 30)
+        yield line("compose: Prometheus", "scrapes both gateways with the token", scraped(engine), came)
         healths = [engine.run("docker", "healthcheck", "run", f"httpware_{name}_1", fails=True).returncode for name in SERVICES[:2]]
         yield line("compose: health", "0 for both", healths, healths == [0, 0])
         composition.type("stop gateway-1")
