@@ -47,7 +47,7 @@ let fuzzTargets: [Target] =
                 "HttpWare", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Authentication", "Acme",
                 "Capturing", "Wares",
                 "GatewayWares", "GatewayConfig", "HttpGateway", "HttpWareClient", "HttpWareRedis", "HttpWareTesting",
-                "Scripting",
+                "Scripting", "Importing",
             ],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings + (compilesExtras ? [.define("HTTPWARE_EXTRAS")] : []))
@@ -57,7 +57,7 @@ let fuzzTargets: [Target] =
             "TokenResponse", "StoredRecord", "CacheFields", "RedisReply", "EventStream", "ContentRange", "Har",
             "TunnelBytes", "ProxyHeader", "Placeholders", "CaptureFilter", "CapturedMessages", "CaptureRecords",
             "TraceContext", "FilePaths", "JsonEdits", "StickyToken", "ClientFields", "AcmeAnswers", "MessageSignature",
-            "OidcLogin", "ContentCodings", "RecordJournal", "Scripts", "CalloutAnswers", "FoundServices",
+            "OidcLogin", "ContentCodings", "RecordJournal", "Scripts", "CalloutAnswers", "FoundServices", "Imports",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
@@ -233,6 +233,8 @@ let package = Package(
                 .product(name: "Yams", package: "Yams", condition: .when(traits: ["Gateway"])),
             ],
             swiftSettings: settings),
+        // Turns the files of other gateways into ours.
+        .target(name: "Importing", dependencies: ["HttpWare", "GatewayConfig"], swiftSettings: settings),
         .target(
             name: "HttpGateway",
             dependencies: [
@@ -268,7 +270,7 @@ let package = Package(
             name: "HttpWareCommand",
             dependencies: [
                 "HttpGateway", "GatewayConfig", "Acme", "Capturing", "DiskCaching", "HttpCaching", "HttpWare",
-                "ScriptWares", "Wares", "GatewayWares", "CSystemShims",
+                "Importing", "ScriptWares", "Wares", "GatewayWares", "CSystemShims",
                 .product(
                     name: "ArgumentParser", package: "swift-argument-parser", condition: .when(traits: ["Gateway"])),
             ],
@@ -345,6 +347,10 @@ let package = Package(
                 "GatewayConfig", "DiskCaching", "HttpCaching", "Credentials", "HttpWare", "HttpWareRedis",
             ],
             exclude: ["Cases", "Differences"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "ImportingTests",
+            dependencies: ["Importing", "GatewayConfig", "GatewayWares", "HttpGateway", "HttpWare"],
             swiftSettings: settings),
         .testTarget(
             name: "HttpGatewayTests",

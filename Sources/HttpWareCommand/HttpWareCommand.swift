@@ -31,6 +31,7 @@ struct HttpWareCommand: ParsableCommand {
             SchemaCommand.self,
             WaresCommand.self,
             InitCommand.self,
+            ImportCommand.self,
             VersionCommand.self,
             VerifyStoreCommand.self,
         ])

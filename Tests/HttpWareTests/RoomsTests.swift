@@ -27,6 +27,7 @@ import Testing
         "GatewayWares": ["", "Access", "Callout", "Content", "Debugging", "Files", "Resilience", "Routing", "Signing"],
         "HttpWareRedis": ["Client", "Servers", "Sharing", "Store"],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Discovery", "Reading"],
+        "Importing": ["", "Drafts", "Haproxy", "Matching", "Nginx", "Writing"],
         "HttpGateway": ["Admin", "Discovery", "Downstream", "Lifecycle", "Routing", "Rules", "Trying", "Upstream"],
         "HttpWareClient": ["", "Cookies", "Decoding", "Manager", "Queue", "Routes", "Wares"],
         "HttpWareClientConfiguration": [""],
@@ -56,6 +57,7 @@ import Testing
         ],
         "HttpWareRedis": ["HttpWare", "Acme", "HttpCaching", "Credentials", "Wares", "GatewayWares"],
         "GatewayConfig": ["HttpWare", "Acme", "Capturing", "HttpCaching", "Credentials"],
+        "Importing": ["HttpWare", "GatewayConfig"],
         "HttpGateway": [
             "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
             "GatewayWares", "HttpWareRedis", "GatewayConfig",
@@ -69,7 +71,7 @@ import Testing
         "HttpWareTesting": ["HttpWare", "Capturing"],
         "HttpWareCommand": [
             "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "ScriptWares", "Wares", "GatewayWares",
-            "GatewayConfig", "HttpGateway",
+            "GatewayConfig", "HttpGateway", "Importing",
         ],
         "HttpWareGateway": ["HttpWare", "HttpWareCommand"],
         "HttpWareProgram": ["HttpWareGateway"],

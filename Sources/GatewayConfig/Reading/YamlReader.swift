@@ -1,4 +1,4 @@
-import HttpWare
+package import HttpWare
 
 #if Gateway
     internal import CYaml
@@ -12,7 +12,7 @@ import HttpWare
 ///
 /// It uses the events of libyaml, which is part of Yams, and builds the tree itself without recursion. The composer of Yams
 /// recurses to any depth, stops at the first duplicate key, and hashes keys that aliases can make exponentially large.
-struct YamlReader {
+package struct YamlReader {
     /// The limits of one file, so that no file can exhaust memory or stack.
     enum Limit {
         static let bytes = 4 << 20
@@ -51,7 +51,7 @@ struct YamlReader {
 
     /// Reads the document. The node is `nil` if the document is not YAML, is empty, or exceeds a limit; the diagnostics then
     /// say so.
-    static func read(_ bytes: [UInt8], file: String) -> (node: ConfigNode?, diagnostics: Diagnostics) {
+    package static func read(_ bytes: [UInt8], file: String) -> (node: ConfigNode?, diagnostics: Diagnostics) {
         var reader = YamlReader(file: file)
         // A byte order mark, which some editors write. YAML 1.2 §5.2.
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]

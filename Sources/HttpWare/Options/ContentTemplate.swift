@@ -123,6 +123,18 @@ extension ContentTemplate: OptionValue {
         template = Template(segments: segments, source: optionText)
     }
 
+    /// The option that stands for exactly this text: what would be a placeholder gets a second brace.
+    package static func literal(_ text: String) -> String {
+        let open = UInt8(ascii: "{")
+        var result: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            if byte == open, name(in: rest) != nil { result.append(open) }
+            result.append(byte)
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
     /// The text before the next closing brace, if it is meant as a placeholder: it begins like one, and contains no white space,
     /// quote or brace.
     private static func name(in rest: ArraySlice<UInt8>) -> String? {

@@ -18,6 +18,11 @@ public struct Template: Sendable, Hashable {
         self.source = source
     }
 
+    /// The option that stands for exactly this text: each `{` is doubled.
+    package static func literal(_ text: String) -> String {
+        String(decoding: text.utf8.flatMap { $0 == UInt8(ascii: "{") ? [$0, $0] : [$0] }, as: UTF8.self)
+    }
+
     /// The bytes if there is no placeholder; `nil` otherwise.
     public var fixedText: [UInt8]? {
         switch segments.first {

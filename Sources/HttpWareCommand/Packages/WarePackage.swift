@@ -57,7 +57,7 @@ struct WarePackage {
         "gatewaywares",
         "httpcaching", "httpgateway", "httpware", "httpwareclient", "httpwareclientconfiguration", "httpwarecombine",
         "httpwarecommand", "httpwarefoundation", "httpwaregateway", "httpwareprogram", "httpwareredis",
-        "httpwaretesting", "scripting", "scriptwares", "simulate", "simulation", "storerig", "storetrial", "swift",
+        "httpwaretesting", "importing", "scripting", "scriptwares", "simulate", "simulation", "storerig", "storetrial", "swift",
         "testing",
         "todoexample", "wares", "yams",
     ]

@@ -1,0 +1,108 @@
+import HttpWare
+
+/// Everything that an import finds: listeners, services, routes, and the lines that are not translated.
+///
+/// Each part has the place from which it comes. `GatewayWriter` turns the draft into a file.
+struct GatewayDraft: Sendable {
+    /// A line of the source that is not translated, or not needed.
+    struct Note: Hashable, Sendable {
+        /// The place of the line.
+        var place: SourceLocation
+        /// The line, or what it says.
+        var text: String
+        /// Why it is not translated, in lower case.
+        var reason: String
+        /// `false`: it changes nothing here.
+        var isNeeded = true
+    }
+
+    /// The bounds of one import.
+    enum Limit {
+        static let routes = 5000
+        static let notes = 20_000
+    }
+
+    /// The listeners in file order.
+    var listeners: [ListenerDraft] = []
+    /// The services in file order.
+    private(set) var services: [ServiceDraft] = []
+    /// The stores by name, as the file writes them.
+    private(set) var stores: [(name: String, options: ConfigNode, place: SourceLocation)] = []
+    /// The routes in the order in which they are tried.
+    private(set) var routes: [RouteDraft] = []
+    /// The lines that are not translated, or not needed, in file order.
+    private(set) var notes: [Note] = []
+
+    /// Says that a line is not translated.
+    mutating func note(_ place: SourceLocation, _ text: String, _ reason: String) {
+        add(Note(place: place, text: text, reason: reason))
+    }
+
+    /// Says that a line changes nothing here.
+    mutating func skip(_ place: SourceLocation, _ text: String, _ reason: String) {
+        add(Note(place: place, text: text, reason: reason, isNeeded: false))
+    }
+
+    /// Files that the configuration needs beside it, such as users with their hashes: names and lines.
+    private(set) var files: [(name: String, lines: [String], place: SourceLocation)] = []
+
+    /// Adds a file of these lines, or finds an equal one; returns its name.
+    mutating func addFile(_ name: String, _ lines: [String], at place: SourceLocation) -> String {
+        if let file = files.first(where: { $0.lines == lines }) { return file.name }
+        let name = files.isEmpty ? "\(name).htpasswd" : "\(name)-\(files.count + 1).htpasswd"
+        files.append((name, lines, place))
+        return name
+    }
+
+    private var known: Set<Note> = []
+
+    private mutating func add(_ note: Note) {
+        guard notes.count < Limit.notes, known.insert(note).inserted else { return }
+        notes.append(note)
+    }
+
+    /// Adds a store of this name, if there is none yet.
+    mutating func addStore(_ name: String, _ options: ConfigNode, at place: SourceLocation) {
+        if !stores.contains(where: { $0.name == name }) { stores.append((name, options, place)) }
+    }
+
+    /// Adds a service, or finds an equal one; returns its name.
+    mutating func add(_ service: ServiceDraft) -> String {
+        var service = service
+        service.name = Self.nameText(service.name)
+        let base = service.name
+        var number = 1
+        for other in services {
+            if other.name.hasPrefix(base), other.isEqual(to: service) { return other.name }
+        }
+        let names = Set(services.map(\.name))
+        while names.contains(service.name) || service.name == "passthrough" {
+            number += 1
+            service.name = "\(base.prefix(56))-\(number)"
+        }
+        services.append(service)
+        return service.name
+    }
+
+    /// Adds a route behind the others. A condition that cannot be said becomes a refusal of all requests that may meet it.
+    mutating func add(_ route: RouteDraft) {
+        guard routes.count < Limit.routes else {
+            note(route.place, "", "more than \(Limit.routes) routes; this one and the next are left out")
+            return
+        }
+        routes.append(route)
+    }
+
+    /// The text as a name of ours: 1 to 64 letters, digits, `-`, `_` and `.`.
+    static func nameText(_ text: String) -> String {
+        var name = ""
+        for scalar in text.unicodeScalars.prefix(60) {
+            let isAllowed =
+                scalar.isASCII && (PercentText.isUnreserved(UInt8(truncatingIfNeeded: scalar.value)) && scalar != "~")
+            name.unicodeScalars.append(isAllowed ? scalar : "-")
+        }
+        while name.hasPrefix("-") || name.hasPrefix(".") { name.removeFirst() }
+        while name.hasSuffix("-") { name.removeLast() }
+        return name.isEmpty ? "unnamed" : name
+    }
+}

@@ -1,0 +1,53 @@
+import GatewayConfig
+import HttpWare
+import Testing
+
+@testable import Importing
+
+@Suite struct YamlTextTests {
+    /// Texts that would be structure, other types or something else if they were written as they are.
+    static let hostile = [
+        "", " ", "a", "a b", "~", "null", "true", "no", "1", "1.5", "0x1F", "- a", "-", "? a", ": a", "a: b", "a:",
+        "#a", "a #b",
+        "{a: b}", "[a]", "]", "}", ",", "&a", "*a", "!a", "|", ">", "%a", "@a", "`a", "'", "\"", "\\", "\\\"",
+        "a\nb: c", "a\r\nb",
+        "\t", "\u{0}", "\u{1B}[31m", "\u{7F}", "\u{85}x", "\u{2028}y: z", "\u{2029}", "\u{FEFF}", "ü", "日本",
+        "\u{1F600}", "$", "$$", "${HOME}",
+        "$${HOME}", "$$$", "a$", "${", "$1", "$1$$2", "{request.path}", "---", "...", "--- a", "\n---\nversion: 2",
+        "<<", "=",
+        String(repeating: "x", count: 3000), String(repeating: "\"", count: 300),
+    ]
+
+    @Test(arguments: hostile)
+    func `a text is read as itself, as a value and as a key`(text: String) throws {
+        let node = ConfigNode.entries([
+            ("value", .text(text)), ("list", .list([text, text])), ("map", .entries([("inner", .text(text))])),
+            ("keys", .entries([(text.isEmpty || text.utf8.count > 900 ? "k" : text, .word("1"))])),
+            ("last", .word("true")),
+        ])
+        for lines in [YamlText.lines("root", node), ["root: " + YamlText.flow(node)], ["root:"] + YamlText.item(node)] {
+            let file = lines.joined(separator: "\n") + "\n"
+            let read = OptionsFile(path: "a.yaml", environment: [:], files: Self.files(file))
+            #expect(read.errors.isEmpty, "\(file)")
+            var root = try #require(read.root?["root"])
+            if case .list(let members) = root.content { root = try #require(members.first) }
+            #expect(root["value"]?.text == text)
+            #expect(root["list"]?.members.map(\.text) == [text, text])
+            #expect(root["map"]?["inner"]?.text == text)
+            #expect(root["keys"]?.entries?.first?.key == (text.isEmpty || text.utf8.count > 900 ? "k" : text))
+            #expect(root.entries?.map(\.key) == ["value", "list", "map", "keys", "last"])
+        }
+    }
+
+    @Test(arguments: hostile)
+    func `a comment stays one line`(text: String) throws {
+        let file = "a: 1 # \(YamlText.comment(text))\nb: 2\n# \(YamlText.comment(text))\n"
+        let read = OptionsFile(path: "a.yaml", environment: [:], files: Self.files(file))
+        #expect(read.errors.isEmpty, "\(file)")
+        #expect(read.root?.entries?.map(\.key) == ["a", "b"])
+    }
+
+    static func files(_ text: String) -> ConfigurationFiles {
+        ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
+    }
+}
