@@ -93,6 +93,9 @@ struct GatewayDraft: Sendable {
         routes.append(route)
     }
 
+    /// Puts these routes in the place of all.
+    mutating func replaceRoutes(_ routes: [RouteDraft]) { self.routes = routes }
+
     /// The text as a name of ours: 1 to 64 letters, digits, `-`, `_` and `.`.
     static func nameText(_ text: String) -> String {
         var name = ""
@@ -104,5 +107,35 @@ struct GatewayDraft: Sendable {
         while name.hasPrefix("-") || name.hasPrefix(".") { name.removeFirst() }
         while name.hasSuffix("-") { name.removeLast() }
         return name.isEmpty ? "unnamed" : name
+    }
+}
+
+extension GatewayDraft {
+    /// Leaves out the listeners of routes that are on all of them, and joins equal routes of different listeners.
+    ///
+    /// A route moves up to its equal only if all routes between them are on other listeners, so that no request takes another route.
+    mutating func mergeListeners() {
+        var merged: [RouteDraft] = []
+        var places: [SourceLocation: [Int]] = [:]
+        for route in routes {
+            let twin = places[route.place, default: []].last { index in
+                let other = merged[index]
+                return other.test == route.test && other.target == route.target
+                    && other.middlewares == route.middlewares
+                    && other.postwares == route.postwares && other.name == route.name
+                    && Set(other.listeners).isDisjoint(with: route.listeners)
+            }
+            if let twin,
+                merged[(twin + 1)...].allSatisfy({ Set($0.listeners).isDisjoint(with: route.listeners) })
+            {
+                merged[twin].listeners += route.listeners
+            } else {
+                places[route.place, default: []].append(merged.count)
+                merged.append(route)
+            }
+        }
+        let all = Set(listeners.map(\.name))
+        for index in merged.indices where Set(merged[index].listeners) == all { merged[index].listeners = [] }
+        replaceRoutes(merged)
     }
 }

@@ -8,6 +8,8 @@ struct WareDraft: Hashable, Sendable {
     var options: ConfigNode
     /// The requests on which it acts, as they are at its place.
     var test: RequestTest = .always
+    /// The maker of the responses on which it acts, such as `gateway`; `nil` for all. Only for wares of responses.
+    var responder: String?
     /// The place from which it comes.
     var place: SourceLocation
 
@@ -32,6 +34,7 @@ struct WareDraft: Hashable, Sendable {
 
     static func == (left: WareDraft, right: WareDraft) -> Bool {
         left.name == right.name && left.options == right.options && left.test == right.test
+            && left.responder == right.responder
     }
 
     func hash(into hasher: inout Hasher) {

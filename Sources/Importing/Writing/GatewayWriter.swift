@@ -281,11 +281,15 @@ struct GatewayWriter {
     private func wareLines(_ ware: WareDraft) -> [String] {
         let place = shown(ware.place)
         var lines: [String]
-        if ware.options.entries?.isEmpty ?? true, ware.test == .always {
+        if ware.options.entries?.isEmpty ?? true, ware.test == .always, ware.responder == nil {
             return ["- \(ware.name) # \(YamlText.comment(place))"]
         }
         lines = YamlText.lines(ware.name, ware.options, comment: place)
-        if let match = MatchMap(ware.test), !match.isEmpty { lines += YamlText.lines("if", match.node) }
+        var conditions = MatchMap(ware.test)?.node.entries ?? []
+        if let responder = ware.responder {
+            conditions.append(ConfigNode.Entry(key: "responder", location: .code, value: .text(responder)))
+        }
+        if !conditions.isEmpty { lines += YamlText.lines("if", ConfigNode(.map(conditions))) }
         return YamlText.indented(lines)
     }
 }

@@ -29,13 +29,16 @@ import Testing
             let file = lines.joined(separator: "\n") + "\n"
             let read = OptionsFile(path: "a.yaml", environment: [:], files: Self.files(file))
             #expect(read.errors.isEmpty, "\(file)")
-            var root = try #require(read.root?["root"])
-            if case .list(let members) = root.content { root = try #require(members.first) }
+            let found: ConfigNode? = read.root?["root"]
+            var root = try #require(found)
+            if case .list(let members) = root.content, let first = members.first { root = first }
             #expect(root["value"]?.text == text)
-            #expect(root["list"]?.members.map(\.text) == [text, text])
+            let list: [String?] = root["list"]?.members.map { $0.text } ?? []
+            #expect(list == [text, text])
             #expect(root["map"]?["inner"]?.text == text)
             #expect(root["keys"]?.entries?.first?.key == (text.isEmpty || text.utf8.count > 900 ? "k" : text))
-            #expect(root.entries?.map(\.key) == ["value", "list", "map", "keys", "last"])
+            let keys: [String] = root.entries?.map { $0.key } ?? []
+            #expect(keys == ["value", "list", "map", "keys", "last"])
         }
     }
 
@@ -44,7 +47,8 @@ import Testing
         let file = "a: 1 # \(YamlText.comment(text))\nb: 2\n# \(YamlText.comment(text))\n"
         let read = OptionsFile(path: "a.yaml", environment: [:], files: Self.files(file))
         #expect(read.errors.isEmpty, "\(file)")
-        #expect(read.root?.entries?.map(\.key) == ["a", "b"])
+        let keys: [String] = read.root?.entries?.map { $0.key } ?? []
+        #expect(keys == ["a", "b"])
     }
 
     static func files(_ text: String) -> ConfigurationFiles {
