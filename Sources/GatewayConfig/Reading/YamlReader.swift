@@ -35,6 +35,8 @@ package struct YamlReader {
         var entries: [ConfigNode.Entry] = []
         var places: [String: SourceLocation] = [:]
         var key: (text: String, location: SourceLocation)?
+        /// The entries of `<<`, which count if the map has no such key.
+        var merged: [ConfigNode.Entry] = []
         var count = 1
         var depth = 0
     }
@@ -44,6 +46,7 @@ package struct YamlReader {
     private static let tooDeep = "nested deeper than \(Limit.depth) levels"
 
     private let file: String
+    private let mergesKeys: Bool
     private(set) var diagnostics = Diagnostics()
     private var frames: [Frame] = []
     private var anchors: [String: Built] = [:]
@@ -51,15 +54,22 @@ package struct YamlReader {
 
     /// Reads the document. The node is `nil` if the document is not YAML, is empty, or exceeds a limit; the diagnostics then
     /// say so.
-    package static func read(_ bytes: [UInt8], file: String) -> (node: ConfigNode?, diagnostics: Diagnostics) {
-        var reader = YamlReader(file: file)
+    ///
+    /// With `mergesKeys`, the key `<<` adds the entries of other maps, as in files of YAML 1.1; without, it is an error.
+    package static func read(
+        _ bytes: [UInt8], file: String, mergesKeys: Bool = false
+    ) -> (node: ConfigNode?, diagnostics: Diagnostics) {
+        var reader = YamlReader(file: file, mergesKeys: mergesKeys)
         // A byte order mark, which some editors write. YAML 1.2 §5.2.
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         let isWhole = (try? reader.read(bytes.starts(with: mark) ? Array(bytes.dropFirst(mark.count)) : bytes)) != nil
         return (isWhole ? reader.root : nil, reader.diagnostics)
     }
 
-    private init(file: String) { self.file = file }
+    private init(file: String, mergesKeys: Bool) {
+        self.file = file
+        self.mergesKeys = mergesKeys
+    }
 
     private mutating func read(_ bytes: [UInt8]) throws(Stop) {
         if let place = invalidUtf8(bytes) { throw stop(place, "this is not UTF-8; save the file in that encoding") }
@@ -112,7 +122,11 @@ package struct YamlReader {
             checkTag(event.data.mapping_start.tag, place)
             try open(Frame(location: place, anchor: name(event.data.mapping_start.anchor), isMap: true))
         case YAML_SEQUENCE_END_EVENT, YAML_MAPPING_END_EVENT:
-            guard let frame = frames.popLast() else { return }
+            guard var frame = frames.popLast() else { return }
+            for entry in frame.merged where frame.places[entry.key] == nil {
+                frame.places[entry.key] = entry.location
+                frame.entries.append(entry)
+            }
             let content: ConfigNode.Content = frame.isMap ? .map(frame.entries) : .list(frame.members)
             let node = ConfigNode(content, at: frame.location)
             try add(Built(node: node, count: frame.count, depth: frame.depth), anchor: frame.anchor)
@@ -159,7 +173,9 @@ package struct YamlReader {
 
     private mutating func addEntry(_ entry: ConfigNode.Entry, in frame: inout Frame) {
         let path = (frames.compactMap(\.key?.text) + [entry.key.shortened]).joined(separator: ".")
-        if entry.key == "<<" {
+        if entry.key == "<<", mergesKeys {
+            frame.merged += entry.value.members.compactMap(\.entries).flatMap { $0 }
+        } else if entry.key == "<<" {
             diagnostics.error(at: entry.location, path, "merge keys are not part of YAML 1.2; write the keys out")
         } else if let first = frame.places[entry.key] {
             diagnostics.error(at: entry.location, path, "written twice; the first is at \(first)")
