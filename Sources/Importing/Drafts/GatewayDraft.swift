@@ -69,20 +69,22 @@ struct GatewayDraft: Sendable {
     /// Adds a service, or finds an equal one; returns its name.
     mutating func add(_ service: ServiceDraft) -> String {
         var service = service
-        service.name = Self.nameText(service.name)
-        let base = service.name
+        let base = Self.nameText(service.name)
+        for index in servicesByBase[base] ?? [] where services[index].isEqual(to: service) { return services[index].name }
+        service.name = base
         var number = 1
-        for other in services {
-            if other.name.hasPrefix(base), other.isEqual(to: service) { return other.name }
-        }
-        let names = Set(services.map(\.name))
-        while names.contains(service.name) || service.name == "passthrough" {
+        while service.name == "passthrough" || serviceNames.contains(service.name) {
             number += 1
             service.name = "\(base.prefix(56))-\(number)"
         }
+        serviceNames.insert(service.name)
+        servicesByBase[base, default: []].append(services.count)
         services.append(service)
         return service.name
     }
+
+    private var serviceNames: Set<String> = []
+    private var servicesByBase: [String: [Int]] = [:]
 
     /// Adds a route behind the others. A condition that cannot be said becomes a refusal of all requests that may meet it.
     mutating func add(_ route: RouteDraft) {
@@ -91,6 +93,49 @@ struct GatewayDraft: Sendable {
             return
         }
         routes.append(route)
+    }
+
+    /// Adds what another import of the same sources found.
+    mutating func join(_ other: GatewayDraft) {
+        for listener in other.listeners where !listeners.contains(where: { $0.name == listener.name }) {
+            listeners.append(listener)
+        }
+        var names: [String: String] = [:]
+        for service in other.services { names[service.name] = add(service) }
+        for route in other.routes {
+            var route = route
+            switch route.target {
+            case .service(let name): route.target = .service(names[name] ?? name)
+            case .split(let shares, let cookie):
+                route.target = .split(
+                    shares.map { TargetDraft.Share(service: names[$0.service] ?? $0.service, weight: $0.weight) },
+                    cookie: cookie)
+            case .answered, .refused: break
+            }
+            add(route)
+        }
+        for note in other.notes { add(note) }
+        for file in other.files where !files.contains(where: { $0.name == file.name && $0.lines == file.lines }) {
+            files.append(file)
+        }
+    }
+
+    /// Ends an import of a gateway that writes `X-Forwarded-For`, `-Proto` and `-Host` by itself: routes to services get the ware that
+    /// does so, and the notes are put into file order.
+    mutating func finishForwarding() {
+        for index in routes.indices {
+            switch routes[index].target {
+            case .service, .split:
+                // Without options, from no line: it is the habit of the other gateway.
+                routes[index].middlewares.insert(WareDraft("forwarded", at: routes[index].place), at: 0)
+            case .answered, .refused: break
+            }
+        }
+        let sorted = notes.enumerated().sorted { left, right in
+            let (first, second) = (left.element.place, right.element.place)
+            return (first.file, first.line, left.offset) < (second.file, second.line, right.offset)
+        }
+        notes = sorted.map(\.element)
     }
 
     /// Puts these routes in the place of all.

@@ -167,7 +167,9 @@ struct MatchMap: Hashable, Sendable {
         for key in [\MatchMap.hosts, \.methods, \.clients, \.schemes] where !other[keyPath: key].isEmpty {
             if self[keyPath: key].isEmpty {
                 self[keyPath: key] = other[keyPath: key]
-            } else if Set(self[keyPath: key]) != Set(other[keyPath: key]) {
+            } else if Set(other[keyPath: key]).isSubset(of: self[keyPath: key]) {
+                self[keyPath: key] = other[keyPath: key]
+            } else if !Set(self[keyPath: key]).isSubset(of: other[keyPath: key]) {
                 rest[keyPath: key] = other[keyPath: key]
             }
         }

@@ -44,6 +44,16 @@ indirect enum RequestTest: Hashable, Sendable {
         }
     }
 
+    /// Whether it asks for the path.
+    var asksPath: Bool {
+        switch self {
+        case .all(let members), .any(let members): members.contains(where: \.asksPath)
+        case .not(let inner): inner.asksPath
+        case .path: true
+        default: false
+        }
+    }
+
     /// The number of conditions in it.
     var size: Int {
         switch self {
