@@ -2,7 +2,7 @@ import HttpWare
 
 /// The gateways whose files can be imported.
 public enum ImportFormat: String, Sendable, CaseIterable {
-    case nginx, haproxy
+    case nginx, haproxy, caddy, traefik, ingress, httproute, compose
 
     /// Turns files of this format into a configuration of ours.
     ///
@@ -11,11 +11,17 @@ public enum ImportFormat: String, Sendable, CaseIterable {
     public func translate(
         _ sources: [ImportSource], files: ImportFiles = .none, command: String
     ) -> ImportedGateway {
-        let draft: GatewayDraft
+        var draft: GatewayDraft
         switch self {
         case .nginx: draft = NginxImport.translate(sources, files: files)
         case .haproxy: draft = HaproxyImport.translate(sources)
+        case .caddy: draft = ForeignSources.caddy(sources, files: files)
+        case .traefik: draft = ForeignSources.traefik(sources)
+        case .ingress: draft = ForeignSources.kubernetes(sources, as: .ingress)
+        case .httproute: draft = ForeignSources.kubernetes(sources, as: .httpRoute)
+        case .compose: draft = ForeignSources.compose(sources)
         }
+        if self != .nginx, self != .haproxy { draft.finishForwarding() }
         return GatewayWriter.write(draft, command: command)
     }
 }
