@@ -20,23 +20,27 @@ import Testing
 
     @Test(arguments: hostile)
     func `a text is read as itself, as a value and as a key`(text: String) throws {
-        let node = ConfigNode.entries([
-            ("value", .text(text)), ("list", .list([text, text])), ("map", .entries([("inner", .text(text))])),
-            ("keys", .entries([(text.isEmpty || text.utf8.count > 900 ? "k" : text, .word("1"))])),
-            ("last", .word("true")),
+        let key = text.isEmpty || text.utf8.count > 900 ? "k" : text
+        let value = ConfigNode(.scalar(text, isQuoted: true))
+        let inner: ConfigNode = .entries([("inner", value)])
+        let named: ConfigNode = .entries([(key, "1")])
+        let node: ConfigNode = .entries([
+            ("value", value), ("list", ConfigNode(.list([value, value]))), ("map", inner), ("keys", named),
+            ("last", true),
         ])
         for lines in [YamlText.lines("root", node), ["root: " + YamlText.flow(node)], ["root:"] + YamlText.item(node)] {
             let file = lines.joined(separator: "\n") + "\n"
-            let read = OptionsFile(path: "a.yaml", environment: [:], files: Self.files(file))
-            #expect(read.errors.isEmpty, "\(file)")
-            let found: ConfigNode? = read.root?["root"]
+            let parsed = OptionsFile(path: "a.yaml", environment: [:], files: Self.files(file))
+            #expect(parsed.errors.isEmpty, "\(file)")
+            let found: ConfigNode? = parsed.root?["root"]
             var root = try #require(found)
             if case .list(let members) = root.content, let first = members.first { root = first }
             #expect(root["value"]?.text == text)
             let list: [String?] = root["list"]?.members.map { $0.text } ?? []
             #expect(list == [text, text])
             #expect(root["map"]?["inner"]?.text == text)
-            #expect(root["keys"]?.entries?.first?.key == (text.isEmpty || text.utf8.count > 900 ? "k" : text))
+            let read: String? = root["keys"]?.entries?.first?.key
+            #expect(read == key)
             let keys: [String] = root.entries?.map { $0.key } ?? []
             #expect(keys == ["value", "list", "map", "keys", "last"])
         }
