@@ -58,8 +58,6 @@ struct ChainBuilder {
     private let isGuest: (String) -> Bool
     /// The names of the chains that were read.
     private(set) var chainNames: [String] = []
-    /// The chain of each entry, by the place of the entry.
-    private var chainsOfEntries: [SourceLocation: String] = [:]
 
     init(
         registry: WareRegistry, former: [WarePlace: BuiltWare] = [:],
@@ -69,9 +67,6 @@ struct ChainBuilder {
         self.former = former
         self.isGuest = isGuest
     }
-
-    /// The name of the chain in which an entry stands at that place.
-    func chain(of location: SourceLocation) -> String? { chainsOfEntries[location] }
 
     private static let longestList = 1000
 
@@ -215,7 +210,6 @@ struct ChainBuilder {
         if let label, label.isEmpty { reader.fail(at: "as", "is empty; write a label") }
         diagnostics.append(reader.finish())
         let place = place(of: label ?? name, isLabel: label != nil, in: chain)
-        chainsOfEntries[location] = chain
         return .entry(
             build(
                 type, options, at: place, label: label, side: side, order: order,

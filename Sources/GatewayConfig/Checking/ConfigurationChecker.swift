@@ -135,7 +135,8 @@ struct ConfigurationChecker {
             for store in stores where store.name != StoreDefinition.builtinName {
                 warnOfUnused("stores", store.name, at: store.location)
             }
-            for chain in written where !chains.used.contains(chain.name) {
+            let ofLabels = discover?.chains.map(\.value) ?? []
+            for chain in written where !chains.used.contains(chain.name) && !ofLabels.contains(chain.name) {
                 diagnostics.warning(at: chain.location, "chains.\(chain.name)", "is not used")
             }
         }
@@ -342,29 +343,19 @@ struct ConfigurationChecker {
         }
     }
 
-    /// A chain that sends a credential would give it to whatever a label leads it to, so the file must name it for labels.
+    /// Labels name only the chains that the file lists for them: a chain may send a credential, or read what a container must not.
     private mutating func checkGuests(
         _ routes: [RouteDefinition], _ listeners: [ListenerDefinition], _ discover: DiscoverDefinition?
     ) {
-        let known = Set(discover?.chains.map(\.value) ?? [])
         for name in discover?.chains ?? [] where !builder.chainNames.contains(name.value) {
             let near = didYouMean(name.value, among: builder.chainNames.sorted())
             diagnostics.error(
                 at: name.location, "discover.chains", "there is no chain \(name.value.quotedForErrors)\(near)")
         }
-        for route in routes where isGuest(route.location.file) {
-            let resolved = listeners.flatMap(\.routes).first { $0.route.index == route.index }
-            for entry in resolved?.chain.entries.middlewares ?? [] {
-                guard (entry.ware as? any CredentialUser)?.credential != nil,
-                    let chain = builder.chain(of: entry.location), !known.contains(chain),
-                    !listeners.contains(where: { $0.chainName?.value == chain }),
-                    route.service?.chainName?.value != chain
-                else { continue }
-                diagnostics.error(
-                    at: route.chainName?.location ?? route.location, "chain",
-                    "chain \(chain) sends a credential; write discover: { chains: [\(chain)] } to let labels name it")
-                break
-            }
+        for name in discover?.listeners ?? [] where !listeners.contains(where: { $0.name == name.value }) {
+            let near = didYouMean(name.value, among: listeners.map(\.name).sorted())
+            diagnostics.error(
+                at: name.location, "discover.listeners", "there is no listener \(name.value.quotedForErrors)\(near)")
         }
     }
 

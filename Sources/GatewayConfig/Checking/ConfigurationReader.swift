@@ -75,7 +75,7 @@ public struct ConfigurationReader: Sendable {
     ) -> (configuration: GatewayConfiguration?, errors: Diagnostics, files: [String]) {
         let registry = WareRegistry(wares)
         let looks = entries.contains { $0.key == "discover" } && !isForClient
-        var found = FoundServices(looks ? instances : [], among: entries) { name in
+        var found = FoundServices(looks ? instances : [], among: entries, keeping: former?.found) { name in
             registry[name].map { WareRegistry.side($0) == .postware } ?? false
         }
         while true {
@@ -84,7 +84,7 @@ public struct ConfigurationReader: Sendable {
                 isGuest: found.isPlace)
             var configuration = checker.check(entries + found.entries, at: start)
             let errors = checker.diagnostics.all.filter { $0.severity == .error }
-            if found.leaveOut(errors, among: entries) { continue }
+            if found.leaveOut(errors) { continue }
             if !errors.isEmpty, !found.entries.isEmpty {
                 // Perhaps their number is the mistake: then the file alone has none.
                 found.leaveOutAll(because: "is left out: \(errors[0])")

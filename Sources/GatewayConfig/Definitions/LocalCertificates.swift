@@ -12,7 +12,7 @@ enum LocalCertificates {
     static func read(_ options: inout OptionsReader, bind: SocketAddress) -> TlsContext.LocalNames? {
         var names = usualNames.compactMap { try? HostPattern(optionText: $0) }
         var path: String?
-        options.read("names", into: &names, doc: "the names that get a certificate; addresses always do")
+        options.read("names", into: &names, doc: "the names that get a certificate")
         options.read(
             "ca", into: &path,
             doc:

@@ -25,8 +25,10 @@ public struct DiscoverDefinition: Sendable, Equatable {
     public internal(set) var docker: Docker?
     /// The folder of service files; `nil` if there is none.
     public internal(set) var folder: FilePath?
-    /// The chains that a label may name although they send a credential.
+    /// The chains that a label may name.
     public internal(set) var chains: [Located<String>] = []
+    /// The listeners that serve the found routes; empty for all.
+    public internal(set) var listeners: [Located<String>] = []
     /// How long a service without a running container is remembered, and its requests are answered with 503.
     public internal(set) var keep = Duration.seconds(60)
     /// The place of the options.
@@ -52,7 +54,9 @@ public struct DiscoverDefinition: Sendable, Equatable {
             "folder", into: &folder, doc: "folder of service files, one YAML file for each service; it is watched")
         options.read(
             "chains", into: &chains,
-            doc: "chains that a label may name although they send a credential; other chains need not be listed")
+            doc: "chains of the configuration that a label may name; a container gets what they send, such as tokens")
+        options.read(
+            "listeners", into: &listeners, doc: "listeners that serve the found routes; without it, all of them")
         options.read(
             "keep", into: &keep, in: .zero ... .seconds(86_400),
             doc: "how long a service without a running container is remembered, and answered with 503")
@@ -63,6 +67,7 @@ public struct DiscoverDefinition: Sendable, Equatable {
     public static func == (one: Self, other: Self) -> Bool {
         one.docker == other.docker && one.folder == other.folder && one.keep == other.keep
             && one.chains.map(\.value) == other.chains.map(\.value)
+            && one.listeners.map(\.value) == other.listeners.map(\.value)
     }
 }
 

@@ -18,6 +18,8 @@ public struct FoundInstance: Sendable, Equatable {
     public private(set) var isIgnored = false
     /// The text of its labels or its file, to compare them.
     let written: [String]
+    /// The name that it has if it does not say one itself.
+    let naturalName: String
     /// The options that were read from them.
     let options: FoundOptions
 
@@ -27,12 +29,13 @@ public struct FoundInstance: Sendable, Equatable {
     /// Makes the instance of a container from its labels. `name` is the service's name if no label says another.
     public init(container: String, service name: String, made: Int, labels: [(key: String, value: String)]) {
         source = "docker"
-        place = "container \(container.onOneLine.shortened)"
+        place = "container \(FoundInstance.name(from: container))"
         self.made = made
         let own = labels.filter { $0.key.hasPrefix(FoundOptions.prefix) }.sorted { $0.key < $1.key }
         written = own.map { "\($0.key)=\($0.value)" }
         options = FoundOptions(labels: own, of: place)
-        service = options.name ?? FoundInstance.name(from: name)
+        naturalName = FoundInstance.name(from: name)
+        service = options.name ?? naturalName
     }
 
     /// Makes the instance of a service file. `path` is its path, `name` the service's name if the file does not say another.
@@ -42,7 +45,8 @@ public struct FoundInstance: Sendable, Equatable {
         written = [String(decoding: content, as: UTF8.self)]
         options = FoundOptions(file: content, path: path)
         made = options.made ?? 0
-        service = options.name ?? FoundInstance.name(from: name)
+        naturalName = FoundInstance.name(from: name)
+        service = options.name ?? naturalName
         addresses = options.endpoints
         if addresses.isEmpty { unused = options.mistakes.isEmpty ? "names no endpoint" : nil }
     }
@@ -51,6 +55,17 @@ public struct FoundInstance: Sendable, Equatable {
     public static func == (one: Self, other: Self) -> Bool {
         one.service == other.service && one.place == other.place && one.made == other.made
             && one.addresses == other.addresses && one.unused == other.unused && one.written == other.written
+    }
+
+    /// Makes the instance of a service file that cannot be read, for that reason.
+    public init(file path: String, service name: String, unreadable reason: String) {
+        source = "folder"
+        place = path
+        made = 0
+        written = [reason]
+        options = FoundOptions(mistake: reason, at: SourceLocation(file: path, line: 0, column: 0))
+        naturalName = FoundInstance.name(from: name)
+        service = naturalName
     }
 
     /// The port that its labels name; `nil` if they name none.

@@ -8,6 +8,9 @@ struct FoundOptions: Sendable {
     private static let largest = 64 << 10
     /// The maximum number of hosts and paths that one service claims.
     static let mostClaims = 100
+    private static let mostWares = 100
+    /// More mistakes of one instance are not reported.
+    private static let mostMistakes = 20
 
     /// Whether the container is a service at all.
     var isEnabled = true
@@ -73,6 +76,11 @@ struct FoundOptions: Sendable {
         read(ConfigNode(.map(entries), at: location), isFile: false)
     }
 
+    /// Nothing, because of a mistake.
+    init(mistake: String, at place: SourceLocation) {
+        mistakes = [ConfigError(at: place, keyPath: "", message: mistake)]
+    }
+
     /// Reads a service file.
     init(file bytes: [UInt8], path: String) {
         let (node, found) = YamlReader.read(bytes, file: path)
@@ -115,6 +123,9 @@ struct FoundOptions: Sendable {
         if let node = options.readNode("wares", type: "list of wares") {
             if case .map = node.content {
                 options.fail(at: "wares", "a map is not a list; write [{ rateLimit: { rate: 10/s } }]")
+            } else if node.members.count > FoundOptions.mostWares {
+                options.fail(
+                    at: "wares", "has \(node.members.count) entries; write at most \(FoundOptions.mostWares)")
             } else {
                 wares = node.members
             }
@@ -145,7 +156,8 @@ struct FoundOptions: Sendable {
                 : "unknown key\(near)"
             mistakes.append(ConfigError(at: entry.location, keyPath: "service.\(entry.key.shortened)", message: way))
         }
-        for node in wares { checkWare(node) }
+        for node in wares where mistakes.count < FoundOptions.mostMistakes { checkWare(node) }
+        mistakes.removeLast(max(0, mistakes.count - FoundOptions.mostMistakes))
     }
 
     private mutating func readEndpoints(_ options: inout OptionsReader) {
@@ -211,15 +223,28 @@ struct RouteClaim: OptionValue, Hashable {
         self.path = path.isEmpty ? nil : String(path)
     }
 
-    /// The order among claims: an exact host before a pattern before none, then a longer path before a shorter one.
+    /// The order among claims: an exact host before a pattern before none, then the path, segment by segment: a text before a capture
+    /// before `*` before `**`, and more segments before fewer. Names of captures do not count.
     static func isMoreSpecific(_ one: RouteClaim, than other: RouteClaim) -> Bool? {
         let ranks = (one.rank, other.rank)
-        return ranks.0 == ranks.1 ? nil : ranks.0 > ranks.1
+        return ranks.0 == ranks.1 ? nil : other.rank.lexicographicallyPrecedes(one.rank)
     }
 
-    private var rank: (Int, Int, Int) {
-        let ofHost = host.map { $0.contains("*") ? 1 : 2 } ?? 0
-        let exact = path.map { $0.contains("*") || $0.contains("{") ? 0 : 1 } ?? 0
-        return (ofHost, path?.utf8.count ?? 0, exact)
+    private var rank: [Int] {
+        [host.map { $0.contains("*") ? 1 : 2 } ?? 0] + segments.map { $0 == "**" ? 0 : $0 == "*" ? 1 : $0 == "{}" ? 2 : 3 }
+    }
+
+    /// The segments of the path; those of a capture are all the same.
+    private var segments: [String] {
+        (path ?? "/**").split(separator: "/").map { $0.contains("{") ? "{}" : String($0) }
+    }
+
+    /// The same for two claims of the same requests, whatever their captures are called.
+    var key: String { (host ?? "") + "/" + segments.joined(separator: "/") + (path?.hasSuffix("/") == true ? "/" : "") }
+
+    /// Whether the other claim is for every path below a prefix, and this one is inside it, at the same host.
+    func isInside(_ other: RouteClaim) -> Bool {
+        guard host == other.host, key != other.key, other.segments.last == "**" else { return false }
+        return segments.starts(with: other.segments.dropLast())
     }
 }

@@ -5,7 +5,7 @@ public import HttpWare
 /// A route of the files comes before all of these. Of two services that claim the same host and path, the older one has them.
 public struct FoundServices: Sendable {
     /// Something to know about a found service.
-    public struct Problem: Sendable, Equatable {
+    public struct Problem: Sendable, Hashable {
         /// The place for people: a container and its label, or a file with line and column.
         public let place: String
         /// The text: begins in lower case, ends without a full stop.
@@ -64,6 +64,15 @@ public struct FoundServices: Sendable {
     /// The services that can be used, in the order of their claims.
     private(set) var groups: [Group] = []
     private let isPostware: @Sendable (String) -> Bool
+    /// The labels of the groups before any was left out, by name: these services are there already when instances change.
+    private var standing: [String: [String]] = [:]
+    /// The services of the files, and for each found service the one that takes its endpoints.
+    private let names: Set<String>
+    private let owners: [String: String]
+    /// The listeners that serve the found routes; `nil` for all.
+    private let listeners: ConfigNode?
+    /// The service that has each claim.
+    private var claimed: [String: String]
     /// The addresses on which the gateway itself listens.
     private var own: [SocketAddress] = []
     /// The entries before any was left out, to tell whether more than addresses changed.
@@ -72,22 +81,33 @@ public struct FoundServices: Sendable {
     /// Nothing.
     public static let none = FoundServices([], among: [], isPostware: { _ in false })
 
-    /// Groups the instances, and makes entries of groups without a mistake. `written` has the entries of the files.
+    /// Groups the instances, and makes entries of groups without a mistake. `written` has the entries of the files. A service that `former` has
+    /// keeps its name and its claims, even if all its instances are new.
     init(
-        _ instances: [FoundInstance], among written: [ConfigNode.Entry],
+        _ instances: [FoundInstance], among written: [ConfigNode.Entry], keeping former: FoundServices? = nil,
         isPostware: @escaping @Sendable (String) -> Bool
     ) {
         self.instances = instances
         self.isPostware = isPostware
-        group()
-        build(among: written)
+        let services = written.filter { $0.key == "services" }.flatMap { $0.value.entries ?? [] }
+        names = Set(services.map(\.key))
+        var owners: [String: String] = [:]
+        for entry in services {
+            if let name = entry.value["discovered"]?.text, owners[name] == nil { owners[name] = entry.key }
+        }
+        self.owners = owners
+        listeners = written.first { $0.key == "discover" }?.value["listeners"]
+        claimed = former?.claimed ?? [:]
+        group(keeping: former)
+        build()
         offered = entries
         ofGroups = problems
+        standing = Dictionary(groups.map { ($0.name, $0.leader.written) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// The same services with what was found now; `nil` if more changed than the instances of services.
+    /// The same services with the present instances; `nil` if more changed than the instances of services.
     func updated(_ instances: [FoundInstance], among written: [ConfigNode.Entry]) -> FoundServices? {
-        let next = FoundServices(instances, among: written, isPostware: isPostware)
+        let next = FoundServices(instances, among: written, keeping: self, isPostware: isPostware)
         guard next.offered.count == offered.count,
             zip(next.offered, offered).allSatisfy({
                 $0.key == $1.key && $0.value.bare(exactly: true) == $1.value.bare(exactly: true)
@@ -95,25 +115,13 @@ public struct FoundServices: Sendable {
         else { return nil }
         var result = next
         // The mistakes that the check of the whole configuration found are still there.
-        let checked = problems.filter { problem in !ofGroups.contains(problem) && !ofAddresses.contains(problem) }
-        result.problems += checked
+        let known = Set(ofGroups + ofAddresses)
+        result.problems += problems.filter { !known.contains($0) }
         result.groups = next.groups.filter { group in groups.contains { $0.name == group.name } }
         result.entries = entries
         result.addresses = next.addresses.filter { addresses[$0.key] != nil }
         result.refuse(own)
         return result
-    }
-
-    /// Why an instance takes no requests; `nil` if it takes some.
-    public func reason(for instance: FoundInstance) -> String? {
-        if let unused = instance.unused { return unused }
-        let mistake = problems.first { problem in
-            problem.leavesOut
-                && (problem.place == instance.place || problem.place.hasPrefix(instance.place + ", label ")
-                    || problem.place.hasPrefix(instance.place + ":"))
-        }
-        if let mistake { return mistake.message }
-        return addresses[instance.service] == nil ? "no route leads to it" : nil
     }
 
     /// The problems as warnings of a check: an instance that is left out stops nothing else.
@@ -134,14 +142,21 @@ public struct FoundServices: Sendable {
 
     // MARK: Groups
 
-    private mutating func group() {
+    private mutating func group(keeping former: FoundServices?) {
         var byName: [String: [FoundInstance]] = [:]
         let usable = instances.filter { !$0.isIgnored && !$0.isOff }
         for instance in usable.sorted(by: { ($0.made, $0.place) < ($1.made, $1.place) }) {
+            if owners[instance.service] != nil, instance.service != instance.naturalName, instance.source == "docker" {
+                leaveOut(
+                    instance.place,
+                    "label httpware.name is \(instance.service), whose endpoints a service of the configuration takes; it is left out")
+                continue
+            }
             byName[instance.service, default: []].append(instance)
         }
+        let known = former?.standing ?? [:]
         for (name, members) in byName {
-            guard let leader = members.first else { continue }
+            guard let leader = members.first(where: { $0.written == known[name] }) ?? members.first else { continue }
             var same: [FoundInstance] = []
             for member in members {
                 if member.written == leader.written, member.source == leader.source {
@@ -149,15 +164,18 @@ public struct FoundServices: Sendable {
                 } else {
                     leaveOut(
                         member.place,
-                        "has other labels than \(leader.place), which is an older one of service \(name); it is left out until they agree"
-                    )
+                        "has other labels than \(leader.place), which has service \(name); it is left out until they agree")
                 }
             }
             for mistake in leader.options.mistakes { note(mistake) }
             if leader.options.mistakes.contains(where: { $0.severity == .error }) { continue }
             groups.append(Group(name: name, leader: leader, instances: same))
         }
-        groups.sort { ($0.leader.made, $0.name) < ($1.leader.made, $1.name) }
+        // A service that is there already comes before new ones, so that it keeps its claims.
+        groups.sort { one, other in
+            let (isOne, isOther) = (known[one.name] != nil, known[other.name] != nil)
+            return isOne == isOther ? (one.leader.made, one.name) < (other.leader.made, other.name) : isOne
+        }
     }
 
     private mutating func leaveOut(_ place: String, _ message: String) {
@@ -171,13 +189,15 @@ public struct FoundServices: Sendable {
     }
 
     /// Leaves out the groups that these errors are about. Returns whether there was one.
-    mutating func leaveOut(_ errors: [ConfigError], among written: [ConfigNode.Entry]) -> Bool {
+    mutating func leaveOut(_ errors: [ConfigError]) -> Bool {
         let places = Set(errors.map(\.location.file))
         let bad = groups.filter { group in places.contains(where: group.isPlace) }
         guard !bad.isEmpty else { return false }
         for error in errors where bad.contains(where: { $0.isPlace(error.location.file) }) { note(error) }
-        groups.removeAll { group in bad.contains { $0.name == group.name } }
-        build(among: written)
+        let names = Set(bad.map(\.name))
+        groups.removeAll { names.contains($0.name) }
+        claimed = claimed.filter { !names.contains($0.value) }
+        build()
         return true
     }
 
@@ -205,9 +225,11 @@ public struct FoundServices: Sendable {
     }
 
     private func isOwn(_ address: SocketAddress) -> Bool {
-        own.contains { other in
-            other.port == address.port
-                && (other.address == address.address || address.isLoopback || address.address?.isUnspecified == true)
+        let address = address.unmapped
+        return own.contains { other in
+            guard other.port == address.port, let ip = address.address else { return false }
+            if ip.isLoopback || ip.isUnspecified || other.address?.unmapped == ip { return true }
+            return other.address?.isUnspecified == true && MachineAddresses.all.contains(ip)
         }
     }
 
@@ -231,63 +253,88 @@ public struct FoundServices: Sendable {
         let service: String
     }
 
-    private mutating func build(among written: [ConfigNode.Entry]) {
+    private mutating func build() {
         // Conflicts may have gone with a group that is left out.
-        problems.removeAll { conflicts.contains($0) }
+        let former = Set(conflicts)
+        problems.removeAll { former.contains($0) }
         let known = problems.count
         defer { conflicts = Array(problems[known...]) }
-        let services = written.filter { $0.key == "services" }.flatMap { $0.value.entries ?? [] }
-        var owners: [String: String] = [:]
-        for entry in services {
-            if let name = entry.value["discovered"]?.text, owners[name] == nil { owners[name] = entry.key }
-        }
-        let names = Set(services.map(\.key))
         var made: [ConfigNode.Entry] = []
         var chains: [ConfigNode.Entry] = []
         var claims: [Claim] = []
-        var claimed: [RouteClaim: Group] = [:]
+        let there = Set(groups.map(\.name))
+        claimed = claimed.filter { there.contains($0.value) }
+        let places = Dictionary(groups.map { ($0.name, $0.leader.place) }, uniquingKeysWith: { first, _ in first })
         addresses = [:]
         for group in groups {
-            var own: [Located<RouteClaim>] = []
-            for claim in group.leader.options.claims {
-                if let other = claimed[claim.value], other.name != group.name {
-                    leaveOut(
-                        "\(claim.location)",
-                        "\(claim.value.optionText) is claimed by \(other.leader.place), which is older; it is left out")
-                } else {
-                    own.append(claim)
-                    claimed[claim.value] = group
+            let options = group.leader.options
+            if owners[group.name] != nil {
+                addresses[group.name] = group.addresses
+                if !options.claims.isEmpty {
+                    noteUnused(group, "the configuration decides about the requests of service \(group.name); its labels do not")
                 }
+                continue
             }
-            let owner = owners[group.name]
-            if owner == nil, names.contains(group.name) {
+            if names.contains(group.name) {
                 leaveOut(
                     group.leader.place,
                     "the configuration has a service \(group.name) of its own; write discovered: \(group.name) there, or label httpware.name with another name"
                 )
                 continue
             }
-            guard !own.isEmpty || owner != nil else {
-                if group.leader.isLabelled, group.leader.options.claims.isEmpty {
-                    problems.append(
-                        Problem(
-                            place: group.leader.place,
-                            message:
-                                "no route leads to it; write label httpware.route, or discovered: \(group.name) in a service of the configuration",
-                            leavesOut: false))
+            var own: [Located<RouteClaim>] = []
+            for claim in options.claims {
+                if let other = claimed[claim.value.key], other != group.name {
+                    leaveOut(
+                        "\(claim.location)",
+                        "\(claim.value.optionText) is claimed by \(places[other] ?? other) before; it is left out")
+                } else {
+                    own.append(claim)
+                    claimed[claim.value.key] = group.name
+                }
+            }
+            guard !own.isEmpty else {
+                if group.leader.isLabelled, options.claims.isEmpty {
+                    noteUnused(
+                        group,
+                        "no route leads to it; write label httpware.route, or discovered: \(group.name) in a service of the configuration"
+                    )
                 }
                 continue
             }
             addresses[group.name] = group.addresses
-            if owner == nil { made.append(service(of: group)) }
-            if !own.isEmpty, let chain = chain(of: group) { chains.append(chain) }
-            claims += own.map { Claim(group: group, claim: $0, service: owner ?? group.name) }
+            made.append(service(of: group))
+            if let chain = chain(of: group) { chains.append(chain) }
+            claims += own.map { Claim(group: group, claim: $0, service: group.name) }
         }
+        noteInside(claims)
         entries = []
         add("services", .map(made), unless: made.isEmpty)
         add("chains", .map(chains), unless: chains.isEmpty)
         add("routes", .list(routes(claims)), unless: claims.isEmpty)
     }
+
+    private mutating func noteUnused(_ group: Group, _ message: String) {
+        problems.append(Problem(place: group.leader.place, message: message, leavesOut: false))
+    }
+
+    /// A claim inside that of another service takes requests from it. That is common, and may be a mistake, so it is told.
+    private mutating func noteInside(_ claims: [Claim]) {
+        let wide = claims.filter { $0.claim.value.path?.hasSuffix("**") ?? true }
+        guard wide.count * claims.count <= FoundServices.mostComparisons else { return }
+        for inner in claims {
+            let outer = wide.first { $0.group.name != inner.group.name && inner.claim.value.isInside($0.claim.value) }
+            guard let outer else { continue }
+            problems.append(
+                Problem(
+                    place: "\(inner.claim.location)",
+                    message:
+                        "\(inner.claim.value.optionText) is inside \(outer.claim.value.optionText) of \(outer.group.leader.place), and takes these requests",
+                    leavesOut: false))
+        }
+    }
+
+    private static let mostComparisons = 250_000
 
     private mutating func add(_ key: String, _ content: ConfigNode.Content, unless isEmpty: Bool) {
         guard !isEmpty else { return }
@@ -358,6 +405,9 @@ public struct FoundServices: Sendable {
                     at: place),
                 FoundServices.entry("service", claim.service, at: place),
             ]
+            if let listeners {
+                options.append(ConfigNode.Entry(key: "listener", location: place, value: listeners))
+            }
             if !match.isEmpty {
                 options.append(
                     ConfigNode.Entry(key: "match", location: place, value: ConfigNode(.map(match), at: place)))

@@ -36,6 +36,8 @@ final class Discovery: @unchecked Sendable {
     private var known: [FoundInstance]
     private var timer: LoopTimer?
     private var isStopped = false
+    private var answered: Set<Int> = []
+    private var isSure = false
 
     /// Makes a keeper that knows already what was found before. `changed` is called on the loop's thread with everything that is there, after
     /// each change.
@@ -84,15 +86,17 @@ final class Discovery: @unchecked Sendable {
 
     private func take(_ instances: [FoundInstance], _ index: Int) {
         let now = loop.wallNow()
+        let isNew = bySource[index] != instances
         let back = state.withLock { state in
             let back = state.sources[index].failures > 0 && state.sources[index].failure != nil
+            if state.sources[index].failure != nil || isNew { state.sources[index].since = now }
             state.sources[index].failure = nil
-            state.sources[index].since = now
-            state.sources[index].updates += 1
+            if isNew { state.sources[index].updates += 1 }
             return back
         }
         if back { log?.write(.notice, "discover: \(sources[index].name) answers again") }
         bySource[index] = instances
+        answered.insert(index)
         settle()
     }
 
@@ -117,21 +121,26 @@ final class Discovery: @unchecked Sendable {
         let there = bySource.flatMap { $0 }
         let now = loop.now
         let names = Set(there.filter { !$0.isIgnored && !$0.isOff }.map(\.service))
-        for instance in known where instance.isService && !names.contains(instance.service) {
+        // The leader of a service first: the others may have other labels.
+        let gone = known.filter { $0.isService && !names.contains($0.service) }.sorted { ($0.made, $0.place) < ($1.made, $1.place) }
+        for instance in gone {
             if remembered[instance.service] == nil {
-                var gone = instance
-                gone.use([], unless: "has gone")
-                remembered[instance.service] = (gone, now + definition.keep)
+                var last = instance
+                last.use([], unless: "has gone")
+                remembered[instance.service] = (last, now + definition.keep)
             }
         }
         remembered = remembered.filter { !names.contains($0.key) && $0.value.until > now }
-        let gone = remembered.values.map(\.instance).sorted { ($0.made, $0.service) < ($1.made, $1.service) }
-        let next = there + gone
+        let kept = remembered.values.map(\.instance).sorted { ($0.made, $0.service) < ($1.made, $1.service) }
+        let next = there + kept
         if let soonest = remembered.values.map(\.until).min() {
             timer?.cancel()
             timer = loop.schedule(after: max(.milliseconds(1), soonest - now)) { [weak self] in self?.settle() }
         }
-        guard next != known else { return }
+        // The first whole answer is passed on even if it is as before, because it is the first that is sure.
+        let isFirst = !isSure && answered.count == sources.count
+        guard next != known || isFirst else { return }
+        isSure = isSure || isFirst
         known = next
         changed(next)
     }

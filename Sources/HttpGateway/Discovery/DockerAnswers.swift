@@ -105,11 +105,20 @@ struct DockerContainer: Sendable, Equatable {
         return project.isEmpty ? service : "\(service)-\(project)"
     }
 
-    /// The container as an instance of its service. `leaving` says that it has been told to stop.
-    func instance(network wanted: String?, onlyLabelled: Bool, leaving isLeaving: Bool) -> FoundInstance {
-        var instance = FoundInstance(container: name, service: serviceName, made: made, labels: labels)
+    /// The container with its labels, which take time to read.
+    var labelled: FoundInstance { FoundInstance(container: name, service: serviceName, made: made, labels: labels) }
+
+    /// The container as an instance of its service. `known` is the same with its labels, if they were read before. `leaving` says that it has been told to stop.
+    func instance(
+        network wanted: String?, onlyLabelled: Bool, leaving isLeaving: Bool, reading known: FoundInstance? = nil
+    ) -> FoundInstance {
+        var instance = known ?? labelled
         if onlyLabelled, !instance.isLabelled {
             instance.ignore(because: "has no label that begins with httpware.")
+            return instance
+        }
+        if label("com.docker.compose.oneoff")?.lowercased() == "true", label("httpware.enable") != "true" {
+            instance.ignore(because: "is a one-off container of compose; label httpware.enable: true makes it a service")
             return instance
         }
         if let reason = reasonToWait(instance, isLeaving) {
@@ -175,6 +184,8 @@ struct DockerContainer: Sendable, Equatable {
 struct DockerEvent {
     /// The container that was told to stop; `nil` for every other event.
     let stopping: String?
+    /// The container that has ended, or started; `nil` for every other event.
+    let changed: String?
 
     /// The signals by which engines stop containers.
     private static let stops: Set<String> = [
@@ -189,6 +200,8 @@ struct DockerEvent {
         let id = actor?["ID"]?.string ?? json?["id"]?.string
         let signal = actor?["Attributes"]?["signal"]?.string ?? "15"
         let isStop = action == "kill" && DockerEvent.stops.contains(signal)
-        stopping = isStop ? id.flatMap { DockerContainer.isIdentity($0) ? $0 : nil } : nil
+        let known = id.flatMap { DockerContainer.isIdentity($0) ? $0 : nil }
+        stopping = isStop ? known : nil
+        changed = ["die", "died", "start", "restart"].contains(action ?? "") ? known : nil
     }
 }

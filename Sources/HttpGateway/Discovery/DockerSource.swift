@@ -46,6 +46,11 @@ final class DockerSource: ServiceSource {
         let list: Int
     }
     private var lists = 0
+    /// The containers whose labels were read, by identity: labels of a container never change.
+    private var read: [String: FoundInstance] = [:]
+    /// The failures of the stream of events; the list is asked without it, too.
+    private var streamFailures = 0
+    private var streamTimer: LoopTimer?
 
     init(_ definition: DiscoverDefinition.Docker, loop: EventLoop) {
         self.definition = definition
@@ -70,6 +75,7 @@ final class DockerSource: ServiceSource {
         found = nil
         failed = nil
         timer?.cancel()
+        streamTimer?.cancel()
         events?.cancel()
         question?.cancel()
         events = nil
@@ -93,18 +99,25 @@ final class DockerSource: ServiceSource {
         let call = SideCaller(to: endpoint, keepsConnections: false).follow(
             request, limits: CallLimits(timeout: DockerSource.patience, content: .kibibytes(64))
         ) { [weak self] bytes in
+            self?.streamFailures = 0
             self?.take(bytes)
         } completion: { [weak self] result in
             hasEnded = true
-            guard let self else { return }
+            guard let self, found != nil else { return }
             events = nil
-            switch result {
-            case .success(let response) where (200...299).contains(response.status.code): fail("its events ended")
-            case .success(let response): fail("its events were answered with \(response.status.code)")
-            case .failure(let error): fail(error.reason)
-            }
+            // The list tells whether the engine can be asked.
+            streamFailures += 1
+            streamTimer?.cancel()
+            streamTimer = loop.schedule(after: DockerSource.backOff(streamFailures)) { [weak self] in self?.follow() }
+            if case .success = result, streamFailures > 1 { return }
+            askSoon()
         }
         if !hasEnded { events = call }
+    }
+
+    /// The pause after that many failures in a row.
+    private static func backOff(_ failures: Int) -> Duration {
+        min(.milliseconds(100 << min(failures, 7)), longestBackOff)
     }
 
     /// Takes a piece of the stream: JSON values, one in a line. A line that is too long is skipped.
@@ -123,7 +136,9 @@ final class DockerSource: ServiceSource {
 
     private func endLine() {
         guard !line.isEmpty else { return }
-        if let id = DockerEvent(line).stopping, stopping.count < DockerContainer.mostContainers {
+        let event = DockerEvent(line)
+        if let id = event.changed { stopping[id] = nil }
+        if let id = event.stopping, stopping.count < DockerContainer.mostContainers {
             stopping[id] = loop.now + DockerSource.longestStop
         }
         line.removeAll(keepingCapacity: true)
@@ -147,7 +162,6 @@ final class DockerSource: ServiceSource {
         timer = loop.schedule(after: pause) { [weak self] in
             guard let self else { return }
             timer = nil
-            follow()
             ask()
         }
     }
@@ -165,7 +179,7 @@ final class DockerSource: ServiceSource {
         }
     }
 
-    /// Asks for something, within the bounds. `done` is called with the JSON value of an answer, `isAbsent` if it does not exist.
+    /// Asks for something, within the bounds. `done` is called with the JSON value of an answer, `isAbsent` if there is another answer.
     private func get(
         _ request: HttpRequest, done: @escaping (JsonValue) -> Void, unless isAbsent: (() -> Void)? = nil
     ) {
@@ -177,7 +191,7 @@ final class DockerSource: ServiceSource {
             question = nil
             switch result {
             case .failure(let error): fail(error.reason)
-            case .success(let response) where response.status.code == 404 && isAbsent != nil: isAbsent?()
+            case .success(let response) where response.status.code != 200 && isAbsent != nil: isAbsent?()
             case .success(let response) where response.status.code != 200:
                 fail("it answered \(response.status.code)")
             case .success(let response):
@@ -210,7 +224,7 @@ final class DockerSource: ServiceSource {
             inspect(containers)
         } unless: { [weak self] in
             guard let self else { return }
-            // It has gone meanwhile; the next list lacks it.
+            // It has gone meanwhile, or the engine says nothing about it: then the list has to be enough.
             details[open.id] = Details(ports: [], health: nil, list: list)
             inspect(containers)
         }
@@ -231,6 +245,7 @@ final class DockerSource: ServiceSource {
         let now = loop.now
         let ids = Set(containers.filter(\.isRunning).map(\.id))
         details = details.filter { ids.contains($0.key) }
+        read = read.filter { ids.contains($0.key) }
         stopping = stopping.filter { ids.contains($0.key) && $0.value > now }
         let instances = containers.map { container -> FoundInstance in
             var container = container
@@ -238,16 +253,23 @@ final class DockerSource: ServiceSource {
                 if container.ports.isEmpty || known.ports.count > 1 { container.ports = known.ports }
                 container.health = known.health ?? container.health
             }
+            var known = read[container.id]
+            if known == nil || known?.made != container.made {
+                known = container.labelled
+                read[container.id] = known
+            }
             return container.instance(
                 network: definition.network, onlyLabelled: definition.onlyLabelled,
-                leaving: stopping[container.id] != nil)
+                leaving: stopping[container.id] != nil, reading: known)
         }
         found?(instances)
         let asksForHealth = details.values.contains { $0.health != nil }
         if isAskedAgain {
             askSoon()
         } else {
-            later(asksForHealth ? DockerSource.healthInterval : DockerSource.interval)
+            let stops = stopping.values.map { $0 - now }.min() ?? DockerSource.interval
+            let asks = asksForHealth ? DockerSource.healthInterval : DockerSource.interval
+            later(max(DockerSource.shortest, min(asks, stops)))
         }
     }
 
@@ -255,9 +277,8 @@ final class DockerSource: ServiceSource {
         guard found != nil else { return }
         failures += 1
         failed?("\(definition.socket.optionText): \(reason)")
-        let pause = Duration.milliseconds(100 << min(failures, 7))
         timer?.cancel()
         timer = nil
-        later(min(pause, DockerSource.longestBackOff))
+        later(DockerSource.backOff(failures))
     }
 }

@@ -49,8 +49,12 @@ public final class Gateway: @unchecked Sendable {
     private var reloading: [@Sendable (ReloadOutcome) -> Void]?
     /// Looks for services; `nil` if the configuration looks for none.
     private var discovery: Discovery?
-    /// The programs that were found during a reload, which are used after it.
+    /// The programs that were found, and not used yet: during a reload, or because files that options name had errors.
     private var foundMeanwhile: [FoundInstance]?
+    /// Counts the keepers of found services, so that a former one is not heard any more.
+    private var discoveries = 0
+    /// The pause before found services are tried again.
+    private static let foundAgain = Duration.seconds(2)
     /// Makes configurations with found services.
     private let reader: ConfigurationReader?
     /// The callbacks of reloads requested meanwhile. Their files may have been written after the current reload read them.
@@ -311,11 +315,15 @@ public final class Gateway: @unchecked Sendable {
         let definition = running.configuration.discover
         guard discovery?.definition != definition else { return }
         discovery?.stop()
+        discoveries += 1
+        let number = discoveries
         discovery = definition.map { definition in
             Discovery(
                 definition, loop: workers[0].loop, knowing: running.configuration.found.instances, log: log
             ) { [weak self, control] instances in
-                control.execute { [weak self] in self?.found(instances) }
+                control.execute { [weak self] in
+                    if self?.discoveries == number { self?.found(instances) }
+                }
             }
         }
         discovery?.start()
@@ -341,30 +349,44 @@ public final class Gateway: @unchecked Sendable {
         Task.detached { [running, control, loops = workers.count] in
             let result = reader.read(again: running.configuration, finding: instances)
             let next = result.configuration.map { RunningConfiguration($0, loops: loops, replacing: running) }
-            control.execute { self.finishFound(result, next) }
+            control.execute { self.finishFound(result, next, instances) }
         }
     }
 
-    private func finishFound(_ result: ConfigurationReader.Result, _ next: RunningConfiguration?) {
+    private func finishFound(
+        _ result: ConfigurationReader.Result, _ next: RunningConfiguration?, _ instances: [FoundInstance]
+    ) {
         guard !isDraining else { return endFound() }
-        guard let next else {
-            log.write(result.errors)
-            log.write(
-                .error, isCertain: true, "discover: files that options name have errors; what was found before stays")
-            return endFound()
-        }
         do {
+            guard let next else {
+                log.write(result.errors)
+                throw FoundError(description: "files that options name have errors")
+            }
+            let keepers = try certificates.prepare(next.configuration.listeners)
             let bound = try sockets.rebound(to: next.configuration.listeners, loops: workers.count)
             tellFound(next.configuration.found, after: running.configuration.found)
             if !next.changes.isEmpty { log.write(.info, "discover: \(next.summary)") }
             let left = Countdown(workers.count)
             let control = self.control
+            certificates.use(keepers, for: next.configuration.listeners, on: workers[0].loop)
             swap(to: next, bound) { control.execute { if left.countDown() { self.endFound() } } }
             status.change { $0.configuration = next.configuration }
         } catch {
-            log.write(.error, isCertain: true, "discover: what was found cannot be used: \(error)")
+            log.write(
+                .error, isCertain: true,
+                "discover: the services that were found cannot be used yet: \(error); what was found before stays")
+            let number = discoveries
+            control.schedule(after: Gateway.foundAgain) { [weak self] in
+                guard let self, discoveries == number, foundMeanwhile == nil else { return }
+                found(instances)
+            }
             endFound()
         }
+    }
+
+    /// Why found services cannot be used.
+    private struct FoundError: Error, CustomStringConvertible {
+        let description: String
     }
 
     private func endFound() {
@@ -373,6 +395,8 @@ public final class Gateway: @unchecked Sendable {
         reloadWaiting()
         if reloading == nil, let instances = foundMeanwhile { found(instances) }
     }
+
+    private static let mostToldProblems = 20
 
     /// Logs what is new: endpoints that came and went, and mistakes.
     private func tellFound(_ found: FoundServices, after former: FoundServices) {
@@ -384,8 +408,13 @@ public final class Gateway: @unchecked Sendable {
             guard !came.isEmpty || !went.isEmpty else { continue }
             log.write(.info, "discover: \(name): \((came + went).joined(separator: " ")), \(now.count) in use")
         }
-        for problem in found.problems where !former.problems.contains(problem) {
+        let known = Set(former.problems)
+        let new = found.problems.filter { !known.contains($0) }
+        for problem in new.prefix(Gateway.mostToldProblems) {
             log.write(problem.leavesOut ? .warning : .notice, "discover: \(problem.place): \(problem.message)")
+        }
+        if new.count > Gateway.mostToldProblems {
+            log.write(.warning, "discover: \(new.count - Gateway.mostToldProblems) more mistakes; /v1/services has them")
         }
     }
 

@@ -39,7 +39,7 @@ extension TlsContext {
         /// The address whose certificate a client gets that asks for no name.
         let unnamed: String
 
-        /// Makes the names. Addresses always get a certificate; clients ask for none of them.
+        /// Makes the names. `unnamed` is the address for clients that ask for no name.
         public init(authority: CertificateAuthority, names: HostList, unnamed: String) {
             self.authority = authority
             self.names = names
@@ -226,6 +226,8 @@ extension TlsContext.LocalNames {
             return SSL_TLSEXT_ERR_ALERT_FATAL
         }
         defer { X509_free(leaf) }
+        // Without the certificates of files, which may have keys of other types, and chains.
+        SSL_certs_clear(session)
         guard SSL_use_certificate(session, leaf) == 1, SSL_use_PrivateKey(session, authority.leafKey) == 1 else {
             ERR_clear_error()
             return SSL_TLSEXT_ERR_ALERT_FATAL
