@@ -1,3 +1,4 @@
+// One file: the servers of nginx and everything by which they are reached.
 import HttpWare
 
 /// Turns configuration files of nginx into listeners, services and routes.

@@ -23,10 +23,10 @@ import Testing
         let key = text.isEmpty || text.utf8.count > 900 ? "k" : text
         let value = ConfigNode(.scalar(text, isQuoted: true))
         let inner: ConfigNode = .entries([("inner", value)])
-        let named: ConfigNode = .entries([(key, "1")])
+        let named: ConfigNode = .entries([(key, value)])
         let node: ConfigNode = .entries([
             ("value", value), ("list", ConfigNode(.list([value, value]))), ("map", inner), ("keys", named),
-            ("last", true),
+            ("last", value),
         ])
         for lines in [YamlText.lines("root", node), ["root: " + YamlText.flow(node)], ["root:"] + YamlText.item(node)] {
             let file = lines.joined(separator: "\n") + "\n"
