@@ -71,6 +71,8 @@ public struct FoundServices: Sendable {
     private let owners: [String: String]
     /// The listeners that serve the found routes; `nil` for all.
     private let listeners: ConfigNode?
+    /// The chains that labels may name.
+    private let chains: Set<String>
     /// The service that has each claim.
     private var claimed: [String: String]
     /// The addresses on which the gateway itself listens.
@@ -96,7 +98,9 @@ public struct FoundServices: Sendable {
             if let name = entry.value["discovered"]?.text, owners[name] == nil { owners[name] = entry.key }
         }
         self.owners = owners
-        listeners = written.first { $0.key == "discover" }?.value["listeners"]
+        let discover = written.first { $0.key == "discover" }?.value
+        listeners = discover?["listeners"]
+        chains = Set((discover?["chains"]?.members ?? []).compactMap(\.text))
         claimed = former?.claimed ?? [:]
         group(keeping: former)
         build()
@@ -122,6 +126,19 @@ public struct FoundServices: Sendable {
         result.addresses = next.addresses.filter { addresses[$0.key] != nil }
         result.refuse(own)
         return result
+    }
+
+    /// Why an instance takes no requests; `nil` if it takes some.
+    public func reason(for instance: FoundInstance) -> String? {
+        if let unused = instance.unused { return unused }
+        let places = Set(groups.first { $0.name == instance.service }?.instances.map(\.place) ?? [instance.place])
+        let mistake = problems.first { problem in
+            problem.leavesOut
+                && (problem.place == instance.place || problem.place.hasPrefix(instance.place + ", label ")
+                    || problem.place.hasPrefix(instance.place + ":"))
+        }
+        if let mistake { return mistake.message }
+        return addresses[instance.service] == nil || !places.contains(instance.place) ? "no route leads to it" : nil
     }
 
     /// The problems as warnings of a check: an instance that is left out stops nothing else.
@@ -260,7 +277,7 @@ public struct FoundServices: Sendable {
         let known = problems.count
         defer { conflicts = Array(problems[known...]) }
         var made: [ConfigNode.Entry] = []
-        var chains: [ConfigNode.Entry] = []
+        var ownChains: [ConfigNode.Entry] = []
         var claims: [Claim] = []
         let there = Set(groups.map(\.name))
         claimed = claimed.filter { there.contains($0.value) }
@@ -279,6 +296,13 @@ public struct FoundServices: Sendable {
                 leaveOut(
                     group.leader.place,
                     "the configuration has a service \(group.name) of its own; write discovered: \(group.name) there, or label httpware.name with another name"
+                )
+                continue
+            }
+            if let chain = options.chain, !chains.contains(chain.value) {
+                leaveOut(
+                    "\(chain.location)",
+                    "chain \(chain.value.quotedForErrors) is not for labels; write discover: { chains: [NAME] } in the configuration with the chains that are"
                 )
                 continue
             }
@@ -304,13 +328,13 @@ public struct FoundServices: Sendable {
             }
             addresses[group.name] = group.addresses
             made.append(service(of: group))
-            if let chain = chain(of: group) { chains.append(chain) }
+            if let chain = chain(of: group) { ownChains.append(chain) }
             claims += own.map { Claim(group: group, claim: $0, service: group.name) }
         }
         noteInside(claims)
         entries = []
         add("services", .map(made), unless: made.isEmpty)
-        add("chains", .map(chains), unless: chains.isEmpty)
+        add("chains", .map(ownChains), unless: ownChains.isEmpty)
         add("routes", .list(routes(claims)), unless: claims.isEmpty)
     }
 
