@@ -24,7 +24,9 @@ enum ForeignSources {
     }
 
     /// The files that `import` of a Caddyfile names, relative to the file that has it.
-    private static func imported(_ pattern: String, _ from: String, _ files: ImportFiles) -> [(name: String, bytes: [UInt8])] {
+    private static func imported(_ pattern: String, _ from: String, _ files: ImportFiles) -> [(
+        name: String, bytes: [UInt8]
+    )] {
         let folder = from.lastIndex(of: "/").map { String(from[...$0]) } ?? ""
         let path = pattern.hasPrefix("/") ? pattern : folder + pattern
         let names = path.contains { "*?[".contains($0) } ? files.list(path) : [path]
@@ -36,12 +38,15 @@ enum ForeignSources {
         var faults = GatewayDraft()
         var trees: [ConfigNode] = []
         for source in sources {
-            if source.name.hasSuffix(".toml") || !source.name.hasSuffix(".yml") && !source.name.hasSuffix(".yaml") && looksLikeToml(source.bytes) {
+            if source.name.hasSuffix(".toml")
+                || !source.name.hasSuffix(".yml") && !source.name.hasSuffix(".yaml") && looksLikeToml(source.bytes)
+            {
                 do throws(TomlReader.Fault) {
                     trees.append(try TomlReader.read(source.bytes, file: source.name))
                 } catch {
                     faults.note(
-                        SourceLocation(file: source.name, line: error.line, column: 1), "the file is not read", error.reason)
+                        SourceLocation(file: source.name, line: error.line, column: 1), "the file is not read",
+                        error.reason)
                 }
             } else {
                 trees += documents(source, &faults)
@@ -92,7 +97,9 @@ enum ForeignSources {
             for diagnostic in diagnostics.all {
                 var place = diagnostic.location
                 place.line += document.linesBefore
-                draft.note(place, diagnostic.keyPath.isEmpty ? "the document is not read" : diagnostic.keyPath, diagnostic.message)
+                draft.note(
+                    place, diagnostic.keyPath.isEmpty ? "the document is not read" : diagnostic.keyPath,
+                    diagnostic.message)
             }
             if let node { trees.append(moved(node, by: document.linesBefore)) }
         }

@@ -77,8 +77,10 @@ struct CaddyOptions: Sendable {
                 if !order.apply(option.arguments) { draft.note(place, option.shown, "the order is not understood") }
             case "servers":
                 for line in option.block ?? [] { readServer(line, &draft) }
-            case "admin", "debug", "log", "persist_config", "grace_period", "shutdown_delay", "skip_install_trust", "storage",
-                "storage_clean_interval", "storage_check", "renew_interval", "cert_lifetime", "ocsp_stapling", "ocsp_interval",
+            case "admin", "debug", "log", "persist_config", "grace_period", "shutdown_delay", "skip_install_trust",
+                "storage",
+                "storage_clean_interval", "storage_check", "renew_interval", "cert_lifetime", "ocsp_stapling",
+                "ocsp_interval",
                 "metrics", "filesystem":
                 draft.skip(place, option.shown, "the gateway has its own admin listener, log and store of certificates")
             default: draft.note(place, option.shown, "the global option has no counterpart")

@@ -27,7 +27,9 @@ struct CaddyFields {
             return nil
         }
         if words.count == 3 {
-            guard isResponse, !words[1].contains("{"), !words[2].contains("{") else { return "a part of a field cannot be replaced here" }
+            guard isResponse, !words[1].contains("{"), !words[2].contains("{") else {
+                return "a part of a field cannot be replaced here"
+            }
             replaced.append(.map(["name": .text(name), "regex": .text(words[1]), "to": .text(words[2])]))
             return nil
         }
@@ -50,7 +52,9 @@ struct CaddyFields {
 
     /// The options; `nil` without any.
     var options: ConfigNode? {
-        guard !(set.isEmpty && absent.isEmpty && added.isEmpty && removed.isEmpty && replaced.isEmpty) else { return nil }
+        guard !(set.isEmpty && absent.isEmpty && added.isEmpty && removed.isEmpty && replaced.isEmpty) else {
+            return nil
+        }
         return .map([
             "remove": removed.isEmpty ? nil : .list(removed), "set": set.isEmpty ? nil : .map(set),
             "setIfAbsent": absent.isEmpty ? nil : .map(absent),

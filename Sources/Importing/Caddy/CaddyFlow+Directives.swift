@@ -17,7 +17,9 @@ extension CaddyFlow {
         let name = segment.name
         let isUnderstood = test.unknowns.isEmpty
         let isAccess = ["basic_auth", "basicauth", "forward_auth"].contains(name)
-        if !isUnderstood, !["respond", "error", "abort", "redir", "reverse_proxy", "file_server", "php_fastcgi"].contains(name) {
+        if !isUnderstood,
+            !["respond", "error", "abort", "redir", "reverse_proxy", "file_server", "php_fastcgi"].contains(name)
+        {
             draft.note(place, segment.shown, "the matcher has no counterpart: \(test.unknowns.joined(separator: ", "))")
             if isAccess { context.refusal = context.refusal ?? "\(name) with a matcher that is not understood" }
             if ["rewrite", "uri", "try_files", "method"].contains(name) { context.rewriter = context.rewriter ?? name }
@@ -38,7 +40,9 @@ extension CaddyFlow {
         case "request_header": requestFields(directive, test, &context, place)
         case "request_body":
             for option in segment.block ?? [] {
-                if option.name == "max_size", let size = ForeignUnits.size(option.arguments.first ?? "", isBinary: false) {
+                if option.name == "max_size",
+                    let size = ForeignUnits.size(option.arguments.first ?? "", isBinary: false)
+                {
                     context.middlewares.append(WareDraft("bodyLimit", ["max": .word(size)], if: test, at: place))
                 } else {
                     draft.note(Self.place(of: option), option.shown, "request_body knows max_size alone here")
@@ -78,7 +82,8 @@ extension CaddyFlow {
             context.middlewares.append(WareDraft("traceparent", at: place))
             draft.note(place, segment.shown, "spans are continued; export: otlp and endpoint send them to a collector")
         case "tls", "bind": break  // read with the address of the site
-        case "templates", "push", "intercept", "map", "vars", "fs", "handle_errors", "copy_response", "copy_response_headers":
+        case "templates", "push", "intercept", "map", "vars", "fs", "handle_errors", "copy_response",
+            "copy_response_headers":
             draft.note(place, segment.shown, "\(name) has no counterpart")
         default:
             draft.note(place, segment.shown, "the directive is not known, so that this site is not served")
@@ -117,7 +122,8 @@ extension CaddyFlow {
             if line.name == "defer" { continue }
             if line.name == "match" {
                 guard line.words.count == 3, line.words[1].text == "status" else {
-                    draft.note(place, directive.segment.shown, "fields that depend on the response in this way are not set")
+                    draft.note(
+                        place, directive.segment.shown, "fields that depend on the response in this way are not set")
                     return nil
                 }
                 fields.statuses.append(line.words[2].text.lowercased())
@@ -144,7 +150,9 @@ extension CaddyFlow {
         for option in directive.segment.block ?? [] {
             if let coding = known[option.name] {
                 codings.append(coding)
-            } else if option.name == "minimum_length", let size = ForeignUnits.size(option.arguments.first ?? "", isBinary: false) {
+            } else if option.name == "minimum_length",
+                let size = ForeignUnits.size(option.arguments.first ?? "", isBinary: false)
+            {
                 minimum = size
             } else {
                 draft.note(Self.place(of: option), option.shown, "compress has the option types in its place")
@@ -157,7 +165,8 @@ extension CaddyFlow {
         }
         context.postwares.append(
             WareDraft(
-                "compress", ["encodings": .list(codings.isEmpty ? ["zstd", "gzip"] : codings), "minSize": .word(minimum)],
+                "compress",
+                ["encodings": .list(codings.isEmpty ? ["zstd", "gzip"] : codings), "minSize": .word(minimum)],
                 if: received, at: place))
     }
 
@@ -185,7 +194,10 @@ extension CaddyFlow {
         context.middlewares.append(
             WareDraft(
                 "basicAuth",
-                ["usersFile": .text(file), "realm": .text(arguments.count > 1 ? arguments[1] : "restricted"), "removeHeader": .word("false")],
+                [
+                    "usersFile": .text(file), "realm": .text(arguments.count > 1 ? arguments[1] : "restricted"),
+                    "removeHeader": .word("false"),
+                ],
                 if: test, at: place))
     }
 
@@ -194,9 +206,12 @@ extension CaddyFlow {
         hash.utf8.count == 60 && ["$2a$", "$2b$", "$2y$"].contains { hash.hasPrefix($0) }
     }
 
-    private mutating func tryFiles(_ directive: CaddyDirective, _ context: inout CaddyContext, _ place: SourceLocation) {
+    private mutating func tryFiles(_ directive: CaddyDirective, _ context: inout CaddyContext, _ place: SourceLocation)
+    {
         var files = directive.arguments[...]
-        while let first = files.first, ["{path}", "{path}/", "{path}/index.html", "{http.request.uri.path}"].contains(first) {
+        while let first = files.first,
+            ["{path}", "{path}/", "{path}/index.html", "{http.request.uri.path}"].contains(first)
+        {
             files = files.dropFirst()
         }
         guard let last = files.first else {
@@ -235,7 +250,9 @@ extension CaddyFlow {
                 if !option.arguments.isEmpty { draft.note(here, option.shown, "lists of folders have one form here") }
             case "precompressed":
                 let known = ["br": "br", "zstd": "zst", "gzip": "gz"]
-                codings = (option.arguments.isEmpty ? ["br", "zstd", "gzip"] : option.arguments).compactMap { known[$0] }
+                codings = (option.arguments.isEmpty ? ["br", "zstd", "gzip"] : option.arguments).compactMap {
+                    known[$0]
+                }
             case "hide":
                 let visible = option.arguments.filter { !$0.hasPrefix(".") && !$0.hasPrefix("*/.") }
                 if visible.isEmpty {
@@ -273,7 +290,11 @@ extension CaddyFlow {
         for root in context.roots where root.test.simplified() != .always {
             var route = context
             route.test = .all([context.test, root.test])
-            if let ware = files(root.folder) { route.middlewares.append(ware) } else { route.refusal = "a root with placeholders" }
+            if let ware = files(root.folder) {
+                route.middlewares.append(ware)
+            } else {
+                route.refusal = "a root with placeholders"
+            }
             emit(route, .answered, place)
         }
         let folder = context.roots.first { $0.test.simplified() == .always }?.folder ?? "."
@@ -300,12 +321,15 @@ extension CaddyFlow {
                 draft.note(Self.place(of: option), option.shown, "respond: \(option.name) has no counterpart")
             }
         }
-        guard ForeignUnits.number(status, in: 200...599) != nil, let text = CaddyPlaceholders.template(body ?? "", isContent: true)
+        guard ForeignUnits.number(status, in: 200...599) != nil,
+            let text = CaddyPlaceholders.template(body ?? "", isContent: true)
         else {
             draft.note(place, directive.segment.shown, "the status or a placeholder has no counterpart")
             return .ends(.refused("respond with what has no counterpart"), [])
         }
-        let isJson = ["{", "["].contains { (body ?? "").hasPrefix($0) } && (body?.hasSuffix("}") == true || body?.hasSuffix("]") == true)
+        let isJson =
+            ["{", "["].contains { (body ?? "").hasPrefix($0) }
+            && (body?.hasSuffix("}") == true || body?.hasSuffix("]") == true)
         let type = isJson ? "application/json" : "text/plain; charset=utf-8"
         let ware = WareDraft(
             "mock",
@@ -342,7 +366,8 @@ extension CaddyFlow {
             keepsQuery = true
         }
         guard let to = CaddyPlaceholders.template(target), !target.contains("{scheme}") else { return nil }
-        guard to.hasPrefix("http://") || to.hasPrefix("https://") || to.hasPrefix("/") || to.hasPrefix("{request.path}"),
+        guard
+            to.hasPrefix("http://") || to.hasPrefix("https://") || to.hasPrefix("/") || to.hasPrefix("{request.path}"),
             !to.hasPrefix("//")
         else { return nil }
         if let host = to.authorityText {
@@ -353,7 +378,8 @@ extension CaddyFlow {
             at: place)
     }
 
-    private mutating func accessLog(_ segment: CaddyfileSegment, _ context: inout CaddyContext, _ place: SourceLocation) {
+    private mutating func accessLog(_ segment: CaddyfileSegment, _ context: inout CaddyContext, _ place: SourceLocation)
+    {
         var options: [(String, String)] = []
         for option in segment.block ?? [] {
             let here = Self.place(of: option)

@@ -2,7 +2,9 @@ import HttpWare
 
 extension CaddyFlow {
     /// `uri strip_prefix|strip_suffix|replace|path_regexp|query …`.
-    mutating func uri(_ directive: CaddyDirective, _ test: RequestTest, _ context: inout CaddyContext, _ place: SourceLocation) {
+    mutating func uri(
+        _ directive: CaddyDirective, _ test: RequestTest, _ context: inout CaddyContext, _ place: SourceLocation
+    ) {
         let arguments = directive.arguments
         func unknown(_ reason: String) {
             draft.note(place, directive.segment.shown, reason)
@@ -99,7 +101,9 @@ extension CaddyFlow {
                 rest = rest.dropFirst()
                 continue
             }
-            let name = (isBraced ? rest.dropFirst() : rest).prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+            let name = (isBraced ? rest.dropFirst() : rest).prefix {
+                $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_")
+            }
             guard let number = Int(name), (0...9).contains(number), name.utf8.count == 1 else { return nil }
             result += "$\(number)"
             rest = rest.dropFirst(name.count + (isBraced ? 1 : 0))

@@ -109,7 +109,8 @@ extension CaddyFlow {
         case "host" where arguments.count == 2 && HostText.isName(value): proxy.host = value
         case "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host":
             if value.hasPrefix("{") {
-                draft.skip(Self.place(of: option), option.shown, "the gateway writes X-Forwarded-For, -Proto and -Host itself")
+                draft.skip(
+                    Self.place(of: option), option.shown, "the gateway writes X-Forwarded-For, -Proto and -Host itself")
             } else {
                 take(arguments, option, into: &proxy.up)
             }
@@ -166,7 +167,8 @@ extension CaddyFlow {
                     draft.note(place, option.shown, "HTTP/3 is not spoken to origin servers")
                 }
             case "proxy_protocol": proxy.proxyProtocol = value
-            case "keepalive", "keepalive_interval", "keepalive_idle_conns", "read_buffer", "write_buffer", "compression",
+            case "keepalive", "keepalive_interval", "keepalive_idle_conns", "read_buffer", "write_buffer",
+                "compression",
                 "max_response_header", "dial_fallback_delay", "expect_continue_timeout", "tls_timeout":
                 draft.skip(place, option.shown, "the gateway has limits of its own")
             default: draft.note(place, option.shown, "\(option.name) has no counterpart")
@@ -226,7 +228,9 @@ extension CaddyFlow {
         balance(proxy, directive, &service)
         let isTls = first.url.hasPrefix("https:")
         if isTls, proxy.host == nil {
-            draft.note(place, directive.segment.shown, "the Host is that of the upstream, as since Caddy 2.11; host: preserve is the former way")
+            draft.note(
+                place, directive.segment.shown,
+                "the Host is that of the upstream, as since Caddy 2.11; host: preserve is the former way")
         }
         service.options.append(("host", .text(proxy.host ?? (isTls ? "upstream" : "preserve"))))
         if isH2 { service.options.append(("protocol", .word("h2"))) }
@@ -235,7 +239,11 @@ extension CaddyFlow {
         }
         if isTls, !proxy.tls.isEmpty { service.options.append(("tls", .map(proxy.tls))) }
         if proxy.health.contains(where: { $0.0 == "path" }) {
-            service.options.append(("healthCheck", Self.words(proxy.health, [("interval", "30s"), ("timeout", "5s"), ("passes", "1"), ("fails", "1")])))
+            service.options.append(
+                (
+                    "healthCheck",
+                    Self.words(proxy.health, [("interval", "30s"), ("timeout", "5s"), ("passes", "1"), ("fails", "1")])
+                ))
         } else if !proxy.health.isEmpty {
             draft.note(place, directive.segment.shown, "active health checks need health_uri")
         }
@@ -250,7 +258,8 @@ extension CaddyFlow {
     /// A map of unquoted texts, with defaults for keys that are missing.
     static func words(_ entries: [(String, String)], _ defaults: [(String, String)]) -> ConfigNode {
         var seen: Set<String> = []
-        let all = entries.reversed().filter { seen.insert($0.0).inserted }.reversed()
+        let all =
+            entries.reversed().filter { seen.insert($0.0).inserted }.reversed()
             + defaults.filter { entry in !entries.contains { $0.0 == entry.0 } }
         return ConfigNode(.map(all.map { ConfigNode.Entry(key: $0.0, location: .code, value: .word($0.1)) }))
     }
@@ -274,7 +283,9 @@ extension CaddyFlow {
         case "cookie" where FieldText.isName(value.isEmpty ? "lb" : value):
             let name = value.isEmpty ? "lb" : value
             service.options.append(("sticky", .map(["cookie": .text(name)])))
-            draft.note(place, "lb_policy " + proxy.policy.joined(separator: " "), "sticky needs a key, else cookies end with a restart")
+            draft.note(
+                place, "lb_policy " + proxy.policy.joined(separator: " "),
+                "sticky needs a key, else cookies end with a restart")
         case "weighted_round_robin" where proxy.policy.count == service.endpoints.count + 1:
             let weights = proxy.policy.dropFirst().map { ForeignUnits.number($0, in: 0...1000) ?? 0 }
             for (index, weight) in weights.enumerated() { service.endpoints[index].weight = max(weight, 1) }
@@ -282,7 +293,9 @@ extension CaddyFlow {
                 draft.note(place, "lb_policy " + proxy.policy.joined(separator: " "), "a weight is at least 1 here")
             }
         default:
-            draft.note(place, "lb_policy " + proxy.policy.joined(separator: " "), "the policy has no counterpart: roundRobin is used")
+            draft.note(
+                place, "lb_policy " + proxy.policy.joined(separator: " "),
+                "the policy has no counterpart: roundRobin is used")
         }
     }
 
@@ -302,10 +315,16 @@ extension CaddyFlow {
             case "to": address = option.arguments.first ?? address
             case "copy_headers":
                 for name in option.arguments + (option.block ?? []).map(\.name) {
-                    if name.contains(">") { problem = "copied fields keep their names here: \(name)" } else { copied.append(name) }
+                    if name.contains(">") {
+                        problem = "copied fields keep their names here: \(name)"
+                    } else {
+                        copied.append(name)
+                    }
                 }
             case "header_up":
-                draft.note(Self.place(of: option), option.shown, "extAuthz sends Authorization, Cookie and X-Forwarded fields; see its option headers")
+                draft.note(
+                    Self.place(of: option), option.shown,
+                    "extAuthz sends Authorization, Cookie and X-Forwarded fields; see its option headers")
             default:
                 draft.note(Self.place(of: option), option.shown, "\(option.name) of forward_auth has no counterpart")
             }
@@ -320,7 +339,8 @@ extension CaddyFlow {
         context.middlewares.append(
             WareDraft(
                 "extAuthz",
-                ["url": .text(url + path), "copy": copied.isEmpty ? nil : .list(copied), "timeout": .word("30s")], if: test,
+                ["url": .text(url + path), "copy": copied.isEmpty ? nil : .list(copied), "timeout": .word("30s")],
+                if: test,
                 at: place))
     }
 }

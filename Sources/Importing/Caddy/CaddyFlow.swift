@@ -72,14 +72,20 @@ struct CaddyFlow {
         guard depth < Self.deepest else { return }
         for segment in segments where !segment.name.hasPrefix("@") {
             guard reached.contains(Self.key(segment)) else {
-                draft.skip(Self.place(of: segment), segment.shown, "no request comes here: a directive before it answers them all")
+                draft.skip(
+                    Self.place(of: segment), segment.shown,
+                    "no request comes here: a directive before it answers them all")
                 continue
             }
-            if ["handle", "handle_path", "route"].contains(segment.name) { nameUnreached(segment.block ?? [], depth + 1) }
+            if ["handle", "handle_path", "route"].contains(segment.name) {
+                nameUnreached(segment.block ?? [], depth + 1)
+            }
         }
     }
 
-    private static func key(_ segment: CaddyfileSegment) -> String { "\(segment.file):\(segment.line):\(segment.shown)" }
+    private static func key(_ segment: CaddyfileSegment) -> String {
+        "\(segment.file):\(segment.line):\(segment.shown)"
+    }
 
     /// The directives that run, in their order; definitions of matchers go to the context.
     private func prepared(
@@ -142,7 +148,9 @@ struct CaddyFlow {
                 let block = prepared(segment.block ?? [], &inner, isSorted: segment.name.hasPrefix("handle"))
                 var rest = frames
                 if segment.name == "#terminal" { rest = Array(rest.dropLast()) }
-                if segment.name == "#group", let last = rest.indices.last, let group = segment.words.last?.text, !group.isEmpty {
+                if segment.name == "#group", let last = rest.indices.last, let group = segment.words.last?.text,
+                    !group.isEmpty
+                {
                     // Of several routes of one group, one runs.
                     rest[last] = rest[last].filter { $0.name != "#group" || $0.words.last?.text != group }[...]
                 }
@@ -165,7 +173,8 @@ struct CaddyFlow {
                 if items.count > 1, items.allSatisfy({ (CaddyDirective($0).matcher ?? "*") == "*" }) {
                     for item in items.dropFirst() {
                         draft.note(
-                            Self.place(of: item), item.shown, "of a named route without matchers, Caddy runs the first directive")
+                            Self.place(of: item), item.shown,
+                            "of a named route without matchers, Caddy runs the first directive")
                     }
                     items = Array(items.prefix(1))
                 }
@@ -220,7 +229,9 @@ struct CaddyFlow {
     }
 
     /// Refuses the requests that may meet a matcher that is not understood.
-    private mutating func unknownMatcher(_ test: RequestTest, _ segment: CaddyfileSegment, _ context: inout CaddyContext) {
+    private mutating func unknownMatcher(
+        _ test: RequestTest, _ segment: CaddyfileSegment, _ context: inout CaddyContext
+    ) {
         let text = test.unknowns.joined(separator: ", ")
         draft.note(Self.place(of: segment), segment.shown, "the matcher has no counterpart: \(text)")
         context.refusal = context.refusal ?? "a matcher of Caddy is not understood: \(text)"
@@ -232,7 +243,8 @@ struct CaddyFlow {
         if let refusal = context.refusal { target = .refused(refusal) }
         draft.add(
             RouteDraft(
-                name: nil, listeners: listeners, test: context.test.widened.simplified(), middlewares: context.middlewares,
+                name: nil, listeners: listeners, test: context.test.widened.simplified(),
+                middlewares: context.middlewares,
                 postwares: Self.ordered(context.postwares), target: target, place: place))
     }
 
@@ -247,7 +259,8 @@ struct CaddyFlow {
         emit(context, .refused(reason), place)
     }
 
-    private mutating func strip(_ directive: CaddyDirective, _ segment: CaddyfileSegment, _ context: inout CaddyContext) {
+    private mutating func strip(_ directive: CaddyDirective, _ segment: CaddyfileSegment, _ context: inout CaddyContext)
+    {
         guard var path = directive.matcher else { return }
         while path.hasSuffix("*") { path.removeLast() }
         while path.hasSuffix("/") { path.removeLast() }
@@ -256,7 +269,9 @@ struct CaddyFlow {
     }
 
     /// Removes a prefix from the path, whatever its letter case, as Caddy does.
-    mutating func stripPrefix(_ prefix: String, _ test: RequestTest, _ context: inout CaddyContext, _ place: SourceLocation) {
+    mutating func stripPrefix(
+        _ prefix: String, _ test: RequestTest, _ context: inout CaddyContext, _ place: SourceLocation
+    ) {
         let path = ConfigNode.map(["regex": .text("(?i)^" + PathTest.escaped(prefix) + "/?"), "to": .text("/")])
         context.middlewares.append(WareDraft("rewrite", ["path": path], if: test, at: place))
         if test.simplified() == .always {

@@ -32,7 +32,8 @@ struct CaddyImport {
                 SourceLocation(file: file, line: variable.line, column: 1), "{$\(variable.name)}",
                 variable.hasDefault
                     ? "the default of the variable is taken, whatever the environment says"
-                    : "the variable is not known here: in hosts and upstreams it is \(name).invalid; replace that by its value")
+                    : "the variable is not known here: in hosts and upstreams it is \(name).invalid; replace that by its value"
+            )
         }
         for missing in result.missing {
             draft.note(
@@ -65,7 +66,8 @@ struct CaddyImport {
                     addresses.append((address, token))
                 } else {
                     let place = SourceLocation(file: token.file, line: token.line, column: 1)
-                    draft.note(place, token.text, "the address has no counterpart, or depends on a variable that is not known")
+                    draft.note(
+                        place, token.text, "the address has no counterpart, or depends on a variable that is not known")
                 }
             }
             guard !addresses.isEmpty else { continue }
@@ -73,7 +75,9 @@ struct CaddyImport {
             sites.append(Site(site: site, addresses: addresses.map { (address: $0.0, token: $0.1) }, rank: rank))
         }
         // The most exact names first, as Caddy does; a stable sort.
-        let sorted = sites.enumerated().sorted { $0.element.rank == $1.element.rank ? $0.offset < $1.offset : $0.element.rank > $1.element.rank }
+        let sorted = sites.enumerated().sorted {
+            $0.element.rank == $1.element.rank ? $0.offset < $1.offset : $0.element.rank > $1.element.rank
+        }
         var flow = CaddyFlow(draft: draft, order: options.order, namedRoutes: result.namedRoutes)
         // Listeners in file order, routes by rank.
         var made: [Int: [(listeners: [String], test: RequestTest, place: SourceLocation)]] = [:]
@@ -117,7 +121,8 @@ struct CaddyImport {
     ) -> [String] {
         let isPlain =
             address.scheme == "http" || (address.scheme.isEmpty && address.port == options.httpPort)
-            || (address.scheme.isEmpty && (address.host.isEmpty || !options.automatesTls) && tls.certificates.isEmpty && !tls.isInternal
+            || (address.scheme.isEmpty && (address.host.isEmpty || !options.automatesTls) && tls.certificates.isEmpty
+                && !tls.isInternal
                 && address.port != options.httpsPort)
         let port = address.port ?? (isPlain ? options.httpPort : options.httpsPort)
         var binds = site.segments.filter { $0.name == "bind" }.flatMap(\.arguments)
@@ -151,9 +156,12 @@ struct CaddyImport {
     ) -> String {
         var index = draft.listeners.firstIndex { $0.bind == bind } ?? -1
         if index < 0 {
-            let base = isPlain && port == options.httpPort ? "http" : !isPlain && port == options.httpsPort ? "https" : "port-\(port)"
+            let base =
+                isPlain && port == options.httpPort
+                ? "http" : !isPlain && port == options.httpsPort ? "https" : "port-\(port)"
             let isTaken = draft.listeners.contains { $0.name == base }
-            var listener = ListenerDraft(name: isTaken ? "\(base)-\(draft.listeners.count + 1)" : base, bind: bind, place: place)
+            var listener = ListenerDraft(
+                name: isTaken ? "\(base)-\(draft.listeners.count + 1)" : base, bind: bind, place: place)
             if !options.trustedProxies.isEmpty {
                 listener.options.append(("trustedProxies", .list(options.trustedProxies)))
             }
@@ -168,7 +176,8 @@ struct CaddyImport {
         if let ca = tls.clientCa, !draft.listeners[index].tlsOptions.contains(where: { $0.key == "clientCa" }) {
             draft.listeners[index].tlsOptions.append(("clientCa", .text(ca)))
         }
-        if let version = tls.minVersion, !draft.listeners[index].tlsOptions.contains(where: { $0.key == "minVersion" }) {
+        if let version = tls.minVersion, !draft.listeners[index].tlsOptions.contains(where: { $0.key == "minVersion" })
+        {
             draft.listeners[index].tlsOptions.append(("minVersion", .text(version)))
         }
         for certificate in tls.certificates
@@ -180,7 +189,8 @@ struct CaddyImport {
         } else if tls.isInternal || options.usesLocalCertificates || address.host.isEmpty || address.host.hasPrefix("*")
             || HostText.isLocal(address.host)
         {
-            let name = address.host.isEmpty ? "site" : GatewayDraft.nameText(address.host.replacingBytes("*", by: "wildcard"))
+            let name =
+                address.host.isEmpty ? "site" : GatewayDraft.nameText(address.host.replacingBytes("*", by: "wildcard"))
             draft.note(
                 place, address.host.isEmpty ? "tls" : address.host,
                 address.host.hasPrefix("*") && !tls.isInternal
@@ -263,12 +273,14 @@ struct CaddyImport {
             switch option.name {
             case "mode": mode = option.arguments.first ?? mode
             case "trusted_ca_cert_file": file = option.arguments.first
-            case "trust_pool" where option.arguments.count == 2 && option.arguments[0] == "file": file = option.arguments[1]
+            case "trust_pool" where option.arguments.count == 2 && option.arguments[0] == "file":
+                file = option.arguments[1]
             default: file = nil
             }
         }
         guard mode == "require_and_verify", let file else {
-            draft.note(CaddyFlow.place(of: segment), segment.shown, "client certificates in this form are not understood")
+            draft.note(
+                CaddyFlow.place(of: segment), segment.shown, "client certificates in this form are not understood")
             tls.refusal = "client_auth of Caddy is not understood"
             return
         }

@@ -39,7 +39,8 @@ struct CaddyJson {
 
     private static func segment(_ words: [String], at place: SourceLocation) -> CaddyfileSegment {
         CaddyfileSegment(
-            words: words.map { CaddyfileToken(text: $0, file: place.file, line: place.line, isQuoted: false) }, block: nil)
+            words: words.map { CaddyfileToken(text: $0, file: place.file, line: place.line, isQuoted: false) },
+            block: nil)
     }
 
     // MARK: Servers
@@ -80,7 +81,8 @@ struct CaddyJson {
             let text = member.text ?? ""
             let port = text.split(separator: ":").last.map(String.init) ?? ""
             guard ForeignUnits.number(port, in: 1...65535) != nil else {
-                addresses.append(CaddyfileToken(text: "{" + text, file: member.location.file, line: member.location.line))
+                addresses.append(
+                    CaddyfileToken(text: "{" + text, file: member.location.file, line: member.location.line))
                 continue
             }
             let hasTls = server.value["tls_connection_policies"] != nil
@@ -89,7 +91,8 @@ struct CaddyJson {
                 let isClear = isPlain && !hasTls || skipped.contains(host) || !usesTls
                 let scheme = isClear ? "http://" : "https://"
                 addresses.append(
-                    CaddyfileToken(text: "\(scheme)\(host):\(port)", file: member.location.file, line: member.location.line))
+                    CaddyfileToken(
+                        text: "\(scheme)\(host):\(port)", file: member.location.file, line: member.location.line))
             }
         }
         return addresses
@@ -128,7 +131,11 @@ struct CaddyJson {
                 }
             }
             var words = [member["terminal"]?.text == "true" ? "#terminal" : "#group"]
-            if let name = matcher(member["match"]?.members ?? [], depth) { words.append("@" + name) } else { words.append("*") }
+            if let name = matcher(member["match"]?.members ?? [], depth) {
+                words.append("@" + name)
+            } else {
+                words.append("*")
+            }
             words.append(member["group"]?.text ?? "")
             var segment = Self.segment(words, at: member.location)
             segment.block = handlers
@@ -166,7 +173,9 @@ struct CaddyJson {
                 return [Self.segment([entry.key] + (value["ranges"]?.members ?? []).compactMap(\.text), at: place)]
             case "header":
                 return (value.entries ?? []).flatMap { field -> [CaddyfileSegment] in
-                    if field.value.text == "null" || field.value.isEmpty { return [Self.segment(["header", "!" + field.key], at: place)] }
+                    if field.value.text == "null" || field.value.isEmpty {
+                        return [Self.segment(["header", "!" + field.key], at: place)]
+                    }
                     let values = field.value.members.compactMap(\.text)
                     if values.isEmpty { return [Self.segment(["header", field.key], at: place)] }
                     return values.map { Self.segment(["header", field.key, $0], at: place) }
@@ -177,7 +186,9 @@ struct CaddyJson {
                 }
             case "query":
                 return (value.entries ?? []).map { parameter in
-                    Self.segment(["query"] + parameter.value.members.compactMap(\.text).map { "\(parameter.key)=\($0)" }, at: place)
+                    Self.segment(
+                        ["query"] + parameter.value.members.compactMap(\.text).map { "\(parameter.key)=\($0)" },
+                        at: place)
                 }
             case "not":
                 return value.members.map { inner in
@@ -207,15 +218,23 @@ struct CaddyJson {
             var block: [CaddyfileSegment] = []
             if let root = node["root"]?.text { block.append(line(["root", root])) }
             if let index = node["index_names"] { block.append(line(["index"] + index.members.map(\.text))) }
-            if let hide = node["hide"] { block.append(line(["hide"] + hide.members.compactMap(\.text).filter { !$0.hasSuffix("Caddyfile") })) }
-            if let codings = node["precompressed"]?.entries { block.append(line(["precompressed"] + codings.map(\.key))) }
-            for key in ["pass_thru", "status_code", "fs", "canonical_uris"] where node[key] != nil { block.append(line([key])) }
+            if let hide = node["hide"] {
+                block.append(line(["hide"] + hide.members.compactMap(\.text).filter { !$0.hasSuffix("Caddyfile") }))
+            }
+            if let codings = node["precompressed"]?.entries {
+                block.append(line(["precompressed"] + codings.map(\.key)))
+            }
+            for key in ["pass_thru", "status_code", "fs", "canonical_uris"] where node[key] != nil {
+                block.append(line([key]))
+            }
             segment.block = block.filter { $0.name != "hide" || $0.words.count > 1 }
             return [segment]
         case "static_response": return [answer(node)]
         case "error": return [line(["error", node["error"]?.text ?? "", node["status_code"]?.text ?? "500"])]
         case "vars":
-            return (node.entries ?? []).filter { $0.key != "handler" }.map { line([$0.key == "root" ? "root" : "vars", $0.value.text]) }
+            return (node.entries ?? []).filter { $0.key != "handler" }.map {
+                line([$0.key == "root" ? "root" : "vars", $0.value.text])
+            }
         case "rewrite": return rewrite(node)
         case "headers":
             var made: [CaddyfileSegment] = []
@@ -240,7 +259,9 @@ struct CaddyJson {
             let providers = node["providers"]?.entries ?? []
             guard providers.count == 1, providers[0].key == "http_basic" else { return [line(["authentication"])] }
             let basic = providers[0].value
-            var segment = line(["basic_auth", basic["hash"]?["algorithm"]?.text ?? "bcrypt", basic["realm"]?.text ?? "restricted"])
+            var segment = line([
+                "basic_auth", basic["hash"]?["algorithm"]?.text ?? "bcrypt", basic["realm"]?.text ?? "restricted",
+            ])
             segment.block = (basic["accounts"]?.members ?? []).map { account in
                 let password = account["password"]?.text ?? ""
                 let decoded = Base64.decode(password.utf8).map { String(decoding: $0, as: UTF8.self) }
@@ -319,13 +340,21 @@ struct CaddyJson {
             case "load_balancing":
                 let policy = value["selection_policy"]
                 if let name = policy?["policy"]?.text {
-                    add(["lb_policy", name, policy?["field"]?.text ?? policy?["name"]?.text] + (policy?["weights"]?.members ?? []).map(\.text))
+                    add(
+                        ["lb_policy", name, policy?["field"]?.text ?? policy?["name"]?.text]
+                            + (policy?["weights"]?.members ?? []).map(\.text))
                 }
                 if value["try_duration"] != nil || value["retries"] != nil { add(["lb_try_duration"]) }
             case "health_checks":
                 let active = value["active"]
-                for (key, name) in [("uri", "health_uri"), ("path", "health_uri"), ("interval", "health_interval"), ("timeout", "health_timeout"), ("expect_status", "health_status"), ("passes", "health_passes"), ("fails", "health_fails")] {
-                    if let text = active?[key]?.text { add([name, key == "expect_status" && text.utf8.count == 1 ? text + "xx" : text]) }
+                for (key, name) in [
+                    ("uri", "health_uri"), ("path", "health_uri"), ("interval", "health_interval"),
+                    ("timeout", "health_timeout"), ("expect_status", "health_status"), ("passes", "health_passes"),
+                    ("fails", "health_fails"),
+                ] {
+                    if let text = active?[key]?.text {
+                        add([name, key == "expect_status" && text.utf8.count == 1 ? text + "xx" : text])
+                    }
                 }
                 for (key, name) in [("fail_duration", "fail_duration"), ("max_fails", "max_fails")] {
                     if let text = value["passive"]?[key]?.text { add([name, text]) }
@@ -358,8 +387,12 @@ struct CaddyJson {
                     case "insecure_skip_verify": if option.value.text == "true" { add(["tls_insecure_skip_verify"]) }
                     case "server_name": add(["tls_server_name", option.value.text])
                     case "root_ca_pem_files": add(["tls_trusted_ca_certs"] + option.value.members.map(\.text))
-                    case "ca": add(["tls_trust_pool", option.value["provider"]?.text] + (option.value["pem_files"]?.members ?? []).map(\.text))
-                    case "client_certificate_file": add(["tls_client_auth", option.value.text, entry.value["client_certificate_key_file"]?.text])
+                    case "ca":
+                        add(
+                            ["tls_trust_pool", option.value["provider"]?.text]
+                                + (option.value["pem_files"]?.members ?? []).map(\.text))
+                    case "client_certificate_file":
+                        add(["tls_client_auth", option.value.text, entry.value["client_certificate_key_file"]?.text])
                     case "client_certificate_key_file": break
                     default: add(["tls_\(option.key)"])
                     }

@@ -75,7 +75,9 @@ struct CaddyMatchers {
             case "not":
                 let inner =
                     segment.block
-                    ?? [CaddyfileSegment(words: Array(segment.words.dropFirst()), block: nil)].filter { !$0.words.isEmpty }
+                    ?? [CaddyfileSegment(words: Array(segment.words.dropFirst()), block: nil)].filter {
+                        !$0.words.isEmpty
+                    }
                 all.append(.not(matchers(inner, depth + 1)))
             case "all-of":
                 // Of adapted JSON: several sets, of which one must match.
@@ -131,7 +133,9 @@ struct CaddyMatchers {
     /// A host of a matcher or an address: `*` stands for one label.
     static func host(_ text: String) -> RequestTest {
         let text = ForeignVariables.replaced(text, open: "{$").text
-        if text.hasPrefix("*."), HostText.isName(String(text.dropFirst(2))) { return .hostBelow(String(text.dropFirst(2))) }
+        if text.hasPrefix("*."), HostText.isName(String(text.dropFirst(2))) {
+            return .hostBelow(String(text.dropFirst(2)))
+        }
         return HostText.isName(text) ? .host(text) : .unknown("host " + text)
     }
 

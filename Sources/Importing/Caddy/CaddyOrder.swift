@@ -4,7 +4,8 @@ struct CaddyOrder: Sendable {
     private(set) var names = [
         "tracing", "map", "vars", "fs", "root", "log_append", "skip_log", "log_skip", "log_name", "header",
         "copy_response_headers", "request_body", "timeouts", "redir", "method", "rewrite", "uri", "try_files",
-        "basicauth", "basic_auth", "forward_auth", "request_header", "encode", "push", "intercept", "templates", "invoke",
+        "basicauth", "basic_auth", "forward_auth", "request_header", "encode", "push", "intercept", "templates",
+        "invoke",
         "handle", "handle_path", "route", "abort", "error", "copy_response", "respond", "metrics", "reverse_proxy",
         "php_fastcgi", "file_server", "acme_server",
     ]
@@ -52,7 +53,10 @@ struct CaddyOrder: Sendable {
         }
         func precedes(_ left: Keyed, _ right: Keyed) -> Bool {
             if let first = left.path, let second = right.path {
-                let trimmed = (first.hasSuffix("*") ? first.dropLast() : first[...], second.hasSuffix("*") ? second.dropLast() : second[...])
+                let trimmed = (
+                    first.hasSuffix("*") ? first.dropLast() : first[...],
+                    second.hasSuffix("*") ? second.dropLast() : second[...]
+                )
                 if trimmed.0 == trimmed.1 { return first.utf8.count < second.utf8.count }
                 if trimmed.0.utf8.count == trimmed.1.utf8.count { return trimmed.0 < trimmed.1 }
                 return trimmed.0.utf8.count > trimmed.1.utf8.count

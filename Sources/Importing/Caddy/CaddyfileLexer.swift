@@ -193,8 +193,9 @@ struct CaddyfileLexer {
             let padding = text.prefix { $0 == 0x20 || $0 == 0x09 }
             if text.dropFirst(padding.count).starts(with: marker) {
                 position = from + padding.count + marker.count
-                let joined = lines.map { line in line.starts(with: padding) ? line.dropFirst(padding.count) : line[...] }
-                    .joined(separator: [UInt8(ascii: "\n")])
+                let joined = lines.map { line in line.starts(with: padding) ? line.dropFirst(padding.count) : line[...]
+                }
+                .joined(separator: [UInt8(ascii: "\n")])
                 return String(decoding: Array(joined), as: UTF8.self)
             }
             lines.append(text)

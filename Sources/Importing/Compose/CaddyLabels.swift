@@ -36,7 +36,8 @@ enum CaddyLabels {
             }
             // A value may have several words, which quotes hold together.
             let value = upstreams(label.value, upstream, host)
-            let words = (try? CaddyfileLexer.read(Array(value.utf8), file: label.location.file).tokens.map(\.text)) ?? [value]
+            let words =
+                (try? CaddyfileLexer.read(Array(value.utf8), file: label.location.file).tokens.map(\.text)) ?? [value]
             line.arguments = words.map { ($0, label.location) }
         }
         // caddy, caddy_0, caddy_1: one site each.

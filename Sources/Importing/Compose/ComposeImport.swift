@@ -16,7 +16,8 @@ struct ComposeImport {
     static func translate(_ file: ConfigNode, yaml: (String) -> ConfigNode?) -> GatewayDraft {
         var reader = ComposeImport()
         let services = (file["services"]?.entries ?? []).map { reader.read($0) }
-        for entry in file.entries ?? [] where !["services", "version", "networks", "volumes", "name", "secrets", "configs"].contains(entry.key) {
+        for entry in file.entries ?? []
+        where !["services", "version", "networks", "volumes", "name", "secrets", "configs"].contains(entry.key) {
             if entry.key.hasPrefix("x-") { continue }
             reader.draft.note(entry.location, entry.key, "this part of the file has no counterpart")
         }
@@ -37,7 +38,8 @@ struct ComposeImport {
             } else {
                 for member in labelled?.members ?? [] {
                     guard let text = member.text else { continue }
-                    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+                    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(
+                        String.init)
                     labels.append(label(parts[0].trimmed, parts.count > 1 ? parts[1] : "", member.location))
                 }
             }
@@ -62,7 +64,9 @@ struct ComposeImport {
         let value = ForeignVariables.replaced(text.replacingBytes("$$", by: mark), open: "${")
         for variable in name.names + value.names {
             draft.note(
-                place, "${\(variable)}", "the variable is not known here: replace \(variable.lowercased().replacing("_", with: "-")) by its value")
+                place, "${\(variable)}",
+                "the variable is not known here: replace \(variable.lowercased().replacing("_", with: "-")) by its value"
+            )
         }
         return (name.text.replacingBytes(mark, by: "$"), value.text.replacingBytes(mark, by: "$"), place)
     }
@@ -96,10 +100,10 @@ struct ComposeImport {
     private mutating func addTraefik(_ services: [Service]) {
         let tree = LabelTree(at: .code)
         var hasRouters = false
-        var static_: ConfigNode?
+        var settings: ConfigNode?
         for service in services {
             // The command of the proxy itself is its static file.
-            if let image = service.node["image"]?.text, image.contains("traefik") { static_ = commandTree(service) }
+            if let image = service.node["image"]?.text, image.contains("traefik") { settings = commandTree(service) }
             let own = service.labels.filter { $0.key.lowercased().hasPrefix("traefik.") }
             guard !own.isEmpty else { continue }
             if own.contains(where: { $0.key.lowercased() == "traefik.enable" && $0.value.lowercased() == "false" }) {
@@ -131,7 +135,9 @@ struct ComposeImport {
             guard !routers.isEmpty || !loadBalancers.isEmpty else {
                 // Traefik makes a router of the container's name, whose rule is in its static file.
                 if own.contains(where: { $0.key.lowercased() == "traefik.enable" }) {
-                    draft.note(service.node.location, service.name, "its rule is Traefik's default, which is not in the labels")
+                    draft.note(
+                        service.node.location, service.name, "its rule is Traefik's default, which is not in the labels"
+                    )
                 }
                 continue
             }
@@ -140,9 +146,12 @@ struct ComposeImport {
             for name in loadBalancers {
                 let prefix = "http.services.\(name).loadbalancer"
                 let given = own.first { $0.key.lowercased() == "traefik.\(prefix).server.port".lowercased() }?.value
-                let scheme = own.first { $0.key.lowercased() == "traefik.\(prefix).server.scheme".lowercased() }?.value ?? "http"
+                let scheme =
+                    own.first { $0.key.lowercased() == "traefik.\(prefix).server.scheme".lowercased() }?.value ?? "http"
                 let whole = own.first { $0.key.lowercased() == "traefik.\(prefix).server.url".lowercased() }?.value
-                let made = whole ?? url(service, port: given, scheme: ["http", "https", "h2c"].contains(scheme) ? scheme : "http")
+                let made =
+                    whole
+                    ?? url(service, port: given, scheme: ["http", "https", "h2c"].contains(scheme) ? scheme : "http")
                 guard let made else { continue }
                 _ = tree.add("\(prefix).servers.[0].url", made, at: service.node.location)
             }
@@ -151,16 +160,17 @@ struct ComposeImport {
                 _ = tree.add("http.routers.\(router).service", loadBalancers[0], at: service.node.location)
             }
         }
-        guard hasRouters else { return }
+        guard hasRouters || settings != nil else { return }
         var dynamic = tree.node
         dynamic = Self.withoutServer(dynamic)
-        join(TraefikImport.translate([static_, dynamic].compactMap { $0 }))
+        join(TraefikImport.translate([settings, dynamic].compactMap { $0 }))
     }
 
     /// The tree without `loadbalancer.server`, whose port and scheme are in the URL already.
     private static func withoutServer(_ tree: ConfigNode) -> ConfigNode {
         guard var root = tree.entries, let http = root.firstIndex(where: { $0.key.lowercased() == "http" }),
-            var parts = root[http].value.entries, let index = parts.firstIndex(where: { $0.key.lowercased() == "services" }),
+            var parts = root[http].value.entries,
+            let index = parts.firstIndex(where: { $0.key.lowercased() == "services" }),
             var services = parts[index].value.entries
         else { return tree }
         for number in services.indices {
@@ -182,8 +192,9 @@ struct ComposeImport {
         var count = 0
         for member in service.node["command"]?.members ?? [] {
             for flag in (member.text ?? "").split(separator: " ") where flag.hasPrefix("--") {
-                let parts = flag.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-                let value = parts.count > 1 ? parts[1] : "true"
+                let parts = flag.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(
+                    String.init)
+                let value = ForeignVariables.replaced(parts.count > 1 ? parts[1] : "true", open: "${").text
                 if tree.add(parts[0], value, at: member.location) { count += 1 }
             }
         }
@@ -195,17 +206,21 @@ struct ComposeImport {
     private mutating func addCaddy(_ services: [Service]) {
         var result = CaddyfileParser.Result()
         for service in services {
-            let own = service.labels.filter { $0.key == "caddy" || $0.key.hasPrefix("caddy.") || $0.key.hasPrefix("caddy_") }
-                .filter { label in
-                    guard ["caddy_ingress_network", "caddy_controlled_server"].contains(label.key) else { return true }
-                    draft.skip(label.location, label.key, "it is for caddy-docker-proxy itself")
-                    return false
-                }
+            let own = service.labels.filter {
+                $0.key == "caddy" || $0.key.hasPrefix("caddy.") || $0.key.hasPrefix("caddy_")
+            }
+            .filter { label in
+                guard ["caddy_ingress_network", "caddy_controlled_server"].contains(label.key) else { return true }
+                draft.skip(label.location, label.key, "it is for caddy-docker-proxy itself")
+                return false
+            }
             guard !own.isEmpty else { continue }
             let needsPort = own.contains { label in
-                label.value.contains("{{upstreams}}") || label.value.contains("{{ upstreams }}") || label.value.contains("{{upstreams http}}")
+                label.value.contains("{{upstreams}}") || label.value.contains("{{ upstreams }}")
+                    || label.value.contains("{{upstreams http}}")
             }
-            let upstream = needsPort ? url(service, port: nil).map { String($0.dropFirst(7)) } ?? service.name : service.name
+            let upstream =
+                needsPort ? url(service, port: nil).map { String($0.dropFirst(7)) } ?? service.name : service.name
             CaddyLabels.add(own, upstream: upstream, host: service.name, to: &result)
         }
         guard !result.sites.isEmpty else { return }
@@ -218,17 +233,22 @@ struct ComposeImport {
         for service in services {
             let own = service.labels.filter { $0.key.hasPrefix("httpware.") }
             guard !own.isEmpty else { continue }
-            func label(_ name: String) -> (key: String, value: String, location: SourceLocation)? { own.first { $0.key == "httpware.\(name)" } }
-            for label in own where !["route", "port", "chain", "wares", "service"].contains(String(label.key.dropFirst(9))) {
+            func label(_ name: String) -> (key: String, value: String, location: SourceLocation)? {
+                own.first { $0.key == "httpware.\(name)" }
+            }
+            for label in own
+            where !["route", "port", "chain", "wares", "service"].contains(String(label.key.dropFirst(9))) {
                 draft.note(label.location, "\(label.key)=\(label.value)", "the label is not known")
             }
             var refusal: String?
             if let chain = label("chain") {
-                draft.note(chain.location, "httpware.chain=\(chain.value)", "a chain of the gateway's file, which is not here")
+                draft.note(
+                    chain.location, "httpware.chain=\(chain.value)", "a chain of the gateway's file, which is not here")
                 refusal = "the chain \(chain.value) is not in this file"
             }
             guard let url = url(service, port: label("port")?.value) else { continue }
-            var made = ServiceDraft(name: service.name, endpoints: [ServiceDraft.Endpoint(url: url)], place: service.node.location)
+            var made = ServiceDraft(
+                name: service.name, endpoints: [ServiceDraft.Endpoint(url: url)], place: service.node.location)
             if let options = label("service") {
                 if let entries = yaml(options.value)?.entries {
                     made.options = entries.map { ($0.key, $0.value) }
@@ -273,7 +293,10 @@ struct ComposeImport {
         }
         if !path.isEmpty {
             let isPrefix = path.hasSuffix("/**")
-            tests.append(.path(isPrefix ? .segments(String(path.dropLast(3))) : path.contains("*") ? .glob(path) : .exact(path), ignoresCase: false))
+            tests.append(
+                .path(
+                    isPrefix ? .segments(String(path.dropLast(3))) : path.contains("*") ? .glob(path) : .exact(path),
+                    ignoresCase: false))
         }
         return tests.isEmpty ? nil : .all(tests)
     }
@@ -284,11 +307,15 @@ struct ComposeImport {
         let known = Set(draft.services.map(\.name))
         let hasRoutes = !draft.routes.isEmpty
         for service in services where !known.contains(GatewayDraft.nameText(service.name)) {
-            if let image = service.node["image"]?.text, image.contains("traefik") || image.contains("caddy-docker-proxy") {
+            if let image = service.node["image"]?.text,
+                image.contains("traefik") || image.contains("caddy-docker-proxy")
+            {
                 draft.skip(service.node.location, service.name, "this gateway takes its place")
                 continue
             }
-            let isLabelled = service.labels.contains { $0.key.hasPrefix("traefik.") || $0.key.hasPrefix("caddy") || $0.key.hasPrefix("httpware.") }
+            let isLabelled = service.labels.contains {
+                $0.key.hasPrefix("traefik.") || $0.key.hasPrefix("caddy") || $0.key.hasPrefix("httpware.")
+            }
             guard !service.ports.isEmpty, !isLabelled, let url = url(service, port: nil) else {
                 draft.skip(service.node.location, service.name, "it has no port, or is not exposed")
                 continue
@@ -297,14 +324,17 @@ struct ComposeImport {
                 draft.skip(service.node.location, service.name, "no label gives it a route")
                 continue
             }
-            var made = ServiceDraft(name: service.name, endpoints: [ServiceDraft.Endpoint(url: url)], place: service.node.location)
+            var made = ServiceDraft(
+                name: service.name, endpoints: [ServiceDraft.Endpoint(url: url)], place: service.node.location)
             made.options = [("host", .text("preserve"))]
             let name = draft.add(made)
             draft.add(
                 RouteDraft(
-                    name: GatewayDraft.nameText(service.name), test: .host("\(service.name).localhost"), target: .service(name),
+                    name: GatewayDraft.nameText(service.name), test: .host("\(service.name).localhost"),
+                    target: .service(name),
                     place: service.node.location))
-            draft.note(service.node.location, service.name, "no label gives it a route: \(service.name).localhost is assumed")
+            draft.note(
+                service.node.location, service.name, "no label gives it a route: \(service.name).localhost is assumed")
         }
         if draft.listeners.isEmpty {
             let place = SourceLocation(file: "no line", line: 0, column: 0)
@@ -319,11 +349,14 @@ struct ComposeImport {
 /// The value of the label `httpware.wares`: a list of wares, as a chain has them.
 enum OwnWares {
     private static let postwares: Set<String> = [
-        "accessLog", "compress", "errorPage", "metrics", "responseHeaders", "rewriteBody", "securityHeaders", "timeLog", "unauthorized",
+        "accessLog", "compress", "errorPage", "metrics", "responseHeaders", "rewriteBody", "securityHeaders", "timeLog",
+        "unauthorized",
     ]
 
     /// The wares in their two lists; `nil` if the value is no list of wares. Wares with an `if` are not read here.
-    static func read(_ node: ConfigNode?, at place: SourceLocation) -> (middlewares: [WareDraft], postwares: [WareDraft])? {
+    static func read(_ node: ConfigNode?, at place: SourceLocation) -> (
+        middlewares: [WareDraft], postwares: [WareDraft]
+    )? {
         guard let node else { return nil }
         var lists: (middlewares: [WareDraft], postwares: [WareDraft]) = ([], [])
         for member in node.members {

@@ -70,7 +70,9 @@ struct GatewayDraft: Sendable {
     mutating func add(_ service: ServiceDraft) -> String {
         var service = service
         let base = Self.nameText(service.name)
-        for index in servicesByBase[base] ?? [] where services[index].isEqual(to: service) { return services[index].name }
+        for index in servicesByBase[base] ?? [] where services[index].isEqual(to: service) {
+            return services[index].name
+        }
         service.name = base
         var number = 1
         while service.name == "passthrough" || serviceNames.contains(service.name) {

@@ -67,7 +67,9 @@ struct IngressAnnotations {
     private mutating func access(_ ingress: ConfigNode, _ objects: KubernetesImport, _ draft: inout GatewayDraft) {
         var allow: [String] = []
         var deny: [String] = []
-        for (key, isAllowed) in [("whitelist-source-range", true), ("allowlist-source-range", true), ("denylist-source-range", false)] {
+        for (key, isAllowed) in [
+            ("whitelist-source-range", true), ("allowlist-source-range", true), ("denylist-source-range", false),
+        ] {
             guard let value = take(key) else { continue }
             let written = value.text.split(separator: ",").map { $0.trimmed }.filter { !$0.isEmpty }
             let networks = written.compactMap(NetworkText.network)
@@ -81,13 +83,18 @@ struct IngressAnnotations {
         let place = ingress.location
         if !allow.isEmpty || !deny.isEmpty {
             middlewares.append(
-                WareDraft("ipRule", ["allow": allow.isEmpty ? nil : .list(allow), "deny": deny.isEmpty ? nil : .list(deny)], at: place))
+                WareDraft(
+                    "ipRule", ["allow": allow.isEmpty ? nil : .list(allow), "deny": deny.isEmpty ? nil : .list(deny)],
+                    at: place))
         }
         if let satisfy = take("satisfy"), satisfy.text == "any" {
             draft.note(satisfy.place, "satisfy: any", "one of several access rules: write anyOf")
             refuse("satisfy: any is not understood")
         }
-        for key in ["auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "ssl-passthrough", "enable-modsecurity", "modsecurity-snippet", "auth-snippet"] {
+        for key in [
+            "auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "ssl-passthrough", "enable-modsecurity",
+            "modsecurity-snippet", "auth-snippet",
+        ] {
             guard let value = take(key), !["false", "off"].contains(value.text) else { continue }
             draft.note(value.place, "\(key): \(value.text)", "the access rule has no counterpart")
             refuse("\(key) is not understood")
@@ -97,7 +104,8 @@ struct IngressAnnotations {
     }
 
     private mutating func basicAuth(
-        _ type: (text: String, place: SourceLocation), _ ingress: ConfigNode, _ objects: KubernetesImport, _ draft: inout GatewayDraft
+        _ type: (text: String, place: SourceLocation), _ ingress: ConfigNode, _ objects: KubernetesImport,
+        _ draft: inout GatewayDraft
     ) {
         let secret = take("auth-secret")
         let realm = take("auth-realm")?.text ?? ""
@@ -113,7 +121,9 @@ struct IngressAnnotations {
         let known = lines.filter { line in
             line.split(separator: ":", maxSplits: 1).last.map { CaddyFlow.isBcrypt(String($0)) } ?? false
         }
-        if known.count < lines.count { draft.note(type.place, "auth-secret: \(name)", "only bcrypt hashes are accepted here: htpasswd -B") }
+        if known.count < lines.count {
+            draft.note(type.place, "auth-secret: \(name)", "only bcrypt hashes are accepted here: htpasswd -B")
+        }
         guard type.text == "basic", !known.isEmpty else {
             draft.note(type.place, "auth-type: \(type.text)", "its users are not in the files, or have no bcrypt hash")
             return refuse("auth-type \(type.text) is not understood")
@@ -122,7 +132,10 @@ struct IngressAnnotations {
         middlewares.append(
             WareDraft(
                 "basicAuth",
-                ["usersFile": .text(file), "realm": realm.isEmpty ? nil : .text(realm), "removeHeader": .word("false")],
+                [
+                    "usersFile": .text(file), "realm": realm.isEmpty ? nil : .text(realm),
+                    "removeHeader": .word("false"),
+                ],
                 at: type.place))
     }
 
@@ -134,7 +147,11 @@ struct IngressAnnotations {
         let headers = take("auth-response-headers")?.text.split(separator: ",").map { $0.trimmed } ?? []
         let method = take("auth-method")?.text
         let signIn = take("auth-signin")
-        for key in ["auth-cache-key", "auth-cache-duration", "auth-keepalive", "auth-keepalive-requests", "auth-keepalive-timeout", "auth-keepalive-share-vars", "auth-always-set-cookie", "auth-request-redirect", "auth-proxy-set-headers", "auth-signin-redirect-param"] {
+        for key in [
+            "auth-cache-key", "auth-cache-duration", "auth-keepalive", "auth-keepalive-requests",
+            "auth-keepalive-timeout", "auth-keepalive-share-vars", "auth-always-set-cookie", "auth-request-redirect",
+            "auth-proxy-set-headers", "auth-signin-redirect-param",
+        ] {
             if let value = take(key) { draft.note(value.place, "\(key): \(value.text)", "see the options of extAuthz") }
         }
         guard !url.text.contains("$"), ["http://", "https://"].contains(where: { url.text.hasPrefix($0) }),
@@ -145,9 +162,11 @@ struct IngressAnnotations {
         }
         var target: String?
         if let signIn {
-            let text = signIn.text.replacingBytes("$escaped_request_uri", by: "{request.url}").replacingBytes("$scheme://$host", by: "")
+            let text = signIn.text.replacingBytes("$escaped_request_uri", by: "{request.url}").replacingBytes(
+                "$scheme://$host", by: "")
             if text.contains("$") || !(text.hasPrefix("https://") || text.hasPrefix("http://") || text.hasPrefix("/")) {
-                draft.note(signIn.place, "auth-signin: \(signIn.text)", "the URL has variables; write signIn of extAuthz")
+                draft.note(
+                    signIn.place, "auth-signin: \(signIn.text)", "the URL has variables; write signIn of extAuthz")
             } else {
                 target = text
             }
@@ -156,7 +175,8 @@ struct IngressAnnotations {
             WareDraft(
                 "extAuthz",
                 [
-                    "url": .text(url.text), "method": method.map { .text($0) }, "copy": headers.isEmpty ? nil : .list(headers),
+                    "url": .text(url.text), "method": method.map { .text($0) },
+                    "copy": headers.isEmpty ? nil : .list(headers),
                     "signIn": target.map { .text($0) }, "timeout": .word("30s"),
                 ], at: url.place))
     }
@@ -166,7 +186,9 @@ struct IngressAnnotations {
     private mutating func limits(_ draft: inout GatewayDraft, _ place: SourceLocation) {
         let factor = take("limit-burst-multiplier").flatMap { ForeignUnits.number($0.text, in: 1...1000) } ?? 5
         let open = take("limit-whitelist")
-        let tests = (open?.text.split(separator: ",") ?? []).compactMap { NetworkText.network($0.trimmed) }.map { RequestTest.client($0) }
+        let tests = (open?.text.split(separator: ",") ?? []).compactMap { NetworkText.network($0.trimmed) }.map {
+            RequestTest.client($0)
+        }
         let limited: RequestTest = tests.isEmpty ? .always : .not(.any(tests))
         for (key, unit) in [("limit-rps", "s"), ("limit-rpm", "m")] {
             guard let value = take(key) else { continue }
@@ -177,15 +199,22 @@ struct IngressAnnotations {
             middlewares.append(
                 WareDraft(
                     "rateLimit",
-                    ["rate": .word("\(count)/\(unit)"), "burst": .word(String(min(count * factor, 1_000_000))), "status": .word("503")],
+                    [
+                        "rate": .word("\(count)/\(unit)"), "burst": .word(String(min(count * factor, 1_000_000))),
+                        "status": .word("503"),
+                    ],
                     if: limited, at: value.place))
         }
         if let value = take("limit-connections"), let count = ForeignUnits.number(value.text, in: 1...1_000_000) {
             middlewares.append(
-                WareDraft("concurrency", ["max": .word(String(count)), "key": .text("ip"), "status": .word("503")], if: limited, at: value.place))
+                WareDraft(
+                    "concurrency", ["max": .word(String(count)), "key": .text("ip"), "status": .word("503")],
+                    if: limited, at: value.place))
         }
         for key in ["limit-rate", "limit-rate-after"] {
-            if let value = take(key) { draft.note(value.place, "\(key): \(value.text)", "the speed of responses is not limited; see throttle") }
+            if let value = take(key) {
+                draft.note(value.place, "\(key): \(value.text)", "the speed of responses is not limited; see throttle")
+            }
         }
         let size = take("proxy-body-size")
         if size?.text != "0" {
@@ -211,22 +240,29 @@ struct IngressAnnotations {
             var to = value.text
             let keeps = to.hasSuffix("$request_uri")
             if keeps { to = String(to.dropLast("$request_uri".utf8.count)) + "{request.path}" }
-            let isUrl = to.hasPrefix("https://") || to.hasPrefix("http://") || (to.hasPrefix("/") && !to.hasPrefix("//"))
+            let isUrl =
+                to.hasPrefix("https://") || to.hasPrefix("http://") || (to.hasPrefix("/") && !to.hasPrefix("//"))
             guard isUrl, !to.contains("$"), ["301", "302", "303", "307", "308"].contains(status) else {
                 draft.note(value.place, "\(key): \(value.text)", "the target has no counterpart in redirect")
                 refuse("\(key) is not understood")
                 continue
             }
             answer = WareDraft(
-                "redirect", ["to": .text(to), "status": .word(status), "keepQuery": .word(keeps ? "true" : "false")], at: value.place)
+                "redirect", ["to": .text(to), "status": .word(status), "keepQuery": .word(keeps ? "true" : "false")],
+                at: value.place)
         }
         if let value = take("app-root") {
-            if value.text.hasPrefix("/"), !value.text.hasPrefix("//"), !value.text.contains("$") { appRoot = PathTest.encoded(value.text) }
+            if value.text.hasPrefix("/"), !value.text.hasPrefix("//"), !value.text.contains("$") {
+                appRoot = PathTest.encoded(value.text)
+            }
         }
         if let value = take("from-to-www-redirect") {
-            draft.note(value.place, "from-to-www-redirect: \(value.text)", "write a route with redirect for the other name")
+            draft.note(
+                value.place, "from-to-www-redirect: \(value.text)", "write a route with redirect for the other name")
         }
-        if let value = take("server-alias") { aliases = value.text.split(separator: ",").map { $0.trimmed.lowercased() } }
+        if let value = take("server-alias") {
+            aliases = value.text.split(separator: ",").map { $0.trimmed.lowercased() }
+        }
         if let value = take("use-regex") { usesExpressions = value.text == "true" }
         if let value = take("rewrite-target") {
             rewriteTarget = value.text
@@ -249,21 +285,27 @@ struct IngressAnnotations {
         guard let isOn, isOn.text == "true" else { return }
         func list(_ text: String) -> [String] { text.split(separator: ",").map { $0.trimmed }.filter { !$0.isEmpty } }
         let isOpen = origins.contains("*") || list(headers).contains("*")
-        if isOpen, credentials { draft.note(isOn.place, "cors-allow-credentials", "credentials are not allowed together with *") }
+        if isOpen, credentials {
+            draft.note(isOn.place, "cors-allow-credentials", "credentials are not allowed together with *")
+        }
         middlewares.append(
             WareDraft(
                 "cors",
                 [
-                    "allowOrigins": .list(origins), "allowMethods": .list(list(methods)), "allowHeaders": .list(list(headers)),
+                    "allowOrigins": .list(origins), "allowMethods": .list(list(methods)),
+                    "allowHeaders": .list(list(headers)),
                     "exposeHeaders": exposed.isEmpty ? nil : .list(list(exposed)),
-                    "credentials": credentials && !isOpen ? .word("true") : nil, "maxAge": .word("\(min(age, 86_400))s"),
+                    "credentials": credentials && !isOpen ? .word("true") : nil,
+                    "maxAge": .word("\(min(age, 86_400))s"),
                 ], at: isOn.place))
     }
 
     private mutating func fields(_ draft: inout GatewayDraft) {
         if let value = take("x-forwarded-prefix"), FieldText.isValue(value.text) {
             middlewares.append(
-                WareDraft("requestHeaders", ["set": .map([("X-Forwarded-Prefix", value.text.replacingBytes("{", by: "{{"))])], at: value.place))
+                WareDraft(
+                    "requestHeaders", ["set": .map([("X-Forwarded-Prefix", value.text.replacingBytes("{", by: "{{"))])],
+                    at: value.place))
         }
         for key in ["configuration-snippet", "server-snippet", "location-snippet"] {
             guard let value = take(key) else { continue }
@@ -284,13 +326,17 @@ struct IngressAnnotations {
             case "more_set_headers":
                 let parts = unquoted.split(separator: ":", maxSplits: 1).map { $0.trimmed }
                 if parts.count == 2, FieldText.isName(parts[0]), FieldText.isValue(parts[1]), !unquoted.hasPrefix("-") {
-                    postwares.append(WareDraft("responseHeaders", ["set": .map([(parts[0], parts[1].replacingBytes("{", by: "{{"))])], at: place))
+                    postwares.append(
+                        WareDraft(
+                            "responseHeaders", ["set": .map([(parts[0], parts[1].replacingBytes("{", by: "{{"))])],
+                            at: place))
                     return
                 }
             case "add_header", "proxy_set_header":
                 let parts = unquoted.split(separator: " ", maxSplits: 1).map { $0.trimmed }
                 if parts.count == 2, FieldText.isName(parts[0]), FieldText.isValue(parts[1]) {
-                    let value = (parts[1].hasSuffix(" always") ? String(parts[1].dropLast(7)) : parts[1]).replacingBytes("{", by: "{{")
+                    let value = (parts[1].hasSuffix(" always") ? String(parts[1].dropLast(7)) : parts[1])
+                        .replacingBytes("{", by: "{{")
                     if words[0] == "add_header" {
                         postwares.append(WareDraft("responseHeaders", ["append": .map([(parts[0], value)])], at: place))
                     } else {
@@ -302,8 +348,14 @@ struct IngressAnnotations {
             }
         }
         draft.note(place, "\(key): \(line)", "the line of nginx is not translated")
-        let harmless = ["proxy_set_header", "add_header", "more_set_headers", "more_clear_headers", "proxy_hide_header", "gzip", "proxy_buffer", "client_header", "expires", "sub_filter", "proxy_cookie", "proxy_read", "proxy_send", "proxy_connect", "chunked_"]
-        if !harmless.contains(where: { words[0].hasPrefix($0) }) { refuse("a line of \(key) is not understood: \(line)") }
+        let harmless = [
+            "proxy_set_header", "add_header", "more_set_headers", "more_clear_headers", "proxy_hide_header", "gzip",
+            "proxy_buffer", "client_header", "expires", "sub_filter", "proxy_cookie", "proxy_read", "proxy_send",
+            "proxy_connect", "chunked_",
+        ]
+        if !harmless.contains(where: { words[0].hasPrefix($0) }) {
+            refuse("a line of \(key) is not understood: \(line)")
+        }
     }
 
     // MARK: Backends
@@ -328,8 +380,12 @@ struct IngressAnnotations {
                 scheme = "https"
                 if value.text.uppercased() == "GRPCS" { serviceOptions.append(("protocol", .word("h2"))) }
                 var tls: [ConfigNode.Entry] = []
-                if !verifies { tls.append(ConfigNode.Entry(key: "insecureSkipVerify", location: .code, value: .word("true"))) }
-                if let name, HostText.isName(name) { tls.append(ConfigNode.Entry(key: "serverName", location: .code, value: .text(name))) }
+                if !verifies {
+                    tls.append(ConfigNode.Entry(key: "insecureSkipVerify", location: .code, value: .word("true")))
+                }
+                if let name, HostText.isName(name) {
+                    tls.append(ConfigNode.Entry(key: "serverName", location: .code, value: .text(name)))
+                }
                 if !tls.isEmpty { serviceOptions.append(("tls", ConfigNode(.map(tls)))) }
             case "GRPC": serviceOptions.append(("protocol", .word("h2")))
             default:
@@ -341,7 +397,11 @@ struct IngressAnnotations {
         var timeouts: [(String, String)] = []
         for (key, ours) in [("proxy-connect-timeout", "connect"), ("proxy-read-timeout", "response")] {
             guard let value = take(key) else { continue }
-            if let duration = ForeignUnits.duration(value.text), duration != "0s" { timeouts.append((ours, duration)) } else { draft.note(value.place, "\(key): \(value.text)", "this is not a duration") }
+            if let duration = ForeignUnits.duration(value.text), duration != "0s" {
+                timeouts.append((ours, duration))
+            } else {
+                draft.note(value.place, "\(key): \(value.text)", "this is not a duration")
+            }
         }
         serviceOptions.append(("timeouts", CaddyFlow.words(timeouts, [("connect", "5s"), ("response", "1m")])))
         affinity(&draft)
@@ -367,7 +427,10 @@ struct IngressAnnotations {
         let age = take("session-cookie-max-age").flatMap { ForeignUnits.number($0.text, in: 1...31_536_000) }
         let path = take("session-cookie-path")?.text
         let site = take("session-cookie-samesite")?.text.lowercased()
-        for key in ["session-cookie-expires", "session-cookie-change-on-failure", "session-cookie-conditional-samesite-none", "affinity-mode", "affinity-canary-behavior", "session-cookie-secure", "session-cookie-domain"] {
+        for key in [
+            "session-cookie-expires", "session-cookie-change-on-failure", "session-cookie-conditional-samesite-none",
+            "affinity-mode", "affinity-canary-behavior", "session-cookie-secure", "session-cookie-domain",
+        ] {
             if let value = take(key) { draft.note(value.place, "\(key): \(value.text)", "see sticky of services") }
         }
         guard value.text == "cookie", FieldText.isName(name) else {
@@ -382,7 +445,9 @@ struct IngressAnnotations {
                     "sameSite": site.flatMap { ["lax", "strict", "none"].contains($0) ? .word($0) : nil },
                 ])
             ))
-        draft.note(value.place, "affinity: cookie", "a Service of Kubernetes is one endpoint: use a headless Service for several")
+        draft.note(
+            value.place, "affinity: cookie",
+            "a Service of Kubernetes is one endpoint: use a headless Service for several")
     }
 
     private mutating func canary(_ draft: inout GatewayDraft) {
@@ -401,9 +466,12 @@ struct IngressAnnotations {
 
     private mutating func nameRest(_ draft: inout GatewayDraft) {
         let free: Set<String> = [
-            "proxy-buffering", "proxy-buffer-size", "proxy-buffers-number", "proxy-max-temp-file-size", "proxy-request-buffering",
-            "client-body-buffer-size", "proxy-http-version", "enable-access-log", "enable-rewrite-log", "service-upstream",
-            "proxy-send-timeout", "preserve-trailing-slash", "ssl-ciphers", "ssl-prefer-server-ciphers", "websocket-services",
+            "proxy-buffering", "proxy-buffer-size", "proxy-buffers-number", "proxy-max-temp-file-size",
+            "proxy-request-buffering",
+            "client-body-buffer-size", "proxy-http-version", "enable-access-log", "enable-rewrite-log",
+            "service-upstream",
+            "proxy-send-timeout", "preserve-trailing-slash", "ssl-ciphers", "ssl-prefer-server-ciphers",
+            "websocket-services",
             "connection-proxy-header", "http2-push-preload", "enable-opentelemetry", "enable-opentracing",
         ]
         for key in values.keys.sorted() {
@@ -419,7 +487,10 @@ struct IngressAnnotations {
     }
 
     private static func mayRestrict(_ key: String) -> Bool {
-        ["auth", "allow", "deny", "whitelist", "blacklist", "block", "jwt", "oidc", "waf", "middleware", "acl", "snippet"].contains {
+        [
+            "auth", "allow", "deny", "whitelist", "blacklist", "block", "jwt", "oidc", "waf", "middleware", "acl",
+            "snippet",
+        ].contains {
             key.lowercased().contains($0)
         }
     }
@@ -427,8 +498,10 @@ struct IngressAnnotations {
     private mutating func nameForeign(_ entry: ConfigNode.Entry, _ draft: inout GatewayDraft) {
         let shown = "\(entry.key): \(entry.value.text ?? "")"
         if entry.key == "kubernetes.io/ingress.class" || entry.key.hasPrefix("kubectl.kubernetes.io/")
-            || entry.key.hasPrefix("cert-manager.io/") || entry.key.hasPrefix("external-dns.") || entry.key.hasPrefix("meta.helm.sh/")
-            || entry.key.hasPrefix("argocd.") || entry.key.hasPrefix("acme.cert-manager.io/") || entry.key == "kubernetes.io/tls-acme"
+            || entry.key.hasPrefix("cert-manager.io/") || entry.key.hasPrefix("external-dns.")
+            || entry.key.hasPrefix("meta.helm.sh/")
+            || entry.key.hasPrefix("argocd.") || entry.key.hasPrefix("acme.cert-manager.io/")
+            || entry.key == "kubernetes.io/tls-acme"
         {
             return draft.skip(entry.location, shown, "it is for another program")
         }

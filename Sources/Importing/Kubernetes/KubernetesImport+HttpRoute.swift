@@ -19,7 +19,9 @@ extension KubernetesImport {
             for member in gateway["spec"]?["listeners"]?.members ?? [] {
                 let name = member["name"]?.text ?? "http"
                 let kind = member["protocol"]?.text ?? "HTTP"
-                guard ["HTTP", "HTTPS"].contains(kind), let port = ForeignUnits.number(member["port"]?.text, in: 1...65535) else {
+                guard ["HTTP", "HTTPS"].contains(kind),
+                    let port = ForeignUnits.number(member["port"]?.text, in: 1...65535)
+                else {
                     draft.note(member.location, "listener \(name): \(kind)", "only HTTP and HTTPS are listened to")
                     continue
                 }
@@ -34,10 +36,13 @@ extension KubernetesImport {
                     for reference in member["tls"]?["certificateRefs"]?.members ?? [] {
                         addCertificate(reference["name"]?.text ?? "default", to: index, at: reference.location)
                     }
-                    if member["tls"]?["certificateRefs"] == nil { addCertificate("default", to: index, at: member.location) }
+                    if member["tls"]?["certificateRefs"] == nil {
+                        addCertificate("default", to: index, at: member.location)
+                    }
                 }
                 if let validation = member["tls"]?["frontendValidation"] ?? gateway["spec"]?["tls"]?["frontend"] {
-                    draft.note(validation.location, "frontendValidation", "put the authorities into a file: tls.clientCa")
+                    draft.note(
+                        validation.location, "frontendValidation", "put the authorities into a file: tls.clientCa")
                     closed.insert(draft.listeners[index].name)
                 }
                 doors.append(
@@ -50,7 +55,10 @@ extension KubernetesImport {
         if doors.isEmpty, let first = routes.first {
             let index = listener(80, isTls: false, at: first.location)
             draft.note(first.location, "parentRefs", "the Gateway is not in the files: port 80 is assumed")
-            doors.append(Door(gateway: "", section: "", port: 80, hostname: "", listener: draft.listeners[index].name, isTls: false))
+            doors.append(
+                Door(
+                    gateway: "", section: "", port: 80, hostname: "", listener: draft.listeners[index].name,
+                    isTls: false))
         }
         for route in routes { readRoute(route, doors) }
     }
@@ -61,7 +69,8 @@ extension KubernetesImport {
         let chosen = doors.filter { door in
             door.gateway.isEmpty || parents.isEmpty
                 || parents.contains { parent in
-                    parent["name"]?.text == door.gateway && (parent["sectionName"]?.text ?? door.section) == door.section
+                    parent["name"]?.text == door.gateway
+                        && (parent["sectionName"]?.text ?? door.section) == door.section
                         && (ForeignUnits.number(parent["port"]?.text, in: 1...65535) ?? door.port) == door.port
                 }
         }
@@ -102,7 +111,8 @@ extension KubernetesImport {
         let empty = ConfigNode(.map([]), at: rule.location)
         for match in matches.isEmpty ? [empty] : matches {
             for host in hosts {
-                var draftRoute = RouteDraft(listeners: listeners, test: .always, target: .answered, place: match.location)
+                var draftRoute = RouteDraft(
+                    listeners: listeners, test: .always, target: .answered, place: match.location)
                 var rank = [host.isEmpty ? 0 : host.hasPrefix("*") ? 1 + host.utf8.count : 1000 + host.utf8.count]
                 var tests: [RequestTest] = []
                 if !host.isEmpty {
@@ -113,12 +123,17 @@ extension KubernetesImport {
                 let test = RequestTest.all(tests)
                 var refusal = test.unknowns.first.map { "a match of HTTPRoute is not understood: \($0)" }
                 if let refusal { draft.note(match.location, "HTTPRoute \(name)", refusal) }
-                if listeners.contains(where: closed.contains) { refusal = refusal ?? "client certificates are not understood" }
+                if listeners.contains(where: closed.contains) {
+                    refusal = refusal ?? "client certificates are not understood"
+                }
                 draftRoute.test = test.widened
                 let answers = filters(rule["filters"]?.members ?? [], prefix, &draftRoute, &refusal, route)
                 timeouts(rule, &draftRoute)
                 for key in ["sessionPersistence", "retry"] {
-                    if let node = rule[key] { draft.note(node.location, "HTTPRoute \(name): \(key)", "see sticky of services and the ware retry") }
+                    if let node = rule[key] {
+                        draft.note(
+                            node.location, "HTTPRoute \(name): \(key)", "see sticky of services and the ware retry")
+                    }
                 }
                 if !answers { draftRoute.target = backends(rule, route, name, &draftRoute, &refusal) }
                 if let refusal { draftRoute.target = .refused(refusal) }
@@ -171,7 +186,8 @@ extension KubernetesImport {
 
     /// Adds the wares of filters; `true` if one of them answers.
     private mutating func filters(
-        _ filters: [ConfigNode], _ prefix: String, _ route: inout RouteDraft, _ refusal: inout String?, _ object: ConfigNode
+        _ filters: [ConfigNode], _ prefix: String, _ route: inout RouteDraft, _ refusal: inout String?,
+        _ object: ConfigNode
     ) -> Bool {
         for filter in filters {
             let kind = filter["type"]?.text ?? ""
@@ -202,8 +218,11 @@ extension KubernetesImport {
                     continue
                 }
                 var ratio = mirror?["percent"]?.text.map { "\($0)%" }
-                if let fraction = mirror?["fraction"], let top = ForeignUnits.number(fraction["numerator"]?.text, in: 0...1_000_000) {
-                    let bottom = ForeignUnits.number(fraction["denominator"]?.text ?? "100", in: 1...1_000_000_000) ?? 100
+                if let fraction = mirror?["fraction"],
+                    let top = ForeignUnits.number(fraction["numerator"]?.text, in: 0...1_000_000)
+                {
+                    let bottom =
+                        ForeignUnits.number(fraction["denominator"]?.text ?? "100", in: 1...1_000_000_000) ?? 100
                     ratio = "\(min(1, Double(top) / Double(bottom)))"
                 }
                 route.middlewares.append(
@@ -244,13 +263,15 @@ extension KubernetesImport {
 
     /// Replaces the path, or its prefix.
     private mutating func path(
-        _ node: ConfigNode?, _ prefix: String, _ route: inout RouteDraft, _ place: SourceLocation, _ refusal: inout String?
+        _ node: ConfigNode?, _ prefix: String, _ route: inout RouteDraft, _ place: SourceLocation,
+        _ refusal: inout String?
     ) {
         guard let node else { return }
         var expression = "^.*$"
         var to = ""
         switch node["type"]?.text ?? "" {
-        case "ReplaceFullPath": to = PathTest.encoded(node["replaceFullPath"]?.text ?? "/").replacingBytes("$", by: "$$")
+        case "ReplaceFullPath":
+            to = PathTest.encoded(node["replaceFullPath"]?.text ?? "/").replacingBytes("$", by: "$$")
         case "ReplacePrefixMatch":
             var start = prefix
             while start.hasSuffix("/") { start.removeLast() }
@@ -268,11 +289,13 @@ extension KubernetesImport {
             return
         }
         if to.isEmpty { to = "/" }
-        route.middlewares.append(WareDraft("rewrite", ["path": .map(["regex": .text(expression), "to": .text(to)])], at: place))
+        route.middlewares.append(
+            WareDraft("rewrite", ["path": .map(["regex": .text(expression), "to": .text(to)])], at: place))
     }
 
     private mutating func redirect(
-        _ node: ConfigNode?, _ prefix: String, _ route: inout RouteDraft, _ place: SourceLocation, _ refusal: inout String?
+        _ node: ConfigNode?, _ prefix: String, _ route: inout RouteDraft, _ place: SourceLocation,
+        _ refusal: inout String?
     ) {
         let scheme = node?["scheme"]?.text
         let port = ForeignUnits.number(node?["port"]?.text, in: 1...65535)
@@ -326,7 +349,9 @@ extension KubernetesImport {
     private mutating func timeouts(_ rule: ConfigNode, _ route: inout RouteDraft) {
         guard let timeouts = rule["timeouts"] else { return }
         func duration(_ key: String) -> ConfigNode? {
-            guard let text = timeouts[key]?.text, let value = ForeignUnits.duration(text), value != "0s" else { return nil }
+            guard let text = timeouts[key]?.text, let value = ForeignUnits.duration(text), value != "0s" else {
+                return nil
+            }
             return .word(value)
         }
         let total = duration("request")
@@ -345,11 +370,14 @@ extension KubernetesImport {
         for reference in rule["backendRefs"]?.members ?? [] {
             let weight = ForeignUnits.number(reference["weight"]?.text ?? "1", in: 0...1_000_000) ?? 1
             if let filters = reference["filters"], !filters.members.isEmpty {
-                draft.note(filters.location, "HTTPRoute \(name): backendRefs.filters", "filters belong to the rule here")
+                draft.note(
+                    filters.location, "HTTPRoute \(name): backendRefs.filters", "filters belong to the rule here")
                 refusal = refusal ?? "filters of a backend are not understood"
             }
             guard let service = backend(reference, route) else {
-                draft.note(reference.location, "backendRef \(reference["name"]?.text ?? "")", "only services with a port are backends")
+                draft.note(
+                    reference.location, "backendRef \(reference["name"]?.text ?? "")",
+                    "only services with a port are backends")
                 return .refused("a backend of HTTPRoute has no counterpart")
             }
             if let index = shares.firstIndex(where: { $0.service == service }) {
@@ -367,13 +395,15 @@ extension KubernetesImport {
     }
 
     private mutating func backend(_ reference: ConfigNode, _ route: ConfigNode) -> String? {
-        guard ["Service"].contains(reference["kind"]?.text ?? "Service"), (reference["group"]?.text ?? "").isEmpty else { return nil }
+        guard ["Service"].contains(reference["kind"]?.text ?? "Service"), (reference["group"]?.text ?? "").isEmpty
+        else { return nil }
         let name = reference["name"]?.text ?? ""
         let namespace = reference["namespace"]?.text ?? Self.namespace(of: route)
         let object = services["\(namespace)/\(name)"]
         let port = (object?["spec"]?["ports"]?.members ?? []).first { $0["port"]?.text == reference["port"]?.text }
         let kind = port?["appProtocol"]?.text ?? ""
-        guard let url = url(name, port: reference["port"], namespace: namespace, scheme: "http", at: reference.location) else { return nil }
+        guard let url = url(name, port: reference["port"], namespace: namespace, scheme: "http", at: reference.location)
+        else { return nil }
         var service = ServiceDraft(name: name, endpoints: [ServiceDraft.Endpoint(url: url)], place: reference.location)
         service.options = [("host", .text("preserve"))]
         if kind == "kubernetes.io/h2c" { service.options.append(("protocol", .word("h2"))) }

@@ -21,7 +21,9 @@ extension KubernetesImport {
             let annotations = IngressAnnotations(ingress, in: self, &draft)
             for tls in ingress["spec"]?["tls"]?.members ?? [] {
                 let index = listener(443, isTls: true, at: tls.location)
-                for host in tls["hosts"]?.members ?? [] { if let text = host.text { tlsHosts.insert(text.lowercased()) } }
+                for host in tls["hosts"]?.members ?? [] {
+                    if let text = host.text { tlsHosts.insert(text.lowercased()) }
+                }
                 if let secret = tls["secretName"]?.text {
                     addCertificate(secret, to: index, at: tls.location)
                 } else {
@@ -29,7 +31,18 @@ extension KubernetesImport {
                 }
             }
             for rule in ingress["spec"]?["rules"]?.members ?? [] {
-                let host = rule["host"]?.text?.lowercased() ?? ""
+                var host = rule["host"]?.text?.lowercased() ?? ""
+                let known = ForeignVariables.replaced(host, open: "${")
+                for name in known.names {
+                    draft.note(
+                        rule.location, "${\(name)}",
+                        "the variable is not known here: replace \(name).invalid by its value")
+                }
+                host = known.text
+                if !host.isEmpty, !HostText.isPattern(host), !host.contains("{") {
+                    draft.note(rule.location, "host: \(host)", "no request can have this host")
+                    continue
+                }
                 for member in rule["http"]?["paths"]?.members ?? [] {
                     paths.append(
                         IngressPath(
@@ -41,7 +54,8 @@ extension KubernetesImport {
             if let backend = ingress["spec"]?["defaultBackend"] ?? ingress["spec"]?["backend"] {
                 paths.append(
                     IngressPath(
-                        ingress: ingress, host: "", path: "/", type: "Prefix", backend: backend, place: backend.location,
+                        ingress: ingress, host: "", path: "/", type: "Prefix", backend: backend,
+                        place: backend.location,
                         annotations: annotations))
             }
         }
@@ -52,20 +66,25 @@ extension KubernetesImport {
         let isTls = draft.listeners.contains(where: \.isTls)
         for path in main {
             let canary = canaries.filter { $0.host == path.host && $0.path == path.path }
-            add(path, canary, isExpression: expressionHosts.contains(path.host), hasTls: isTls && tlsHosts.contains(path.host), http)
+            add(
+                path, canary, isExpression: expressionHosts.contains(path.host),
+                hasTls: isTls && tlsHosts.contains(path.host), http)
         }
         for canary in canaries where !main.contains(where: { $0.host == canary.host && $0.path == canary.path }) {
             draft.note(canary.place, "canary \(canary.host)\(canary.path)", "there is no Ingress for the other share")
         }
         // A host with paths of its own never falls back to the rules without a host.
         let open = Set(main.filter { $0.host.isEmpty }.map(\.host))
-        for host in Set(main.map(\.host)).sorted() where !host.isEmpty && (!open.isEmpty || main.contains { $0.host.hasPrefix("*") }) {
-            guard !main.contains(where: { $0.host == host && $0.path == "/" }), let first = main.first(where: { $0.host == host })
+        for host in Set(main.map(\.host)).sorted()
+        where !host.isEmpty && (!open.isEmpty || main.contains { $0.host.hasPrefix("*") }) {
+            guard !main.contains(where: { $0.host == host && $0.path == "/" }),
+                let first = main.first(where: { $0.host == host })
             else { continue }
             let answer = WareDraft("mock", ["status": .word("404"), "body": .text("")], at: first.place)
             ranked.append(
                 Ranked(
-                    route: RouteDraft(test: hostTest(host), middlewares: [answer], target: .answered, place: first.place),
+                    route: RouteDraft(
+                        test: hostTest(host), middlewares: [answer], target: .answered, place: first.place),
                     rank: [hostRank(host), -1, 0]))
         }
     }
@@ -94,7 +113,9 @@ extension KubernetesImport {
             default: test = .prefix(path.path)
             }
         }
-        if path.path.isEmpty || path.path == "/" { test = path.type == "Exact" && !isExpression ? .exact("/") : .prefix("/") }
+        if path.path.isEmpty || path.path == "/" {
+            test = path.type == "Exact" && !isExpression ? .exact("/") : .prefix("/")
+        }
         var hosts: [RequestTest] = [hostTest(path.host)]
         if !path.host.isEmpty { hosts += annotations.aliases.map(hostTest) }
         let request = RequestTest.all([.any(hosts), .path(test, ignoresCase: false)])
@@ -118,7 +139,8 @@ extension KubernetesImport {
             }
         }
         if annotations.redirectsToTls == true || (hasTls && annotations.redirectsToTls != false) {
-            let redirect = WareDraft("redirect", ["scheme": .word("https"), "status": .word("308")], if: .scheme("http"), at: path.place)
+            let redirect = WareDraft(
+                "redirect", ["scheme": .word("https"), "status": .word("308")], if: .scheme("http"), at: path.place)
             route.middlewares.insert(redirect, at: 0)
         }
         if let answer = annotations.answer {
@@ -131,7 +153,9 @@ extension KubernetesImport {
             var start = route
             start.test = .all([.any(hosts), .path(.exact("/"), ignoresCase: false)]).widened
             start.middlewares = [
-                WareDraft("redirect", ["to": .text(root), "status": .word("302"), "keepQuery": .word("false")], at: path.place)
+                WareDraft(
+                    "redirect", ["to": .text(root), "status": .word("302"), "keepQuery": .word("false")], at: path.place
+                )
             ]
             ranked.append(Ranked(route: start, rank: [hostRank(path.host), 2, 1]))
         }
@@ -184,11 +208,13 @@ extension KubernetesImport {
     private mutating func service(_ path: IngressPath) -> String? {
         guard let backend = path.backend else { return nil }
         if let resource = backend["resource"] {
-            draft.note(resource.location, "resource: \(resource["name"]?.text ?? "")", "only services are backends here")
+            draft.note(
+                resource.location, "resource: \(resource["name"]?.text ?? "")", "only services are backends here")
             return nil
         }
         let name = backend["service"]?["name"]?.text ?? backend["serviceName"]?.text ?? ""
-        let port = backend["service"]?["port"]?["number"] ?? backend["service"]?["port"]?["name"] ?? backend["servicePort"]
+        let port =
+            backend["service"]?["port"]?["number"] ?? backend["service"]?["port"]?["name"] ?? backend["servicePort"]
         let annotations = path.annotations
         guard let scheme = annotations.scheme,
             let url = url(name, port: port, namespace: Self.namespace(of: path.ingress), scheme: scheme, at: path.place)

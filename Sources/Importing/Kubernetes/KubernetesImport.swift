@@ -37,7 +37,9 @@ struct KubernetesImport {
         if !ingresses.isEmpty { reader.readIngresses(ingresses) }
         if !routes.isEmpty || !gateways.isEmpty { reader.readRoutes(routes, gateways) }
         let sorted = reader.ranked.enumerated().sorted { left, right in
-            for (first, second) in zip(left.element.rank, right.element.rank) where first != second { return first > second }
+            for (first, second) in zip(left.element.rank, right.element.rank) where first != second {
+                return first > second
+            }
             return left.offset < right.offset
         }
         for (_, member) in sorted { reader.draft.add(member.route) }
@@ -46,7 +48,9 @@ struct KubernetesImport {
 
     /// The objects of a document: itself, or the members of a list.
     private static func items(_ document: ConfigNode) -> [ConfigNode] {
-        guard let kind = document["kind"]?.text, kind.hasSuffix("List"), let items = document["items"] else { return [document] }
+        guard let kind = document["kind"]?.text, kind.hasSuffix("List"), let items = document["items"] else {
+            return [document]
+        }
         return items.members
     }
 
@@ -55,9 +59,11 @@ struct KubernetesImport {
         guard !["Ingress", "HTTPRoute", "Gateway", "Service", "Secret"].contains(kind) else { return }
         let shown = "\(kind) \(Self.name(of: object))"
         switch kind {
-        case "IngressClass", "GatewayClass", "Namespace", "ReferenceGrant", "Deployment", "StatefulSet", "DaemonSet", "Pod",
+        case "IngressClass", "GatewayClass", "Namespace", "ReferenceGrant", "Deployment", "StatefulSet", "DaemonSet",
+            "Pod",
             "ServiceAccount", "ConfigMap", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Job", "CronJob",
-            "PersistentVolumeClaim", "HorizontalPodAutoscaler", "PodDisruptionBudget", "Certificate", "Issuer", "ClusterIssuer":
+            "PersistentVolumeClaim", "HorizontalPodAutoscaler", "PodDisruptionBudget", "Certificate", "Issuer",
+            "ClusterIssuer":
             draft.skip(object.location, shown, "it stays with Kubernetes")
         default: draft.note(object.location, shown, "this kind has no counterpart")
         }
@@ -80,7 +86,9 @@ struct KubernetesImport {
         var number = port?.text.flatMap { ForeignUnits.number($0, in: 1...65535) }
         if let text = port?.text, number == nil {
             let ports = object?["spec"]?["ports"]?.members ?? []
-            number = ports.first { $0["name"]?.text == text }?["port"]?.text.flatMap { ForeignUnits.number($0, in: 1...65535) }
+            number = ports.first { $0["name"]?.text == text }?["port"]?.text.flatMap {
+                ForeignUnits.number($0, in: 1...65535)
+            }
             if number == nil {
                 draft.note(place, "\(name):\(text)", "the Service that gives this port a number is not in the files")
                 return nil
@@ -112,6 +120,7 @@ struct KubernetesImport {
         let pair = (cert: "tls/\(name).crt", key: "tls/\(name).key")
         guard !draft.listeners[index].certificates.contains(where: { $0 == pair }) else { return }
         draft.listeners[index].certificates.append(pair)
-        draft.note(place, "secretName: \(secret)", "put tls.crt and tls.key of the secret into \(pair.cert) and \(pair.key)")
+        draft.note(
+            place, "secretName: \(secret)", "put tls.crt and tls.key of the secret into \(pair.cert) and \(pair.key)")
     }
 }

@@ -70,7 +70,8 @@ struct TraefikImport {
         for key in ["tcp", "udp"] {
             for part in root.take(key)?.entries ?? [] {
                 for entry in part.value.entries ?? [] {
-                    draft.note(entry.location, "\(key).\(part.key).\(entry.key)", "\(key.uppercased()) is not forwarded here")
+                    draft.note(
+                        entry.location, "\(key).\(part.key).\(entry.key)", "\(key.uppercased()) is not forwarded here")
                 }
             }
         }
@@ -108,15 +109,21 @@ struct TraefikImport {
         for entry in root.take("certificatesResolvers")?.entries ?? [] {
             var map = ForeignMap(entry.value)
             resolvers[entry.key] = ForeignMap(map.take("acme"))
-            map.note("only resolvers by ACME have a counterpart", in: &draft, prefix: "certificatesResolvers.\(entry.key)")
+            map.note(
+                "only resolvers by ACME have a counterpart", in: &draft, prefix: "certificatesResolvers.\(entry.key)")
         }
         if let core = root.take("core"), core["defaultRuleSyntax"]?.text?.lowercased() == "v2" { syntax = .v2 }
-        for key in ["providers", "log", "global", "ping", "api", "accessLog", "metrics", "tracing", "pilot", "hub", "experimental", "hostResolver", "ocsp"] {
+        for key in [
+            "providers", "log", "global", "ping", "api", "accessLog", "metrics", "tracing", "pilot", "hub",
+            "experimental", "hostResolver", "ocsp",
+        ] {
             guard let node = root.take(key) else { continue }
             switch key {
             case "accessLog": draft.note(node.location, key, "the ware accessLog writes one line for each exchange")
             case "metrics", "api", "ping":
-                draft.skip(node.location, key, "the admin listener serves the state, /metrics and /healthz: admin: { bind: … }")
+                draft.skip(
+                    node.location, key, "the admin listener serves the state, /metrics and /healthz: admin: { bind: … }"
+                )
             case "tracing": draft.note(node.location, key, "the ware traceparent exports spans")
             case "experimental", "hub": draft.note(node.location, key, "plugins have no counterpart")
             default: draft.skip(node.location, key, "the gateway has its own file and log")
@@ -132,7 +139,8 @@ struct TraefikImport {
         let prefix = "entryPoints.\(entry.key)"
         let address = map.text("address") ?? ""
         guard let bind = Self.bind(address) else {
-            draft.note(entry.location, "\(prefix): \(address)", "the address has no counterpart; only TCP is listened to")
+            draft.note(
+                entry.location, "\(prefix): \(address)", "the address has no counterpart; only TCP is listened to")
             return
         }
         var point = EntryPoint(name: entry.key, bind: bind, place: entry.location)
@@ -155,7 +163,9 @@ struct TraefikImport {
         var forwarded = ForeignMap(map.take("forwardedHeaders"))
         let trusted = forwarded.texts("trustedIPs").compactMap(NetworkText.network)
         if forwarded.flag("insecure") == true {
-            draft.note(entry.location, "\(prefix).forwardedHeaders.insecure", "clients are not believed: name proxies in trustedProxies")
+            draft.note(
+                entry.location, "\(prefix).forwardedHeaders.insecure",
+                "clients are not believed: name proxies in trustedProxies")
         }
         if !trusted.isEmpty { listener.options.append(("trustedProxies", .list(trusted))) }
         var proxy = ForeignMap(map.take("proxyProtocol"))
@@ -163,7 +173,9 @@ struct TraefikImport {
         if !peers.isEmpty { listener.options.append(("proxyProtocol", .map(["from": .list(peers)]))) }
         proxy.note("the option of the entry point has no counterpart", in: &draft, prefix: prefix)
         for key in ["asDefault", "reusePort", "transport", "http2", "observability", "allowACMEByPass"] {
-            if let node = map.take(key) { draft.skip(node.location, "\(prefix).\(key)", "the gateway has limits of its own") }
+            if let node = map.take(key) {
+                draft.skip(node.location, "\(prefix).\(key)", "the gateway has limits of its own")
+            }
         }
         map.note("the option of the entry point has no counterpart", in: &draft, prefix: prefix)
         draft.listeners.append(listener)
@@ -175,7 +187,8 @@ struct TraefikImport {
         var text = address.lowercased()
         if text.hasSuffix("/udp") { return nil }
         if text.hasSuffix("/tcp") { text = String(text.dropLast(4)) }
-        guard let colon = text.lastIndex(of: ":"), ForeignUnits.number(String(text[text.index(after: colon)...]), in: 1...65535) != nil
+        guard let colon = text.lastIndex(of: ":"),
+            ForeignUnits.number(String(text[text.index(after: colon)...]), in: 1...65535) != nil
         else { return nil }
         let host = String(text[..<colon])
         guard host.isEmpty || HostText.isAddress(host) || host == "localhost" else { return nil }
@@ -230,7 +243,8 @@ struct TraefikImport {
             var map = router.map
             let names = map.texts("entryPoints")
             guard let tls = map.take("tls"), tls.text?.lowercased() != "false" else { continue }
-            for index in entryPoints.indices where names.isEmpty ? isSecure(entryPoints[index]) : names.contains(entryPoints[index].name) {
+            for index in entryPoints.indices
+            where names.isEmpty ? isSecure(entryPoints[index]) : names.contains(entryPoints[index].name) {
                 entryPoints[index].isTls = true
             }
         }
@@ -239,23 +253,29 @@ struct TraefikImport {
 
     /// Whether a router for all entry points makes this one speak TLS: one that has no router in clear text.
     private func isSecure(_ point: EntryPoint) -> Bool {
-        point.isTls || point.bind.hasSuffix(":443") || point.bind.hasSuffix("443") || point.name.lowercased().contains("secure")
+        point.isTls || point.bind.hasSuffix(":443") || point.bind.hasSuffix("443")
+            || point.name.lowercased().contains("secure")
             || point.name.lowercased().contains("https") || entryPoints.count == 1
     }
 
     private mutating func addUnknownEntryPoint(_ name: String, _ place: SourceLocation) -> String {
         if entryPoints.contains(where: { $0.name == name }) { return name }
         let lower = name.lowercased()
-        let port = lower.contains("secure") || lower.contains("https") ? 443 : lower == "web" || lower == "http" ? 80 : 8080
-        let bind = "0.0.0.0:\(port + (draft.listeners.contains { $0.bind == "0.0.0.0:\(port)" } ? draft.listeners.count + 8000 : 0))"
-        draft.note(place, "entryPoints: \(name)", "its address is in the static file, which was not given: \(bind) is assumed")
+        let port =
+            lower.contains("secure") || lower.contains("https") ? 443 : lower == "web" || lower == "http" ? 80 : 8080
+        let bind =
+            "0.0.0.0:\(port + (draft.listeners.contains { $0.bind == "0.0.0.0:\(port)" } ? draft.listeners.count + 8000 : 0))"
+        draft.note(
+            place, "entryPoints: \(name)", "its address is in the static file, which was not given: \(bind) is assumed")
         draft.listeners.append(ListenerDraft(name: GatewayDraft.nameText(name), bind: bind, place: place))
         entryPoints.append(EntryPoint(name: name, bind: bind, isTls: port == 443, place: place))
         return name
     }
 
     private mutating func addTls(_ point: EntryPoint) {
-        guard let index = draft.listeners.firstIndex(where: { $0.name == GatewayDraft.nameText(point.name) }) else { return }
+        guard let index = draft.listeners.firstIndex(where: { $0.name == GatewayDraft.nameText(point.name) }) else {
+            return
+        }
         draft.listeners[index].isTls = true
         draft.listeners[index].certificates = certificates
         for router in routers {
@@ -272,8 +292,11 @@ struct TraefikImport {
             addAcme(domains, resolver, router.place, index)
         }
         if draft.listeners[index].certificates.isEmpty, draft.listeners[index].acmeDomains.isEmpty {
-            draft.note(point.place, point.name, "Traefik signs a certificate itself: put one and its key where tls names them")
-            draft.listeners[index].certificates = [("\(draft.listeners[index].name).pem", "\(draft.listeners[index].name).key")]
+            draft.note(
+                point.place, point.name, "Traefik signs a certificate itself: put one and its key where tls names them")
+            draft.listeners[index].certificates = [
+                ("\(draft.listeners[index].name).pem", "\(draft.listeners[index].name).key")
+            ]
         }
     }
 
@@ -283,13 +306,21 @@ struct TraefikImport {
         var listener = draft.listeners[index]
         defer { draft.listeners[index] = listener }
         var acme = resolvers[resolver] ?? ForeignMap(nil)
-        listener.acmeEmail = listener.acmeEmail ?? acme.text("email")
+        if let email = acme.text("email"), listener.acmeEmail == nil {
+            if CaddyOptions.isEmail(email) {
+                listener.acmeEmail = email
+            } else {
+                draft.note(place, "email: \(email)", "this is no address; write email of listeners.NAME.tls.acme")
+            }
+        }
         listener.acmeDirectory = listener.acmeDirectory ?? acme.text("caServer")
         if acme.take("httpChallenge") != nil { listener.acmeChallenge = "http-01" }
         for domain in domains {
             let name = domain.lowercased()
             if name.hasPrefix("*") || !HostText.isName(name) || HostText.isAddress(name) {
-                draft.note(place, domain, "no certificate by ACME for this name: put a certificate and its key into tls.certificates")
+                draft.note(
+                    place, domain,
+                    "no certificate by ACME for this name: put a certificate and its key into tls.certificates")
                 let file = GatewayDraft.nameText(name.replacingBytes("*", by: "wildcard"))
                 listener.certificates.append(("\(file).pem", "\(file).key"))
             } else if !listener.acmeDomains.contains(name) {
@@ -312,12 +343,14 @@ struct TraefikImport {
         for redirection in redirections {
             draft.add(
                 RouteDraft(
-                    listeners: [GatewayDraft.nameText(redirection.from)], test: .always, middlewares: wares(of: redirection),
+                    listeners: [GatewayDraft.nameText(redirection.from)], test: .always,
+                    middlewares: wares(of: redirection),
                     target: .answered, place: redirection.place))
         }
         let redirected = Set(redirections.map(\.from))
         let sorted = routers.enumerated().sorted {
-            $0.element.priority == $1.element.priority ? $0.offset < $1.offset : $0.element.priority > $1.element.priority
+            $0.element.priority == $1.element.priority
+                ? $0.offset < $1.offset : $0.element.priority > $1.element.priority
         }
         for (_, router) in sorted { addRoute(router, redirected) }
     }
@@ -380,7 +413,10 @@ struct TraefikImport {
         var map = ForeignMap(tls)
         let name = (map.text("options") ?? "default").withoutProvider
         guard let entry = tlsOptions[name] else {
-            return name == "default" ? nil : "the TLS options \(name) are not there"
+            if name == "default" { return nil }
+            draft.note(
+                router.place, "routers.\(router.name).tls.options: \(name)", "there are no such options in the files")
+            return "the TLS options \(name) of Traefik are not there"
         }
         var options = ForeignMap(entry.value)
         var added: [(key: String, value: ConfigNode)] = []
@@ -390,24 +426,36 @@ struct TraefikImport {
         if let node = options.take("clientAuth") {
             var auth = ForeignMap(node)
             let files = auth.texts("caFiles")
-            let kind = auth.text("clientAuthType") ?? "NoClientCert"
-            guard files.count == 1, ["RequireAndVerifyClientCert", "VerifyClientCertIfGiven"].contains(kind) else {
-                if kind == "NoClientCert" { return nil }
-                draft.note(node.location, "tls.options.\(name).clientAuth", "client certificates in this form are not understood")
-                return "clientAuth of Traefik is not understood"
+            // With authorities and without a type, a certificate is required.
+            let kind = auth.text("clientAuthType") ?? (files.isEmpty ? "NoClientCert" : "RequireAndVerifyClientCert")
+            if kind != "NoClientCert" {
+                guard files.count == 1, ["RequireAndVerifyClientCert", "VerifyClientCertIfGiven"].contains(kind) else {
+                    draft.note(
+                        node.location, "tls.options.\(name).clientAuth",
+                        "client certificates in this form are not understood")
+                    return "clientAuth of Traefik is not understood"
+                }
+                added.append(("clientCa", .text(files[0])))
+                if kind == "VerifyClientCertIfGiven" { added.append(("clientCert", .word("request"))) }
+                draft.note(
+                    node.location, "tls.options.\(name).clientAuth",
+                    "clientCa belongs to the listener: it holds for all its names")
             }
-            added.append(("clientCa", .text(files[0])))
-            if kind == "VerifyClientCertIfGiven" { added.append(("clientCert", .word("request"))) }
-            draft.note(node.location, "tls.options.\(name).clientAuth", "clientCa belongs to the listener: it holds for all its names")
         }
-        for key in ["cipherSuites", "curvePreferences", "alpnProtocols", "sniStrict", "maxVersion", "preferServerCipherSuites", "disableSessionTickets"] {
+        for key in [
+            "cipherSuites", "curvePreferences", "alpnProtocols", "sniStrict", "maxVersion", "preferServerCipherSuites",
+            "disableSessionTickets",
+        ] {
             if let node = options.take(key) {
-                draft.skip(node.location, "tls.options.\(name).\(key)", "ciphers and curves are Mozilla's intermediate ones")
+                draft.skip(
+                    node.location, "tls.options.\(name).\(key)", "ciphers and curves are Mozilla's intermediate ones")
             }
         }
         options.note("the TLS option has no counterpart", in: &draft, prefix: "tls.options.\(name)")
         for point in points {
-            guard let index = draft.listeners.firstIndex(where: { $0.name == GatewayDraft.nameText(point.name) }) else { continue }
+            guard let index = draft.listeners.firstIndex(where: { $0.name == GatewayDraft.nameText(point.name) }) else {
+                continue
+            }
             for option in added where !draft.listeners[index].tlsOptions.contains(where: { $0.key == option.key }) {
                 draft.listeners[index].tlsOptions.append(option)
             }
@@ -427,5 +475,7 @@ struct TraefikImport {
 
 extension String {
     /// The name without `@file`, `@docker` and the like.
-    var withoutProvider: String { split(separator: "@", omittingEmptySubsequences: false).first.map(String.init) ?? self }
+    var withoutProvider: String {
+        split(separator: "@", omittingEmptySubsequences: false).first.map(String.init) ?? self
+    }
 }

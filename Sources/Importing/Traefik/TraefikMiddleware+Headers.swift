@@ -9,16 +9,25 @@ extension TraefikImport {
         requests.set += texts(map.take("sslProxyHeaders"))
         var responses = fields(map.take("customResponseHeaders"), shown)
         if let host = map.take("allowedHosts"), !host.members.isEmpty {
-            let tests = host.members.compactMap(\.text).map { RequestTest.not(HostText.isName($0) ? .host($0) : .never) }
+            let tests = host.members.compactMap(\.text).map {
+                RequestTest.not(HostText.isName($0) ? .host($0) : .never)
+            }
             // Other hosts get the status that they get there.
             chain.middlewares.append(
                 WareDraft("mock", ["status": .word("500"), "body": .text("")], if: .all(tests), at: place))
         }
-        for key in ["hostsProxyHeaders", "sslRedirect", "sslTemporaryRedirect", "sslHost", "sslForceHost", "publicKey", "featurePolicy"] {
-            if let node = map.take(key) { draft.note(node.location, "\(shown).\(key)", "the option has no counterpart") }
+        for key in [
+            "hostsProxyHeaders", "sslRedirect", "sslTemporaryRedirect", "sslHost", "sslForceHost", "publicKey",
+            "featurePolicy",
+        ] {
+            if let node = map.take(key) {
+                draft.note(node.location, "\(shown).\(key)", "the option has no counterpart")
+            }
         }
         for key in ["isDevelopment", "addVaryHeader"] {
-            if let node = map.take(key) { draft.skip(node.location, "\(shown).\(key)", "the gateway does so where it is needed") }
+            if let node = map.take(key) {
+                draft.skip(node.location, "\(shown).\(key)", "the gateway does so where it is needed")
+            }
         }
         cors(&map, &chain, shown, place)
         if map.flag("frameDeny") == true { responses.set.append(("X-Frame-Options", "DENY")) }
@@ -27,7 +36,8 @@ extension TraefikImport {
         if map.flag("browserXssFilter") == true { responses.set.append(("X-XSS-Protection", "1; mode=block")) }
         for (key, field) in [
             ("customBrowserXSSValue", "X-XSS-Protection"), ("contentSecurityPolicy", "Content-Security-Policy"),
-            ("contentSecurityPolicyReportOnly", "Content-Security-Policy-Report-Only"), ("referrerPolicy", "Referrer-Policy"),
+            ("contentSecurityPolicyReportOnly", "Content-Security-Policy-Report-Only"),
+            ("referrerPolicy", "Referrer-Policy"),
             ("permissionsPolicy", "Permissions-Policy"),
         ] {
             if let value = map.text(key) { responses.set.append((field, value)) }
@@ -43,8 +53,12 @@ extension TraefikImport {
                     "responseHeaders", ["set": .map([("Strict-Transport-Security", value)])],
                     if: isForced ? .always : .scheme("https"), at: place))
         }
-        if let options = requests.options { chain.middlewares.append(WareDraft("requestHeaders", options: options, at: place)) }
-        if let options = responses.options { chain.postwares.append(WareDraft("responseHeaders", options: options, at: place)) }
+        if let options = requests.options {
+            chain.middlewares.append(WareDraft("requestHeaders", options: options, at: place))
+        }
+        if let options = responses.options {
+            chain.postwares.append(WareDraft("responseHeaders", options: options, at: place))
+        }
     }
 
     private struct Fields {
@@ -67,7 +81,8 @@ extension TraefikImport {
         for entry in node?.entries ?? [] {
             let value = (entry.value.text ?? "").replacingBytes("{", by: "{{")
             guard FieldText.isName(entry.key), FieldText.isValue(value) else {
-                draft.note(entry.location, "\(shown): \(entry.key)", "a field of this name, or its value, cannot be set")
+                draft.note(
+                    entry.location, "\(shown): \(entry.key)", "a field of this name, or its value, cannot be set")
                 continue
             }
             if value.isEmpty { fields.removed.append(entry.key) } else { fields.set.append((entry.key, value)) }
@@ -80,7 +95,9 @@ extension TraefikImport {
             .filter { FieldText.isName($0.0) && FieldText.isValue($0.1) }
     }
 
-    private mutating func cors(_ map: inout ForeignMap, _ chain: inout TraefikChain, _ shown: String, _ place: SourceLocation) {
+    private mutating func cors(
+        _ map: inout ForeignMap, _ chain: inout TraefikChain, _ shown: String, _ place: SourceLocation
+    ) {
         let origins = map.texts("accessControlAllowOriginList")
         let credentials = map.flag("accessControlAllowCredentials") == true
         let methods = map.texts("accessControlAllowMethods")
@@ -88,7 +105,9 @@ extension TraefikImport {
         let exposed = map.texts("accessControlExposeHeaders")
         let seconds = ForeignUnits.number(map.text("accessControlMaxAge"), in: 0...86_400)
         if let node = map.take("accessControlAllowOriginListRegex") {
-            draft.note(node.location, "\(shown).accessControlAllowOriginListRegex", "origins by expressions have no counterpart")
+            draft.note(
+                node.location, "\(shown).accessControlAllowOriginListRegex",
+                "origins by expressions have no counterpart")
         }
         guard !origins.isEmpty else { return }
         let isOpen = origins.contains("*") || allowed.contains("*") || exposed.contains("*") || methods.contains("*")
@@ -112,7 +131,9 @@ extension TraefikImport {
 enum TraefikRedirect {
     /// The wares for an expression such as `^https?://www.example.com/(.*)` and a replacement such as `https://example.com/${1}`;
     /// `nil` if they say more.
-    static func wares(_ expression: String, _ replacement: String, isPermanent: Bool, at place: SourceLocation) -> [WareDraft]? {
+    static func wares(_ expression: String, _ replacement: String, isPermanent: Bool, at place: SourceLocation)
+        -> [WareDraft]?
+    {
         var rest = expression[...]
         if rest.hasPrefix("^") { rest = rest.dropFirst() }
         var tests: [RequestTest] = []
@@ -145,9 +166,12 @@ enum TraefikRedirect {
         if path.isEmpty { tests.append(.path(.exact("/"), ignoresCase: false)) }
         func ware(_ status: String, _ test: RequestTest) -> WareDraft {
             WareDraft(
-                "redirect", ["to": .text(to), "status": .word(status), "keepQuery": .word(keepsQuery ? "true" : "false")],
+                "redirect",
+                ["to": .text(to), "status": .word(status), "keepQuery": .word(keepsQuery ? "true" : "false")],
                 if: .all(tests + [test]), at: place)
         }
-        return [ware(isPermanent ? "301" : "302", .method("GET")), ware(isPermanent ? "308" : "307", .not(.method("GET")))]
+        return [
+            ware(isPermanent ? "301" : "302", .method("GET")), ware(isPermanent ? "308" : "307", .not(.method("GET"))),
+        ]
     }
 }

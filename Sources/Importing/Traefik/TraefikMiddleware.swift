@@ -45,7 +45,9 @@ extension TraefikImport {
         case "chain":
             for inner in map.texts("middlewares") { addMiddleware(inner, to: &chain, depth + 1, place) }
         case "addprefix":
-            if let prefix = map.text("prefix"), prefix.hasPrefix("/") { add("rewrite", ["path": .map(["add": .text(PathTest.encoded(prefix))])]) }
+            if let prefix = map.text("prefix"), prefix.hasPrefix("/") {
+                add("rewrite", ["path": .map(["add": .text(PathTest.encoded(prefix))])])
+            }
         case "stripprefix":
             _ = map.take("forceSlash")
             strip(map.texts("prefixes").map { ($0, PathTest.escaped($0)) }, &chain, place)
@@ -57,15 +59,25 @@ extension TraefikImport {
         case "replacepath":
             guard let path = map.text("path") else { break }
             add("requestHeaders", ["set": .map([("X-Replaced-Path", "{request.path}")])])
-            add("rewrite", ["path": .map(["regex": .text("^.*$"), "to": .text(PathTest.encoded(path).replacingBytes("$", by: "$$"))])])
+            add(
+                "rewrite",
+                [
+                    "path": .map([
+                        "regex": .text("^.*$"), "to": .text(PathTest.encoded(path).replacingBytes("$", by: "$$")),
+                    ])
+                ])
         case "replacepathregex":
             let expression = map.text("regex") ?? ""
             guard let to = CaddyFlow.replacement(map.text("replacement") ?? "") else {
                 draft.note(place, shown, "the replacement has no counterpart in rewrite")
                 break
             }
-            if !expression.hasPrefix("^") { draft.note(place, shown, "rewrite replaces the first match; Traefik replaces all") }
-            add("requestHeaders", ["set": .map([("X-Replaced-Path", "{request.path}")])], if: .path(.expression(expression), ignoresCase: false))
+            if !expression.hasPrefix("^") {
+                draft.note(place, shown, "rewrite replaces the first match; Traefik replaces all")
+            }
+            add(
+                "requestHeaders", ["set": .map([("X-Replaced-Path", "{request.path}")])],
+                if: .path(.expression(expression), ignoresCase: false))
             add("rewrite", ["path": .map(["regex": .text(expression), "to": .text(to)])])
         case "headers": headers(&map, shown, &chain, place)
         case "basicauth":
@@ -77,12 +89,16 @@ extension TraefikImport {
                 let lines = users.map { $0.replacingBytes("$$", by: "$") }.filter { line in
                     line.split(separator: ":", maxSplits: 1).last.map { CaddyFlow.isBcrypt(String($0)) } ?? false
                 }
-                if lines.count < users.count { draft.note(place, shown, "only bcrypt hashes are accepted here: htpasswd -B") }
+                if lines.count < users.count {
+                    draft.note(place, shown, "only bcrypt hashes are accepted here: htpasswd -B")
+                }
                 guard !lines.isEmpty else { return refuse("no user has a bcrypt hash") }
                 file = draft.addFile("users", lines, at: place)
             }
             guard let file else { return refuse("there are no users") }
-            add("basicAuth", ["usersFile": .text(file), "realm": .text(realm), "removeHeader": keepsField ? .word("false") : nil])
+            add(
+                "basicAuth",
+                ["usersFile": .text(file), "realm": .text(realm), "removeHeader": keepsField ? .word("false") : nil])
             if let field = map.text("headerField"), FieldText.isName(field) {
                 add("requestHeaders", ["set": .map([(field, "{principal}")])])
             }
@@ -90,7 +106,9 @@ extension TraefikImport {
         case "ipallowlist", "ipwhitelist":
             let networks = map.texts("sourceRange")
             let allowed = networks.compactMap(NetworkText.network)
-            guard map.take("ipStrategy") == nil else { return refuse("ipStrategy has no counterpart: name the proxies in trustedProxies") }
+            guard map.take("ipStrategy") == nil else {
+                return refuse("ipStrategy has no counterpart: name the proxies in trustedProxies")
+            }
             guard !allowed.isEmpty, allowed.count == networks.count else { return refuse("a network is invalid") }
             let status = ForeignUnits.number(map.text("rejectStatusCode"), in: 400...599)
             add("ipRule", ["allow": .list(allowed), "status": status.map { .word(String($0)) }])
@@ -100,7 +118,9 @@ extension TraefikImport {
             var key: ConfigNode?
             if let node = map.take("sourceCriterion") {
                 var criterion = ForeignMap(node)
-                if let field = criterion.text("requestHeaderName"), FieldText.isName(field) { key = .text("header." + field) }
+                if let field = criterion.text("requestHeaderName"), FieldText.isName(field) {
+                    key = .text("header." + field)
+                }
                 if criterion.take("ipStrategy") != nil { key = .text("ip") }
             }
             add("concurrency", ["max": .word(String(amount)), "key": key, "status": .word("429")])
@@ -136,12 +156,18 @@ extension TraefikImport {
             _ = map.take("initialInterval")
         case "redirectscheme":
             chain.middlewares += Self.schemeRedirect(
-                map.text("scheme") ?? "https", port: map.text("port"), isPermanent: map.flag("permanent") ?? false, at: place)
+                map.text("scheme") ?? "https", port: map.text("port"), isPermanent: map.flag("permanent") ?? false,
+                at: place)
         case "redirectregex":
             let expression = map.text("regex") ?? ""
             let replacement = map.text("replacement") ?? ""
-            guard let wares = TraefikRedirect.wares(expression, replacement, isPermanent: map.flag("permanent") ?? false, at: place) else {
-                draft.note(place, "\(shown): \(expression) → \(replacement)", "this redirect has no counterpart; write a route with redirect")
+            guard
+                let wares = TraefikRedirect.wares(
+                    expression, replacement, isPermanent: map.flag("permanent") ?? false, at: place)
+            else {
+                draft.note(
+                    place, "\(shown): \(expression) → \(replacement)",
+                    "this redirect has no counterpart; write a route with redirect")
                 map = ForeignMap(nil)
                 break
             }
@@ -151,7 +177,9 @@ extension TraefikImport {
             draft.note(place, shown, "\(kind.key) in this form has no counterpart; see circuitBreaker and errorPage")
             map = ForeignMap(nil)
         case "passtlsclientcert":
-            add("requestHeaders", ["remove": .list(["X-Forwarded-Tls-Client-Cert", "X-Forwarded-Tls-Client-Cert-Info"])])
+            add(
+                "requestHeaders",
+                ["remove": .list(["X-Forwarded-Tls-Client-Cert", "X-Forwarded-Tls-Client-Cert-Info"])])
             draft.note(place, shown, "the certificate is not passed on; {tls.subject} and {tls.san} name the client")
             map = ForeignMap(nil)
         default:
@@ -162,10 +190,14 @@ extension TraefikImport {
     }
 
     /// Removes the first prefix that fits from the path, and tells it to the origin server.
-    private func strip(_ prefixes: [(text: String?, expression: String)], _ chain: inout TraefikChain, _ place: SourceLocation) {
+    private func strip(
+        _ prefixes: [(text: String?, expression: String)], _ chain: inout TraefikChain, _ place: SourceLocation
+    ) {
         for (index, prefix) in prefixes.enumerated() {
             guard let text = prefix.text, FieldText.isValue(text), !text.contains("{") else { continue }
-            let earlier = prefixes[..<index].map { RequestTest.not(.path(.expression("^" + $0.expression), ignoresCase: false)) }
+            let earlier = prefixes[..<index].map {
+                RequestTest.not(.path(.expression("^" + $0.expression), ignoresCase: false))
+            }
             chain.middlewares.append(
                 WareDraft(
                     "requestHeaders", ["set": .map([("X-Forwarded-Prefix", text)])],
@@ -173,7 +205,8 @@ extension TraefikImport {
         }
         guard !prefixes.isEmpty else { return }
         let all = prefixes.map(\.expression)
-        let expression = all.count == 1 && prefixes[0].text != nil ? "^\(all[0])/?" : "^(?:" + all.joined(separator: "|") + ")/?"
+        let expression =
+            all.count == 1 && prefixes[0].text != nil ? "^\(all[0])/?" : "^(?:" + all.joined(separator: "|") + ")/?"
         chain.middlewares.append(
             WareDraft("rewrite", ["path": .map(["regex": .text(expression), "to": .text("/")])], at: place))
     }
@@ -192,13 +225,19 @@ extension TraefikImport {
             return chain.refuse("forwardAuth of Traefik is not understood")
         }
         if map.flag("trustForwardHeader") == true {
-            draft.note(place, "\(shown).trustForwardHeader", "X-Forwarded fields count only from trustedProxies of the listener")
+            draft.note(
+                place, "\(shown).trustForwardHeader",
+                "X-Forwarded fields count only from trustedProxies of the listener")
         }
         if sent.isEmpty {
-            draft.note(place, shown, "extAuthz sends Authorization, Cookie and the X-Forwarded fields; Traefik sends all: see headers")
+            draft.note(
+                place, shown,
+                "extAuthz sends Authorization, Cookie and the X-Forwarded fields; Traefik sends all: see headers")
         }
         var body: String?
-        if map.flag("forwardBody") == true { body = ForeignUnits.number(map.text("maxBodySize"), in: 1...(10 << 20)).map(ForeignUnits.bytes) ?? "10MiB" }
+        if map.flag("forwardBody") == true {
+            body = ForeignUnits.number(map.text("maxBodySize"), in: 1...(10 << 20)).map(ForeignUnits.bytes) ?? "10MiB"
+        }
         let cookies = map.texts("addAuthCookiesToResponse")
         chain.middlewares.append(
             WareDraft(

@@ -222,7 +222,9 @@ struct TraefikRule {
         guard text.hasPrefix("/") else { return nil }
         if syntax == .v2, text.contains("{") {
             // Named segments: {id} is one segment, {id:expression} the expression.
-            guard let segments = Self.segments(of: text, unnamed: "[^/]+", escaping: PathTest.escaped) else { return nil }
+            guard let segments = Self.segments(of: text, unnamed: "[^/]+", escaping: PathTest.escaped) else {
+                return nil
+            }
             let expression = "^" + segments + (isPrefix ? "" : "$")
             return .path(.expression(expression), ignoresCase: false)
         }

@@ -55,7 +55,9 @@ extension TraefikImport {
 
     // MARK: Kinds of services
 
-    private mutating func weighted(_ name: String, _ node: ConfigNode, _ place: SourceLocation, _ depth: Int) -> TargetDraft {
+    private mutating func weighted(_ name: String, _ node: ConfigNode, _ place: SourceLocation, _ depth: Int)
+        -> TargetDraft
+    {
         var map = ForeignMap(node)
         var shares: [TargetDraft.Share] = []
         for member in map.take("services")?.members ?? [] {
@@ -66,7 +68,8 @@ extension TraefikImport {
             guard case .service(let service) = target(inner, place, &unused, depth + 1), unused.refusal == nil,
                 !shares.contains(where: { $0.service == service })
             else {
-                draft.note(member.location, "services.\(name).weighted: \(inner)", "a share has to be a service with servers")
+                draft.note(
+                    member.location, "services.\(name).weighted: \(inner)", "a share has to be a service with servers")
                 return .refused("a share of the service \(name) of Traefik has no counterpart")
             }
             shares.append(TargetDraft.Share(service: service, weight: weight))
@@ -94,7 +97,9 @@ extension TraefikImport {
             var unused = TraefikChain()
             guard percent > 0 else { continue }
             guard case .service(let service) = target(inner, place, &unused, depth + 1) else {
-                draft.note(member.location, "services.\(name).mirroring: \(inner)", "a mirror has to be a service with servers")
+                draft.note(
+                    member.location, "services.\(name).mirroring: \(inner)", "a mirror has to be a service with servers"
+                )
                 continue
             }
             chain.middlewares.append(
@@ -110,7 +115,9 @@ extension TraefikImport {
         return main
     }
 
-    private mutating func failover(_ name: String, _ node: ConfigNode, _ place: SourceLocation, _ depth: Int) -> TargetDraft {
+    private mutating func failover(_ name: String, _ node: ConfigNode, _ place: SourceLocation, _ depth: Int)
+        -> TargetDraft
+    {
         var map = ForeignMap(node)
         var unused = TraefikChain()
         let main = map.text("service") ?? ""
@@ -161,7 +168,8 @@ extension TraefikImport {
         case "p2c": service.options.append(("balance", .word("random2")))
         case "hrw":
             service.options += [("balance", .word("hash")), ("hashKey", .text("ip"))]
-        case let other: draft.note(place, "\(shown).strategy: \(other)", "the strategy has no counterpart: roundRobin is used")
+        case let other:
+            draft.note(place, "\(shown).strategy: \(other)", "the strategy has no counterpart: roundRobin is used")
         }
         if let sticky = stickyCookie(map.take("sticky"), name) { service.options.append(("sticky", sticky)) }
         if let check = map.take("healthCheck") { healthCheck(check, &service, shown) }
@@ -203,10 +211,16 @@ extension TraefikImport {
         var host = authority
         if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]") {
             host = authority[..<colon]
-            guard ForeignUnits.number(String(authority[authority.index(after: colon)...]), in: 1...65535) != nil else { return nil }
+            guard ForeignUnits.number(String(authority[authority.index(after: colon)...]), in: 1...65535) != nil else {
+                return nil
+            }
         }
-        guard HostText.isName(String(host)), path.isEmpty || path.hasPrefix("/"), !path.contains("?"), !path.contains("#") else { return nil }
-        return ("\(scheme)://\(authority)" + (keepsPath ? PathTest.encoded(path) : ""), isH2, !keepsPath && !path.isEmpty)
+        guard HostText.isName(String(host)), path.isEmpty || path.hasPrefix("/"), !path.contains("?"),
+            !path.contains("#")
+        else { return nil }
+        return (
+            "\(scheme)://\(authority)" + (keepsPath ? PathTest.encoded(path) : ""), isH2, !keepsPath && !path.isEmpty
+        )
     }
 
     /// The map of `sticky`; `nil` without a cookie.
@@ -241,14 +255,25 @@ extension TraefikImport {
         var words: [(String, String)] = []
         for key in ["interval", "timeout"] {
             if let value = map.text(key) {
-                if let duration = ForeignUnits.duration(value) { words.append((key, duration)) } else { draft.note(node.location, "\(shown).healthCheck.\(key): \(value)", "this is not a duration") }
+                if let duration = ForeignUnits.duration(value) {
+                    words.append((key, duration))
+                } else {
+                    draft.note(node.location, "\(shown).healthCheck.\(key): \(value)", "this is not a duration")
+                }
             }
         }
-        if let status = map.text("status"), ForeignUnits.number(status, in: 100...599) != nil { words.append(("statuses", status)) }
+        if let status = map.text("status"), ForeignUnits.number(status, in: 100...599) != nil {
+            words.append(("statuses", status))
+        }
         map.note("the option has no counterpart", in: &draft, prefix: "\(shown).healthCheck")
         let options = CaddyFlow.words(words, [("interval", "30s"), ("timeout", "5s"), ("fails", "1"), ("passes", "1")])
         service.options.append(
-            ("healthCheck", ConfigNode(.map([ConfigNode.Entry(key: "path", location: .code, value: .text(path))] + (options.entries ?? [])))))
+            (
+                "healthCheck",
+                ConfigNode(
+                    .map([ConfigNode.Entry(key: "path", location: .code, value: .text(path))] + (options.entries ?? []))
+                )
+            ))
     }
 
     private mutating func transport(_ name: String, _ service: inout ServiceDraft, _ shown: String) {
@@ -260,14 +285,23 @@ extension TraefikImport {
             if let host = map.text("serverName"), HostText.isName(host) { tls.append(("serverName", host)) }
             let roots = map.texts("rootCAs") + map.texts("rootcas")
             if roots.count == 1 { tls.append(("ca", roots[0])) }
-            if roots.count > 1 { draft.note(entry.location, "serversTransports.\(name).rootCAs", "write the authorities into one file: tls.ca") }
+            if roots.count > 1 {
+                draft.note(
+                    entry.location, "serversTransports.\(name).rootCAs", "write the authorities into one file: tls.ca")
+            }
             if let pair = map.take("certificates")?.members.first {
                 var files = ForeignMap(pair)
-                if let cert = files.text("certFile"), let key = files.text("keyFile") { tls += [("cert", cert), ("key", key)] }
+                if let cert = files.text("certFile"), let key = files.text("keyFile") {
+                    tls += [("cert", cert), ("key", key)]
+                }
             }
             var forwarding = ForeignMap(map.take("forwardingTimeouts"))
-            for (key, ours) in [("dialTimeout", "connect"), ("responseHeaderTimeout", "response"), ("idleConnTimeout", "idle")] {
-                if let value = forwarding.text(key).flatMap({ ForeignUnits.duration($0) }), value != "0s" { timeouts.append((ours, value)) }
+            for (key, ours) in [
+                ("dialTimeout", "connect"), ("responseHeaderTimeout", "response"), ("idleConnTimeout", "idle"),
+            ] {
+                if let value = forwarding.text(key).flatMap({ ForeignUnits.duration($0) }), value != "0s" {
+                    timeouts.append((ours, value))
+                }
             }
             if let idle = ForeignUnits.number(map.text("maxIdleConnsPerHost"), in: 0...100_000) {
                 service.options.append(("pool", .map(["maxIdle": .word(String(idle))])))
@@ -280,7 +314,16 @@ extension TraefikImport {
         let isTls = service.endpoints.contains { $0.url.hasPrefix("https:") }
         if !tls.isEmpty, isTls {
             service.options.append(
-                ("tls", ConfigNode(.map(tls.map { ConfigNode.Entry(key: $0.0, location: .code, value: $0.0 == "insecureSkipVerify" ? .word($0.1) : .text($0.1)) }))))
+                (
+                    "tls",
+                    ConfigNode(
+                        .map(
+                            tls.map {
+                                ConfigNode.Entry(
+                                    key: $0.0, location: .code,
+                                    value: $0.0 == "insecureSkipVerify" ? .word($0.1) : .text($0.1))
+                            }))
+                ))
         }
         service.options.append(("timeouts", CaddyFlow.words(timeouts, [("connect", "30s"), ("response", "24h")])))
     }

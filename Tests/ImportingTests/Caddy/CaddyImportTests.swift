@@ -67,7 +67,10 @@ import Testing
     @Test func `paths inside of handle_path get the prefix back`() throws {
         let text = "http://a.test {\n\thandle_path /api/* {\n\t\trespond /x 201\n\t\treverse_proxy b:1\n\t}\n}\n"
         let routes = try routes(text)
-        #expect(routes[0] == "{ host: a.test, path: \"~^/api/\", ignoreCase: true, any: [{ path: /api/x, ignoreCase: true }] } [rewrite mock] answered")
+        #expect(
+            routes[0]
+                == "{ host: a.test, path: \"~^/api/\", ignoreCase: true, any: [{ path: /api/x, ignoreCase: true }] } [rewrite mock] answered"
+        )
         #expect(routes[1].hasSuffix("[rewrite] b"))
     }
 
@@ -90,14 +93,16 @@ import Testing
     }
 
     @Test func `an unknown matcher refuses no more than its block`() throws {
-        let text = "http://a.test {\n@a path /a/*\nhandle @a {\n@x vars a b\nrespond @x 1\n}\nhandle {\nrespond 2\n}\n}\n"
+        let text =
+            "http://a.test {\n@a path /a/*\nhandle @a {\n@x vars a b\nrespond @x 1\n}\nhandle {\nrespond 2\n}\n}\n"
         let routes = try routes(text)
         #expect(routes.first?.hasSuffix("refused") == true)
         #expect(routes.last == "{ host: a.test } [mock] answered")
     }
 
     @Test func `names get certificates by themselves, and clear text is redirected`() throws {
-        let draft = try draft("{\nemail a@b.test\n}\na.test {\nrespond 1\n}\nlocalhost:9000 {\ntls c.pem c.key\nrespond 2\n}\n")
+        let draft = try draft(
+            "{\nemail a@b.test\n}\na.test {\nrespond 1\n}\nlocalhost:9000 {\ntls c.pem c.key\nrespond 2\n}\n")
         #expect(draft.listeners.map(\.bind) == ["0.0.0.0:443", "0.0.0.0:9000", "0.0.0.0:80"])
         #expect(draft.listeners[0].acmeDomains == ["a.test"])
         #expect(draft.listeners[0].acmeEmail == "a@b.test")
@@ -118,7 +123,9 @@ import Testing
         ("/x", "https://b.test", "https://b.test/x", "false"),
         ("{path}?{query}", "https://{host}", "https://{request.host}{request.path}", "true"),
     ])
-    func `redirects keep the path and the query as written`(end: String, start: String, to: String, keeps: String) throws {
+    func `redirects keep the path and the query as written`(end: String, start: String, to: String, keeps: String)
+        throws
+    {
         let ware = CaddyFlow.redirect(start + end, status: "301", at: .code)
         #expect(ware?.options["to"]?.text == to)
         #expect(ware?.options["keepQuery"]?.text == keeps)
@@ -152,7 +159,9 @@ import Testing
         let draft = CaddyImport.translate(try #require(CaddyJson.read(json)))
         #expect(draft.listeners.map(\.bind) == ["0.0.0.0:8080"])
         #expect(draft.services.map(\.name) == ["b"])
-        #expect(draft.routes.first.flatMap { MatchMap($0.test)?.node.flow } == "{ host: a.test, path: \"~^/x/\", ignoreCase: true }")
+        #expect(
+            draft.routes.first.flatMap { MatchMap($0.test)?.node.flow }
+                == "{ host: a.test, path: \"~^/x/\", ignoreCase: true }")
     }
 
     @Test func `a directive that no request reaches is named`() throws {

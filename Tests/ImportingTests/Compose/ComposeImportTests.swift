@@ -72,7 +72,10 @@ import Testing
             """)
         #expect(draft.services.first?.endpoints.first?.url == "http://orders:3000")
         #expect(draft.services.first?.options.map(\.key) == ["healthCheck"])
-        #expect(draft.routes.compactMap { MatchMap($0.test)?.node.flow } == ["{ host: a.test, path: \"/api/**\" }", "{ path: /orders }"])
+        #expect(
+            draft.routes.compactMap { MatchMap($0.test)?.node.flow } == [
+                "{ host: a.test, path: \"/api/**\" }", "{ path: /orders }",
+            ])
         #expect(draft.routes.first?.middlewares.map(\.name) == ["rateLimit"])
         #expect(draft.routes.first?.postwares.map(\.name) == ["accessLog"])
     }

@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct KubernetesImportTests {
     private func routes(_ text: String, _ format: ImportFormat = .ingress) -> GatewayDraft {
-        ForeignSources.kubernetes([ImportSource(name: "k.yaml", text: text)], as: format == .ingress ? .ingress : .httpRoute)
+        ForeignSources.kubernetes(
+            [ImportSource(name: "k.yaml", text: text)], as: format == .ingress ? .ingress : .httpRoute)
     }
 
     private func ingress(_ annotations: String, path: String = "/", type: String = "Prefix") -> String {
@@ -23,7 +24,8 @@ import Testing
     }
 
     @Test func `documents are split by the rules of YAML, with their lines`() {
-        let documents = YamlDocuments.split(Array("# a\n---\na: 1\n--- # b\nb: |\n  ---x\n...\n---\n\n# only words\n---\nc: 3".utf8))
+        let documents = YamlDocuments.split(
+            Array("# a\n---\na: 1\n--- # b\nb: |\n  ---x\n...\n---\n\n# only words\n---\nc: 3".utf8))
         #expect(documents.map(\.linesBefore) == [1, 3, 10])
         let nodes = documents.map { YamlReader.read($0.bytes, file: "k").node }
         #expect(nodes.compactMap { $0?.flow } == ["{ a: 1 }", "{ b: \"---x\\n\" }", "{ c: 3 }"])
@@ -31,7 +33,8 @@ import Testing
 
     @Test(arguments: [
         ("Exact", "/x", "{ host: a.test, path: /x }"), ("Prefix", "/x", "{ host: a.test, path: \"/x/**\" }"),
-        ("Prefix", "/x/", "{ host: a.test, path: \"/x/**\" }"), ("ImplementationSpecific", "/x", "{ host: a.test, path: \"~^/x\" }"),
+        ("Prefix", "/x/", "{ host: a.test, path: \"/x/**\" }"),
+        ("ImplementationSpecific", "/x", "{ host: a.test, path: \"~^/x\" }"),
         ("Prefix", "/", "{ host: a.test }"), ("Exact", "/", "{ host: a.test, path: / }"),
     ])
     func `types of paths keep their meaning`(type: String, path: String, match: String) {
@@ -59,8 +62,10 @@ import Testing
 
     @Test(arguments: [
         "nginx.ingress.kubernetes.io/auth-tls-secret: a/b", "nginx.ingress.kubernetes.io/auth-type: digest",
-        "nginx.ingress.kubernetes.io/auth-url: \"http://$host/\"", "nginx.ingress.kubernetes.io/whitelist-source-range: nonsense",
-        "nginx.ingress.kubernetes.io/configuration-snippet: \"deny all;\"", "nginx.ingress.kubernetes.io/server-snippet: \"if ($x) { return 403; }\"",
+        "nginx.ingress.kubernetes.io/auth-url: \"http://$host/\"",
+        "nginx.ingress.kubernetes.io/whitelist-source-range: nonsense",
+        "nginx.ingress.kubernetes.io/configuration-snippet: \"deny all;\"",
+        "nginx.ingress.kubernetes.io/server-snippet: \"if ($x) { return 403; }\"",
         "nginx.ingress.kubernetes.io/satisfy: any", "nginx.ingress.kubernetes.io/enable-modsecurity: \"true\"",
         "traefik.ingress.kubernetes.io/router.middlewares: auth", "nginx.ingress.kubernetes.io/auth-something-new: x",
         "nginx.ingress.kubernetes.io/backend-protocol: FCGI",
@@ -87,19 +92,31 @@ import Testing
     }
 
     @Test func `the target of a rewrite takes the groups of the path`() {
-        let draft = routes(ingress("nginx.ingress.kubernetes.io/rewrite-target: /$2", path: "/api(/|$)(.*)", type: "ImplementationSpecific"))
-        #expect(draft.routes.first.flatMap { MatchMap($0.test)?.node.flow } == "{ host: a.test, path: \"~(?i)^/api(/|$)(.*)\" }")
-        #expect(draft.routes.first?.middlewares.last?.options.flow == "{ path: { regex: \"(?i)^/api(/|$)(.*).*$\", to: \"/$2\" } }")
+        let draft = routes(
+            ingress(
+                "nginx.ingress.kubernetes.io/rewrite-target: /$2", path: "/api(/|$)(.*)", type: "ImplementationSpecific"
+            ))
+        #expect(
+            draft.routes.first.flatMap { MatchMap($0.test)?.node.flow }
+                == "{ host: a.test, path: \"~(?i)^/api(/|$)(.*)\" }")
+        #expect(
+            draft.routes.first?.middlewares.last?.options.flow
+                == "{ path: { regex: \"(?i)^/api(/|$)(.*).*$\", to: \"/$2\" } }")
     }
 
     @Test func `a canary shares the requests, and its header decides before`() {
-        let canary = ingress("nginx.ingress.kubernetes.io/canary: \"true\", nginx.ingress.kubernetes.io/canary-weight: \"20\", nginx.ingress.kubernetes.io/canary-by-header: X-Next")
-            .replacing("name: s,", with: "name: next,")
+        let canary = ingress(
+            "nginx.ingress.kubernetes.io/canary: \"true\", nginx.ingress.kubernetes.io/canary-weight: \"20\", nginx.ingress.kubernetes.io/canary-by-header: X-Next"
+        )
+        .replacing("name: s,", with: "name: next,")
         let draft = routes(ingress("") + "\n---\n" + canary)
-        #expect(draft.routes.map(\.target) == [
-            .service("next"), .service("s"),
-            .split([TargetDraft.Share(service: "s", weight: 80), TargetDraft.Share(service: "next", weight: 20)], cookie: nil),
-        ])
+        #expect(
+            draft.routes.map(\.target) == [
+                .service("next"), .service("s"),
+                .split(
+                    [TargetDraft.Share(service: "s", weight: 80), TargetDraft.Share(service: "next", weight: 20)],
+                    cookie: nil),
+            ])
     }
 
     @Test func `routes of the Gateway API have their precedence`() {
@@ -121,10 +138,12 @@ import Testing
                 - { matches: [{ path: { value: /closed } }], filters: [{ type: ExtensionRef }], backendRefs: [{ name: prefix, port: 1 }] }
             """, .httproute)
         let matches = draft.routes.compactMap { MatchMap($0.test)?.node.flow }
-        #expect(matches == [
-            "{ host: x.a.test, path: /e }", "{ host: x.a.test, path: \"/long/er/**\" }", "{ host: x.a.test, path: \"/closed/**\" }",
-            "{ host: x.a.test, method: GET }", "{ host: x.a.test, headers: { X: 1 } }",
-        ])
+        #expect(
+            matches == [
+                "{ host: x.a.test, path: /e }", "{ host: x.a.test, path: \"/long/er/**\" }",
+                "{ host: x.a.test, path: \"/closed/**\" }",
+                "{ host: x.a.test, method: GET }", "{ host: x.a.test, headers: { X: 1 } }",
+            ])
         #expect(draft.services.first?.endpoints.first?.url == "http://prefix.n.svc.cluster.local:1")
         guard case .refused = draft.routes[2].target, case .split = draft.routes[3].target else {
             Issue.record("the filter is ignored, or the weights are")

@@ -13,8 +13,14 @@ import Testing
         ("[[a]]\nb = 1\n[[a]]\nb = 2\n[a.c]\nd = 3", "{ a: [{ b: 1 }, { b: 2, c: { d: 3 } }] }"),
         ("a = [1, 2, # three\n 3,\n]", "{ a: [1, 2, 3] }"),
         ("a = { b = 1, c.d = \"e\" }", "{ a: { b: 1, c: { d: e } } }"),
-        ("a = 1979-05-27T07:32:00Z\nb = 1979-05-27 07:32:00\nc = 07:32:00", "{ a: 1979-05-27T07:32:00Z, b: 1979-05-27 07:32:00, c: 07:32:00 }"),
-        ("a = 1_000\nb = 0xff\nc = 1e3\nd = -0.5\ne = inf\nf = true", "{ a: 1000, b: 255, c: 1e3, d: -0.5, e: inf, f: true }"),
+        (
+            "a = 1979-05-27T07:32:00Z\nb = 1979-05-27 07:32:00\nc = 07:32:00",
+            "{ a: 1979-05-27T07:32:00Z, b: 1979-05-27 07:32:00, c: 07:32:00 }"
+        ),
+        (
+            "a = 1_000\nb = 0xff\nc = 1e3\nd = -0.5\ne = inf\nf = true",
+            "{ a: 1000, b: 255, c: 1e3, d: -0.5, e: inf, f: true }"
+        ),
         ("a = \"\"\"\none\n  two\\\n   three\"\"\"", "{ a: \"one\\n  twothree\" }"),
         ("a = '''\nx''y'''", "{ a: \"x''y\" }"),
         ("\"a b\".'c.d' = \"\\u00e9\\t\"", "{ a b: { c.d: \"é\\t\" } }"),
@@ -26,8 +32,10 @@ import Testing
     }
 
     @Test(arguments: [
-        "a", "a =", "a = 1 b = 2", "a = 1\na = 2", "[a]\n[a]", "a = 1\n[a]", "[a", "[[a]]\n[a]", "a = [1", "a = {b = 1", "a = \"x", "a = \"\\q\"",
-        "a = 01", "a = 1__0", "a = tru", "a = { b = 1 }\na.c = 2", "a = \"x\ny\"", "a.b = 1\n[a.b]", "a = '''x", "= 1", "a = \"\\uD800\"",
+        "a", "a =", "a = 1 b = 2", "a = 1\na = 2", "[a]\n[a]", "a = 1\n[a]", "[a", "[[a]]\n[a]", "a = [1", "a = {b = 1",
+        "a = \"x", "a = \"\\q\"",
+        "a = 01", "a = 1__0", "a = tru", "a = { b = 1 }\na.c = 2", "a = \"x\ny\"", "a.b = 1\n[a.b]", "a = '''x", "= 1",
+        "a = \"\\uD800\"",
         "[a.b]\n[a]\nb = 1", "a = 0xzz",
     ])
     func `what is not TOML is refused`(text: String) {
@@ -40,7 +48,10 @@ import Testing
         #expect(node["a"]?.location.line == 2)
     }
 
-    @Test(arguments: ["a = " + String(repeating: "[", count: 10_000), String(repeating: "a = {", count: 1), "a = " + String(repeating: "{a = ", count: 10_000), "[" + String(repeating: "a.", count: 10_000) + "a]"])
+    @Test(arguments: [
+        "a = " + String(repeating: "[", count: 10_000), String(repeating: "a = {", count: 1),
+        "a = " + String(repeating: "{a = ", count: 10_000), "[" + String(repeating: "a.", count: 10_000) + "a]",
+    ])
     func `deep nesting is refused`(text: String) {
         #expect(throws: TomlReader.Fault.self) { try flow(text) }
     }

@@ -23,13 +23,19 @@ import Testing
         #expect(MatchMap(TraefikRule.read(rule, syntax: .v2))?.node.flow == match)
     }
 
-    @Test(arguments: ["", "Host(", "Host(`a`))", "Host(`a`) &", "Nothing(`a`)", "Host(`a`, `b`)", "(((Host(`a`))", "Host(`a b`)", "ALPN(`h2`)"])
+    @Test(arguments: [
+        "", "Host(", "Host(`a`))", "Host(`a`) &", "Nothing(`a`)", "Host(`a`, `b`)", "(((Host(`a`))", "Host(`a b`)",
+        "ALPN(`h2`)",
+    ])
     func `a rule that is not understood is unknown`(rule: String) {
         #expect(!TraefikRule.read(rule).unknowns.isEmpty)
     }
 
     @Test func `a rule nested ten thousand deep is unknown`() {
-        #expect(!TraefikRule.read(String(repeating: "(", count: 10_000) + "Host(`a`)" + String(repeating: ")", count: 10_000)).unknowns.isEmpty)
+        #expect(
+            !TraefikRule.read(
+                String(repeating: "(", count: 10_000) + "Host(`a`)" + String(repeating: ")", count: 10_000)
+            ).unknowns.isEmpty)
     }
 
     @Test func `the longer rule comes first, and a priority before it`() throws {
@@ -46,13 +52,17 @@ import Testing
     }
 
     @Test(arguments: [
-        "plugin: { crowdsec: { enabled: \"true\" } }", "digestAuth: { users: [\"a:b:c\"] }", "basicAuth: { users: [\"a:$apr1$x$y\"] }",
-        "forwardAuth: { address: \"http://auth\", tls: { ca: x } }", "ipAllowList: { sourceRange: [\"10.0.0.0/8\"], ipStrategy: { depth: 1 } }",
-        "ipWhiteList: { sourceRange: [\"nonsense\"] }", "chain: { middlewares: [m] }", "chain: { middlewares: [missing] }", "unknownKind: {}",
+        "plugin: { crowdsec: { enabled: \"true\" } }", "digestAuth: { users: [\"a:b:c\"] }",
+        "basicAuth: { users: [\"a:$apr1$x$y\"] }",
+        "forwardAuth: { address: \"http://auth\", tls: { ca: x } }",
+        "ipAllowList: { sourceRange: [\"10.0.0.0/8\"], ipStrategy: { depth: 1 } }",
+        "ipWhiteList: { sourceRange: [\"nonsense\"] }", "chain: { middlewares: [m] }",
+        "chain: { middlewares: [missing] }", "unknownKind: {}",
     ])
     func `a middleware that is not understood refuses its router`(kind: String) throws {
         let draft = try draft(
-            "http:\n  routers: { r: { rule: \"Host(`a`)\", service: a, middlewares: [m@file] } }\n  middlewares: { m: { \(kind) } }\n" + service)
+            "http:\n  routers: { r: { rule: \"Host(`a`)\", service: a, middlewares: [m@file] } }\n  middlewares: { m: { \(kind) } }\n"
+                + service)
         guard case .refused? = draft.routes.first?.target else {
             Issue.record("it is served: \(kind)")
             return
@@ -68,11 +78,15 @@ import Testing
         ("ipAllowList: { sourceRange: [\"10.1.2.3/8\"] }", "ipRule", "{ allow: [10.0.0.0/8] }"),
         ("retry: { attempts: 9 }", "retry", "{ attempts: 5, retryOn: [connect, reset] }"),
         ("stripPrefix: { prefixes: [/a, /b] }", "requestHeaders", "{ set: { X-Forwarded-Prefix: /a } }"),
-        ("headers: { customRequestHeaders: { X-A: \"{b}\", X-C: \"\" } }", "requestHeaders", "{ remove: [X-C], set: { X-A: \"{{b}\" } }"),
+        (
+            "headers: { customRequestHeaders: { X-A: \"{b}\", X-C: \"\" } }", "requestHeaders",
+            "{ remove: [X-C], set: { X-A: \"{{b}\" } }"
+        ),
     ])
     func `middlewares become wares`(kind: String, ware: String, options: String) throws {
         let draft = try draft(
-            "http:\n  routers: { r: { rule: \"Host(`a`)\", service: a, middlewares: [m] } }\n  middlewares: { m: { \(kind) } }\n" + service)
+            "http:\n  routers: { r: { rule: \"Host(`a`)\", service: a, middlewares: [m] } }\n  middlewares: { m: { \(kind) } }\n"
+                + service)
         let first = draft.routes.first?.middlewares.first
         #expect(first?.name == ware)
         #expect(first?.options.flow == options)
@@ -94,6 +108,23 @@ import Testing
         #expect(draft.listeners[1].acmeChallenge == "http-01")
         #expect(draft.routes.first?.middlewares.first?.options.flow == "{ scheme: https, port: 8443, status: 301 }")
         #expect(draft.routes.last?.listeners == ["secure"])
+    }
+
+    @Test(arguments: [
+        ("caFiles: [ca.pem]", "ca.pem"), ("caFiles: [ca.pem], clientAuthType: RequireAndVerifyClientCert", "ca.pem"),
+        ("caFiles: [a.pem, b.pem]", "refused"), ("caFiles: [a.pem], clientAuthType: RequireAnyClientCert", "refused"),
+        ("clientAuthType: NoClientCert", "open"),
+    ])
+    func `client certificates are required, or the router is refused`(options: String, outcome: String) throws {
+        let draft = try draft(
+            "http:\n  routers: { r: { rule: \"Host(`a`)\", service: a, tls: {} } }\n\(service)tls: { options: { default: { clientAuth: { \(options) } } } }\n"
+        )
+        let found = draft.listeners.first?.tlsOptions.first { $0.key == "clientCa" }?.value.text
+        if case .refused? = draft.routes.first?.target {
+            #expect(outcome == "refused")
+        } else {
+            #expect(found ?? "open" == outcome)
+        }
     }
 
     @Test func `services that refer to each other in a loop are refused`() throws {
