@@ -27,7 +27,9 @@ import Testing
         "GatewayWares": ["", "Access", "Callout", "Content", "Debugging", "Files", "Resilience", "Routing", "Signing"],
         "HttpWareRedis": ["Client", "Servers", "Sharing", "Store"],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Discovery", "Reading"],
-        "Importing": ["", "Drafts", "Haproxy", "Matching", "Nginx", "Writing"],
+        "Importing": [
+            "", "Caddy", "Compose", "Drafts", "Haproxy", "Kubernetes", "Matching", "Nginx", "Traefik", "Writing",
+        ],
         "HttpGateway": ["Admin", "Discovery", "Downstream", "Lifecycle", "Routing", "Rules", "Trying", "Upstream"],
         "HttpWareClient": ["", "Cookies", "Decoding", "Manager", "Queue", "Routes", "Wares"],
         "HttpWareClientConfiguration": [""],

@@ -231,7 +231,8 @@ struct RouteClaim: OptionValue, Hashable {
     }
 
     private var rank: [Int] {
-        [host.map { $0.contains("*") ? 1 : 2 } ?? 0] + segments.map { $0 == "**" ? 0 : $0 == "*" ? 1 : $0 == "{}" ? 2 : 3 }
+        [host.map { $0.contains("*") ? 1 : 2 } ?? 0]
+            + segments.map { $0 == "**" ? 0 : $0 == "*" ? 1 : $0 == "{}" ? 2 : 3 }
     }
 
     /// The segments of the path; those of a capture are all the same.

@@ -166,7 +166,8 @@ public struct FoundServices: Sendable {
             if owners[instance.service] != nil, instance.service != instance.naturalName, instance.source == "docker" {
                 leaveOut(
                     instance.place,
-                    "label httpware.name is \(instance.service), whose endpoints a service of the configuration takes; it is left out")
+                    "label httpware.name is \(instance.service), whose endpoints a service of the configuration takes; it is left out"
+                )
                 continue
             }
             byName[instance.service, default: []].append(instance)
@@ -181,7 +182,8 @@ public struct FoundServices: Sendable {
                 } else {
                     leaveOut(
                         member.place,
-                        "has other labels than \(leader.place), which has service \(name); it is left out until they agree")
+                        "has other labels than \(leader.place), which has service \(name); it is left out until they agree"
+                    )
                 }
             }
             for mistake in leader.options.mistakes { note(mistake) }
@@ -288,7 +290,9 @@ public struct FoundServices: Sendable {
             if owners[group.name] != nil {
                 addresses[group.name] = group.addresses
                 if !options.claims.isEmpty {
-                    noteUnused(group, "the configuration decides about the requests of service \(group.name); its labels do not")
+                    noteUnused(
+                        group,
+                        "the configuration decides about the requests of service \(group.name); its labels do not")
                 }
                 continue
             }

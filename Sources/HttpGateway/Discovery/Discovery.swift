@@ -122,7 +122,9 @@ final class Discovery: @unchecked Sendable {
         let now = loop.now
         let names = Set(there.filter { !$0.isIgnored && !$0.isOff }.map(\.service))
         // The leader of a service first: the others may have other labels.
-        let gone = known.filter { $0.isService && !names.contains($0.service) }.sorted { ($0.made, $0.place) < ($1.made, $1.place) }
+        let gone = known.filter { $0.isService && !names.contains($0.service) }.sorted {
+            ($0.made, $0.place) < ($1.made, $1.place)
+        }
         for instance in gone {
             if remembered[instance.service] == nil {
                 var last = instance

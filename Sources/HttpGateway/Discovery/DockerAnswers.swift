@@ -118,7 +118,8 @@ struct DockerContainer: Sendable, Equatable {
             return instance
         }
         if label("com.docker.compose.oneoff")?.lowercased() == "true", label("httpware.enable") != "true" {
-            instance.ignore(because: "is a one-off container of compose; label httpware.enable: true makes it a service")
+            instance.ignore(
+                because: "is a one-off container of compose; label httpware.enable: true makes it a service")
             return instance
         }
         if let reason = reasonToWait(instance, isLeaving) {

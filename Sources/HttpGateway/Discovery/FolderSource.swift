@@ -132,7 +132,8 @@ final class FolderSource: ServiceSource {
     }
 
     private static func escaped(_ name: String) -> String {
-        String(decoding: name.utf8.map { isOfName($0) || $0 == UInt8(ascii: ".") ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
+        String(
+            decoding: name.utf8.map { isOfName($0) || $0 == UInt8(ascii: ".") ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
     }
 
     /// The content of a regular file. Nothing else is opened for longer than it takes to see that: a pipe could be silent for ever.

@@ -414,7 +414,8 @@ public final class Gateway: @unchecked Sendable {
             log.write(problem.leavesOut ? .warning : .notice, "discover: \(problem.place): \(problem.message)")
         }
         if new.count > Gateway.mostToldProblems {
-            log.write(.warning, "discover: \(new.count - Gateway.mostToldProblems) more mistakes; /v1/services has them")
+            log.write(
+                .warning, "discover: \(new.count - Gateway.mostToldProblems) more mistakes; /v1/services has them")
         }
     }
 

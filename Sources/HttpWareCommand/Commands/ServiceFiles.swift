@@ -8,7 +8,7 @@ import HttpWare
 struct ServiceFiles {
     private let folder: String
     /// The first line of each file that this process writes, and may remove.
-    private static let mark = "# Written by httpware discover: changes are lost.\n"
+    private static let mark = "# Written by \(Program.name) discover: changes are lost.\n"
 
     init(folder: String) { self.folder = folder }
 

@@ -57,7 +57,8 @@ struct WarePackage {
         "gatewaywares",
         "httpcaching", "httpgateway", "httpware", "httpwareclient", "httpwareclientconfiguration", "httpwarecombine",
         "httpwarecommand", "httpwarefoundation", "httpwaregateway", "httpwareprogram", "httpwareredis",
-        "httpwaretesting", "importing", "scripting", "scriptwares", "simulate", "simulation", "storerig", "storetrial", "swift",
+        "httpwaretesting", "importing", "scripting", "scriptwares", "simulate", "simulation", "storerig", "storetrial",
+        "swift",
         "testing",
         "todoexample", "wares", "yams",
     ]

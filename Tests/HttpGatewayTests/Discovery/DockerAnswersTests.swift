@@ -86,12 +86,20 @@ import Testing
         #expect(found?.addresses ?? [] == [])
     }
 
+    @Test func `a one-off container of compose is left alone`() throws {
+        let found = try instance(
+            #""Labels": {"httpware.route": "a.test", "com.docker.compose.oneoff": "True"}, "Ports": [{"PrivatePort": 80}]"#
+        )
+        #expect(found.isIgnored)
+    }
+
     @Test func `an event tells that a container is stopping`() {
         func stopping(_ json: String) -> String? { DockerEvent(Array(json.utf8)).stopping }
         #expect(stopping(#"{"Action": "kill", "Actor": {"ID": "ab", "Attributes": {"signal": "15"}}}"#) == "ab")
         #expect(stopping(#"{"status": "kill", "id": "ab"}"#) == "ab")
         #expect(stopping(#"{"Action": "kill", "Actor": {"ID": "ab", "Attributes": {"signal": "1"}}}"#) == nil)
         #expect(stopping(#"{"Action": "start", "Actor": {"ID": "ab"}}"#) == nil)
+        #expect(DockerEvent(Array(#"{"Action": "start", "Actor": {"ID": "ab"}}"#.utf8)).changed == "ab")
         #expect(stopping("not json") == nil)
         #expect(stopping(#"{"Action": "kill", "Actor": {"ID": "../x"}}"#) == nil)
     }

@@ -11,7 +11,7 @@ import Testing
         version: 1
         listeners: { web: { bind: "127.0.0.1:8080" } }
         admin: { bind: "127.0.0.1:9900", token: none }
-        discover: { docker: {} }
+        discover: { docker: {}, chains: [limits] }
         credentials: { upstream: { grant: static, value: 0123456789abcdef } }
         chains:
           limits: { middlewares: [bodyLimit] }
@@ -109,10 +109,10 @@ import Testing
             ["route": "a.test", "service": "{ healthCheck: { path: nothing } }"],
             "services.a.healthCheck.path: \"nothing\" is not a path; write a path that begins with a slash, such as /healthz"
         ),
-        (["route": "a.test", "chain": "nowhere"], "routes[0].chain: there is no chain \"nowhere\""),
+        (["route": "a.test", "chain": "nowhere"], "chain \"nowhere\" is not for labels"),
         (
             ["route": "a.test", "chain": "tokens"],
-            "chain: chain tokens sends a credential; write discover: { chains: [tokens] } to let labels name it"
+            "chain \"tokens\" is not for labels; write discover: { chains: [NAME] } in the configuration with the chains that are"
         ),
         (["route": "a.test", "port": "70000"], "port: \"70000\" is too large; write 1 to 65535"),
         (["route": "a.test", "name": "a b"], "name: is not a name; write letters, digits, -, _ and ., at most 64"),
@@ -143,11 +143,11 @@ import Testing
             "\(problems(read))")
     }
 
-    @Test func `a chain that sends a credential is used if the file names it for labels`() throws {
-        let text = Self.file.replacing("discover: { docker: {} }", with: "discover: { docker: {}, chains: [tokens] }")
+    @Test func `a chain of the file is used if the file names it for labels`() throws {
+        let text = Self.file.replacing("chains: [limits] }", with: "chains: [limits, tokens] }")
         let read = try read(Self.container("a", ["route": "a.test", "chain": "tokens"]), text: text)
         #expect(read.listeners[0].routes[0].chain.entries.middlewares.count == 1)
-        let wrong = Self.reader(text.replacing("[tokens]", with: "[token]")).read(path: "f")
+        let wrong = Self.reader(text.replacing("tokens] }", with: "token] }")).read(path: "f")
         #expect(wrong.errors.map(\.message).contains("there is no chain \"token\"; did you mean \"tokens\"?"))
     }
 
@@ -169,7 +169,7 @@ import Testing
             ])
         #expect(
             problems(read) == [
-                "container new, label httpware.route:1:1: a.test/x is claimed by container old, which is older; it is left out"
+                "container new, label httpware.route:1:1: a.test/x is claimed by container old before; it is left out"
             ])
     }
 
@@ -198,16 +198,82 @@ import Testing
         #expect(read.found.addresses["s"]?.map(\.description) == ["10.0.0.1:3000", "10.0.0.3:3000"])
         #expect(
             problems(read) == [
-                "container b: has other labels than container a, which is an older one of service s; it is left out until they agree"
+                "container b: has other labels than container a, which has service s; it is left out until they agree"
             ])
     }
 
     @Test func `a service of the file takes the endpoints, and decides the rest`() throws {
-        let text = Self.file + "\nservices: { mine: { discovered: a, balance: leastRequests } }"
-        let read = try read(Self.container("a", ["route": "a.test"]), text: text)
+        let more = "\nservices: { mine: { discovered: a, balance: leastRequests } }\nroutes: [{ service: mine }]"
+        let read = try read(
+            Self.container("a", ["route": "a.test"]), Self.container("b", made: 0, ["route": "b.test", "name": "a"]),
+            text: Self.file + more)
         #expect(read.services.map(\.name) == ["mine"])
-        #expect(read.routes.map { $0.service?.name } == ["mine"])
+        #expect(read.routes.map(\.name) == ["routes[0]"])
         #expect(read.found.addresses["a"]?.count == 1)
+        #expect(
+            problems(read) == [
+                "container b: label httpware.name is a, whose endpoints a service of the configuration takes; it is left out",
+                "container a: the configuration decides about the requests of service a; its labels do not",
+            ])
+    }
+
+    @Test func `a service keeps its name and its claims when its containers are made anew`() throws {
+        let evil = Self.container("evil", made: 5, ["route": "a.test/x/**"])
+        let one = try read(Self.container("a-1", made: 1, ["route": "a.test/x/**", "name": "a"]), evil)
+        #expect(one.routes.map(\.name) == ["a@docker"])
+        let fresh = Self.container("a-2", made: 9, at: "10.0.0.9:1", ["route": "a.test/x/**", "name": "a"])
+        let updated = try #require(one.updated(finding: [evil, fresh]))
+        #expect(updated.found.addresses["a"]?.map(\.description) == ["10.0.0.9:1"])
+        let again = reader.read(path: "f", keeping: one, finding: [evil, fresh])
+        #expect(again.configuration?.routes.map(\.name) == ["a@docker"])
+    }
+
+    @Test func `a claim inside that of another service is told`() throws {
+        let read = try read(
+            Self.container("a", ["route": "a.test/api/**"]),
+            Self.container("b", made: 2, ["route": "a.test/api/login"]))
+        #expect(read.routes.map(\.name) == ["b@docker", "a@docker"])
+        #expect(
+            problems(read) == [
+                "container b, label httpware.route:1:1: a.test/api/login is inside a.test/api/** of container a, and takes these requests"
+            ])
+    }
+
+    @Test func `a capture is as wide as another name of it`() throws {
+        let read = try read(
+            Self.container("a", ["route": "a.test/api/**"]),
+            Self.container("b", made: 2, ["route": "a.test/{long-name-of-it}/**"]),
+            Self.container("c", made: 3, ["route": "a.test/{x}/**"]))
+        #expect(read.routes.map(\.name) == ["a@docker", "b@docker"])
+        #expect(problems(read).contains { $0.contains("is claimed by container b before") })
+    }
+
+    @Test func `found routes serve the listeners that the file names`() throws {
+        let web = "web: { bind: \"127.0.0.1:8080\" }"
+        let text = Self.file.replacing(web, with: web + ", inner: { bind: \"127.0.0.1:8081\" }")
+            .replacing("chains: [limits] }", with: "chains: [limits], listeners: [web] }")
+        let read = try read(Self.container("a", ["route": "a.test"]), text: text)
+        #expect(read.listeners.map(\.routes.count) == [1, 0])
+        let wrong = Self.reader(text.replacing("listeners: [web]", with: "listeners: [wob]")).read(path: "f")
+        #expect(wrong.errors.map(\.message).contains("there is no listener \"wob\"; did you mean \"web\"?"))
+    }
+
+    @Test func `the admin listener is refused at every address of this machine`() throws {
+        let open = "admin: { bind: \"0.0.0.0:9900\", token: 0123456789abcdef }"
+        let text = Self.file.replacing("admin: { bind: \"127.0.0.1:9900\", token: none }", with: open)
+        for address in MachineAddresses.all where address.isIPv4 {
+            let read = try read(Self.container("a", at: "\(address):9900", ["route": "a.test"]), text: text)
+            #expect(read.found.addresses == ["a": []])
+        }
+    }
+
+    @Test func `the mistakes and the wares of one container are bounded`() throws {
+        func list(_ count: Int) -> String { "[" + (0..<count).map { "x\($0)" }.joined(separator: ",") + "]" }
+        let read = try read(
+            Self.container("a", ["route": "a.test", "wares": list(3000)]),
+            Self.container("b", ["route": "b.test", "wares": list(99)]))
+        #expect(problems(read).filter { $0.hasPrefix("container a") }.count == 1)
+        #expect(problems(read).filter { $0.hasPrefix("container b") }.count == 20)
     }
 
     @Test func `a service of the file with the same name keeps its endpoints`() throws {
@@ -267,7 +333,7 @@ import Testing
     }
 
     @Test func `a file that looks for nothing takes nothing`() throws {
-        let text = Self.file.replacing("discover: { docker: {} }", with: "")
+        let text = Self.file.replacing("discover: { docker: {}, chains: [limits] }", with: "")
         let read = try read(
             Self.container("a", ["route": "a.test"]), text: text + "\nroutes: [{ chain: limits }, { chain: tokens }]")
         #expect(read.routes.count == 2)

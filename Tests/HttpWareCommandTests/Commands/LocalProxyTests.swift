@@ -30,6 +30,8 @@ import Testing
         proxy.addon = "addon.py"
         #expect(!proxy.text.contains(#"mitmproxy: "addon.py""#))
         proxy.addon = #filePath
+        // Without an authority of this user.
+        proxy.hosts = nil
         let middlewares = try #require(try proxy.configuration().listeners.first?.chain.entries.middlewares)
         #expect(middlewares.map(\.label) == ["hostRule", "callout"])
     }

@@ -20,7 +20,8 @@ import Testing
 
     @Test(arguments: hostile)
     func `a text is read as itself, as a value and as a key`(text: String) throws {
-        let key = text.isEmpty || text.utf8.count > 900 ? "k" : text
+        // A key `<<` is refused, however it is written.
+        let key = text.isEmpty || text == "<<" || text.utf8.count > 900 ? "k" : text
         let value = ConfigNode(.scalar(text, isQuoted: true))
         let inner: ConfigNode = .entries([("inner", value)])
         let named: ConfigNode = .entries([(key, value)])
