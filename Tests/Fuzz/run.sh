@@ -10,7 +10,7 @@ set -eu
 seconds=${1:?usage: run.sh SECONDS [NAME...]}
 shift
 [ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration Credentials TokenResponse \
-    StoredRecord CacheFields RedisReply EventStream ContentRange Har TraceContext TunnelBytes ProxyHeader Placeholders \
+    StoredRecord CacheFields RedisReply EventStream ContentRange Har TraceContext TunnelBytes ProxyHeader Placeholders Imports \
     CaptureFilter CapturedMessages CaptureRecords FilePaths JsonEdits StickyToken ClientFields AcmeAnswers MessageSignature OidcLogin \
     ContentCodings RecordJournal Scripts CalloutAnswers FoundServices
 
@@ -34,6 +34,7 @@ for name in "$@"; do
     Credentials) dict=Tests/Fuzz/Credentials.dict longest=3000 ;;
     Http2*) dict=Tests/Fuzz/http2.dict ;;
     CacheFields) dict=Tests/Fuzz/cache.dict ;;
+    Imports) dict=Tests/Fuzz/imports.dict longest=3000 ;;
     EventStream | ContentRange | Har | CapturedMessages | CaptureRecords | JsonEdits | CalloutAnswers) dict=Tests/Fuzz/client.dict longest=2000 ;;
     RecordJournal) longest=1500 ;;
     Scripts) dict=Tests/Fuzz/lua.dict longest=2000 ;;

@@ -312,8 +312,7 @@ struct HaproxyFlow {
                 if ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"].contains(lower),
                     lower != "x-forwarded-for" || text == "%[src]"
                 {
-                    base.draft.skip(
-                        line.place, line.shown, "the gateway writes X-Forwarded-For, -Proto and -Host itself")
+                    note(forwarded: line, &place)
                     return
                 }
                 guard let value = HaproxyFormat.template(text), FieldText.isValue(value) else {
@@ -462,6 +461,14 @@ struct HaproxyFlow {
         place.hasEnded = test.simplified() == .always
     }
 
+    /// Adds the ware `forwarded` once.
+    private mutating func note(forwarded line: HaproxyLine, _ place: inout Place) {
+        base.draft.skip(line.place, line.shown, "the ware forwarded writes X-Forwarded-For, -Proto and -Host")
+        if !place.middlewares.contains(where: { $0.name == "forwarded" }) {
+            place.middlewares.append(WareDraft("forwarded", ["remove": .list([])], at: line.place))
+        }
+    }
+
     private mutating func forwarded(_ line: HaproxyLine, _ place: inout Place) {
         let words = line.words
         if words.count > 1, words[1] == "forwardfor" {
@@ -471,7 +478,7 @@ struct HaproxyFlow {
                 edit("set", words[at + 1], "{client.ip}", .always, line, &place)
                 return
             }
-            base.draft.skip(line.place, line.shown, "the gateway writes X-Forwarded-For, -Proto and -Host itself")
+            note(forwarded: line, &place)
         } else {
             base.draft.note(line.place, line.shown, "it has no counterpart")
         }

@@ -96,7 +96,7 @@ struct HaproxySection: Sendable {
         var isWord = false
         var quote: UInt8 = 0
         var index = 0
-        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
+        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == UInt8(ascii: "\r") }
         while index < line.count {
             let byte = line[index]
             index += 1
@@ -104,7 +104,7 @@ struct HaproxySection: Sendable {
                 let next = line[index]
                 isWord = true
                 let escapes: [UInt8: UInt8] = [
-                    UInt8(ascii: "n"): 0x0A, UInt8(ascii: "r"): 0x0D, UInt8(ascii: "t"): 0x09,
+                    UInt8(ascii: "n"): 0x0A, UInt8(ascii: "r"): UInt8(ascii: "\r"), UInt8(ascii: "t"): 0x09,
                 ]
                 if let control = escapes[next], quote == 0 {
                     word.append(control)

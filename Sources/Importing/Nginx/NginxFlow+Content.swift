@@ -12,7 +12,9 @@ extension NginxFlow {
             return refuse(place, reason)
         }
         if place.own.contains(where: { $0.name == "internal" }), !place.isInternal {
-            return add(place, .answered, [WareDraft("mock", ["status": .word("404")], at: place.place)])
+            return add(
+                place, .answered, [WareDraft("mock", ["status": .word("404")], at: place.place)],
+                responseWares(place, isProxied: false))
         }
         let own = place.own + (outer?.own ?? [])
         func handler(_ name: String) -> NginxDirective? { own.first { $0.name == name } }

@@ -89,7 +89,7 @@ extension NginxFlow {
         {
             wares.append(WareDraft("rewrite", ["method": .text(value.uppercased())], at: method.place))
         }
-        if let ware = fields.ware { wares.append(ware) }
+        wares += fields.wares
         for name in ["proxy_pass_request_headers", "proxy_pass_request_body"] {
             if let off = place.scope.last(name), off.first == "off" {
                 base.draft.note(off.place, off.shown, "requests are passed on with their fields and content")
@@ -122,8 +122,15 @@ extension NginxFlow {
     // MARK: Fields
 
     /// The fields of requests: what goes into the service's `host`, and a ware for the others.
-    private mutating func requestFields(_ place: Place, isGrpc: Bool) -> (host: String?, ware: WareDraft?) {
+    private mutating func requestFields(_ place: Place, isGrpc: Bool) -> (host: String?, wares: [WareDraft]) {
         var host: String?
+        var forwarded: SourceLocation?
+        // Fields that extAuthz copies by themselves.
+        let copied = Set(
+            place.scope.all("auth_request_set").compactMap { set in
+                set.words.count == 2 && set.words[1].hasPrefix("$upstream_http_")
+                    ? "\(NginxVariables.fieldName(set.words[1].dropFirst(15)).lowercased()) \(set.words[0])" : nil
+            })
         var set: [(String, String)] = []
         var removed: [String] = []
         var first: SourceLocation?
@@ -160,6 +167,7 @@ extension NginxFlow {
                 }
             default: break
             }
+            if copied.contains("\(name) \(value)") { continue }
             if value.isEmpty {
                 if FieldText.isName(words[0]) { removed.append(words[0]) }
                 first = first ?? field.place
@@ -196,13 +204,15 @@ extension NginxFlow {
                 }
             }
         }
-        guard let first else { return (host, nil) }
+        var wares: [WareDraft] = []
+        if let forwarded { wares.append(WareDraft("forwarded", ["remove": .list([])], at: forwarded)) }
+        guard let first else { return (host, wares) }
         set = Self.unique(set)
         removed = removed.filter { name in !set.contains { $0.0.lowercased() == name.lowercased() } }
         let options = ConfigNode.map([
             "set": set.isEmpty ? nil : .map(set), "remove": removed.isEmpty ? nil : .list(removed),
         ])
-        return (host, WareDraft("requestHeaders", options: options, at: first))
+        return (host, wares + [WareDraft("requestHeaders", options: options, at: first)])
     }
 
     private static func isAuthority(_ text: String) -> Bool {

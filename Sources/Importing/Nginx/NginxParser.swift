@@ -125,7 +125,9 @@ struct NginxParser {
         }
     }
 
-    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
+    private static func isBlank(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == UInt8(ascii: "\r")
+    }
 
     private mutating func next() throws(NginxFault) -> Token {
         guard let first = byte else { return .end }
@@ -192,7 +194,7 @@ struct NginxParser {
         switch next {
         case UInt8(ascii: "\""), UInt8(ascii: "'"), UInt8(ascii: "\\"): return [next]
         case UInt8(ascii: "t"): return [0x09]
-        case UInt8(ascii: "r"): return [0x0D]
+        case UInt8(ascii: "r"): return [UInt8(ascii: "\r")]
         case UInt8(ascii: "n"): return [0x0A]
         default: return [UInt8(ascii: "\\"), next]
         }

@@ -16,6 +16,8 @@ struct GatewayWriter {
     private var chainNames: [Chain: String] = [:]
     private var routeNames: Set<String> = []
     private var partCount = 0
+    /// Whether a route is refused because of a rule that is not understood.
+    private var isRefusing = false
 
     /// The wares of a route: two routes with equal ones share a chain.
     private struct Chain: Hashable {
@@ -35,12 +37,13 @@ struct GatewayWriter {
     }
 
     private mutating func write() -> ImportedGateway {
+        // The routes first: those that cannot be said are refused, which listeners must know.
+        let routes = routeLines()
         var body: [String] = []
         body += section("listeners", listenerLines())
         body += section(
             "stores", draft.stores.flatMap { YamlText.lines($0.name, $0.options, comment: shown($0.place)) })
         body += section("services", serviceLines())
-        let routes = routeLines()
         body += section("chains", chains.flatMap(\.lines))
         if !routes.isEmpty { body += ["", "routes: # the first that matches is used"] + routes.map { "  " + $0 } }
         partCount += draft.stores.count
@@ -109,6 +112,10 @@ struct GatewayWriter {
             partCount += 1
             var entries: [(String, ConfigNode)] = [("bind", .text(listener.bind))]
             entries += listener.options.map { ($0.key, $0.value) }
+            // A path that origin servers read differently must not get past a route that is refused.
+            if isRefusing, !listener.options.contains(where: { $0.key == "paths" }) {
+                entries.append(("paths", .word("strict")))
+            }
             if listener.isTls { entries.append(("tls", tls(of: listener))) }
             return YamlText.lines(listener.name, .entries(entries), comment: shown(listener.place))
         }
@@ -176,6 +183,7 @@ struct GatewayWriter {
             partCount += 1 + route.middlewares.count + route.postwares.count
             let name = uniqueName(route.name)
             if case .refused(let text) = route.target {
+                isRefusing = true
                 route.middlewares = [.refusal(text, at: route.place)]
                 route.postwares = []
             }

@@ -20,7 +20,7 @@ import Testing
 
     @Test(arguments: hostile)
     func `a text is read as itself, as a value and as a key`(text: String) throws {
-        // A key `<<` is refused, however it is written.
+        // `<<` is no key of the house's YAML, whether it is quoted or not.
         let key = text.isEmpty || text == "<<" || text.utf8.count > 900 ? "k" : text
         let value = ConfigNode(.scalar(text, isQuoted: true))
         let inner: ConfigNode = .entries([("inner", value)])
