@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,12 +56,24 @@ def composed(overlay: Path, part: str) -> Iterator[dict | list[Document]]:
     yield line(f"{part}: commands", "those at the head of its file make the secrets", typed.stderr[-300:] if typed.returncode else commands,
                typed.returncode == 0 and len(commands) > 1 and "kubectl apply -k ." in head)
     documents = build(overlay)
-    if program := shutil.which("kubectl") or shutil.which("kustomize"):
-        verb = "kustomize" if Path(program).name == "kubectl" else "build"
-        real = subprocess.run([program, verb, overlay], capture_output=True, text=True)
+    if words := composer():
+        real = subprocess.run([*words, overlay], capture_output=True, text=True)
         theirs, ours = sorted(map(flat, yaml.safe_load_all(real.stdout))), sorted(map(flat, documents))
-        yield line(f"{part}: {Path(program).name} {verb}", "composes the same", real.stderr[-300:] or [each for each in theirs if each not in ours], real.returncode == 0 and theirs == ours)
+        yield line(f"{part}: {' '.join(words)}", "composes the same", real.stderr[-300:] or [each for each in theirs if each not in ours], real.returncode == 0 and theirs == ours)
     yield documents
+
+
+@cache
+def composer() -> list[str]:
+    """The command of this machine that composes; empty if there is none, or if it is older than `labels` with selectors."""
+    for words, asks in (["kubectl", "kustomize"], ["version", "--client"]), (["kustomize", "build"], ["version"]):
+        if not shutil.which(words[0]):
+            continue
+        said = subprocess.run([words[0], *asks], capture_output=True, text=True).stdout
+        if (version := re.search(r"(?:^|Kustomize Version: )v(\d+)\.", said)) and int(version[1]) >= 5:
+            return words
+        print(f"kubernetes: {words[0]} is not asked: it composes by a kustomize before 5.0", file=sys.stderr)
+    return []
 
 
 def flat(document: Document) -> str:
