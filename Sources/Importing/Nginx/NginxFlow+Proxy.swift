@@ -147,8 +147,7 @@ extension NginxFlow {
                 if value.hasPrefix("$") || value.hasPrefix("https")
                     || value.hasPrefix("http") && name.hasSuffix("proto")
                 {
-                    base.draft.skip(
-                        field.place, field.shown, "the gateway writes X-Forwarded-For, -Proto and -Host itself")
+                    forwarded = forwarded ?? field.place
                     continue
                 }
             case "host":

@@ -1,3 +1,4 @@
+import GatewayConfig
 import HttpWare
 import Testing
 

@@ -1,3 +1,4 @@
+import HttpWare
 import Testing
 
 @testable import Importing
