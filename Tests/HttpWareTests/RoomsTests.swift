@@ -222,6 +222,10 @@ import Testing
         "AwsChunkedContent.swift": "writes the content coding aws-chunked",
         "NodePreload.swift": "is a script for Node, which edits heads that Node has made",
         "ScriptedOrigin.swift": "speaks the raw bytes that a test gives it",
+        "TomlReader.swift": "reads lines of TOML, which end with LF or CRLF",
+        "TraefikRule.swift": "reads escapes in rules of Traefik",
+        "YamlDocuments.swift": "splits a file of several documents at its lines",
+        "CaddyfileLexer.swift": "reads lines of a Caddyfile, which end with LF or CRLF",
     ]
 
     @Test func `only the rooms Codec and Formats know how a line ends`() throws {

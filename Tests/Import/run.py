@@ -4,7 +4,7 @@
     Tests/Import/run.py --binary .build/release/httpware [--only NAME] [--show]
 
 A file in `Files/PEER` has its requests in `NAME.requests`: a line is `METHOD HOST PATH`, with `| Name: value` for each further field; a host that begins
-with `https://` is asked by TLS. Lines that begin with `#` are comments, but for `# compare: FIELD, …`, which names fields of responses to compare, `# seen:
+with `https://` is asked by TLS. Lines that begin with `#` are comments, except `# compare: FIELD, …`, which names fields of responses to compare, `# seen:
 FIELD, …` for fields that origin servers get, and `# differs: TEXT`, which says why the next request is answered differently, and has to be.
 
 In files, @HTTP@, @TLS@ and @MORE@ are ports of the gateway, @A@ to @D@ those of origin servers, and @FOLDER@ a folder with files. Compared are the status, `Location`, the
@@ -51,7 +51,7 @@ class Origin(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *_: object) -> None:
-        """A peer that ends its connections is no mistake."""
+        """A peer that ends its connections is not a mistake."""
 
     @property
     def port(self) -> int:

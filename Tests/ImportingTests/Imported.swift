@@ -6,10 +6,10 @@ import Testing
 
 @testable import Importing
 
-/// What an import makes of a text, and what the gateway thinks of it.
+/// The result of an import of a text, and the opinion of the gateway of it.
 struct Imported {
     let gateway: ImportedGateway
-    /// The errors of the configuration, but for files that do not exist here.
+    /// The errors of the configuration, except for files that do not exist here.
     let errors: [ConfigError]
     let configuration: GatewayConfiguration?
 

@@ -235,7 +235,7 @@ struct RouteClaim: OptionValue, Hashable {
             + segments.map { $0 == "**" ? 0 : $0 == "*" ? 1 : $0 == "{}" ? 2 : 3 }
     }
 
-    /// The segments of the path; those of a capture are all the same.
+    /// The segments of the path, without the names of captures.
     private var segments: [String] {
         (path ?? "/**").split(separator: "/").map { $0.contains("{") ? "{}" : String($0) }
     }

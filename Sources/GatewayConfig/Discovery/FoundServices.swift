@@ -1,3 +1,5 @@
+// One file: claims, conflicts and entries share the groups, and are made again together.
+
 public import HttpWare
 
 /// The services that were found, as parts of a configuration, and what is wrong with them.

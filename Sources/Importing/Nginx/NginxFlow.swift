@@ -83,7 +83,8 @@ struct NginxFlow {
             }
             enter(location, entry.scope, entry.test, place)
         }
-        content(place)
+        // With `location /`, no path is left.
+        if !locations.contains(where: { $0.isPrefix && $0.text == "/" }) { content(place) }
         return made
     }
 

@@ -1,3 +1,5 @@
+// One file: the sections of Traefik's files refer to each other by name.
+
 import HttpWare
 
 /// Turns the static and the dynamic files of Traefik, or its labels, into listeners, services and routes.
@@ -310,7 +312,7 @@ struct TraefikImport {
             if CaddyOptions.isEmail(email) {
                 listener.acmeEmail = email
             } else {
-                draft.note(place, "email: \(email)", "this is no address; write email of listeners.NAME.tls.acme")
+                draft.note(place, "email: \(email)", "this is not an address; write email of listeners.NAME.tls.acme")
             }
         }
         listener.acmeDirectory = listener.acmeDirectory ?? acme.text("caServer")

@@ -217,7 +217,7 @@ import Testing
             ])
     }
 
-    @Test func `a service keeps its name and its claims when its containers are made anew`() throws {
+    @Test func `a service keeps its name and its claims when its containers are replaced`() throws {
         let evil = Self.container("evil", made: 5, ["route": "a.test/x/**"])
         let one = try read(Self.container("a-1", made: 1, ["route": "a.test/x/**", "name": "a"]), evil)
         #expect(one.routes.map(\.name) == ["a@docker"])

@@ -27,7 +27,7 @@ import Testing
         #expect(draft.files.first?.lines.first?.hasPrefix("bob:$2y$05$") == true)
     }
 
-    @Test func `merged labels count, and a variable becomes a name that nobody can own`() {
+    @Test func `merged labels count, and a variable becomes an invalid name`() {
         let draft = draft(
             """
             x-labels: &labels { traefik.http.routers.app.middlewares: "missing" }

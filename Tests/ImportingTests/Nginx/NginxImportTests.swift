@@ -44,7 +44,7 @@ import Testing
     @Test(arguments: [
         "auth_jwt realm;", "access_by_lua_block { return }", "modsecurity on;",
         "satisfy any; auth_basic a; auth_basic_user_file u; auth_request /a;",
-        "allow example.com; deny all;", "auth_basic $realm; auth_basic_user_file u;", "auth_request /missing;",
+        "allow example.com; deny all;", "auth_basic $realm; auth_basic_user_file u;",
         "if ($unknown) { return 403; }",
         "limit_except GET { auth_jwt x; }", "include missing.conf;", "secure_link $arg_md5;", "auth_basic r;",
         "if (-f $request_filename) { return 403; }",

@@ -38,7 +38,7 @@ import Testing
         "a = \"\\uD800\"",
         "[a.b]\n[a]\nb = 1", "a = 0xzz",
     ])
-    func `what is not TOML is refused`(text: String) {
+    func `text that is not TOML is refused`(text: String) {
         #expect(throws: TomlReader.Fault.self) { try flow(text) }
     }
 

@@ -20,7 +20,7 @@ import Testing
 
     @Test(arguments: hostile)
     func `a text is read as itself, as a value and as a key`(text: String) throws {
-        // `<<` is no key of the house's YAML, whether it is quoted or not.
+        // `<<` cannot be a key in the house's YAML, quoted or not.
         let key = text.isEmpty || text == "<<" || text.utf8.count > 900 ? "k" : text
         let value = ConfigNode(.scalar(text, isQuoted: true))
         let inner: ConfigNode = .entries([("inner", value)])

@@ -18,6 +18,7 @@ import Testing
     func `a fault counts by its kind, or by the status that it is told with`(fault: GatewayError.Fault) throws {
         let kinds: [GatewayError.Fault: Set<FailureSet.Kind>] = [
             .dnsError: [.connect], .dnsTimeout: [.connect, .timeout], .destinationUnavailable: [.connect],
+            .noEndpoint: [.connect],
             .connectionRefused: [.connect], .connectionTimeout: [.connect, .timeout], .tlsProtocolError: [.connect],
             .tlsCertificateError: [.connect], .tlsAlertReceived: [.connect], .connectionTerminated: [.reset],
             .responseIncomplete: [.reset], .responseTimeout: [.timeout], .proxyRefused: [.connect],
