@@ -16,7 +16,7 @@ export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --ex
 # For builds only: SwiftPM writes the flags of the traits in the order of a hashed set, and another order compiles everything again.
 STEADY := env SWIFT_DETERMINISTIC_HASHING=1
 
-.PHONY: run test extras bench format lint lint-tools count waits setup build wire differential clients acme load faults simulation soak races leaks stores containers trial-trixie reference docs page pictures dist install
+.PHONY: run test extras bench format lint lint-tools count waits setup build wire differential imports clients acme load faults simulation soak races leaks stores containers trial-trixie reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -48,6 +48,10 @@ wire: build
 INPUTS ?= 100000
 differential: build
 	python3 Tests/Differential/run.py --binary $(BINARY) --inputs $(INPUTS) $(if $(SEED),--seed $(SEED))
+
+# The same requests to other gateways and to the program with what `import` makes of their files.
+imports: build
+	python3 Tests/Import/run.py --binary $(BINARY)
 
 clients: build
 	python3 Tests/Clients/run.py --binary $(BINARY)

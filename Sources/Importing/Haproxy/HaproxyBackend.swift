@@ -16,6 +16,8 @@ struct HaproxyBackend {
         var tls: [(String, ConfigNode)] = []
         var checks = false
         var check: Server?
+        // A service has each server once.
+        var servers: Set<String> = []
         for line in section.lines where ["server", "server-template", "dispatch"].contains(line.name) {
             var words = Array(line.arguments)
             if line.name == "dispatch" { words.insert("dispatch", at: 0) }
@@ -32,7 +34,7 @@ struct HaproxyBackend {
             var endpoint = ServiceDraft.Endpoint(url: "\(own.isTls ? "https" : "http")://\(authority)")
             endpoint.weight = own.weight == 1 ? nil : own.weight
             endpoint.isBackup = own.isBackup
-            guard !service.endpoints.contains(where: { $0.url == endpoint.url }) else {
+            guard servers.insert(HostText.canonical(authority)).inserted else {
                 draft.skip(line.place, line.shown, "the server is listed twice")
                 continue
             }

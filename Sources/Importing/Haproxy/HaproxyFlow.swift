@@ -158,7 +158,9 @@ struct HaproxyFlow {
         guard let line = front.last("stats", "enable") ?? front.last("stats", "uri") else { return }
         let uri = front.last("stats", "uri").flatMap { $0.words.count > 2 ? $0.words[2] : nil } ?? "/haproxy?stats"
         for line in front.all("stats") {
-            base.draft.note(line.place, line.shown, "the admin listener shows statistics: admin: {}")
+            // The password of `stats auth` is not repeated.
+            let shown = line.begins(with: ["stats", "auth"]) ? "stats auth …" : line.shown
+            base.draft.note(line.place, shown, "the admin listener shows statistics: admin: {}")
         }
         var inner = place
         let path = String(uri.prefix { $0 != "?" && $0 != ";" })
@@ -353,7 +355,7 @@ struct HaproxyFlow {
                 line.place, line.shown,
                 "trustedProxies of the listener tells the client's address; rules about it are answered 503")
         case "set-dst", "set-dst-port", "do-resolve", "use-service":
-            end(&place, line, "where these requests go is not understood")
+            stop(&place, line, test, "where these requests go is not understood")
         case "track-sc0", "track-sc1", "track-sc2", "track-sc3":
             track(String(action.dropFirst(6)), arguments, line, section, &place)
         case "set-log-level", "set-nice", "set-tos", "set-mark", "capture", "normalize-uri", "wait-for-handshake",
@@ -371,7 +373,16 @@ struct HaproxyFlow {
             base.draft.note(
                 line.place, line.shown, "fields of requests are set as a whole; the field is passed on as it is")
             if let name = arguments.first { place.conditions.newFields.insert(name.lowercased()) }
-        default: end(&place, line, "the rule is not understood")
+        default: stop(&place, line, test, "the rule is not understood")
+        }
+    }
+
+    /// Refuses the requests of a rule that is not understood; all of the place if its condition is not understood either.
+    private mutating func stop(_ place: inout Place, _ line: HaproxyLine, _ test: RequestTest, _ reason: String) {
+        if test.unknowns.isEmpty {
+            refuseRest(&place, line, .all([test] + place.allowed.map { .not($0) }), reason)
+        } else {
+            end(&place, line, reason)
         }
     }
 

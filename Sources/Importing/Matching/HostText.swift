@@ -1,3 +1,5 @@
+import HttpWare
+
 /// What a host pattern of ours can say.
 enum HostText {
     /// Whether the text is the name of one host: letters, digits, `-`, `_` and dots, or an IPv6 address in brackets.
@@ -19,6 +21,14 @@ enum HostText {
     /// Whether the text is such a name, or `*.` and one.
     static func isPattern(_ text: String) -> Bool {
         isName(text.hasPrefix("*.") ? String(text.dropFirst(2)) : text)
+    }
+
+    /// A host and its port in one spelling, so that one server is found twice: letters in lower case, IPv6 addresses by RFC 5952.
+    static func canonical(_ authority: String) -> String {
+        guard authority.hasPrefix("["), let end = authority.firstIndex(of: "]") else { return authority.lowercased() }
+        let address = String(authority[authority.index(after: authority.startIndex)..<end])
+        guard let network = IPNetwork(address) else { return authority.lowercased() }
+        return "[\(network.description)]\(authority[authority.index(after: end)...])"
     }
 
     /// Whether the text is an IP address, which no public authority certifies.

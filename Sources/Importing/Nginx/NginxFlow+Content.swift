@@ -8,7 +8,7 @@ extension NginxFlow {
                 directive.name == NginxIncludes.missing
                 ? "include \(directive.first): the file cannot be read"
                 : "\(directive.shown) may restrict access and is not understood"
-            base.draft.note(place.place, place.label, "\(reason); its requests are answered 503")
+            // The line itself is named where it stands.
             return refuse(place, reason)
         }
         if place.own.contains(where: { $0.name == "internal" }), !place.isInternal {

@@ -147,6 +147,8 @@ extension NginxFlow {
                 if value.hasPrefix("$") || value.hasPrefix("https")
                     || value.hasPrefix("http") && name.hasSuffix("proto")
                 {
+                    base.draft.skip(
+                        field.place, field.shown, "the ware forwarded writes X-Forwarded-For, -Proto and -Host")
                     forwarded = forwarded ?? field.place
                     continue
                 }
@@ -292,6 +294,8 @@ extension NginxFlow {
         _ options: inout [(String, ConfigNode)]
     ) -> Bool {
         var failures: (Int, String)?
+        // A service has each server once.
+        var servers: Set<String> = []
         for line in upstream.block ?? [] {
             switch line.name {
             case "server":
@@ -332,7 +336,7 @@ extension NginxFlow {
                     continue
                 }
                 if let count, count > 0 { failures = (max(count, failures?.0 ?? 0), time ?? failures?.1 ?? "10s") }
-                if draft.endpoints.contains(where: { $0.url == endpoint.url }) {
+                if !servers.insert(HostText.canonical(authority)).inserted {
                     base.draft.skip(line.place, line.shown, "the server is listed twice")
                 } else if draft.endpoints.count == 256 {
                     base.draft.note(line.place, line.shown, "a service has at most 256 endpoints; this one is left out")

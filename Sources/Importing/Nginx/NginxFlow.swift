@@ -83,8 +83,9 @@ struct NginxFlow {
             }
             enter(location, entry.scope, entry.test, place)
         }
-        // With `location /`, no path is left.
-        if !locations.contains(where: { $0.isPrefix && $0.text == "/" }) { content(place) }
+        // A location for `/` takes every path.
+        let isWhole = locations.contains { $0.isPrefix && ["/", ""].contains($0.text) }
+        if !isWhole { content(place) }
         return made
     }
 

@@ -91,7 +91,12 @@ struct NginxIncludes {
                     continue
                 }
                 // What it restricts is not known, so `missing_include` refuses what it would have been part of.
-                notes.append((directive, "the file cannot be read, so it is not known what it restricts", true))
+                notes.append(
+                    (
+                        directive,
+                        "the file cannot be read; it may restrict access, so the requests that it concerns are answered 503",
+                        true
+                    ))
                 var missing = directive
                 missing.name = Self.missing
                 result.append(missing)
