@@ -30,6 +30,9 @@ class Engine:
         self.containers: list[Container] = []
         self.lie: bytes | None = None
         self.asked = 0
+        # Whether events are refused, and the containers whose details cannot be asked for.
+        self.refuses_events = False
+        self.broken: set[str] = set()
         self.streams: list[socket.socket] = []
         self.connections: list[socket.socket] = []
         self.listener: socket.socket | None = None
@@ -94,6 +97,14 @@ class Engine:
                     held += more
                 head, _, held = held.partition(b"\r\n\r\n")
                 path = head.split(b" ")[1]
+                if b"/events" in path and self.refuses_events:
+                    connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+                    continue
+                if path.count(b"/") > 3 and b"/containers/" in path:
+                    is_broken = path.split(b"/")[3].decode() in self.broken
+                    answer = b"500 Oh\r\nContent-Length: 0\r\n\r\n" if is_broken else b"200 OK\r\nContent-Length: 2\r\n\r\n{}"
+                    connection.sendall(b"HTTP/1.1 " + answer)
+                    continue
                 if b"/events" in path:
                     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
                     with self.lock:

@@ -7,6 +7,7 @@ import os
 import time
 
 from gateways import OwnGateway
+from Rig.certificates import certificates
 from Rig.engine import Container, Engine
 from Rig.waits import Why, pause
 from suite import Message, Trial, case, check, connect, eventually, expect_same, expect_status
@@ -243,3 +244,77 @@ def writes_files(t: Trial) -> None:
     expect_status(found.ask("mine.test"), 200)
     writer.stop()
     expect_status(found.ask("a.test"), 200)
+
+
+@case("discover: without events, the list is still asked, and not all the time", nginx=NO)
+def no_events(t: Trial) -> None:
+    found = Found(t)
+    found.engine.stop()
+    found.engine.refuses_events = True
+    found.engine.start()
+    found.engine.containers = [container(t, "a", route="a.test")]
+    found.answers("a.test", 200, within=20.0)
+    before = found.engine.asked
+    pause(3.0, Why.MEASURED)
+    check(found.engine.asked - before < 10, f"the engine was asked {found.engine.asked - before} times in 3 s")
+    log = found.gateway.process.log
+    check(log.count("cannot be asked") < 4, "the log repeats itself:", log[-1500:])
+
+
+@case("discover: a container whose details cannot be asked for does not hold up the others", nginx=NO)
+def broken_details(t: Trial) -> None:
+    bad = container(t, "bad", route="bad.test")
+    found = Found(t, containers=(bad,))
+    found.engine.broken = {Container("other", 1, {}).identity, bad.identity}
+    found.engine.use(bad, container(t, "other", route="other.test"), container(t, "good", route="good.test"))
+    found.answers("good.test", 200)
+    found.answers("other.test", 200)
+
+
+@case("discover: a container that restarts within milliseconds serves again at once", nginx=NO)
+def quick_restart(t: Trial) -> None:
+    one = container(t, "a", route="a.test")
+    found = Found(t, containers=(one,))
+    found.answers("a.test", 200)
+    for action in ("kill", "die", "stop", "start", "restart"):
+        found.engine.tell({"Type": "container", "Action": action, "Actor": {"ID": one.identity, "Attributes": {"signal": "15"}}})
+    pause(0.5, Why.NOTHING)
+    found.answers("a.test", 200, within=3.0)
+
+
+@case("discover: a pipe, a large file and a folder that goes away hold nothing up", nginx=NO)
+def odd_folder(t: Trial) -> None:
+    found = Found(t)
+    os.mkfifo(found.services / "pipe.yaml")
+    (found.services / "large.yaml").write_text("#" * 100_000)
+    found.write("a.yaml", f"endpoints: [127.0.0.1:{t.main.port}]\nroute: a.test\n")
+    found.answers("a.test", 200)
+    began = time.monotonic()
+    expect_status(found.ask("a.test"), 200)
+    check(time.monotonic() - began < 1.0, "a request waits for the pipe")
+    check(eventually(lambda: len(found.problems()) == 2, 10.0), "the pipe and the large file are not told:", found.problems())
+    os.rename(found.services, found.folder / "away")
+    check(found.gateway.metric('httpware_discover_up{source="folder"} 0'), "the missing folder is not told")
+    expect_status(found.ask("a.test"), 200)
+    os.rename(found.folder / "away", found.services)
+    check(found.gateway.metric('httpware_discover_up{source="folder"} 1'), "the folder is back, and not told")
+    expect_status(found.ask("a.test"), 200)
+
+
+@case("discover: services that cannot be used while a file has errors are tried again", nginx=NO)
+def tried_again(t: Trial) -> None:
+    found = Found(t)
+    made = certificates()
+    key, cert = found.folder / "web.key", found.folder / "web.pem"
+    cert.write_bytes((made / "a.pem").read_bytes())
+    key.write_bytes((made / "a.key").read_bytes())
+    key.chmod(0o600)
+    text = found.gateway.file.read_text().replace("listeners: { ", f'listeners: {{ more: {{ bind: "127.0.0.1:0", tls: {{ cert: "{cert}", key: "{key}" }} }}, ')
+    found.gateway.file.write_text(text)
+    expect_status(found.gateway.ask("/v1/reload", "POST", port=found.gateway.admin), 200)
+    cert.write_text("broken")
+    found.engine.use(container(t, "a", route="a.test"))
+    check(eventually(lambda: "cannot be used yet" in found.gateway.process.log, 10.0), "the broken file is not told")
+    expect_status(found.ask("a.test"), 404)
+    cert.write_bytes((made / "a.pem").read_bytes())
+    found.answers("a.test", 200, within=15.0)
