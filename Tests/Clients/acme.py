@@ -185,6 +185,8 @@ def issues(place: Workplace, binary: str, challenge: str, *, needs_account: bool
     if challenge == "http-01":
         more += ", listener: clear"
     text = config(pebble.url, store, pebble.tls, pebble.http, challenge=challenge, more=more, listener=listener, names="a.test, b.test", admin=free_port())
+    found = place.subfolder("found")
+    text += f'discover: {{ folder: "{found}" }}\n'
     title = f"{challenge}{', external account' if needs_account else ''}{', clientCa' if listener else ''}"
     gateway = place.gateway(binary, text, [pebble.tls, pebble.http], workers=2)
     first = shown(pebble.tls)
@@ -210,6 +212,10 @@ def issues(place: Workplace, binary: str, challenge: str, *, needs_account: bool
     renewed = eventually(lambda: (now := is_issued(pebble.tls, "b.test")) and now["serial"] != other["serial"])
     check(f"{title}: a new certificate without a reload, in maintenance too", renewed, gateway.log)
     check(f"{title}: the other name keeps its certificate", shown(pebble.tls) == before, gateway.log)
+    (found / "late.yaml").write_text("endpoints: [127.0.0.1:9]\nroute: late.test\n")
+    is_found = eventually(lambda: "routes.late@folder added" in gateway.log)
+    check(f"{title}: a service that is found later changes no certificate", is_found and shown(pebble.tls) == before, gateway.log)
+    (found / "late.yaml").unlink()
     gateway.stop()
     pebble.stop()
     gateway = place.gateway(binary, text, [pebble.tls, pebble.http])
