@@ -231,8 +231,8 @@ def trial(peer: str, path: Path, binary: str, place: Workplace, origins: list[Or
     else:
         command = [PEERS[peer][1], "-db", "-f", str(config)]
     try:
-        server = place.command(command, listening(theirs))
-        gateway = place.command([binary, "run", "-c", str(imported), "--workers", "1"], listening(ours))
+        server = place.command(command, listening(theirs), patience=60)
+        gateway = place.command([binary, "run", "-c", str(imported), "--workers", "1"], listening(ours), patience=60)
     except DidNotStart as error:
         return line(name, goal, str(error), False)
     different, counts = [], {"requests": len(requests), "alike": 0, "statuses": {}}

@@ -193,6 +193,16 @@ extension NginxEntry {
         return expression(path, isWhole, locations, longest) ?? .some(longest)
     }
 
+    /// Whether an expression begins with a fixed text that no path with this beginning has.
+    private static func excludes(_ expression: String, _ path: String) -> Bool {
+        guard expression.hasPrefix("^"), !expression.contains("|") else { return false }
+        var fixed = Array(expression.utf8.dropFirst().prefix { !"\\^$.?*+()[]{}".utf8.contains($0) })
+        // A quantifier belongs to the last byte.
+        let next = expression.utf8.dropFirst(1 + fixed.count).first
+        if let next, "?*{".utf8.contains(next), !fixed.isEmpty { fixed.removeLast() }
+        return zip(fixed, path.utf8).contains { $0 != $1 }
+    }
+
     /// The first expression that matches, or that may match.
     private static func expression(
         _ path: String, _ isWhole: Bool, _ locations: [NginxLocation], _ longest: NginxLocation?
@@ -200,6 +210,7 @@ extension NginxEntry {
         if longest?.kind == .prefix(isFinal: true) { return nil }
         for location in locations {
             guard case .expression(let ignoresCase) = location.kind else { continue }
+            if !ignoresCase, excludes(location.text, path) { continue }
             guard isWhole, location.nested.isEmpty else { return .some(nil) }
             guard let pattern = try? Pattern((ignoresCase ? "(?i)" : "") + location.text),
                 let matches = try? Array(path.utf8).withUnsafeBytes({ try pattern.matches($0) })

@@ -44,7 +44,7 @@ import Testing
     @Test(arguments: [
         "auth_jwt realm;", "access_by_lua_block { return }", "modsecurity on;",
         "satisfy any; auth_basic a; auth_basic_user_file u; auth_request /a;",
-        "allow example.com; deny all;", "auth_basic $realm; auth_basic_user_file u;",
+        "allow example.com; deny all;", "auth_basic $realm; auth_basic_user_file u;", "auth_request $uri;",
         "if ($unknown) { return 403; }",
         "limit_except GET { auth_jwt x; }", "include missing.conf;", "secure_link $arg_md5;", "auth_basic r;",
         "if (-f $request_filename) { return 403; }",
@@ -80,7 +80,7 @@ import Testing
         let text =
             "server { listen 80; add_header X-Outer a; location /a { return 204; } location /b { add_header X-Inner b; return 204; } }"
         let imported = Imported(.nginx, text)
-        // Of the location, and of all other paths.
+        // At /a, and where no location matches.
         #expect(imported.body.split(separator: "X-Outer").count == 3)
         #expect(imported.body.split(separator: "X-Inner").count == 2)
     }
