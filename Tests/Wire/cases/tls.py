@@ -942,7 +942,7 @@ wrong("a directory", ", tls: { cert: @directory, key: @a.key }", "", "file.yaml:
 wrong("a request in place of a certificate", ", tls: { cert: @expired.csr, key: @expired.key }", "", "tls.cert: @expired.csr: contains no certificate in PEM")
 wrong("authorities in DER", ", tls: { cert: @a.pem, key: @a.key, clientCa: @a.der }", "", "tls.clientCa: @a.der: contains no certificate in PEM; it looks like DER")
 wrong("a certificate in place of a key", ", tls: { cert: @a.pem, key: @a.pem }", "", "@a.pem: contains no private key in PEM")
-wrong("tls without a certificate", ", tls: {}", "", "listeners.web.tls", "needs cert, certificates or acme")
+wrong("tls without a certificate", ", tls: {}", "", "listeners.web.tls", "needs cert, certificates, acme or internal")
 wrong("a certificate without a key", ", tls: { cert: @a.pem }", "", "listeners.web.tls.cert", "has no effect without key")
 wrong("clientCert without clientCa", ", tls: { cert: @a.pem, key: @a.key, clientCert: require }", "", "has no effect without clientCa")
 wrong("an unknown version", ", tls: { cert: @a.pem, key: @a.key, minVersion: '1.1' }", "", "minVersion", "1.1")
