@@ -136,7 +136,7 @@ let package = Package(
         .default(enabledTraits: ["Gateway", "Publishers", "HttpTypes", "PublicSuffixes"]),
         .trait(
             name: "Gateway",
-            description: "The gateway, its command, and configuration files: swift-argument-parser and Yams."),
+            description: "The gateway, its command, and configuration files: swift-argument-parser and libyaml."),
         .trait(name: "Publishers", description: "The product HttpWareCombine where there is no Combine: OpenCombine."),
         .trait(
             name: "HttpTypes",
@@ -149,7 +149,6 @@ let package = Package(
         // Reads the command line, prints its help: our own would be one more parser to trust.
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         // Parses YAML to a tree that knows line and column (libyaml inside).
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         // The messages of other Swift libraries: the client converts to them and from them.
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         // Publishers where there is no Combine; only for those who ask for the product.
@@ -166,6 +165,7 @@ let package = Package(
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         // Without pkgConfig: a program without the trait does not need it.
         .systemLibrary(name: "CPsl", providers: [.apt(["libpsl-dev"])]),
+        .systemLibrary(name: "CYaml", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
         .systemLibrary(name: "CLua", pkgConfig: "lua5.4", providers: [.apt(["liblua5.4-dev"])]),
         // Lua reports errors by jumps: all calls that may jump stay in C.
@@ -230,7 +230,7 @@ let package = Package(
             name: "GatewayConfig",
             dependencies: [
                 "HttpWare", "Acme", "Capturing", "HttpCaching", "Credentials",
-                .product(name: "Yams", package: "Yams", condition: .when(traits: ["Gateway"])),
+                .target(name: "CYaml", condition: .when(traits: ["Gateway"])),
             ],
             swiftSettings: settings),
         // Turns the files of other gateways into ours.

@@ -200,8 +200,7 @@ def toolchain_licenses() -> list[tuple[str, str, str]]:
     ]
 
 
-LICENSES = {"opencombine": "MIT", "yams": "MIT"}
-NOTES = {"yams": "with LibYAML, MIT, Copyright (c) 2017-2020 Ingy doet Net, (c) 2006-2016 Kirill Simonov"}
+LICENSES = {"opencombine": "MIT"}
 
 
 def packages(binary: Path) -> list[dict]:
@@ -227,8 +226,7 @@ def copyright(release: Release) -> str:
     for name, license, address in toolchain_licenses():
         text += f" .\n {name}: {license}, {address}\n"
     for one in release.packages:
-        note = f" ({NOTES[one['name']]})" if one["name"] in NOTES else ""
-        text += f" .\n {one['name']} {one['version']}: {one['license']}, {one['address']}{note}\n"
+        text += f" .\n {one['name']} {one['version']}: {one['license']}, {one['address']}\n"
     text += "\nLicense: Apache-2.0\n On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n"
     return text
 
@@ -242,7 +240,7 @@ def licenses(release: Release) -> str:
     text = "".join(f"{name}\n{address}\n{license}\n\n" for name, license, address in toolchain_licenses())
     text += f"Swift-exception:\n{exception}\n"
     for one in release.packages:
-        text += f"{'=' * 72}\n{one['name']} {one['version']}\n{one['address']}\n{NOTES.get(one['name'], '')}\n\n{one['text']}\n"
+        text += f"{'=' * 72}\n{one['name']} {one['version']}\n{one['address']}\n\n{one['text']}\n"
     return text
 
 

@@ -83,12 +83,15 @@ import Testing
     /// The one place that wraps each C library; `CSystemShims` is a shim.
     private static let wrappers: [String: Set<String>] = [
         "CLibevent": ["HttpWare/Loop"],
-        "CSystemShims": ["HttpWare/Loop", "HttpWareTesting/Origins", "HttpWareCommand/Commands"],
+        "CSystemShims": [
+            "HttpWare/Loop", "HttpWareTesting/Origins", "HttpWareCommand/Commands", "HttpWareCommand/Trust",
+        ],
         "CAres": ["HttpWare/Transport"], "CNghttp2": ["HttpWare/Codec"], "CPcre2": ["HttpWare/Matching"],
         "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWareRedis/Client"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
         "CLmdb": ["DiskCaching/"], "CCrypt": ["Authentication/"], "CPsl": ["HttpWareClient/Cookies"],
         "CInspectorPage": ["HttpGateway/Admin"], "CAddonHost": ["GatewayWares/Callout"], "CLuaShims": ["Scripting/"],
+        "CYaml": ["GatewayConfig/Reading"],
     ]
 
     private struct File {

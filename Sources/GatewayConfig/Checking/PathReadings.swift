@@ -96,22 +96,48 @@ struct PathReadings {
     /// Looks for two routes that are told apart by the path, one of which lacks an access ware or a limit of the other.
     private mutating func difference(of ways: [Way]) -> String? {
         var missing: [Pair: ChainEntry?] = [:]
-        for (place, later) in ways.enumerated() {
-            for earlier in ways[..<place] where earlier.kind != later.kind && earlier.route.index != later.route.index {
+        var places = HostPlaces()
+        for place in ways.indices {
+            let hosts = ways[place].route.match.hosts
+            for other in places.sharing(hosts)
+            where ways[other].kind != ways[place].kind && ways[other].route.index != ways[place].route.index {
                 stepsLeft -= 1
                 guard stepsLeft > 0 else { return "access: it has too many routes to compare" }
-                for (guarded, open) in [(earlier, later), (later, earlier)] where open.goesUpstream {
-                    let pair = Pair(guarded: guarded.kind, open: open.kind)
-                    let entry = missing[pair] ?? Self.missing(in: open, of: guarded)
+                for (guarded, open) in [(other, place), (place, other)] where ways[open].goesUpstream {
+                    let pair = Pair(guarded: ways[guarded].kind, open: ways[open].kind)
+                    let entry = missing[pair] ?? Self.missing(in: ways[open], of: ways[guarded])
                     missing[pair] = .some(entry)
-                    guard let entry, Self.doesPathTellApart(earlier.route, later.route) else { continue }
+                    guard let entry, Self.doesPathTellApart(ways[other].route, ways[place].route) else { continue }
+                    let (guarded, open) = (ways[guarded].route, ways[open].route)
                     return
-                        "\(Self.subject(entry)): \(guarded.route.name) runs \(entry.label), at \(entry.location), and"
-                        + " \(open.route.name) at \(open.route.location) does not"
+                        "\(Self.subject(entry)): \(guarded.name) runs \(entry.label), at \(entry.location), and"
+                        + " \(open.name) at \(open.location) does not"
                 }
             }
+            places.add(place, hosts)
         }
         return nil
+    }
+
+    /// The places of ways by the hosts of their routes, so that routes of different hosts, which no request can mix up, are not compared.
+    private struct HostPlaces {
+        private var exact: [[UInt8]: [Int]] = [:]
+        /// The places of routes without a host, or with a wildcard.
+        private var others: [Int] = []
+        private var count = 0
+
+        mutating func add(_ place: Int, _ hosts: [HostPattern]) {
+            count = place + 1
+            guard !hosts.isEmpty, !hosts.contains(where: \.isWildcard) else { return others.append(place) }
+            for name in Set(hosts.map(\.name)) { exact[name, default: []].append(place) }
+        }
+
+        /// The places, in order, whose hosts may match one that these match.
+        func sharing(_ hosts: [HostPattern]) -> [Int] {
+            guard !hosts.isEmpty, !hosts.contains(where: \.isWildcard) else { return Array(0..<count) }
+            let some = Set(hosts.map(\.name)).flatMap { exact[$0] ?? [] }
+            return some.isEmpty ? others : Set(some + others).sorted()
+        }
     }
 
     private struct Pair: Hashable {

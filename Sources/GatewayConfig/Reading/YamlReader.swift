@@ -10,8 +10,8 @@ package import HttpWare
 
 /// Reads one YAML 1.2 document into a tree of texts, lists and maps with their places.
 ///
-/// It uses the events of libyaml, which is part of Yams, and builds the tree itself without recursion. The composer of Yams
-/// recurses to any depth, stops at the first duplicate key, and hashes keys that aliases can make exponentially large.
+/// It uses the events of libyaml, and builds the tree itself without recursion. The composers that come with such libraries recurse to any
+/// depth, stop at the first duplicate key, and hash keys that aliases can make exponentially large.
 package struct YamlReader {
     /// The limits of one file, so that no file can exhaust memory or stack.
     enum Limit {

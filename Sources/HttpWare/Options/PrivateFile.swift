@@ -10,7 +10,8 @@ public enum PrivateFile {
         return try content(descriptor, upTo: limit)
     }
 
-    private static func content(_ descriptor: Int32, upTo limit: Int) throws(SystemError) -> [UInt8] {
+    /// What a descriptor gives until its end, at most `limit` bytes. Throws `EFBIG` if there are more.
+    package static func content(_ descriptor: Int32, upTo limit: Int) throws(SystemError) -> [UInt8] {
         var content: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16 << 10)
         while true {
@@ -100,17 +101,17 @@ public enum PrivateFile {
         }
     }
 
-    /// Makes a folder and its missing parents. An existing one stays as it is.
-    package static func makeFolders(_ folder: String) throws(SystemError) {
+    /// Makes a folder and its missing parents with these rights. An existing one stays as it is.
+    package static func makeFolders(_ folder: String, rights: UInt32 = 0o700) throws(SystemError) {
         var missing: [String] = []
         var next = folder
-        while mkdir(next, 0o700) != 0, errno != EEXIST {
+        while mkdir(next, rights) != 0, errno != EEXIST {
             let above = FilePath.directory(of: next)
             guard errno == ENOENT, !above.isEmpty, above != next else { throw SystemError("mkdir") }
             missing.append(next)
             next = above
         }
-        for folder in missing.reversed() where mkdir(folder, 0o700) != 0 && errno != EEXIST {
+        for folder in missing.reversed() where mkdir(folder, rights) != 0 && errno != EEXIST {
             throw SystemError("mkdir")
         }
     }

@@ -302,7 +302,7 @@ public final class CertificateAuthority: @unchecked Sendable {
     public static func make(
         in folder: String, name: String, only domains: [String] = [], isReplacing: Bool = false
     ) throws(TlsFault) {
-        try told(folder, PrivateFile.makeFolders)
+        try told(folder) { path throws(SystemError) in try PrivateFile.makeFolders(path) }
         guard let lock = Lock(folder, isExclusive: true) else {
             throw TlsFault(.material, "\(folder): \(SystemError.text(of: errno).lowercased())")
         }

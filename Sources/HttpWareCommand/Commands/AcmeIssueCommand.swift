@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import Glibc
 import HttpWare
 
 /// `httpware acme issue`: orders a certificate now, after a trial.
@@ -62,8 +62,8 @@ struct AcmeGateway {
 
     private struct Certificates: Decodable { let certificates: [Certificate] }
 
-    /// The pause between two looks at a trial. A trial ends by itself after at most six minutes; `mostLooks` is more than that.
-    private static let pause = 0.25
+    /// The pause between two looks at a trial, in microseconds. A trial ends by itself after at most six minutes; `mostLooks` is more than that.
+    private static let pause: UInt32 = 250_000
     private static let mostLooks = 1600
 
     static func directories(_ places: [Certificate]) -> String {
@@ -96,7 +96,7 @@ struct AcmeGateway {
         for _ in 0..<AcmeGateway.mostLooks {
             let tried = try certificates(of: name).filter { $0.staging != nil }
             if tried.contains(where: { $0.trial?.state == "underWay" }) {
-                Thread.sleep(forTimeInterval: AcmeGateway.pause)
+                usleep(AcmeGateway.pause)
                 continue
             }
             var isWhole = true

@@ -1,5 +1,6 @@
 import ArgumentParser
-import Foundation
+import Dispatch
+import FoundationEssentials
 import HttpWare
 import Synchronization
 
@@ -117,7 +118,7 @@ struct AdminClient: Sendable {
     private func meanwhile(_ target: String) throws -> Answer {
         let result = Mutex<Result<Answer, any Error>?>(nil)
         let done = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
+        DetachedThread.start {
             let answer = Result { try get(target) }
             result.withLock { $0 = answer }
             done.signal()

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import HttpWare
 
 /// `httpware break`: the messages that the ware `break` holds in a running gateway.

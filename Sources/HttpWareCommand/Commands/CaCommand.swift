@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import Glibc
 import HttpWare
 
@@ -151,11 +151,11 @@ struct CaExportCommand: ParsableCommand {
             case .der: authority.der
             case .p12: authority.pkcs12(password: CaExportCommand.password)
             }
-        guard let output else { return FileHandle.standardOutput.write(Data(bytes)) }
-        do {
-            try Data(bytes).write(to: URL(filePath: output), options: .atomic)
+        guard let output else { return try Terminal.result(bytes) }
+        do throws(SystemError) {
+            try PrivateFile.write(bytes, to: output, rights: 0o644)
         } catch {
-            Terminal.error("\(Program.name) ca export: \(output): \(error.localizedDescription)")
+            Terminal.error("\(Program.name) ca export: \(output): \(SystemError.text(of: error.code))")
             throw ExitCode(1)
         }
     }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import HttpWare
 
 /// The stores that `ca install` and `ca uninstall` change.

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import HttpWare
 
 /// `httpware cache`: the stored responses of a running gateway.

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Capturing
-import Foundation
 import Glibc
 import HttpGateway
 import HttpWare
@@ -117,14 +116,16 @@ struct HarCommand: ParsableCommand {
 
     // MARK: Files
 
+    /// The largest file that is read, in bytes: more than the gateway takes.
+    private static let mostBytes = 1 << 30
+
     private static func read(_ path: String) -> [UInt8] {
-        do {
-            let data =
-                try path == "-" ? FileHandle.standardInput.readToEnd() ?? Data() : Data(contentsOf: URL(filePath: path))
-            return Array(data)
+        do throws(SystemError) {
+            return try path == "-"
+                ? PrivateFile.content(STDIN_FILENO, upTo: mostBytes) : PrivateFile.content(path, upTo: mostBytes)
         } catch {
-            Terminal.error("\(path) cannot be read: \(error.localizedDescription)")
-            Foundation.exit(1)
+            Terminal.error("\(path) cannot be read: \(SystemError.text(of: error.code))")
+            Glibc.exit(1)
         }
     }
 

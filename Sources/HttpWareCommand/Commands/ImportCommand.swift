@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import GatewayConfig
 import Glibc
 import HttpGateway
@@ -91,32 +90,14 @@ struct ImportCommand: ParsableCommand {
     private func write(_ imported: ImportedGateway) throws {
         let folder = FilePath.directory(of: output)
         let files = imported.files.map {
-            (path: folder.isEmpty ? $0.name : "\(folder)/\($0.name)", text: $0.text, mode: 0o600)
+            (path: folder.isEmpty ? $0.name : "\(folder)/\($0.name)", text: $0.text)
         }
-        if !force, let file = files.first(where: { FileManager.default.fileExists(atPath: $0.path) }) {
+        if !force, let file = files.first(where: { OutputFile.exists($0.path) }) {
             Terminal.error("\(file.path) exists; name another folder with -o, or use --force")
             throw ExitCode(3)
         }
-        try write(imported.text, to: output, mode: 0o644)
-        for file in files { try write(file.text, to: file.path, mode: mode_t(file.mode)) }
-    }
-
-    private func write(_ text: String, to path: String, mode: mode_t) throws {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), mode)
-        guard descriptor >= 0 else {
-            Terminal.error(
-                errno == EEXIST
-                    ? "\(path) exists; name another file, or use --force"
-                    : "\(path): \(SystemError("open", code: errno))")
-            throw ExitCode(3)
-        }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        do {
-            try handle.write(contentsOf: Data(text.utf8))
-        } catch {
-            Terminal.error("\(path): cannot be written: \(error.localizedDescription)")
-            throw ExitCode(3)
-        }
+        try OutputFile.write(imported.text, to: output, force: force)
+        for file in files { try OutputFile.write(file.text, to: file.path, rights: 0o600, force: force) }
     }
 
     // MARK: Checking

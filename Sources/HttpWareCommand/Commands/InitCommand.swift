@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import GatewayConfig
 import Glibc
 import HttpGateway
@@ -78,23 +78,19 @@ struct InitCommand: ParsableCommand {
 
     private func write(_ package: WarePackage) throws {
         let folder = folder ?? package.program
-        let root = URL(filePath: folder)
-        let files = package.files
-        if let file = files.first(where: { FileManager.default.fileExists(atPath: root.appending(path: $0.path).path) })
-        {
-            Terminal.error("\(folder)/\(file.path) exists; name another folder with --in")
+        let files = package.files.map { (path: FilePath.joined(folder, $0.path), text: $0.text) }
+        if let file = files.first(where: { OutputFile.exists($0.path) }) {
+            Terminal.error("\(file.path) exists; name another folder with --in")
             throw ExitCode(3)
         }
-        do {
-            for file in files {
-                let place = root.appending(path: file.path)
-                try FileManager.default.createDirectory(
-                    at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
-                try Data(file.text.utf8).write(to: place, options: .withoutOverwriting)
+        for file in files {
+            do throws(SystemError) {
+                try PrivateFile.makeFolders(FilePath.directory(of: file.path), rights: 0o755)
+            } catch {
+                Terminal.error("\(folder): cannot be written: \(SystemError.text(of: error.code))")
+                throw ExitCode(3)
             }
-        } catch {
-            Terminal.error("\(folder): cannot be written: \(error.localizedDescription)")
-            throw ExitCode(3)
+            try OutputFile.write(file.text, to: file.path)
         }
         let first = folder == "." ? "" : "cd \(CommandText.quoted(folder)), then "
         Terminal.error(
@@ -112,31 +108,13 @@ struct InitCommand: ParsableCommand {
             throw ExitCode(1)
         }
         if path == "-" { return try Terminal.result(text, end: "") }
-        try writeFile(text, to: path)
+        try OutputFile.write(text, to: path, force: force)
         let cases = CaseFile.path(beside: path)
-        if force || !FileManager.default.fileExists(atPath: cases) {
-            try writeFile(file.cases, to: cases)
+        if force || !OutputFile.exists(cases) {
+            try OutputFile.write(file.cases, to: cases, force: force)
             Terminal.error("wrote \(path), and cases for \(Program.name) test in \(cases); next: \(file.next(path))")
         } else {
             Terminal.error("wrote \(path); next: \(file.next(path))")
-        }
-    }
-
-    private func writeFile(_ text: String, to path: String) throws {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0o644)
-        guard descriptor >= 0 else {
-            Terminal.error(
-                errno == EEXIST
-                    ? "\(path) exists; name another file, or use --force"
-                    : "\(path): \(SystemError("open", code: errno))")
-            throw ExitCode(3)
-        }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        do {
-            try handle.write(contentsOf: Data(text.utf8))
-        } catch {
-            Terminal.error("\(path): cannot be written: \(error.localizedDescription)")
-            throw ExitCode(3)
         }
     }
 }

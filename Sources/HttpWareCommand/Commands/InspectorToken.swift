@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Glibc
 import HttpGateway
 import HttpWare
@@ -69,7 +69,7 @@ struct InspectorToken: Sendable {
         if let ip = address.address, let port = address.port, ip.isUnspecified {
             shown = "\(SocketAddress.ip(ip.isIPv4 ? IPAddress(ipv4: 0x7f00_0001) : IPAddress(ipv6: 0, 1), port: port))"
         }
-        return shown.replacingOccurrences(of: "/", with: "_") + ".token"
+        return shown.replacing("/", with: "_") + ".token"
     }
 
     /// The folder with the files of this user's running commands.

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import HttpWare
 
 /// `httpware offline`: shows or sets the mode in which a running gateway answers from stored responses only.

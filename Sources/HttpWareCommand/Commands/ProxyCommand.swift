@@ -1,6 +1,6 @@
 import ArgumentParser
-import Foundation
 import GatewayConfig
+import Glibc
 import HttpGateway
 import HttpWare
 
@@ -125,7 +125,7 @@ enum BuiltinConfiguration {
     /// A scalar that YAML and the interpolation leave unchanged.
     static func quoted(_ text: String) -> String {
         "\""
-            + text.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"")
-            .replacingOccurrences(of: "$", with: "$$") + "\""
+            + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+            .replacing("$", with: "$$") + "\""
     }
 }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import HttpWare
 
 /// `httpware rule`: the temporary rules of a running gateway.
@@ -70,7 +70,7 @@ struct RuleCommand: ParsableCommand {
         @OptionGroup var admin: AdminOption
 
         func run() throws {
-            if let options, (try? JSONSerialization.jsonObject(with: Data(options.utf8))) as? [String: Any] == nil {
+            if let options, (try? JsonValue(Array(options.utf8)))?.members == nil {
                 throw ValidationError("--options is a JSON object, such as '{\"status\": 503}'")
             }
             let body = Json.object(given: [

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import HttpWare
 import ScriptWares
 
@@ -79,8 +79,8 @@ struct ScriptCommand: ParsableCommand {
     }
 
     private func show(_ time: Duration) throws {
-        let (seconds, attoseconds) = time.components
-        try Terminal.result(String(format: "  %.2f µs a call", Double(seconds) * 1e6 + Double(attoseconds) / 1e12))
+        let hundredths = (time / .nanoseconds(10)).rounded()
+        try Terminal.result("  \(hundredths / 100) µs a call")
     }
 
     private func read(_ path: String) throws(ScriptTrial.Fault) -> [UInt8] {

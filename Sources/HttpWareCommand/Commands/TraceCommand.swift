@@ -1,5 +1,6 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
+import Glibc
 import HttpWare
 
 /// `httpware trace`: the steps of a running gateway's requests.

@@ -1,5 +1,6 @@
 import ArgumentParser
-import Foundation
+import Dispatch
+import FoundationEssentials
 import GatewayConfig
 import Glibc
 import HttpGateway
@@ -142,7 +143,7 @@ struct WithCommand: ParsableCommand {
                 }
             } : nil
         let ended = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
+        DetachedThread.start {
             gateway.run()
             ended.signal()
         }
@@ -233,7 +234,7 @@ private struct Child {
                 Terminal.error("\(Program.name) with: \($0)")
             }
         } catch {
-            Terminal.error("\(Program.name) with: \(folder.path) cannot be written: \(error.localizedDescription)")
+            Terminal.error("\(Program.name) with: \(folder.path) cannot be written: \(error)")
             throw ExitCode(1)
         }
         var started =

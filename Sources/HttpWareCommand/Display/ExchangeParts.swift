@@ -1,4 +1,3 @@
-import Foundation
 import HttpWare
 
 /// The parts of an exchange's time, in the order in which a bar shows them.

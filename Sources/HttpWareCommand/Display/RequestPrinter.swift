@@ -1,4 +1,4 @@
-import Foundation
+import Dispatch
 import HttpGateway
 import HttpWare
 import Synchronization
@@ -25,7 +25,7 @@ final class RequestPrinter: Sendable {
         self.waiting = waiting
         subscription = RecordSubscription(limit: 10_000) { waiting.signal() }
         records.subscribe(subscription)
-        Thread.detachNewThread { self.run() }
+        DetachedThread.start { self.run() }
     }
 
     /// Prints the remaining lines and ends the thread. Call it once, after the gateway has ended.

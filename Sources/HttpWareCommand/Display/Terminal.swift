@@ -23,8 +23,11 @@ enum Terminal {
 
     /// Prints the result of a command, or a part of it. If it cannot be written, the program ends. If the reader has closed the
     /// output, it ends without a message, as by SIGPIPE; otherwise with a line that states the reason.
-    static func result(_ text: String, end: String = "\n") throws {
-        let code = write(text + end, to: STDOUT_FILENO)
+    static func result(_ text: String, end: String = "\n") throws { try result(Array((text + end).utf8)) }
+
+    /// The same with bytes.
+    static func result(_ bytes: [UInt8]) throws {
+        let code = bytes.withUnsafeBytes { write($0, to: STDOUT_FILENO) }
         if code == EPIPE {
             // Loops ignore SIGPIPE.
             signal(SIGPIPE, SIG_DFL)
@@ -39,20 +42,22 @@ enum Terminal {
     /// Writes the text in one piece, so that the lines of several threads do not mix. Returns 0 or an `errno`.
     private static func write(_ text: String, to descriptor: Int32) -> Int32 {
         var text = text
-        return text.withUTF8 { bytes in
-            var rest = UnsafeRawBufferPointer(bytes)
-            while let start = rest.baseAddress, !rest.isEmpty {
-                let count = Glibc.write(descriptor, start, rest.count)
-                if count > 0 {
-                    rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-                } else if errno == EAGAIN {
-                    var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                    poll(&wanted, 1, -1)
-                } else if errno != EINTR {
-                    return errno
-                }
+        return text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
+    }
+
+    private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
+        var rest = bytes
+        while let start = rest.baseAddress, !rest.isEmpty {
+            let count = Glibc.write(descriptor, start, rest.count)
+            if count > 0 {
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            } else if errno == EAGAIN {
+                var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                poll(&wanted, 1, -1)
+            } else if errno != EINTR {
+                return errno
             }
-            return 0
         }
+        return 0
     }
 }

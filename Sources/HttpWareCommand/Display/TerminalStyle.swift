@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Glibc
 
 /// The form of text for a descriptor: colours and a width if it is a terminal, otherwise plain text.

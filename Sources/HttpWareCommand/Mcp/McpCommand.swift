@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import GatewayConfig
 import Glibc
 import HttpWare

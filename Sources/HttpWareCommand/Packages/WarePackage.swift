@@ -60,7 +60,7 @@ struct WarePackage {
         "httpwaretesting", "importing", "scripting", "scriptwares", "simulate", "simulation", "storerig", "storetrial",
         "swift",
         "testing",
-        "todoexample", "wares", "yams",
+        "todoexample", "wares",
     ]
 
     private var problemOfWare: String? {
@@ -242,8 +242,8 @@ struct WarePackage {
 
     /// The C libraries, as Debian names them.
     static let packages = """
-        libevent-dev libc-ares-dev libnghttp2-dev libpcre2-dev liblmdb-dev libhiredis-dev liblua5.4-dev zlib1g-dev libbrotli-dev \
-        libzstd-dev libssl-dev libcrypt-dev pkg-config
+        libevent-dev libc-ares-dev libnghttp2-dev libpcre2-dev liblmdb-dev libhiredis-dev libyaml-dev liblua5.4-dev zlib1g-dev \
+        libbrotli-dev libzstd-dev libssl-dev libcrypt-dev pkg-config
         """
 
     private var makefile: String {

@@ -1,5 +1,6 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
+import Glibc
 import HttpWare
 
 /// A browser that `with` starts. It has a separate profile, which trusts the proxy's authority in addition to the usual
@@ -49,17 +50,14 @@ enum Browser: String, ExpressibleByArgument, CaseIterable {
             database = profile
             command = [program, "--profile", profile, "--no-remote"]
         }
-        do {
-            for folder in [profile, database] {
-                try FileManager.default.createDirectory(
-                    atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            }
+        do throws(SystemError) {
+            for folder in [profile, database] { try PrivateFile.makeFolders(folder) }
             if self == .firefox {
-                try Data(Browser.preferences(environment).utf8)
-                    .write(to: URL(filePath: FilePath.joined(profile, "user.js")))
+                try PrivateFile.write(
+                    Array(Browser.preferences(environment).utf8), to: FilePath.joined(profile, "user.js"))
             }
         } catch {
-            throw Browser.ended("\(profile) cannot be written: \(error.localizedDescription)")
+            throw Browser.ended("\(profile) cannot be written: \(SystemError.text(of: error.code))")
         }
         if let authority {
             do throws(TrustProblem) {

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import Glibc
 import HttpWare
 
@@ -41,9 +41,11 @@ struct CertificateBundle {
     /// Adds the certificates of a file in PEM, or of all such files in a folder. Returns whether there was one.
     @discardableResult
     mutating func add(path: String) -> Bool {
-        var isFolder: ObjCBool = false
-        guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else { return false }
-        guard isFolder.boolValue else { return CertificateBundle.text(path).map { add(pem: $0) } ?? false }
+        var status = Glibc.stat()
+        guard stat(path, &status) == 0 else { return false }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            return CertificateBundle.text(path).map { add(pem: $0) } ?? false
+        }
         var hasAny = false
         for name in ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() {
             guard let text = CertificateBundle.text(FilePath.joined(path, name)) else { continue }

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 import HttpWare
 
 /// The trust stores of Java: reads the two kinds that JDKs contain, and writes PKCS#12. RFC 7292.

@@ -1,4 +1,3 @@
-import Foundation
 import HttpWare
 
 /// A database of Mozilla's NSS. Each profile of Firefox has one, and Chromium's is in the user's home.

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Foundation
+import FoundationEssentials
 import Glibc
 import HttpWare
 
@@ -216,10 +216,10 @@ struct TrustStores {
     private func aliases(_ keytool: String, _ arguments: [String], isNamed: (String) -> Bool) -> [String] {
         let list = [keytool, "-J-Duser.language=en", "-list", "-rfc"]
         guard let text = ToolRun.output(list + arguments) else { return [] }
-        return text.components(separatedBy: "Alias name: ").dropFirst().compactMap { part in
+        return text.split(separator: "Alias name: ", omittingEmptySubsequences: false).dropFirst().compactMap { part in
             let alias = part.prefix { !$0.isNewline }.description
             var bundle = CertificateBundle()
-            bundle.add(pem: part)
+            bundle.add(pem: String(part))
             return isNamed(alias) || bundle.certificates.contains(authority.der) ? alias : nil
         }
     }

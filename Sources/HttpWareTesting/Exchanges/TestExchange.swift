@@ -251,7 +251,7 @@ private final class Stage: @unchecked Sendable {
             guard let self else { return }
             loop.execute { self.closeOrigin() }
         }
-        Thread.start { loop.run() }
+        DetachedThread.start { loop.run() }
     }
 
     private func closeOrigin() {

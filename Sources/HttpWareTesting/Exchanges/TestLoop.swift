@@ -17,7 +17,7 @@ public final class TestLoop: Sendable {
         let loop = try EventLoop(name: "test", clock: clock)
         self.loop = loop
         seat = Seat(LoopTransport(loop: loop, resolver: nil))
-        Thread.start { loop.run() }
+        DetachedThread.start { loop.run() }
     }
 
     deinit {

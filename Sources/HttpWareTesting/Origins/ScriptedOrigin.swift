@@ -79,7 +79,7 @@ public final class ScriptedOrigin: Sendable {
             throw SystemError("getsockname")
         }
         self.port = port
-        Thread.start { [self] in
+        DetachedThread.start { [self] in
             var player = Player(origin: self, listener: listener)
             player.play()
         }

@@ -39,6 +39,7 @@ struct WareDraft: Hashable, Sendable {
 
     func hash(into hasher: inout Hasher) {
         hasher.combine(name)
+        hasher.combine(options)
         hasher.combine(test)
     }
 }

@@ -30,7 +30,7 @@ final class SocketStage: @unchecked Sendable {
         self.port = Socket.localAddress(listener)?.port ?? 0
         acceptor = LoopAcceptor(loop: loop, descriptor: listener, server: server)
         let loop = self.loop
-        Thread.start { loop.run() }
+        DetachedThread.start { loop.run() }
     }
 
     deinit {
