@@ -95,7 +95,8 @@ extension GatewayConfiguration {
                 lines.append(
                     "  proxyProtocol from \(listener.proxyHeaderPeers.map(\.description).joined(separator: " "))")
             }
-            lines.append("  paths \(listener.refusesAmbiguousPaths ? "strict" : "lenient")")
+            let reason = listener.ambiguityReason.map { ": the path decides about \($0)" } ?? ""
+            lines.append("  paths \(listener.refusesAmbiguousPaths ? "strict" : "lenient")\(reason)")
             lines.append("  chain \(Self.shown(listener.chain))")
             for resolved in listener.routes {
                 let route = resolved.route

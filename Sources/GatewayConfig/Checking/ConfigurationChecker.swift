@@ -105,7 +105,7 @@ struct ConfigurationChecker {
             }
         }
         diagnostics.append(AcmeRules(listeners).diagnostics.all)
-        let pathReadings = PathReadings(&listeners)
+        PathReadings.decide(&listeners)
         var credentialRules = CredentialRules()
         for listener in listeners {
             for chain in [listener.chain] + listener.routes.flatMap(\.chains) { credentialRules.check(chain) }
@@ -128,7 +128,6 @@ struct ConfigurationChecker {
                     routes: routes, findsRoutes: discover != nil,
                     namedServices: Set(builder.references.filter { $0.noun == "services" }.map(\.name))
                 ).found)
-            diagnostics.append(pathReadings.diagnostics.all)
             diagnostics.append(credentialRules.warnings.all)
             for credential in credentials { warnOfUnused("credentials", credential.name, at: credential.location) }
             warnOfPlaceholders(credentials, listeners)

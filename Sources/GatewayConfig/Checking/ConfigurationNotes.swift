@@ -2,7 +2,31 @@ import HttpWare
 
 extension GatewayConfiguration {
     /// Notes on settings that are valid and usual, and still worth knowing; `check` shows them.
-    public var notes: [String] { [noteOnClaims, noteOnKeyExchange].compactMap(\.self) }
+    public var notes: [String] {
+        listeners.compactMap(noteOnPaths) + [noteOnSegments, noteOnClaims, noteOnKeyExchange].compactMap(\.self)
+    }
+
+    /// Paths that servers read differently are refused where they could get past a ware.
+    private func noteOnPaths(_ listener: ListenerDefinition) -> String? {
+        listener.ambiguityReason.map {
+            "listener \(listener.name) answers paths with //, %2F, \\ or ; 400, because the path decides about \($0);"
+                + " write paths: strict if that is right, or paths: lenient"
+        }
+    }
+
+    /// In other gateways a star at the end matches everything below it.
+    private var noteOnSegments: String? {
+        let written = Set(routes.flatMap { $0.match.paths.map(\.source) })
+        var shown: [String] = []
+        for route in routes where !route.services.isEmpty {
+            for path in route.match.paths.map(\.source) where path.hasSuffix("/*") && path != "/*" {
+                if !written.contains(path + "*"), !shown.contains(path) { shown.append(path) }
+            }
+        }
+        guard let first = shown.first else { return nil }
+        let others = shown.count > 1 ? "; \(shown.count - 1) more like it" : ""
+        return "\(first) matches one segment, not what is below that; \(first)* matches everything below\(others)"
+    }
 
     /// The key exchanges of listeners with TLS: whether they withstand quantum computers depends on the machine's OpenSSL.
     private var noteOnKeyExchange: String? {

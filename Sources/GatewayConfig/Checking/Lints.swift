@@ -18,7 +18,10 @@ struct Lints {
             diagnostics.warning(at: service.location, "services.\(service.name)", "is not used by any route")
         }
         for listener in listeners {
-            if listener.routes.isEmpty, !findsRoutes {
+            let answers = listener.chain.entries.middlewares.contains {
+                ($0.ware as? any AnsweringWare)?.storesResponses == false
+            }
+            if listener.routes.isEmpty, !findsRoutes, !answers {
                 diagnostics.warning(
                     at: listener.location, "listeners.\(listener.name)",
                     "has no route; it answers every request with 404")

@@ -5,20 +5,16 @@ import HttpWare
 /// An origin server may read `//admin`, `/x%2F..` or `/admin;x` as a different path than the routes do. If access, or a limit, depends
 /// on the path, such a request could bypass a ware. Therefore these listeners refuse such paths.
 struct PathReadings {
-    private(set) var diagnostics = Diagnostics()
     /// The number of pairs of routes that may still be compared. When it is used up, access counts as depending on the path.
     private var stepsLeft = 1_000_000
 
     /// Makes the listeners strict whose access or limits depend on the path.
-    init(_ listeners: inout [ListenerDefinition]) {
+    static func decide(_ listeners: inout [ListenerDefinition]) {
+        var readings = PathReadings()
         for index in listeners.indices where listeners[index].paths == nil {
-            guard let finding = finding(listeners[index]) else { continue }
+            guard let finding = readings.finding(listeners[index]) else { continue }
             listeners[index].refusesAmbiguousPaths = true
-            diagnostics.warning(
-                at: listeners[index].location, "listeners.\(listeners[index].name)",
-                "the path decides about \(finding); so paths that servers read differently, such as"
-                    + " //a, /a%2Fb, /a\\b and /a;b, are answered 400; write paths: strict, or paths: lenient to accept them"
-            )
+            listeners[index].ambiguityReason = finding
         }
     }
 

@@ -128,10 +128,12 @@ public struct ConfiguredService: Sendable {
     /// choose.
     init(passthrough options: inout OptionsReader, files: ConfigurationFiles = .system) {
         self.init(passthroughAt: options.location)
-        options.read("timeouts") { timeouts.read(&$0) }
-        options.read("pool") { pool.read(&$0) }
-        options.read("limits") { limits.read(&$0) }
-        options.read("tls") { tls = ServiceTls(passthrough: &$0, files: files) }
+        options.read("timeouts", doc: "how long the gateway waits for the servers") { timeouts.read(&$0) }
+        options.read("pool", doc: "the connections that are kept open to the servers") { pool.read(&$0) }
+        options.read("limits", doc: "the largest responses that are taken") { limits.read(&$0) }
+        options.read("tls", doc: "how the gateway speaks TLS to the servers") {
+            tls = ServiceTls(passthrough: &$0, files: files)
+        }
         for key in [
             "baseUrl", "endpoints", "discovered", "balance", "hashKey", "hashBound", "sticky", "healthCheck",
             "ejection", "slowStart",
@@ -164,26 +166,30 @@ public struct ConfiguredService: Sendable {
             "healthchecks": "healthCheck", "health_checks": "healthCheck",
         ])
         readEndpoints(&options)
-        options.read("balance", into: &balance)
-        options.readKey("hashKey", into: &hashKey)
+        options.read("balance", into: &balance, doc: "which endpoint gets a request")
+        options.readKey(
+            "hashKey", into: &hashKey, doc: "the part that requests for one endpoint share, such as ip or header:X-User"
+        )
         options.require("hashKey", with: "balance", balance, is: .hash, hint: "; write, for example, hashKey: ip")
         options.read(
             "hashBound", into: &hashBound,
             doc: "with hash: whether requests go elsewhere if an endpoint has more than five quarters of its share")
         options.only("hashKey", "hashBound", with: "balance", balance, is: .hash)
-        options.read("sticky") { sticky = ServiceSticky(&$0) }
+        options.read("sticky", doc: "a cookie that keeps a client at its endpoint") { sticky = ServiceSticky(&$0) }
         readHealth(&options)
-        options.read("protocol", into: &wireProtocol)
-        options.read("proxyProtocol", into: &proxyProtocol)
+        options.read("protocol", into: &wireProtocol, doc: "the version of HTTP: auto, h1 or h2")
+        options.read(
+            "proxyProtocol", into: &proxyProtocol,
+            doc: "tells the servers the address of the client, before the first request")
         if proxyProtocol != nil, wireProtocol == .h2 {
             options.fail(
                 at: "proxyProtocol", "names one client a connection, which protocol: h2 shares; write protocol: h1")
         }
-        options.read("timeouts") { timeouts.read(&$0) }
-        options.read("pool") { pool.read(&$0) }
-        options.read("limits") { limits.read(&$0) }
-        options.read("host", into: &host)
-        options.read("headers", into: &headers)
+        options.read("timeouts", doc: "how long the gateway waits for the servers") { timeouts.read(&$0) }
+        options.read("pool", doc: "the connections that are kept open to the servers") { pool.read(&$0) }
+        options.read("limits", doc: "the largest responses that are taken") { limits.read(&$0) }
+        options.read("host", into: &host, doc: "the Host that the servers see")
+        options.read("headers", into: &headers, doc: "fields that every request to the servers gets")
         for entry in headers where entry.key == .host || entry.key.isGatewayOwned {
             options.fail(at: "headers", "\(entry.key) belongs to the gateway; it cannot be a default")
         }
@@ -191,32 +197,41 @@ public struct ConfiguredService: Sendable {
         options.read(
             "fallback", into: &fallbackName,
             doc: "name of a service that gets the requests while this one is down, or cannot be connected to")
-        options.read("chain", into: &chainName)
+        options.read("chain", into: &chainName, doc: "wares for each attempt, nearest to the servers")
         let isSecure = endpoints.contains(where: \.isSecure)
-        options.read("tls") { tls = ServiceTls(options: &$0, isSecure: isSecure, files: files) }
+        options.read("tls", doc: "how the gateway speaks TLS to the servers") {
+            tls = ServiceTls(options: &$0, isSecure: isSecure, files: files)
+        }
         self.files = options.files
     }
 
     private mutating func readHealth(_ options: inout OptionsReader) {
         var check = Balancing.HealthCheck(path: "/")
-        options.read("healthCheck") { options in
+        options.read("healthCheck", doc: "asks each endpoint whether it is well") { options in
             var path: HealthPath?
-            options.read("path", into: &path)
+            options.read("path", into: &path, doc: "the path that is asked for")
             options.require("path")
-            options.read("interval", into: &check.interval, in: .milliseconds(10) ... .seconds(3600))
-            options.read("timeout", into: &check.timeout, in: .milliseconds(1) ... .seconds(300))
-            options.read("fails", into: &check.fails, in: 1...100)
-            options.read("passes", into: &check.passes, in: 1...100)
-            options.read("statuses", into: &check.statuses)
+            options.read(
+                "interval", into: &check.interval, in: .milliseconds(10) ... .seconds(3600),
+                doc: "the pause between two checks")
+            options.read(
+                "timeout", into: &check.timeout, in: .milliseconds(1) ... .seconds(300), doc: "how long a check waits")
+            options.read(
+                "fails", into: &check.fails, in: 1...100, doc: "failures in a row until an endpoint is not used")
+            options.read("passes", into: &check.passes, in: 1...100, doc: "successes in a row until it is used again")
+            options.read("statuses", into: &check.statuses, doc: "the statuses that count as well")
             if let path { check.path = path.optionText }
             if options.isWritten { healthCheck = check }
         }
         var limits = Balancing.Ejection()
-        options.read("ejection") { options in
-            options.read("failures", into: &limits.failures, in: 1...1000)
-            options.read("for", into: &limits.base, in: .milliseconds(10) ... .seconds(3600))
-            options.read("maxFor", into: &limits.longest, in: .milliseconds(10) ... .seconds(86_400))
-            options.read("maxOut", into: &limits.mostOut)
+        options.read("ejection", doc: "leaves out an endpoint whose requests fail") { options in
+            options.read(
+                "failures", into: &limits.failures, in: 1...1000, doc: "failures in a row until it is left out")
+            options.read(
+                "for", into: &limits.base, in: .milliseconds(10) ... .seconds(3600), doc: "how long, the first time")
+            options.read(
+                "maxFor", into: &limits.longest, in: .milliseconds(10) ... .seconds(86_400), doc: "how long, at most")
+            options.read("maxOut", into: &limits.mostOut, doc: "the largest share of endpoints that is left out")
             if limits.longest < limits.base {
                 if options.isGiven("maxFor") {
                     options.fail(at: "maxFor", "is shorter than for; write at least \(limits.base.optionText)")
@@ -226,20 +241,22 @@ public struct ConfiguredService: Sendable {
             }
             if options.isWritten { ejection = limits }
         }
-        options.read("slowStart", into: &slowStart, in: .zero ... .seconds(3600))
+        options.read(
+            "slowStart", into: &slowStart, in: .zero ... .seconds(3600),
+            doc: "how long an endpoint that is new or well again gets fewer requests")
     }
 
     private mutating func readEndpoints(_ options: inout OptionsReader) {
         var base: Located<OriginUrl>?
-        options.read("baseUrl", into: &base)
+        options.read("baseUrl", into: &base, doc: "the URL of the server, such as http://127.0.0.1:3000")
         if let base { endpoints.append(EndpointDefinition(base.value, at: base.location)) }
         var read: [EndpointDefinition] = []
-        options.readEach("endpoints", orText: "url") { options in
+        options.readEach("endpoints", orText: "url", doc: "the servers, with weights") { options in
             var url: Located<OriginUrl>?
             var weight = 1
-            options.read("url", into: &url)
+            options.read("url", into: &url, doc: "the URL of the server")
             options.require("url")
-            options.read("weight", into: &weight, in: 1...1000)
+            options.read("weight", into: &weight, in: 1...1000, doc: "its share of the requests")
             var isBackup = false
             options.read(
                 "backup", into: &isBackup, doc: "the endpoint gets requests only while no other endpoint takes any")
@@ -288,17 +305,17 @@ public struct ConfiguredService: Sendable {
 extension ConfiguredService.Timeouts {
     fileprivate mutating func read(_ options: inout OptionsReader) {
         let range = Duration.milliseconds(1) ... .seconds(86_400)
-        options.read("connect", into: &connect, in: range)
-        options.read("response", into: &response, in: range)
-        options.read("idle", into: &idle, in: range)
-        options.read("tunnelIdle", into: &tunnelIdle, in: range)
-        options.read("total", into: &total, in: range)
+        options.read("connect", into: &connect, in: range, doc: "for a connection to be made, TLS included")
+        options.read("response", into: &response, in: range, doc: "for the head of the response")
+        options.read("idle", into: &idle, in: range, doc: "without a byte of the content")
+        options.read("tunnelIdle", into: &tunnelIdle, in: range, doc: "without a byte in a tunnel, such as a WebSocket")
+        options.read("total", into: &total, in: range, doc: "for the whole exchange")
     }
 }
 
 extension ConfiguredService.Limits {
     fileprivate mutating func read(_ options: inout OptionsReader) {
-        options.read("response") {
+        options.read("response", doc: "for the head of the response") {
             $0.read(
                 "head", into: &head, in: .kibibytes(1) ... .mebibytes(1),
                 doc: "maximum size of a response's head; a larger one is answered with 502")
@@ -311,19 +328,26 @@ extension ConfiguredService.Limits {
 
 extension ConfiguredService.Pool {
     fileprivate mutating func read(_ options: inout OptionsReader) {
-        options.read("maxIdle", into: &maxIdle, in: 0...100_000)
-        options.read("maxPerEndpoint", into: &maxPerEndpoint, in: 1...100_000)
+        options.read(
+            "maxIdle", into: &maxIdle, in: 0...100_000,
+            doc: "connections that wait for requests, for each endpoint and loop")
+        options.read(
+            "maxPerEndpoint", into: &maxPerEndpoint, in: 1...100_000, doc: "connections to an endpoint, for each loop")
     }
 }
 
 extension OriginReferences {
     fileprivate mutating func read(_ options: inout OptionsReader) {
         rewritesRedirects = true
-        options.read("rewriteRedirects", into: &rewritesRedirects)
+        options.read(
+            "rewriteRedirects", into: &rewritesRedirects,
+            doc: "lets redirects of the servers to themselves lead to the gateway")
         var edits = CookieEdits()
-        options.read("rewriteCookies") { options in
-            options.readCookiePlace(domain: &edits.domain, path: &edits.path, docs: ("", ""))
-            options.read("secure", into: &edits.isSecure)
+        options.read("rewriteCookies", doc: "changes the cookies that the servers set") { options in
+            options.readCookiePlace(
+                domain: &edits.domain, path: &edits.path,
+                docs: ("the domain in place of the servers'", "the path in place of the servers'"))
+            options.read("secure", into: &edits.isSecure, doc: "sets or removes Secure")
             if options.isWritten, edits == CookieEdits() {
                 options.fail("changes nothing; write domain, path or secure")
             }

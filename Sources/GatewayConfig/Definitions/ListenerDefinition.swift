@@ -58,6 +58,8 @@ public struct ListenerDefinition: Sendable {
     /// Whether such paths are refused: because the file says so, or because access depends on the path and the file says
     /// nothing.
     public internal(set) var refusesAmbiguousPaths = false
+    /// The reason for that: the subject that the path decides about, if that alone makes such paths refused.
+    public internal(set) var ambiguityReason: String?
     /// The TLS settings; `nil` without TLS.
     public internal(set) var tls: ListenerTls?
     /// The interception of tunnels; `nil` for no interception.
@@ -91,35 +93,44 @@ public struct ListenerDefinition: Sendable {
         location = options.location
         bindLocation = options.location(of: "bind")
         options.recognize(["address": "bind", "listen": "bind", "port": "bind", "ssl": "tls", "http": "http2"])
-        options.read("bind", into: &bind)
+        options.read("bind", into: &bind, doc: "the address, such as 127.0.0.1:8080, or unix:/run/http.sock")
         options.require("bind")
-        options.read("mode", into: &mode)
-        options.read("chain", into: &chainName)
-        options.read("trustedProxies", into: &trustedProxies)
-        options.read("paths", into: &paths)
+        options.read(
+            "mode", into: &mode, doc: "reverse for a gateway, forward for a proxy that clients are told to use")
+        options.read("chain", into: &chainName, doc: "the wares for all its requests, before those of the route")
+        options.read(
+            "trustedProxies", into: &trustedProxies, doc: "the proxies in front whose X-Forwarded-For is believed")
+        options.read(
+            "paths", into: &paths, doc: "the handling of paths that servers read differently, such as //a and /a%2Fb")
         refusesAmbiguousPaths = paths == .strict
-        options.read("forward") { options in
+        options.read("forward", doc: "the addresses that a forward proxy may reach") { options in
             var ports = connectPorts.map(PortNumber.init)
-            options.read("connectPorts", into: &ports)
+            options.read("connectPorts", into: &ports, doc: "the ports to which tunnels may lead")
             connectPorts = ports.map(\.number)
-            options.read("denyPrivate", into: &denyPrivate)
-            options.read("upstreamProxy") {
+            options.read(
+                "denyPrivate", into: &denyPrivate, doc: "refuses addresses of private networks and of this machine")
+            options.read("upstreamProxy", doc: "another proxy through which everything goes") {
                 upstreamProxy = UpstreamProxy(options: &$0, files: files, of: bind)
             }
         }
-        options.read("limits") { limits.read(&$0) }
-        options.read("http2", into: &http2)
+        options.read("limits", doc: "the largest requests and the longest waits") { limits.read(&$0) }
+        options.read("http2", into: &http2, doc: "whether HTTP/2 is spoken")
         let http2 = self.http2
-        options.read("tls", orWord: "internal") {
+        options.read(
+            "tls", orWord: "internal",
+            doc: "certificates: from files, from Let's Encrypt (acme), or internal for local names"
+        ) {
             tls = ListenerTls(options: &$0, http2: http2, bind: bind, files: files)
         }
-        options.read("intercept") { intercept = ListenerIntercept(options: &$0, http2: http2) }
+        options.read("intercept", doc: "reads TLS in tunnels, by certificates of the program's own authority") {
+            intercept = ListenerIntercept(options: &$0, http2: http2)
+        }
         options.only("forward", "intercept", with: "mode", mode, is: .forward)
-        options.read("socks", into: &socks)
+        options.read("socks", into: &socks, doc: "whether SOCKS5 is spoken, too")
         if socks { options.only("socks", with: "mode", mode, is: .forward) }
         socksLocation = options.location(of: "socks")
-        options.read("proxyProtocol") { options in
-            options.read("from", into: &proxyHeaderPeers)
+        options.read("proxyProtocol", doc: "takes the address of the client from a proxy in front") { options in
+            options.read("from", into: &proxyHeaderPeers, doc: "the addresses of these proxies")
             options.require("from")
             options.refuseEmpty("from", "write the addresses or networks of the proxies in front")
             if proxyHeaderPeers.contains(where: { $0.prefixLength == 0 }) {
@@ -147,13 +158,18 @@ extension ListenerDefinition {
 
 extension ListenerDefinition.Limits {
     fileprivate mutating func read(_ options: inout OptionsReader) {
-        options.read("head", into: &head, in: .kibibytes(1) ... .mebibytes(1))
-        options.read("fieldLines", into: &fieldLines, in: 1...10_000)
-        options.read("requestTarget", into: &requestTarget, in: .bytes(256) ... .mebibytes(1))
-        options.read("connections", into: &connections, in: 1...1_000_000)
-        options.read("headTimeout", into: &headTimeout, in: .milliseconds(100) ... .seconds(3600))
-        options.read("idleTimeout", into: &idleTimeout, in: .milliseconds(100) ... .seconds(86_400))
-        options.read("bodyMinRate", into: &bodyMinRate)
+        options.read("head", into: &head, in: .kibibytes(1) ... .mebibytes(1), doc: "the largest head of a request")
+        options.read("fieldLines", into: &fieldLines, in: 1...10_000, doc: "the most fields of a request")
+        options.read(
+            "requestTarget", into: &requestTarget, in: .bytes(256) ... .mebibytes(1), doc: "the longest request target")
+        options.read("connections", into: &connections, in: 1...1_000_000, doc: "the most connections at once")
+        options.read(
+            "headTimeout", into: &headTimeout, in: .milliseconds(100) ... .seconds(3600),
+            doc: "how long a head may take")
+        options.read(
+            "idleTimeout", into: &idleTimeout, in: .milliseconds(100) ... .seconds(86_400),
+            doc: "how long a connection may wait for its next request")
+        options.read("bodyMinRate", into: &bodyMinRate, doc: "the slowest content, in bytes a second")
         if !options.isGiven("requestTarget") { requestTarget = min(requestTarget, head) }
         if requestTarget > head {
             options.fail(

@@ -52,7 +52,9 @@ public struct ListenerTls: Sendable {
         var least = TlsVersion.tls12
         options.read("minVersion", into: &least, doc: "the lowest version")
         var timeout = Duration.seconds(10)
-        options.read("handshakeTimeout", into: &timeout, in: .milliseconds(100) ... .seconds(3600))
+        options.read(
+            "handshakeTimeout", into: &timeout, in: .milliseconds(100) ... .seconds(3600),
+            doc: "how long a handshake may take")
         var acme: AcmeSettings?
         options.read("acme", doc: "gets certificates by itself, from an authority that speaks ACME") {
             acme = AcmeSettings(options: &$0, files: files)

@@ -18,9 +18,9 @@ public struct LogDefinition: Sendable, Hashable {
     public init() {}
 
     init(options: inout OptionsReader) {
-        options.read("level", into: &level)
-        options.read("format", into: &format)
-        options.read("output", into: &output)
+        options.read("level", into: &level, doc: "the least important lines that are written")
+        options.read("format", into: &format, doc: "text, or json with an object a line")
+        options.read("output", into: &output, doc: "stderr, stdout or a file")
         if !options.isDescribing, let problem = output.problem { options.fail(at: "output", problem) }
     }
 }

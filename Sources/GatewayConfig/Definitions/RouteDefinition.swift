@@ -33,7 +33,7 @@ public struct RouteDefinition: Sendable {
     /// Reads a member of `routes`.
     init(index: Int, options: inout OptionsReader) {
         var name: String?
-        options.read("name", into: &name)
+        options.read("name", into: &name, doc: "the name in logs and on the page")
         self.name = name ?? "routes[\(index)]"
         self.index = index
         location = options.location
@@ -43,8 +43,8 @@ public struct RouteDefinition: Sendable {
             "middlewares": "chain", "filters": "chain", "plugins": "chain", "handlers": "chain",
             "entrypoints": "listener",
         ])
-        options.read("listener", into: &listeners)
-        options.read("match") { match.read(&$0) }
+        options.read("listener", into: &listeners, doc: "the listeners that have the route; all without it")
+        options.read("match", doc: "the requests that take the route; all without it") { match.read(&$0) }
         for key in Self.matchKeys {
             options.refuse(key, because: "is a condition; write it under match: { \(key): … }")
         }
@@ -52,17 +52,17 @@ public struct RouteDefinition: Sendable {
             options.refuse(
                 "service", because: "takes one name; write split: [{ service: NAME }, …] for several services")
         } else {
-            options.read("service", into: &serviceName)
+            options.read("service", into: &serviceName, doc: "the service that answers")
         }
         shares = Self.readShares(&options)
-        options.read("sticky") { sticky = RouteSticky(&$0) }
+        options.read("sticky", doc: "keeps a client at its share of split") { sticky = RouteSticky(&$0) }
         options.exclusive("service", "split")
         options.only("sticky", with: "split")
         if options.isList("chain") {
             options.refuse(
                 "chain", because: "takes a name; write chains: { NAME: { middlewares: … } }, and chain: NAME")
         } else {
-            options.read("chain", into: &chainName)
+            options.read("chain", into: &chainName, doc: "the wares for these requests")
         }
         if let node = options.readNode("with", type: "map of ware to options or false") {
             if let entries = node.entries {

@@ -15,11 +15,14 @@ public struct ConfigurationSchema: Sendable {
         self.stores = stores
     }
 
+    /// The title, by which a file with the schema is known.
+    public static let title = "httpware configuration"
+
     /// The schema as JSON.
     public var json: ConfigNode {
         [
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "title": "httpware configuration",
+            "title": .text(Self.title),
             "type": "object",
             "properties": .map(properties),
             "patternProperties": ["^x-": ["description": "values for anchors"]],
@@ -39,10 +42,26 @@ public struct ConfigurationSchema: Sendable {
     private var properties: [(String, ConfigNode)] {
         [
             ("version", ["description": "comes first", "enum": [1, "1"]]),
-            ("include", OptionShape.list(of: ["type": "string", "minLength": 1])),
-            ("listeners", named(object { _ = ListenerDefinition(name: "", options: &$0) })),
-            ("credentials", named(object { _ = CredentialDefinition(name: "", options: &$0) })),
-            ("stores", named(object { _ = StoreDefinition(name: "", options: &$0, kinds: stores) })),
+            (
+                "include",
+                OptionShape.list(of: ["type": "string", "minLength": 1]).describing(
+                    "more files to read, by path or pattern")
+            ),
+            (
+                "listeners",
+                named(object { _ = ListenerDefinition(name: "", options: &$0) }).describing(
+                    "the addresses at which clients are served, by name")
+            ),
+            (
+                "credentials",
+                named(object { _ = CredentialDefinition(name: "", options: &$0) }).describing(
+                    "where tokens come from, by name")
+            ),
+            (
+                "stores",
+                named(object { _ = StoreDefinition(name: "", options: &$0, kinds: stores) }).describing(
+                    "where cached responses, limits and tokens are kept, by name")
+            ),
             (
                 "services",
                 named(
@@ -53,14 +72,27 @@ public struct ConfigurationSchema: Sendable {
                             object { _ = ConfiguredService(passthrough: &$0) }
                                 .describing("how the built-in service connects to the origins that clients choose")
                         )
-                    ])
+                    ]
+                ).describing("the servers behind the gateway, by name")
             ),
-            ("chains", named(chain)),
-            ("routes", OptionShape.list(of: route)),
-            ("discover", object { _ = DiscoverDefinition(options: &$0) }),
-            ("admin", object { _ = AdminDefinition(options: &$0) }),
-            ("resolver", object { _ = ResolverDefinition(options: &$0) }),
-            ("log", object { _ = LogDefinition(options: &$0) }),
+            ("chains", named(chain).describing("the wares for requests and responses, by name")),
+            (
+                "routes",
+                OptionShape.list(of: route).describing(
+                    "which requests go to which service; the first that matches is used")
+            ),
+            (
+                "discover",
+                object { _ = DiscoverDefinition(options: &$0) }.describing(
+                    "containers and files whose services are used without a reload")
+            ),
+            (
+                "admin",
+                object { _ = AdminDefinition(options: &$0) }.describing(
+                    "the listener of the page, of metrics and of commands for the running gateway")
+            ),
+            ("resolver", object { _ = ResolverDefinition(options: &$0) }.describing("how names are looked up")),
+            ("log", object { _ = LogDefinition(options: &$0) }.describing("the gateway's own log")),
         ]
     }
 
@@ -78,7 +110,10 @@ public struct ConfigurationSchema: Sendable {
             "description": "by label, else by name: options that replace those of the entry, or false to drop it",
             "type": ["object", "null"],
             "properties": .map(
-                wares.map { ($0.name, ["anyOf": [["const": false], object($0.options, isWhole: false)]]) }),
+                wares.map { ware in
+                    let value: ConfigNode = ["anyOf": [["const": false], object(ware.options, isWhole: false)]]
+                    return (ware.name, value.describing(ware.about.sentence))
+                }),
             "additionalProperties": ["anyOf": [["const": false], ["type": ["object", "null"]]]],
         ]
         let read = described { _ = RouteDefinition(index: 0, options: &$0) }
@@ -91,8 +126,10 @@ public struct ConfigurationSchema: Sendable {
         [
             "type": ["object", "null"],
             "properties": [
-                "middlewares": OptionShape.list(of: ["$ref": "#/$defs/middleware"]),
-                "postwares": OptionShape.list(of: ["$ref": "#/$defs/postware"]),
+                "middlewares": OptionShape.list(of: ["$ref": "#/$defs/middleware"])
+                    .describing("the wares that run on the request, in this order"),
+                "postwares": OptionShape.list(of: ["$ref": "#/$defs/postware"])
+                    .describing("the wares that run on the response, in this order"),
             ],
             "additionalProperties": false,
         ]

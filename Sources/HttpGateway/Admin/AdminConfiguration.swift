@@ -26,10 +26,8 @@ extension AdminEndpoint {
 
     private static func values(of status: GatewayStatus.Snapshot) -> Json {
         let values = status.configuration.values
-        var files: [String] = []
-        for value in values where !files.contains(value.location.file) { files.append(value.location.file) }
         return .object([
-            ("files", .list(files.map { .text($0) })),
+            ("files", .list(files(of: status).map { .text($0) })),
             ("lastReload", lastReload(status)),
             (
                 "values",
@@ -44,7 +42,13 @@ extension AdminEndpoint {
         ])
     }
 
-    private static func lastReload(_ status: GatewayStatus.Snapshot) -> Json {
+    /// The files that were read, each once.
+    static func files(of status: GatewayStatus.Snapshot) -> [String] {
+        var known: Set<String> = []
+        return status.configuration.values.map(\.location.file).filter { known.insert($0).inserted }
+    }
+
+    static func lastReload(_ status: GatewayStatus.Snapshot) -> Json {
         .object([
             ("time", .text(GatewayLog.stamp(status.lastReload.time))),
             ("success", .bool(status.lastReload.outcome.isSuccess)),

@@ -40,7 +40,8 @@ struct AdminEndpoint: Sendable {
 
     /// All endpoints.
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
-        probes(subject) + metrics(subject) + configuration(subject) + services(subject) + requests(subject)
+        probes(subject) + status(subject) + metrics(subject) + configuration(subject) + services(subject)
+            + requests(subject)
             + captures(subject) + rules(subject) + breaks() + credentials(subject) + holds(subject) + cache(subject)
             + offline(subject) + unread(subject) + maintenance(subject) + certificates(subject) + explanations(subject)
             + (ui ? page(subject.pageFolder) : [])

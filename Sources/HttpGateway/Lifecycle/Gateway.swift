@@ -188,6 +188,9 @@ public final class Gateway: @unchecked Sendable {
         log.flush()
     }
 
+    /// Ends `run()` as SIGTERM does: the first call drains, the second one stops at once. Safe from any thread.
+    public func end() { control.execute { self.inbox.received?(SIGTERM) } }
+
     /// Ends `run()` at once. Safe from any thread.
     public func stop() { control.stop() }
 
@@ -562,7 +565,7 @@ public final class Gateway: @unchecked Sendable {
             replay: { order, name throws(GatewayError) in
                 try await worker.loop.submit { () throws(GatewayError) in try worker.replay(order, listener: name) }
             },
-            rules: rules, certificates: certificates
+            rules: rules, certificates: certificates, stop: { [weak self] in self?.end() }
         ) {
             [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }

@@ -10,7 +10,7 @@ public enum PrivateFile {
         return try content(descriptor, upTo: limit)
     }
 
-    /// What a descriptor gives until its end, at most `limit` bytes. Throws `EFBIG` if there are more.
+    /// The bytes of a descriptor until its end, at most `limit` bytes. Throws `EFBIG` if there are more.
     package static func content(_ descriptor: Int32, upTo limit: Int) throws(SystemError) -> [UInt8] {
         var content: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16 << 10)

@@ -108,13 +108,15 @@ struct InitCommand: ParsableCommand {
             throw ExitCode(1)
         }
         if path == "-" { return try Terminal.result(text, end: "") }
-        try OutputFile.write(text, to: path, force: force)
+        try OutputFile.write(SchemaFile.mark + text, to: path, force: force)
+        let schema = SchemaFile.write(beside: path)
         let cases = CaseFile.path(beside: path)
         if force || !OutputFile.exists(cases) {
             try OutputFile.write(file.cases, to: cases, force: force)
-            Terminal.error("wrote \(path), and cases for \(Program.name) test in \(cases); next: \(file.next(path))")
+            Terminal.error(
+                "wrote \(path), cases for \(Program.name) test in \(cases)\(schema); next: \(file.next(path))")
         } else {
-            Terminal.error("wrote \(path); next: \(file.next(path))")
+            Terminal.error("wrote \(path)\(schema); next: \(file.next(path))")
         }
     }
 }

@@ -13,7 +13,28 @@ struct SchemaCommand: ParsableCommand {
 
     func run() throws {
         if cases { return try Terminal.result(CaseFile.schema.prettyJson) }
-        let schema = ConfigurationSchema(Program.allWares, stores: GatewayStores.all)
-        try Terminal.result(schema.json.prettyJson)
+        try Terminal.result(SchemaFile.schema.prettyJson)
+    }
+}
+
+/// The schema in a file beside a configuration, where editors find it by the first line of the configuration.
+enum SchemaFile {
+    static let name = "httpware.schema.json"
+    /// The line for editors with a YAML language server.
+    static let mark = "# yaml-language-server: $schema=\(name)\n"
+
+    static var schema: ConfigNode { ConfigurationSchema(Program.allWares, stores: GatewayStores.all).json }
+
+    /// Writes the file, unless there is another one of its name. Returns what to say about it.
+    static func write(beside path: String) -> String {
+        let file = FilePath.joined(name, writtenIn: path)
+        let text = schema.json + "\n"
+        if let present = try? PrivateFile.content(file, upTo: 8 << 20),
+            (try? JsonValue(present))?["title"]?.string != ConfigurationSchema.title
+        {
+            return ""
+        }
+        let isWritten = (try? PrivateFile.write(Array(text.utf8), to: file, rights: 0o644)) != nil
+        return isWritten ? ", the schema for editors in \(file)" : ""
     }
 }

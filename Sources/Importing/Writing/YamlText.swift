@@ -1,4 +1,4 @@
-import HttpWare
+package import HttpWare
 
 /// Values as YAML (1.2) that the reader of configurations reads as exactly these values, whatever they contain.
 enum YamlText {
@@ -6,8 +6,18 @@ enum YamlText {
     private static let longestFlow = 100
 
     /// A text that is never structure and never interpolated: `$` before `$` and `{` is doubled.
-    static func text(_ text: String) -> String {
-        isPlain(text) ? text : quoted(interpolated(text))
+    static func text(_ text: String) -> String { self.text(text, .literal) }
+
+    /// What the `$` of a text means.
+    enum Dollars {
+        /// Itself: it is doubled where a variable could begin.
+        case literal
+        /// Already what the file shall have, variables and doubled ones.
+        case written
+    }
+
+    private static func text(_ text: String, _ dollars: Dollars) -> String {
+        isPlain(text) ? text : quoted(dollars == .literal ? interpolated(text) : text)
     }
 
     /// A key of a map. Keys are not interpolated.
@@ -28,36 +38,39 @@ enum YamlText {
     }
 
     /// The value on one line.
-    static func flow(_ node: ConfigNode) -> String {
+    static func flow(_ node: ConfigNode, _ dollars: Dollars = .literal) -> String {
         switch node.content {
-        case .scalar(let text, let isQuoted): return isQuoted ? self.text(text) : word(text)
-        case .list(let members): return "[" + members.map(flow).joined(separator: ", ") + "]"
+        case .scalar(let text, let isQuoted): return isQuoted ? self.text(text, dollars) : word(text, dollars)
+        case .list(let members): return "[" + members.map { flow($0, dollars) }.joined(separator: ", ") + "]"
         case .map(let entries):
             if entries.isEmpty { return "{}" }
-            return "{ " + entries.map { "\(key($0.key)): \(flow($0.value))" }.joined(separator: ", ") + " }"
+            return "{ " + entries.map { "\(key($0.key)): \(flow($0.value, dollars))" }.joined(separator: ", ") + " }"
         }
     }
 
     /// The lines of `key: value`, the first one with the comment; without indentation.
-    static func lines(_ key: String, _ node: ConfigNode, comment: String? = nil) -> [String] {
+    static func lines(
+        _ key: String, _ node: ConfigNode, comment: String? = nil, _ dollars: Dollars = .literal
+    ) -> [String] {
         let mark = comment.map { " # " + self.comment($0) } ?? ""
-        let flow = flow(node)
+        let flow = flow(node, dollars)
         if flow.utf8.count <= longestFlow { return ["\(self.key(key)): \(flow)\(mark)"] }
         switch node.content {
         case .scalar: return ["\(self.key(key)): \(flow)\(mark)"]
         case .list(let members) where members.isEmpty: return ["\(self.key(key)): []\(mark)"]
         case .list(let members):
-            return ["\(self.key(key)):\(mark)"] + members.flatMap { item($0).map { "  " + $0 } }
+            return ["\(self.key(key)):\(mark)"] + members.flatMap { item($0, dollars).map { "  " + $0 } }
         case .map(let entries):
-            return ["\(self.key(key)):\(mark)"] + entries.flatMap { lines($0.key, $0.value).map { "  " + $0 } }
+            return ["\(self.key(key)):\(mark)"]
+                + entries.flatMap { lines($0.key, $0.value, dollars).map { "  " + $0 } }
         }
     }
 
     /// The lines of a member of a list: `- value`.
-    static func item(_ node: ConfigNode) -> [String] {
-        let flow = flow(node)
+    static func item(_ node: ConfigNode, _ dollars: Dollars = .literal) -> [String] {
+        let flow = flow(node, dollars)
         guard flow.utf8.count > longestFlow, let entries = node.entries, !entries.isEmpty else { return ["- \(flow)"] }
-        return indented(entries.flatMap { lines($0.key, $0.value) })
+        return indented(entries.flatMap { lines($0.key, $0.value, dollars) })
     }
 
     /// The lines as one member of a list.
@@ -66,14 +79,14 @@ enum YamlText {
     }
 
     /// A number, a boolean, a duration or a similar word; anything else is quoted.
-    private static func word(_ text: String) -> String {
+    private static func word(_ text: String, _ dollars: Dollars) -> String {
         let isSafe =
             !text.isEmpty
             && text.utf8.allSatisfy { byte in
                 isAlphanumeric(byte) || byte == UInt8(ascii: "/") || byte == UInt8(ascii: ".")
                     || byte == UInt8(ascii: "%")
             } && text.utf8.first != UInt8(ascii: "%")
-        return isSafe ? text : quoted(interpolated(text))
+        return isSafe ? text : quoted(dollars == .literal ? interpolated(text) : text)
     }
 
     /// Whether the text needs no quotes at any place, and is a text to every reader of YAML.
@@ -127,5 +140,20 @@ enum YamlText {
         case 0x20...0x7E, 0xA0...0x2027, 0x202F...0x205F, 0x2070...0xD7FF, 0xE000...0xFEFE, 0xFF00...0xFFFD: true
         default: false
         }
+    }
+}
+
+/// A whole file in YAML.
+package enum YamlDocument {
+    /// The file with the entries of a map, whose texts are as a file has them, variables included. Parts are apart by an empty line.
+    package static func text(_ node: ConfigNode) -> String {
+        guard let entries = node.entries else { return YamlText.flow(node, .written) + "\n" }
+        var text = ""
+        for entry in entries {
+            let lines = YamlText.lines(entry.key, entry.value, .written)
+            if !text.isEmpty, lines.count > 1 { text += "\n" }
+            text += lines.joined(separator: "\n") + "\n"
+        }
+        return text
     }
 }
