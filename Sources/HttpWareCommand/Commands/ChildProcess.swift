@@ -9,6 +9,37 @@ struct ChildProcess {
     /// The signal mask of this process before its signals were blocked.
     struct Signals {
         fileprivate let former: sigset_t
+
+        /// Waits until a key is pressed on the terminal of standard input, if it is one, or a signal comes that would be passed on. `ready`
+        /// is called when keys count; earlier ones are dropped.
+        func waitForKeyOrSignal(_ ready: () -> Void) {
+            var set = ChildProcess.waitedFor
+            sigdelset(&set, SIGCHLD)
+            guard isatty(STDIN_FILENO) == 1 else {
+                ready()
+                var info = siginfo_t()
+                while sigwaitinfo(&set, &info) < 0, errno == EINTR {}
+                return
+            }
+            var terminal = termios()
+            tcgetattr(STDIN_FILENO, &terminal)
+            let former = terminal
+            // One key, without Enter, and not shown.
+            terminal.c_lflag &= ~tcflag_t(ICANON | ECHO)
+            tcsetattr(STDIN_FILENO, TCSANOW, &terminal)
+            tcflush(STDIN_FILENO, TCIFLUSH)
+            ready()
+            defer {
+                tcflush(STDIN_FILENO, TCIFLUSH)
+                var former = former
+                tcsetattr(STDIN_FILENO, TCSANOW, &former)
+            }
+            var pause = timespec(tv_sec: 0, tv_nsec: 100_000_000)
+            var key = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+            while poll(&key, 1, 0) <= 0 {
+                if sigtimedwait(&set, nil, &pause) > 0 { return }
+            }
+        }
     }
 
     private let pid: pid_t

@@ -109,9 +109,9 @@ struct InspectCommand: ParsableCommand {
 
 /// Free ports of this machine.
 enum FreePort {
-    /// The loopback address with this port, or with port 0 if another program listens there.
+    /// The loopback address with this port or one of the next nine, the first on which no program listens; else with port 0.
     static func near(_ port: UInt16) -> String {
-        let wanted = SocketAddress.loopback.with(port: port)
-        return WithCommand.isListening(wanted) ? "127.0.0.1:0" : "\(wanted)"
+        let near = (port..<port + 10).lazy.map { SocketAddress.loopback.with(port: $0) }
+        return near.first { !WithCommand.isListening($0) }.map { "\($0)" } ?? "127.0.0.1:0"
     }
 }

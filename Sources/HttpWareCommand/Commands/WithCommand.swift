@@ -32,7 +32,7 @@ struct WithCommand: ParsableCommand {
             that carry a placeholder to any other place are answered 403.
 
             --inspect opens the admin page on a free port of 127.0.0.1, whatever the file says, and prints its URL with a token \
-            that is made for this run. With -c it always starts a gateway of its own.
+            that is made for this run. On a terminal the page stays when the command has ended. With -c it always starts a gateway of its own.
 
             --browser starts a browser in place of a command, with a new profile that trusts the authority. It is removed \
             when the browser ends. Arguments after -- go to the browser.
@@ -43,8 +43,15 @@ struct WithCommand: ParsableCommand {
 
     @Flag(help: "Print a line on standard error for each request when it ends.")
     var show = false
-    @Flag(help: "Open the admin page on a free port near 9900, and print its URL on standard error.")
+    @Flag(help: "Open the admin page on port 9900, or the next that is free, and print its URL on standard error.")
     var inspect = false
+    @Flag(
+        inversion: .prefixedNo,
+        help: """
+            With --inspect: whether the page stays when the command has ended, until Ctrl-C or a key. Default: if input and standard \
+            error are a terminal.
+            """)
+    var keep: Bool?
     @Flag(help: "Let TLS pass unread.")
     var tunnel = false
     @Option(
@@ -75,6 +82,7 @@ struct WithCommand: ParsableCommand {
         if browser == nil, command.isEmpty || url != nil {
             throw ValidationError("write the command after --, such as: \(Program.name) with -- curl …")
         }
+        if keep != nil, !inspect { throw ValidationError("--keep and --no-keep are for --inspect") }
         if config != nil, tunnel {
             throw ValidationError("--tunnel is for runs without -c; the file says what is read")
         }
@@ -153,7 +161,19 @@ struct WithCommand: ParsableCommand {
             printer?.finish()
         }
         guard let address = gateway.status.now.addresses.first?.address else { throw ExitCode(3) }
-        throw ExitCode(try child.run(at: address, signals))
+        let status = try child.run(at: address, signals)
+        if inspect, let page = gateway.status.now.adminAddress { wait(for: signals, status, page) }
+        throw ExitCode(status)
+    }
+
+    /// Keeps the page open after the command, if that is wanted.
+    private func wait(for signals: ChildProcess.Signals, _ status: Int32, _ page: SocketAddress) {
+        guard keep ?? (isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) else { return }
+        let name = (browser.map { "\($0)" } ?? command.first ?? "").quotedForErrors
+        let how = isatty(STDIN_FILENO) == 1 ? "Ctrl-C or a key ends it" : "a signal ends it"
+        signals.waitForKeyOrSignal {
+            Terminal.error("\(Program.name) with: \(name) ended with \(status); http://\(page)/ stays open: \(how)")
+        }
     }
 
     /// Reads the configuration. Its first forward listener is used.
@@ -228,7 +248,8 @@ private struct Child {
         }
         let host = ip.isUnspecified ? "127.0.0.1" : ip.isIPv4 ? "\(ip)" : "[\(ip)]"
         let environment = CommandEnvironment(
-            host: host, port: port, files: CommandEnvironment.Files(folder: folder.path), isTrusting: authority != nil)
+            host: host, port: port, files: CommandEnvironment.Files(folder: folder.path), isTrusting: authority != nil,
+            hasCurlFile: CommandEnvironment.curlFile(user, home: user["HOME"] ?? "/") != nil)
         do {
             try folder.write(for: environment, authority: authority, user: user) {
                 Terminal.error("\(Program.name) with: \($0)")

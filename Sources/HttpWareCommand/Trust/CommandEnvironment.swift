@@ -15,6 +15,8 @@ struct CommandEnvironment {
         /// The same certificates with the JDK's own roots, for Java.
         var java: String { FilePath.joined(folder, "java.p12") }
         var wget: String { FilePath.joined(folder, "wgetrc") }
+        /// The file of options that curl reads by `CURL_HOME`.
+        var curl: String { FilePath.joined(folder, ".curlrc") }
         var apt: String { FilePath.joined(folder, "apt.conf") }
         /// Sets the proxy in versions of Node that do not support the variables.
         var node: String { FilePath.joined(folder, "proxy.cjs") }
@@ -26,6 +28,8 @@ struct CommandEnvironment {
     let files: Files
     /// Whether the proxy shows certificates of HttpWare's authority.
     let isTrusting: Bool
+    /// Whether the user has options for curl in a file, which count more than variables: then curl gets a file of its own.
+    var hasCurlFile = false
 
     var proxy: String { "http://\(host):\(port)" }
 
@@ -33,17 +37,20 @@ struct CommandEnvironment {
     static let replacing = [
         "SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO",
         "AWS_CA_BUNDLE", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NIX_SSL_CERT_FILE",
-        "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS",
+        "PERL_LWP_SSL_CA_FILE", "HTTPLIB2_CA_CERTS", "npm_config_cafile", "YARN_HTTPS_CA_FILE_PATH",
+        "BUNDLE_SSL_CA_CERT", "HEX_CACERTS_PATH", "CONDA_SSL_VERIFY",
     ]
     /// Variables whose file is added to the program's own roots.
     static let adding = ["NODE_EXTRA_CA_CERTS", "DENO_CERT"]
-    /// Variables that are set only if the user has set them. Without them, their programs use the system's roots.
-    static let optional = ["npm_config_cafile", "NPM_CONFIG_CAFILE", "BUNDLE_SSL_CA_CERT", "HEX_CACERTS_PATH"]
+    /// Variables that are set only if the user has set them: other spellings of the ones above.
+    static let optional = ["NPM_CONFIG_CAFILE"]
 
     /// The environment of the command, derived from the user's.
     func variables(_ former: [String: String]) -> [String: String] {
         var variables = former
-        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"] { variables[name] = proxy }
+        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+            variables[name] = proxy
+        }
         let left = former["NO_PROXY"] ?? former["no_proxy"] ?? ""
         variables["NO_PROXY"] = left
         variables["no_proxy"] = former["no_proxy"] ?? left
@@ -62,6 +69,7 @@ struct CommandEnvironment {
         }
         variables["WGETRC"] = files.wget
         variables["APT_CONFIG"] = files.apt
+        if hasCurlFile { variables["CURL_HOME"] = files.folder }
         return variables
     }
 
@@ -113,6 +121,12 @@ struct CommandEnvironment {
             """
     }
 
+    /// The user's lines for curl, followed by HttpWare's: the last line with a name counts.
+    func curlText(_ former: String) -> String {
+        CommandEnvironment.lines(former)
+            + "cacert = \(CommandEnvironment.quotedForNode(files.bundle))\nproxy = \"\(proxy)\"\n"
+    }
+
     /// The user's lines for apt, followed by HttpWare's.
     func aptText(_ former: String) -> String {
         CommandEnvironment.lines(former) + "Acquire::https::CaInfo \"\(files.bundle)\";\n"
@@ -121,14 +135,43 @@ struct CommandEnvironment {
     private static func lines(_ text: String) -> String { text.isEmpty || text.hasSuffix("\n") ? text : text + "\n" }
 
     /// The certificate files that the user's lines for wget name.
-    static func wgetCertificates(_ text: String) -> [String] {
+    static func wgetCertificates(_ text: String) -> [String] { values(of: "cacertificate", in: text) }
+
+    /// The certificate files that the user's lines for npm name.
+    static func npmCertificates(_ text: String) -> [String] { values(of: "cafile", in: text) }
+
+    /// The certificate files that the user's lines for curl name.
+    static func curlCertificates(_ text: String) -> [String] { values(of: "cacert", in: text, apart: ["=", ":", " "]) }
+
+    /// The values of an option in lines of names and values. Names are compared without case, hyphens and underscores; quotes around a
+    /// value are left out.
+    private static func values(of option: String, in text: String, apart: Set<Character> = ["="]) -> [String] {
         text.split(whereSeparator: \.isNewline).compactMap { line in
-            let parts = line.split(separator: "=", maxSplits: 1).map { $0.trimming(while: \.isWhitespace) }
-            guard parts.count == 2 else { return nil }
-            // Names are compared without case, hyphens and underscores.
-            let name = parts[0].lowercased().filter { $0 != "-" && $0 != "_" }
-            return name == "cacertificate" ? String(parts[1]) : nil
+            let line = line.trimming(while: \.isWhitespace)
+            guard let first = line.first, first != "#", first != ";", let end = line.firstIndex(where: apart.contains)
+            else { return nil }
+            guard line[..<end].lowercased().filter({ $0.isLetter || $0.isNumber }) == option else { return nil }
+            let isOff = { (sign: Character) in sign.isWhitespace || sign == "=" || sign == "\"" || sign == "'" }
+            let value = line[end...].trimming(while: { isOff($0) || apart.contains($0) })
+            return value.isEmpty ? nil : String(value)
         }
+    }
+
+    /// The places of npm's own settings: the project's, the user's, and the system's of usual installations.
+    static func npmFiles(_ user: [String: String], home: String) -> [String] {
+        let named = [user["npm_config_userconfig"], user["NPM_CONFIG_USERCONFIG"], user["npm_config_globalconfig"]]
+        return [".npmrc", FilePath.joined(home, ".npmrc")] + named.compactMap(\.self)
+            + ["/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc"]
+    }
+
+    /// The file of curl's options, by the places in which curl looks for one; `nil` if there is none.
+    static func curlFile(_ user: [String: String], home: String) -> String? {
+        let folders = [user["CURL_HOME"], user["HOME"] ?? home].compactMap { $0 }.filter { !$0.isEmpty }
+        let places =
+            folders.map { FilePath.joined($0, ".curlrc") } + [
+                FilePath.joined(user["XDG_CONFIG_HOME"] ?? FilePath.joined(home, ".config"), "curlrc")
+            ]
+        return places.first { CertificateBundle.text($0) != nil }
     }
 
     /// The trust store that options for Java name, and its password.

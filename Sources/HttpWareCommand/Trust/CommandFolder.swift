@@ -62,27 +62,41 @@ struct CommandFolder {
         let wget = user["WGETRC"].flatMap { $0.isEmpty ? nil : $0 } ?? FilePath.joined(home, ".wgetrc")
         let ofWget = Original(wget)
         let ofApt = Original(user["APT_CONFIG"])
+        let curl = CommandEnvironment.curlFile(user, home: home)
+        let ofCurl = Original(curl)
         var bundle = CertificateBundle()
         if let system = CertificateBundle.systemFile { bundle.add(path: system) }
-        bundle.addCertificates(of: user, wget: ofWget.text, note: note)
+        let ofNpm = CommandEnvironment.npmFiles(user, home: home).compactMap { CertificateBundle.text($0) }
+        let named =
+            CommandEnvironment.wgetCertificates(ofWget.text).map { ("ca_certificate of wget", $0) }
+            + CommandEnvironment.curlCertificates(ofCurl.text).map { ("cacert of curl", $0) }
+            + ofNpm.flatMap(CommandEnvironment.npmCertificates).map { ("cafile of npm", $0) }
+        bundle.addCertificates(of: user, named: named, note: note)
         bundle.add(authority.der)
         try write(authority.pem, to: files.authority)
         try write(Array(bundle.pem.utf8), to: files.bundle)
         try write(Array(environment.wgetText(ofWget.text).utf8), to: files.wget, rights: ofWget.rights)
         try write(Array(environment.aptText(ofApt.text).utf8), to: files.apt, rights: ofApt.rights)
+        if curl != nil {
+            try write(Array(environment.curlText(ofCurl.text).utf8), to: files.curl, rights: ofCurl.rights)
+        }
         bundle.addJavaCertificates(of: user, note: note)
         try write(JavaTrustStore.pkcs12(bundle.certificates), to: files.java)
     }
 }
 
 extension CertificateBundle {
-    /// Adds the certificates that the user's variables name.
-    mutating func addCertificates(of user: [String: String], wget: String = "", note: (String) -> Void = { _ in }) {
+    /// Adds the certificates that the user's variables name, and those of files with a name for people.
+    mutating func addCertificates(
+        of user: [String: String], named files: [(String, String)] = [], note: (String) -> Void = { _ in }
+    ) {
         let names = CommandEnvironment.replacing + CommandEnvironment.adding + CommandEnvironment.optional
         var named = names.compactMap { name in user[name].map { (name, $0) } }
         named += (user["SSL_CERT_DIR"] ?? "").split(separator: ":").map { ("SSL_CERT_DIR", String($0)) }
-        named += CommandEnvironment.wgetCertificates(wget).map { ("ca_certificate of wget", $0) }
-        for (name, path) in named where !path.isEmpty && !add(path: path) {
+        named += files
+        // The variable of Conda may be a word, too.
+        for (name, path) in named
+        where !path.isEmpty && !["true", "false", "truststore"].contains(path) && !add(path: path) {
             note("\(name): \(path) contains no certificate that can be read; it is left out")
         }
     }

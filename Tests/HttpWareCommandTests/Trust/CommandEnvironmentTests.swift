@@ -12,10 +12,10 @@ import Testing
         let changed = tunnelling.variables([
             "PATH": "/bin", "http_proxy": "http://old:1", "ALL_PROXY": "socks5://old:2", "SSL_CERT_FILE": "/own.pem",
         ])
-        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"] {
+        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
             #expect(changed[name] == "http://127.0.0.1:1234")
         }
-        #expect(changed["PATH"] == "/bin" && changed["ALL_PROXY"] == "socks5://old:2")
+        #expect(changed["PATH"] == "/bin" && changed["SSL_CERT_FILE"] == "/own.pem")
         #expect(changed["NO_PROXY"] == "" && changed["no_proxy"] == "")
     }
 
@@ -35,13 +35,39 @@ import Testing
             #expect(changed[name] == "/tmp/f/bundle.pem", "\(name)")
         }
         #expect(changed["NODE_EXTRA_CA_CERTS"] == "/tmp/f/ca.pem" && changed["DENO_CERT"] == "/tmp/f/ca.pem")
-        #expect(changed["npm_config_cafile"] == nil)
+        #expect(changed["npm_config_cafile"] == "/tmp/f/bundle.pem" && changed["NPM_CONFIG_CAFILE"] == nil)
+        #expect(changed["ALL_PROXY"] == changed["HTTPS_PROXY"] && changed["all_proxy"] == changed["https_proxy"])
+        #expect(changed["CURL_HOME"] == nil)
     }
 
     @Test func `where the user added certificates, the bundle that contains them stands in for the authority alone`() {
-        let changed = trusting.variables(["NODE_EXTRA_CA_CERTS": "/own.pem", "npm_config_cafile": "/npm.pem"])
+        let changed = trusting.variables(["NODE_EXTRA_CA_CERTS": "/own.pem", "NPM_CONFIG_CAFILE": "/npm.pem"])
         #expect(changed["NODE_EXTRA_CA_CERTS"] == "/tmp/f/bundle.pem" && changed["DENO_CERT"] == "/tmp/f/ca.pem")
-        #expect(changed["npm_config_cafile"] == "/tmp/f/bundle.pem")
+        #expect(changed["NPM_CONFIG_CAFILE"] == "/tmp/f/bundle.pem")
+    }
+
+    @Test func `certificates are found in the files of npm, wget and curl, in each of their forms`() {
+        #expect(
+            CommandEnvironment.npmCertificates("registry=x\n cafile = \"/a b.pem\" \n;cafile=/no\n#cafile=/no") == [
+                "/a b.pem"
+            ])
+        #expect(
+            CommandEnvironment.wgetCertificates("ca-certificate=/w.pem\nCA_certificate = /v.pem\nca=1") == [
+                "/w.pem", "/v.pem",
+            ])
+        let curl =
+            "cacert=/1.pem\n--cacert /2.pem\ncacert: \"/3.pem\"\n# cacert = /no\ncacertx = /no\ncapath /no\ncacert"
+        #expect(CommandEnvironment.curlCertificates(curl) == ["/1.pem", "/2.pem", "/3.pem"])
+    }
+
+    @Test func `a user's options of curl are kept, and ours come last`() {
+        let text = trusting.curlText("cacert = /own.pem\nuser-agent = x")
+        #expect(
+            text == "cacert = /own.pem\nuser-agent = x\ncacert = \"/tmp/f/bundle.pem\"\nproxy = \"\(trusting.proxy)\"\n"
+        )
+        var owner = trusting
+        owner.hasCurlFile = true
+        #expect(owner.variables([:])["CURL_HOME"] == "/tmp/f")
     }
 
     @Test func `a proxy that reads no tunnels leaves every certificate variable alone`() {

@@ -894,6 +894,55 @@ def _(t: Trial) -> None:
     check(all(request.get("Via") for request in t.main.requests), "a request did not come through the proxy")
 
 
+@case("with --inspect: on a terminal the page stays when the command has ended, until a key, Ctrl-C or a signal; --no-keep ends it", nginx=NO)
+def _(t: Trial) -> None:
+    def ended(words: list[str], end: Callable[[int, int], object]) -> tuple[int, bool]:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execvpe(t.setup.binary, [t.setup.binary, "with", "--inspect", *words], {**os.environ, **own_home(t), "SWIFT_BACKTRACE": "enable=no"})
+        seen, stays = b"", False
+        while True:
+            try:
+                seen += os.read(terminal, 4096)
+            except OSError:
+                break
+            if b"stays open" in seen and not stays:
+                stays = True
+                port = int(re.findall(rb"127.0.0.1:(\d+)/ stays", seen)[0])
+                connect(("127.0.0.1", port)).close()
+                end(pid, terminal)
+        os.close(terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), stays
+
+    own_home(t)
+    expect_same("key", ended(["--", "true"], lambda _, terminal: os.write(terminal, b"q")), (0, True))
+    expect_same("Ctrl-C", ended(["--", "false"], lambda _, terminal: os.write(terminal, b"\x03")), (1, True))
+    expect_same("signal", ended(["--", "true"], lambda pid, _: os.kill(pid, signal.SIGTERM)), (0, True))
+    expect_same("--no-keep", ended(["--no-keep", "--", "true"], lambda *_: None), (0, False))
+
+
+@case("with: the certificates that files of npm and curl name are trusted along with ours, and curl's options stay", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("settings")
+    made = certificates()
+    own = Path(made.folder) / "ca.pem"
+    first = own.read_text().split("-----")[2].split()[0]
+    home = own_home(t)
+    file = folder / "own.pem"
+    file.write_text(own.read_text())
+    (Path(home["HOME"]) / ".npmrc").write_text(f"cafile={file}\n")
+    (Path(home["HOME"]) / ".curlrc").write_text(f'cacert = "{file}"\nuser-agent = "mine"\n')
+    try:
+        shown = with_command(t, "--", "sh", "-c", 'cat "$npm_config_cafile" && cat "$CURL_HOME/.curlrc"').stdout
+        check(first in shown and 'user-agent = "mine"' in shown and shown.rstrip().splitlines()[-1].startswith("proxy = "), shown[-600:])
+        url = f"http://127.0.0.1:{t.main.port}/agent"
+        expect_same("curl", with_command(t, "--", "curl", "-sS", url).stdout, "ok")
+        check(t.main.requests[-1].get("Via") and t.main.requests[-1].get("User-Agent") == "mine", t.main.requests[-1])
+    finally:
+        (Path(home["HOME"]) / ".npmrc").unlink()
+        (Path(home["HOME"]) / ".curlrc").unlink()
+
+
 @case("with: the first run makes the authority for a file with intercept, and init agent writes such a file", nginx=NO)
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("first-agent")
