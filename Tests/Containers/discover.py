@@ -154,7 +154,7 @@ def comings(stand: Stand) -> Iterator[dict]:
     left = eventually(lambda: stand.status() == 503, 10)
     stand.engine.docker("network", "connect", stand.network, f"{stand.tag}-first")
     yield line("discover: out of the network, and in again", "503, then 200", stand.status(), left and eventually(lambda: stand.status() == 200, 10))
-    stand.run("sick", "--health-cmd", '["CMD", "/app", "check"]', "--health-interval", "disable", labels={"httpware.route": "sick.test", "httpware.name": "sick"})
+    stand.run("sick", "--health-cmd", '["/app", "check"]', "--health-interval", "disable", labels={"httpware.route": "sick.test", "httpware.name": "sick"})
     waits = eventually(lambda: stand.status("sick.test") == 503, 5)
     stand.engine.docker("healthcheck", "run", f"{stand.tag}-sick", fails=True)
     yield line("discover: a health check of the engine", "503 until it passes, then 200", stand.status("sick.test"), waits and eventually(lambda: stand.status("sick.test") == 200, 40))

@@ -33,12 +33,14 @@ function isGoodState(state) {
 }
 
 export function credentialFacts(credential) {
-  const { expires, held, heldBytes, heldTotal, timeouts, overflows, lastRefresh, pausedForMilliseconds } = credential;
+  const { expires, held, heldBytes, heldTotal, timeouts, overflows, lastRefresh, pausedForMilliseconds, shortfall } =
+    credential;
   return [
     ["expires", expires ? fullTime(expires) + timeLeft(expires) : "not known"],
     ["held now", `${held} requests` + (heldBytes ? ", " + bytes(heldBytes) : "")],
     ["held in total", `${heldTotal}, of which ${timeouts} timed out and ${overflows} found no place`],
     ["last refresh", lastRefresh ? refreshText(lastRefresh) : "none"],
+    ["warning", shortfall ?? null],
     ["pause", pausedForMilliseconds ? `no refresh for ${duration(pausedForMilliseconds)}` : null],
   ];
 }

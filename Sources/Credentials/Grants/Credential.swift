@@ -196,7 +196,13 @@ public final class Credential: Sendable {
         }
         switch entry {
         case .ready(let token): return .ready(token)
-        case .refused(let failure), .overflow(let failure): return .refused(failure)
+        case .refused(let failure):
+            if change({ $0.saysRefused(at: now) }) {
+                WareLog.shared.log(
+                    .warning, "credential \(name): requests without a token are refused: \(failure.reason)")
+            }
+            return .refused(failure)
+        case .overflow(let failure): return .refused(failure)
         case .held(let place, let begins):
             if let begins { start(begins, on: loop) }
             return .held(place)
@@ -471,12 +477,16 @@ public final class Credential: Sendable {
             return (tokens, account)
         }
         if definition.keepsBeforeUse { await keep(tokens) }
+        let former = change { $0.shortfall }
         let places = change { state in
             state.publish(
                 response.accessToken, expires: expires, lifetime: lifetime, refreshToken: response.refreshToken,
                 account: account, isOfRefresh: isOfRefresh, at: wall)
         }
         await release(places)
+        if let shortfall = change({ $0.shortfall }), shortfall != former {
+            WareLog.shared.log(.warning, "credential \(name): \(shortfall)")
+        }
         if !definition.keepsBeforeUse { await keep(tokens) }
     }
 

@@ -54,6 +54,18 @@ public struct CredentialDefinition: Sendable, Hashable {
         }
     }
 
+    /// Why tokens with this lifetime cannot be kept up: the last of the refreshes that the window allows brings a token that ends before the
+    /// next refresh may begin. `nil` if they can.
+    public func shortfall(ofTokensLiving lifetime: Duration) -> String? {
+        // Each refresh begins at most half of the lifetime before its end.
+        let cycle = lifetime - min(refreshBefore, lifetime / 2)
+        guard lifetime > .zero, cycle > .zero, cycle * (window.max - 1) + lifetime < window.per else { return nil }
+        let needed = Int(((window.per - lifetime) / cycle).rounded(.up)) + 1
+        return
+            "its tokens live \(lifetime.optionText), and window allows \(window.max) refresh\(window.max == 1 ? "" : "es")"
+            + " in \(window.per.optionText): requests fail until more are allowed; write window: { max: \(needed) } or more"
+    }
+
     /// The name in metrics, traces, logs and errors.
     public var name: String
     public var grant: Grant

@@ -55,6 +55,8 @@ public struct CredentialReport: Sendable {
     public let history: [Refresh]
     /// The time until the next refresh may begin; `nil` if it may begin now.
     public let pausedFor: Duration?
+    /// Why requests will be refused although the authorization server answers: tokens live too short for the window of refreshes.
+    public let shortfall: String?
 }
 
 extension CredentialReport.Refresh.Outcome: CaseIterable {}

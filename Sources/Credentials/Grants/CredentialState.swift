@@ -81,6 +81,10 @@ struct CredentialState {
     private var heldByRefresh = 0
     /// The account that the tokens belong to.
     private(set) var account: CredentialAccount
+    /// Why the last token's lifetime is too short for the window; `nil` if it is not.
+    private(set) var shortfall: String?
+    /// When requests were last said to be refused because of the window.
+    private var saidRefused: LoopInstant?
 
     private let definition: CredentialDefinition
     private static let mostHistory = 20
@@ -167,6 +171,14 @@ struct CredentialState {
         return .held(place, begins: begins)
     }
 
+    /// Whether it is worth saying that requests are refused because of the window: once for each time that it is used up.
+    mutating func saysRefused(at now: LoopInstant) -> Bool {
+        guard begun.count >= definition.window.max, failure == nil else { return false }
+        if let saidRefused, now - saidRefused < definition.window.per { return false }
+        saidRefused = now
+        return true
+    }
+
     /// Frees a place of the bounded hold.
     mutating func leave(_ place: HoldPlace) {
         if waiting.removeValue(forKey: place.number) != nil { waitingBytes -= place.bytes }
@@ -218,6 +230,7 @@ struct CredentialState {
         tokensIssued += 1
         self.account.issued(to: account ?? self.account.name, token: tokensIssued)
         var renewal: WallTime?
+        shortfall = lifetime.flatMap(definition.shortfall)
         if let expires, let lifetime {
             // At most half of the lifetime before its end.
             let before = min(definition.refreshBefore, lifetime / 2)
@@ -324,6 +337,7 @@ struct CredentialState {
         return CredentialReport(
             name: definition.name, grant: definition.grant, state: state, expires: token?.expires,
             token: token?.number ?? 0, held: waiting.count, heldBytes: waitingBytes, counts: counts,
-            heldTotal: placesTaken, overflows: overflows, timeouts: timeouts, history: history, pausedFor: pausedFor)
+            heldTotal: placesTaken, overflows: overflows, timeouts: timeouts, history: history, pausedFor: pausedFor,
+            shortfall: shortfall)
     }
 }

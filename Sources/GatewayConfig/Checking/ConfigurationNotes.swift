@@ -1,9 +1,11 @@
+import Credentials
 import HttpWare
 
 extension GatewayConfiguration {
     /// Notes on settings that are valid and usual, and still worth knowing; `check` shows them.
     public var notes: [String] {
-        listeners.compactMap(noteOnPaths) + [noteOnSegments, noteOnClaims, noteOnKeyExchange].compactMap(\.self)
+        listeners.compactMap(noteOnPaths) + credentials.compactMap { noteOnWindow($0.credential.definition) }
+            + [noteOnSegments, noteOnClaims, noteOnKeyExchange].compactMap(\.self)
     }
 
     /// Paths that servers read differently are refused where they could get past a ware.
@@ -13,6 +15,18 @@ extension GatewayConfiguration {
                 + " write paths: strict if that is right, or paths: lenient"
         }
     }
+
+    /// A window that is too narrow for tokens as they usually live: an hour, or a few minutes.
+    private func noteOnWindow(_ definition: CredentialDefinition) -> String? {
+        guard definition.grant != .static, definition.shortfall(ofTokensLiving: Self.shortToken) != nil else {
+            return nil
+        }
+        return
+            "credential \(definition.name): window allows \(definition.window.max) refresh\(definition.window.max == 1 ? "" : "es") in \(definition.window.per.optionText);"
+            + " requests fail if its tokens live \(Self.shortToken.optionText) or less"
+    }
+
+    private static let shortToken = Duration.seconds(300)
 
     /// In other gateways a star at the end matches everything below it.
     private var noteOnSegments: String? {

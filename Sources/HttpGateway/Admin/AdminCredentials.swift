@@ -53,6 +53,7 @@ extension AdminEndpoint {
             ("heldTotal", .number(report.heldTotal)), ("overflows", .number(report.overflows)),
             ("timeouts", .number(report.timeouts)),
             ("pausedForMilliseconds", report.pausedFor.map { .number($0.milliseconds) } ?? .null),
+            ("shortfall", .optional(report.shortfall)),
             ("lastRefresh", report.history.first.map(json) ?? .null),
             ("history", .list(report.history.map(json))), ("at", .text("\(configured.location)")),
         ])

@@ -15,10 +15,14 @@ struct CredentialLine: Decodable {
     let expires: String?
     let held: Int
     let lastRefresh: Refresh?
+    let shortfall: String?
 
-    /// The credentials as a table.
+    /// The credentials as a table, and warnings about them.
     static func table(_ credentials: [CredentialLine]) -> [String] {
         TextTable.lines([["NAME", "GRANT", "STATE", "EXPIRES", "HELD", "LAST REFRESH"]] + credentials.map(\.cells))
+            + credentials.compactMap { one in
+                one.shortfall.map { TerminalStyle.plain.shown("warning: \(one.name): \($0)") }
+            }
     }
 
     private var cells: [String] {

@@ -196,4 +196,22 @@ import Testing
         }
         #expect(state.beginIfDue(wall, later) == nil)
     }
+
+    @Test(arguments: [
+        (3, 5, 30, 19), (10, 5, 30, nil), (9, 5, 30, 6), (60, 5, 30, nil), (600, 1, 3600, 7), (3600, 1, 3600, nil),
+    ])
+    func `a window that is too narrow for the tokens' lifetime is named with the number that suffices`(
+        lifetime: Int, max: Int, per: Int, needed: Int?
+    ) {
+        var definition = CredentialDefinition(name: "orders", grant: .clientCredentials)
+        definition.window = .init(max: max, per: .seconds(per))
+        let shortfall = definition.shortfall(ofTokensLiving: .seconds(lifetime))
+        #expect((shortfall == nil) == (needed == nil), "\(shortfall ?? "nothing")")
+        guard let needed else { return }
+        #expect(shortfall?.contains("max: \(needed) }") == true, "\(shortfall ?? "nothing")")
+        definition.window.max = needed
+        #expect(definition.shortfall(ofTokensLiving: .seconds(lifetime)) == nil)
+        definition.window.max = needed - 1
+        #expect(definition.shortfall(ofTokensLiving: .seconds(lifetime)) != nil)
+    }
 }
