@@ -121,11 +121,13 @@ containers: dist
 trial-trixie:
 	.ci/trixie make test
 
-# The article about wares, from what they declare.
+# The article about wares, and a page for each, from what they declare and from the articles that name them.
 reference: build
-	$(BINARY) wares --markdown > Sources/HttpGateway/HttpGateway.docc/Wares.md
+	rm -f Sources/HttpGateway/HttpGateway.docc/Wares/ware-*.md
+	$(BINARY) wares --markdown --into Sources/HttpGateway/HttpGateway.docc
 
-# The documentation as a static site, .build-docs/site: every catalogue by DocC. A warning is an error. BASE= is the path below which it will be served.
+# The documentation as a static site, .build-docs/site: the articles with a search, and every module's types by DocC. A warning is an error. BASE= is the
+# path below which it will be served. `.ci/docs --articles` writes the articles alone, in a second.
 docs: setup
 	.ci/docs --base "$(BASE)"
 

@@ -125,9 +125,13 @@ def manual(release: Release) -> str:
 
 
 def file_manual(release: Release) -> str:
-    """httpware.yaml(5), from the article about the configuration."""
+    """httpware.yaml(5), from the articles about the configuration, in the order of its index."""
     text = (CATALOGUE / "Configuration.md").read_text()
-    text = re.sub(r"<doc:(\w+)[^>]*>", r"*\1*", text)
+    for name in dict.fromkeys(re.findall(r"(?m)^\| [^|]* \| <doc:(\w+)> \|$", text)):
+        title, _, rest = (CATALOGUE / f"{name}.md").read_text().partition("\n")
+        text += f"\n#{title}\n\n" + re.sub("(?m)^##", "###", rest.partition("## Overview")[2].lstrip())
+    text = re.sub(r"<doc:([\w-]+)[^>]*>", r"*\1*", text)
+    text = re.sub(r"\[([^\]\n]+)\]\(doc:[^)]+\)", r"\1", text)
     text = re.sub(r"(?<!`)``(?!`)", "`", text)
     text = text[text.index("## Overview"):]
     text = re.sub(r"^@\w+.*\n|^!\[.*\n", "", text, flags=re.M)
@@ -156,16 +160,17 @@ def documents(folder: Path) -> None:
     # Debian's name for them, and the one by which the documents and the examples name each other.
     folder.joinpath("conf").unlink(missing_ok=True)
     folder.joinpath("conf").symlink_to("examples")
-    articles = {path.stem: path.read_text() for path in sorted(CATALOGUE.glob("*.md")) if path.stem != "HttpGateway"}
+    articles = {path.stem: path.read_text() for path in sorted(CATALOGUE.glob("**/*.md")) if path.stem != "HttpGateway"}
     texts = {f"{name}.md": (SOURCE / f"{name}.md").read_text() for name in ("README", "CHANGELOG", "SECURITY")}
     title, _, rest = texts["README.md"].partition("\n")
     texts["README.md"] = f"{title}\n\nThe commands below are for the folder of this file; `conf` is its folder of examples.\n{rest}"
     for name, text in articles.items():
-        text = re.sub(r"<doc:(\w+)(#?)([^>]*)>", lambda match: f"[{titled(articles[match[1]])}]({match[1]}.md{match[2]}{match[3].lower()})", text)
+        text = re.sub(r"<doc:([\w-]+)(#?)([^>]*)>", lambda match: f"[{titled(articles[match[1]])}]({match[1]}.md{match[2]}{match[3].lower()})", text)
+        text = re.sub(r"\]\(doc:([\w-]+)(#?)([^)]*)\)", lambda match: f"]({match[1]}.md{match[2]}{match[3].lower()})", text)
         text = re.sub(r"(?<!`)``([^`\n]+)``(?!`)", r"`\1`", text)
         texts[f"{name}.md"] = re.sub(r"^(!\[.*\])\((\w+)\)", lambda match: f"{match[1]}({pictured(match[2])})", text, flags=re.M)
     for name, text in texts.items():
-        text = text.replace("Sources/HttpGateway/HttpGateway.docc/Resources/", "pictures/").replace("(Sources/HttpGateway/HttpGateway.docc/", "(")
+        text = text.replace("Sources/HttpGateway/HttpGateway.docc/Resources/", "pictures/").replace("(Sources/HttpGateway/HttpGateway.docc/Wares/", "(").replace("(Sources/HttpGateway/HttpGateway.docc/", "(")
         # What is not here, such as the sources, is named and not linked.
         text = re.sub(r"\[([^\]\n]+)\]\(([^)#:\s]+)(?:#[^)\s]*)?\)", lambda match: match[0] if match[2] in texts or (folder / match[2]).exists() else match[1], text)
         write(folder / name, text)

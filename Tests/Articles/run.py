@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The recipes of the documentation and *Run it* of the README, run as a reader would: files and commands as they stand there, on free ports.
+"""The recipes of the documentation, *Run it* of Installing and the README's file, run as a reader would: files and commands as they stand there, on free ports.
 
     Tests/Articles/run.py --binary .build/debug/httpware [--only TEXT]
 
@@ -31,7 +31,8 @@ from Rig.waits import eventually  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTICLE = ROOT / "Sources/HttpGateway/HttpGateway.docc/Recipes.md"
-README = "Run it"
+COMMANDS = "Run it"
+WATCHED = "A gateway that can be watched"
 OTHERS = "Whole files of the other articles"
 FENCE = re.compile(r"(?ms)^```(sh|yaml)\n(.*?)^```$")
 
@@ -60,11 +61,13 @@ class Section:
     @classmethod
     def all(cls) -> dict[str, Section]:
         sections = [cls(text) for text in re.split(r"(?m)^## ", ARTICLE.read_text())[1:]]
-        readme = [cls(text) for text in re.split(r"(?m)^## ", (ROOT / "README.md").read_text())]
+        others = [ROOT / "README.md", ARTICLE.parent / "Installing.md", ARTICLE.parent / "Monitoring.md"]
+        further = [section for path in others for section in map(cls, re.split(r"(?m)^## ", path.read_text()))]
+        further = [section for section in further if section.title == COMMANDS or any(text.startswith("version: 1\n") for text in section.files)]
         # WritingAWare.md has a ware that is not part of the program.
         articles = [path for path in sorted(ARTICLE.parent.glob("*.md")) if path.name not in (ARTICLE.name, "WritingAWare.md")]
-        others = cls(f"{OTHERS}\n" + "".join(path.read_text() for path in articles))
-        return {section.title: section for section in [*sections, *readme, others] if section.files or section.title == README}
+        rest = cls(f"{OTHERS}\n" + "".join(path.read_text() for path in articles))
+        return {section.title: section for section in [*sections, *further, rest] if section.files or section.title == COMMANDS}
 
 
 class Recipe:
@@ -365,7 +368,7 @@ def _(r: Recipe) -> None:
     expect(f"`{mistake}`" in r.section.text, mistake)
 
 
-@recipe(README)
+@recipe(COMMANDS)
 def _(r: Recipe) -> None:
     commands = [line.partition(" #")[0].strip() for line in r.section.blocks[0][1].splitlines()]
     shutil.copytree(ROOT / "conf", r.folder / "conf")
@@ -386,6 +389,62 @@ def _(r: Recipe) -> None:
     server = r.serve(commands[-1], proxy)
     expect("This page is a file" in r.type(f"curl -s http://127.0.0.1:{proxy}/"), server.log)
     happens(lambda: "GET  /  200" in server.log)
+
+
+@recipe(WATCHED)
+def _(r: Recipe) -> None:
+    collector = Application()
+    r.ports["4318"] = collector.port
+    printed = r.run()
+    expect('{listener="web",route="app",service="app",code="2xx"} 1' in printed, printed)
+    happens(lambda: any(path == "/v1/traces" for path, _ in collector.seen))
+    article = (ARTICLE.parent / "Monitoring.md").read_text()
+    expect(printed.strip().replace(str(r.web), "8080") in article, printed)
+    # The names of the article and of the dashboard, at a gateway that has all that they count.
+    named = set(re.findall(r"\b(?:httpware|process)_[a-z_]+[a-z]\b", article + (ROOT / "docker/compose/dashboard.json").read_text()))
+    full, broken, secure = free_port(), free_port(), free_port()
+    folder = r.place.subfolder("full")
+    (folder / "httpware.yaml").write_text(f"""version: 1
+admin: {{ bind: "127.0.0.1:{full}", token: none }}
+listeners:
+  web: {{ bind: "127.0.0.1:{r.ports['8081']}" }}
+  secure: {{ bind: "127.0.0.1:{secure}", tls: {{ cert: "{certificates() / 'a.pem'}", key: "{certificates() / 'a.key'}" }} }}
+stores: {{ shared: {{ redis: {{ url: "redis://127.0.0.1:{broken}" }} }} }}
+credentials: {{ key: {{ grant: static, value: a-value }} }}
+services:
+  app: {{ baseUrl: "{r.application.url}", healthCheck: {{ path: / }} }}
+  away: {{ baseUrl: "http://127.0.0.1:{broken}" }}
+chains:
+  all:
+    middlewares:
+      - traceparent: {{ export: otlp, endpoint: "{collector.url}/v1/traces" }}
+      - rateLimit: {{ rate: 100/s, burst: 100 }}
+      - httpCache: {{ store: shared }}
+      - circuitBreaker
+      - tokenInject: {{ credential: key }}
+    postwares: [metrics]
+routes:
+  - {{ match: {{ path: /away }}, service: away }}
+  - {{ service: app, chain: all }}
+""")
+    r.place.command([r.binary, "run", str(folder / "httpware.yaml"), "--workers", "1"], [r.ports["8081"], full], environment=r.variables())
+    r.type(f"curl -s -o /dev/null http://127.0.0.1:{r.ports['8081']}/ http://127.0.0.1:{r.ports['8081']}/away")
+
+    def missing() -> set[str]:
+        shown = set(re.findall(r"(?m)^# TYPE (\w+) ", r.type(f"curl -s http://127.0.0.1:{full}/metrics")))
+        return {name for name in named if name not in shown and name.removesuffix("_bucket") not in shown}
+
+    eventually(lambda: not missing(), 5)
+    expect(len(named) >= 20 and not missing(), "no such metrics:", missing())
+
+
+@recipe("Prometheus")
+def _(r: Recipe) -> None:
+    r.write(next(text for text in r.section.files if text.startswith("version: 1\n")))
+    r.start()
+    ask = "curl -s -o /dev/null -w '%{http_code} ' -H 'Host: gateway-1:9900' http://127.0.0.1:9900/metrics"
+    printed = r.type(f"{ask} -H 'Authorization: Bearer 0123456789abcdef0123456789abcdef'; {ask}; {ask.replace('gateway-1:9900', 'localhost')}")
+    expect(printed.split() == ["200", "403", "200"], printed)
 
 
 def main() -> int:

@@ -80,7 +80,7 @@ def typed(engine: Engine, dist: Path, version: str) -> Iterator[dict]:
     (folder / archive(dist).name).symlink_to(archive(dist))
     readme = (ROOT / "README.md").read_text()
     [commands] = [text for text in FENCE.findall(readme) if "docker load" in text]
-    load, run, *_ = commands.splitlines()
+    [(load, run)] = re.findall(r"(?m)^(docker load .*?) && (docker run .*?)(?: +#.*)?$", commands)
     engine.type(load, folder)
     with image.Origin(engine, 3000):
         name = engine.type(run.replace("docker run --rm", "docker run --rm --detach"), folder).split()[-1]

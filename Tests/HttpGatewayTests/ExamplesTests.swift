@@ -38,7 +38,10 @@ import GatewayWares
     }
 
     @Test(arguments: [
-        "Configuration.md", "Wares.md", "WaresByPurpose.md", "WritingAWare.md", "Admin.md", "Access.md", "Caching.md",
+        "Configuration.md", "ConfigurationFile.md", "ConfigurationListeners.md", "ConfigurationCertificates.md",
+        "ConfigurationServices.md", "ConfigurationRoutes.md", "ConfigurationChains.md", "ConfigurationPaths.md",
+        "ConfigurationForward.md", "ConfigurationStores.md", "ConfigurationRunning.md", "Commands.md",
+        "Monitoring.md", "Containers.md", "WaresByPurpose.md", "WritingAWare.md", "Admin.md", "Access.md", "Caching.md",
         "Files.md", "FirstGateway.md", "ComingFrom.md",
     ])
     func `a whole configuration in an article is read without errors or warnings`(article: String) throws {
@@ -47,25 +50,20 @@ import GatewayWares
         }
     }
 
-    @Test func `each chain in the article about wares is read without errors or warnings`() throws {
-        let chains = CodeBlock.all("yaml", in: try Repository.article("Wares.md")).filter {
-            $0.text.hasPrefix("middlewares:") || $0.text.hasPrefix("postwares:")
-        }
-        #expect(chains.count >= Repository.wareNames.count)
-        for chain in chains { #expect(mistakes(in: configuration(around: chain.text)).isEmpty, "\(chain)") }
-    }
-
     @Test(arguments: Repository.wareNames)
-    func `the article about wares names every option and shows an example`(name: String) throws {
+    func `the page of a ware names every option and shows an example without mistakes`(name: String) throws {
         let ware = try #require(BuiltinWares.all.first { $0.name.text == name })
-        let sections = try Repository.article("Wares.md").components(separatedBy: "\n## ")
-        let section = try #require(sections.first { $0.hasPrefix("\(name)\n") }, "no section")
+        let page = try Repository.article("Wares/ware-\(name).md")
         var options = OptionsReader.describing()
         _ = ware.init(options: &options)
         for option in options.described where option.type != "options" && !option.key.contains("[]") {
-            #expect(section.contains("| `\(option.key)` |"), "\(option.key)")
+            #expect(page.contains("| `\(option.key)` |"), "\(option.key)")
         }
-        #expect(CodeBlock.all("yaml", in: section).contains { $0.text.contains("- \(name)") })
+        let chains = CodeBlock.all("yaml", in: page).filter {
+            $0.text.hasPrefix("middlewares:") || $0.text.hasPrefix("postwares:")
+        }
+        #expect(chains.contains { $0.text.contains("- \(name)") })
+        for chain in chains { #expect(mistakes(in: configuration(around: chain.text)).isEmpty, "\(chain)") }
     }
 
     @Test(arguments: [
@@ -86,29 +84,76 @@ import GatewayWares
                 == ["\(name): is not a ware" + (names.map { "; did you mean \($0)?" } ?? "")])
     }
 
-    @Test func `the article about wares is what the wares declare`() throws {
-        let article = try Repository.article("Wares.md")
-        #expect(article == WareReference(BuiltinWares.all).article, "make reference writes it anew")
+    @Test func `the pages of wares are what the wares declare`() throws {
+        let catalogue = Repository.root.appendingPathComponent("Sources/HttpGateway/HttpGateway.docc")
+        func names(in folder: URL) throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }.sorted()
+        }
+        let articles = try names(in: catalogue).map {
+            WareReference.Article(name: String($0.dropLast(3)), text: try Repository.article($0))
+        }
+        let files = WareReference(BuiltinWares.all, articles: articles).files
+        for file in files {
+            #expect(try Repository.article(file.path) == file.text, "make reference writes \(file.path) again")
+        }
+        let written = try names(in: catalogue.appendingPathComponent("Wares")).map { "Wares/\($0)" }
+        #expect(written == files.map(\.path).filter { $0.contains("/") }.sorted())
     }
 
-    @Test func `the README names only wares that are there`() throws {
-        let names = BuiltinWares.all.map { $0.name.text }
-        let lines = try Repository.text("README.md").components(separatedBy: "\n")
-        let start = try #require(lines.firstIndex(of: "| purpose | wares |"), "no table")
-        var named: [String] = []
-        for line in lines[(start + 2)...] {
-            guard line.hasPrefix("|") else { break }
-            for (place, part) in line.components(separatedBy: "`").enumerated() where place % 2 == 1 {
-                named.append(part)
-            }
+    @Test func `the page of a ware names its purposes, recipes, articles and related wares`() throws {
+        let articles = [
+            WareReference.Article(
+                name: "WaresByPurpose",
+                text:
+                    "# By purpose\n\n## Limits\n\n| task | ware |\n|---|---|\n| too many | `rateLimit` |\n| too large | `bodyLimit` |\n"
+            ),
+            WareReference.Article(
+                name: "Recipes",
+                text: """
+                    # Recipes
+
+                    ## In flow form: one
+
+                    ```yaml
+                    chains: { a: { middlewares: [requestId, { rateLimit: { rate: 1/s } }] } }
+                    ```
+
+                    ## In a list
+
+                    ```yaml
+                    middlewares:
+                      - bodyLimit: { max: 1MiB } # rateLimit
+                      - if: rateLimit
+                    ```
+                    """),
+            WareReference.Article(name: "Other", text: "# The other\n\nOf `files` and `rateLimit`.\n"),
+        ]
+        let reference = WareReference(BuiltinWares.all, articles: articles)
+        let page = try #require(reference.page(of: "rateLimit"))
+        #expect(page.contains("From <doc:WaresByPurpose>: too many (*Limits*).\n"))
+        #expect(page.contains("- Recipes: [In flow form: one](doc:Recipes#In-flow-form-one)\n"))
+        #expect(page.contains("- Articles: [The other](doc:Other)\n"))
+        #expect(page.contains("## Related wares\n\n- [`bodyLimit`](doc:ware-bodyLimit): "))
+        #expect(
+            try #require(reference.page(of: "bodyLimit")).contains("- Recipes: [In a list](doc:Recipes#In-a-list)\n"))
+        #expect(try !#require(reference.page(of: "files")).contains("- Articles:"), "once is not about it")
+        #expect(reference.page(of: "none") == nil)
+    }
+
+    @Test func `the README names only wares that exist`() throws {
+        let names = Set(BuiltinWares.all.map { $0.name.text })
+        let text = try Repository.text("README.md")
+        let pages = text.components(separatedBy: "HttpGateway.docc/Wares/ware-").dropFirst().map {
+            $0.prefix { $0 != "." }
         }
-        #expect(named.sorted() == names.sorted())
+        #expect(!pages.isEmpty)
+        for page in pages { #expect(names.contains(String(page)), "\(page)") }
     }
 
     @Test(arguments: Repository.wareNames)
     func `the article about purposes names each ware in a table`(name: String) throws {
         let lines = try Repository.article("WaresByPurpose.md").components(separatedBy: "\n")
-        #expect(lines.contains { $0.hasPrefix("|") && $0.contains("`\(name)`") })
+        #expect(lines.contains { $0.hasPrefix("|") && $0.contains("[`\(name)`](doc:ware-\(name))") })
     }
 
     @Test func `a relative path is relative to the file that writes it`() throws {

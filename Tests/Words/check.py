@@ -3,7 +3,7 @@
 
     Tests/Words/check.py [FILE …] [--binary .build/release/httpware]
 
-Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc, which contain the texts that wares declare; the comments of the
+Without a file: README.md, Tests/README.md, the articles in Sources/*/*.docc and their folders, which contain the texts that wares declare; the comments of the
 Swift files in `ROOMS` and of all Swift tests; the texts in all Swift files of Sources, errors and problems among them; the names of all Swift tests;
 the names, docstrings and comments of the Python files in Tests; the texts and comments of the inspector page, and the length of its lines. With a
 binary, also the help of every command and the descriptions in the schema. Code is not read.
@@ -435,7 +435,7 @@ def main() -> int:
     parser.add_argument("--binary")
     options = parser.parse_args()
     comment_rooms = [*(ROOT / "Sources" / room for room in ROOMS), ROOT / "Tests"]
-    files = options.files or [ROOT / "README.md", ROOT / "Tests/README.md", *sorted(ROOT.glob("Sources/*/*.docc/*.md")), *comment_rooms]
+    files = options.files or [ROOT / "README.md", ROOT / "Tests/README.md", *sorted(ROOT.glob("Sources/*/*.docc/**/*.md")), *comment_rooms]
     results = list(trials())
 
     def read(folder: Path, suffixes: tuple[str, ...], check: Callable[[str, str], list[str]]) -> None:

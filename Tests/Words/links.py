@@ -27,13 +27,23 @@ sys.path.insert(0, str(ROOT / "docker"))
 
 import dist  # noqa: E402
 
-ARTICLES = "Sources/*/*.docc/*.md"
+ARTICLES = "Sources/*/*.docc/**/*.md"
 FENCE = re.compile(r"(?ms)^(`{3,})(\w*)\n(.*?)^\1$")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 # Of this repository; other paths in code may be invented, and those of MyGateway are in a package that `httpware init ware` writes.
 PATH = re.compile(r"(?<![\w/.$~}-])(?:(?:conf|docker|Sources|Tests|\.ci)/(?!MyGateway)[\w.*/-]*[\w*])")
 COMMAND = re.compile(r"(?:^|(?<=[\s(|]))httpware((?: [^\n]*)?)$")
 OPTION = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
+
+
+def catalogue(file: Path) -> Path:
+    """The catalogue of an article, which may be in a folder of it."""
+    return next((parent for parent in file.parents if parent.suffix == ".docc"), file.parent)
+
+
+def article_file(folder: Path, name: str) -> Path:
+    """The article of this name in a catalogue or in a folder of it."""
+    return next(iter(sorted(folder.glob(f"**/{name}.md"))), folder / f"{name}.md")
 
 
 def blanked(text: str, *patterns: re.Pattern) -> str:
@@ -128,8 +138,8 @@ class Documents:
             return self.article(file, target[4:]) if target.startswith("doc:") else None
         path, _, anchor = target.partition("#")
         other = (file.parent / path) if path else file
-        if file.parent.suffix == ".docc" and not other.exists():  # a picture, by its name alone
-            pictures = [picture for picture in (file.parent / "Resources").glob(f"{path}*") if re.fullmatch(re.escape(path) + r"(~dark)?(@\dx)?\.\w+", picture.name)]
+        if catalogue(file).suffix == ".docc" and not other.exists():  # a picture, by its name alone
+            pictures = [picture for picture in (catalogue(file) / "Resources").glob(f"{path}*") if re.fullmatch(re.escape(path) + r"(~dark)?(@\dx)?\.\w+", picture.name)]
             return None if pictures else f"{path}: no such file or picture"
         if not other.exists() or not other.resolve().is_relative_to(self.root.resolve()):
             return f"{target}: no such file in the repository"
@@ -143,9 +153,9 @@ class Documents:
         if not parts:
             other = file
         elif len(parts) == 1:
-            other = file.parent / f"{parts[0]}.md"
+            other = article_file(catalogue(file), parts[0])
         else:  # of another module
-            other = self.root / "Sources" / parts[0] / f"{parts[0]}.docc" / f"{parts[-1]}.md"
+            other = article_file(self.root / "Sources" / parts[0] / f"{parts[0]}.docc", parts[-1])
         if not other.exists():
             return f"<doc:{target}>: no such article"
         if anchor and slug(anchor) not in anchors(other):
@@ -175,6 +185,8 @@ PLANTED = (
     ("README.md", "`httpware run --none`", "httpware run has no option --none"),
     ("README.md", "`httpware cache ls --watch`", "httpware cache ls has no option --watch"),
     ("Sources/A/A.docc/Second.md", "<doc:First> <doc:First#One-two> <doc:/A/First> ![p](shot)", None),
+    ("Sources/A/A.docc/Inner/Second.md", "<doc:First> [a](doc:Second) ![p](shot)", None),
+    ("Sources/A/A.docc/Second.md", "[a](doc:None)", "<doc:None>: no such article"),
     ("Sources/A/A.docc/Second.md", "<doc:None>", "<doc:None>: no such article"),
     ("Sources/A/A.docc/Second.md", "<doc:First#None>", "<doc:First#None>: no such heading"),
     ("Sources/A/A.docc/Second.md", "<doc:/B/First>", "<doc:/B/First>: no such article"),
@@ -195,8 +207,9 @@ def trials() -> Iterator[tuple[str, list[str]]]:
     for name, text, expected in PLANTED:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            catalogue = root / "Sources/A/A.docc"
-            (catalogue / "Resources").mkdir(parents=True)
+            articles = root / "Sources/A/A.docc"
+            (articles / "Resources").mkdir(parents=True)
+            (articles / "Inner").mkdir()
             (root / "conf").mkdir()
             for path, content in (("conf/a.yaml", ""), ("Makefile", "all: x\n\techo\n"), ("Sources/A/A.docc/First.md", "# First\n\n## One two\n"),
                                   ("Sources/A/A.docc/Resources/shot~dark.png", ""), (name, text)):

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import GatewayConfig
 import HttpWare
 
@@ -14,17 +15,25 @@ struct WaresCommand: ParsableCommand {
     var name: String?
     @Flag(help: "Print JSON.")
     var json = false
-    @Flag(help: "Print the reference, as an article in Markdown.")
+    @Flag(help: "Print Markdown: the list of all wares, or the page of one.")
     var markdown = false
+    @Option(
+        name: .customLong("into"),
+        help: ArgumentHelp(
+            "With --markdown: write the list and a page for each ware into the folder of a documentation, whose articles they name.",
+            valueName: "dir"), completion: .directory)
+    var folder: String?
 
     func validate() throws {
-        if markdown, name != nil || json { throw ValidationError("--markdown prints all wares; it stands alone") }
+        if markdown, json { throw ValidationError("--markdown and --json exclude each other") }
+        if folder != nil, !markdown || name != nil { throw ValidationError("--into is for --markdown without a ware") }
+        if folder == "" { throw ValidationError("--into names a folder; . is the present one") }
     }
 
     func run() throws {
-        if markdown {
-            try Terminal.result(WareReference(Program.allWares).article, end: "")
-            return
+        if let folder { return try write(into: folder) }
+        if markdown, name == nil {
+            return try Terminal.result(WareReference(Program.allWares).index, end: "")
         }
         let wares = WareDescription.all(Program.allWares)
         guard let name else {
@@ -36,7 +45,34 @@ struct WaresCommand: ParsableCommand {
             Terminal.error("there is no ware \(name.quotedForErrors)\(near); \(Program.name) wares lists them")
             throw ExitCode(1)
         }
+        if markdown, let page = WareReference(Program.allWares).page(of: ware.name) {
+            return try Terminal.result(page, end: "")
+        }
         try Terminal.result(json ? ware.json.prettyJson : WaresCommand.page(ware))
+    }
+
+    private func write(into folder: String) throws {
+        let root = URL(filePath: folder)
+        do {
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".md") }
+                .sorted()
+            let articles = try names.map { name in
+                WareReference.Article(
+                    name: String(name.dropLast(3)),
+                    text: try String(contentsOf: root.appending(path: name), encoding: .utf8))
+            }
+            let files = WareReference(Program.allWares, articles: articles).files
+            for file in files {
+                let place = root.appending(path: file.path)
+                try FileManager.default.createDirectory(
+                    at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try Data(file.text.utf8).write(to: place)
+            }
+            Terminal.error("wrote \(files.count) files in \(folder)")
+        } catch {
+            Terminal.error("\(folder): cannot be read or written: \(error.localizedDescription)")
+            throw ExitCode(3)
+        }
     }
 
     private static func table(_ wares: [WareDescription]) -> String {

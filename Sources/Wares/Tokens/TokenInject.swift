@@ -183,7 +183,7 @@ extension TokenInject: ConfigurableWare {
             are removed from the response. A partial response (206), and one with a coding that cannot be decoded, is
             answered with 502. `audit` writes a line of JSON for each exchange: `time`, `run`, `credential`, `action`
             (`used`, `refused` or `scrubbed`), `host`, `method`, `path`, `status` and `reason`. The article *Keeping
-            tokens away from programs* tells what this can promise.
+            tokens away from programs and agents* tells what this can promise.
             """#,
         otherNames: ["credentialInjector", "injectToken"])
 

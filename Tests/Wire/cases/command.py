@@ -238,6 +238,15 @@ def _(t: Trial) -> None:
     expect_same("exit", (wrong.returncode, wrong.stdout), (1, ""))
     check('did you mean "bodyLimit"?' in wrong.stderr, wrong.stderr)
     expect_same("exit", run(t, "wares", "--markdown", "--json").returncode, 64)
+    check(run(t, "wares", "bodyLimit", "--markdown").stdout.startswith("# bodyLimit\n\nRefuses content"), "no page in Markdown")
+    check("| [`bodyLimit`](doc:ware-bodyLimit) | both |" in run(t, "wares", "--markdown").stdout, "no list in Markdown")
+    expect_same("exit", [run(t, "wares", *words).returncode for words in (["--into", "x"], ["bodyLimit", "--markdown", "--into", "x"])], [64, 64])
+    folder = t.setup.place.subfolder("documentation")
+    (folder / "Sizes.md").write_text("# Large content\n\nThe `bodyLimit` refuses it.\n")
+    expect_same("exit", run(t, "wares", "--markdown", "--into", str(folder)).returncode, 0)
+    check("- Articles: [Large content](doc:Sizes)\n" in (folder / "Wares/ware-bodyLimit.md").read_text(), "the article is not named")
+    check(" | Large content" not in (folder / "Wares/ware-mock.md").read_text() and (folder / "Wares.md").exists(), "mock is not in the article")
+    expect_same("exit", run(t, "wares", "--markdown", "--into", str(folder / "none")).returncode, 3)
 
 
 @case("schema: the output is JSON Schema 2020-12", nginx=NO)
@@ -488,7 +497,7 @@ def _(t: Trial) -> None:
     Path(file).write_text(GOOD)
     for arguments in (["check", "-c", file], ["check", "--json", "-c", file], ["explain", "GET", "/", "-c", file],
                       ["explain", "GET", "/", "-c", file, "--json"], ["diff", file, file], ["diff", file, file, "--json"], ["schema"],
-                      ["wares"], ["wares", "bodyLimit"], ["wares", "--markdown"], ["version"], ["version", "--json"]):
+                      ["wares"], ["wares", "bodyLimit"], ["wares", "--markdown"], ["wares", "mock", "--markdown"], ["version"], ["version", "--json"]):
         for output in (">/dev/full", ">&-"):
             result = with_output(t, output, *arguments)
             errors = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
