@@ -29,7 +29,7 @@ FRAME = """<!doctype html>
 <a class="skip" href="#the-text">To the text</a>
 <header>
 <a class="name" href="index.html">httpware</a>
-<form role="search" action="search.html"><input type="search" name="q" placeholder="Search: / begins" aria-label="Search" autocomplete="off"><div id="search-found" hidden></div></form>
+<form role="search" action="search.html"><input type="search" name="q" placeholder="Search (press /)" aria-label="Search" autocomplete="off"><div id="search-found" hidden></div></form>
 <a class="to-articles" href="#the-articles">Articles</a>
 </header>
 <div class="columns">

@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -30,6 +31,7 @@ sys.dont_write_bytecode = True
 
 from pages import words  # noqa: E402
 from pages.markdown import Renderer, slug  # noqa: E402
+from pages.site import Site  # noqa: E402
 from Rig.packages import NotInstalled, provide  # noqa: E402
 from Rig.waits import eventually  # noqa: E402
 
@@ -198,6 +200,37 @@ def _() -> None:
                 faults.append(f"{name}: {link}: no such heading")
         faults += [f"{name}: {source} does not exist" for source in page.sources if not (SITE / source).exists()]
     expect(not faults, *faults[:20])
+
+
+@trial("beside DocC's pages, the first page leads to each module, and a missing one is a fault")
+def _() -> None:
+    modules = ["HttpGateway", "HttpWareClient", "HttpWare"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for module in modules[:2]:
+            place = folder / "documentation" / module.lower()
+            place.mkdir(parents=True)
+            (place / "index.html").write_text("")
+        (folder / "Former.html").write_text("an article that was removed")
+        faults = Site(ROOT, modules).write(folder)
+        expect(faults == ["documentation/httpware does not exist"], faults)
+        links = Page((folder / "index.html").read_text()).links
+        expect(all(f"documentation/{module.lower()}/" in links for module in modules), links)
+        expect(not (folder / "Former.html").exists(), "a former page is left")
+
+
+@trial("DocC finds every article and heading that a link names")
+def _() -> str | None:
+    swift = shutil.which("swift")
+    docc = shutil.which("docc") or swift and shutil.which("docc", path=str(Path(swift).resolve().parent))
+    if not docc:
+        return "docc is missing"
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([docc, "convert", str(CATALOGUE), "--fallback-display-name", "HttpGateway", "--fallback-bundle-identifier", "HttpGateway",
+                               "--output-path", f"{folder}/out"], capture_output=True, text=True, timeout=300)
+    # Its symbols are not there, so the module itself is not found.
+    found = [line for line in re.findall(r"(?m)^(?:warning|error): .*", done.stdout + done.stderr) if "'HttpGateway'" not in line]
+    expect(not found, *found[:20])
 
 
 @trial("no mark of Markdown is left in a page")

@@ -1,4 +1,4 @@
-"""The image that `make dist` writes, loaded as a reader loads it; and the commands of the README and of *Your first gateway* with it."""
+"""The image that `make dist` writes, loaded as a reader loads it; and the commands of the README, of *Your first gateway* and of *In a container* with it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from Rig.waits import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTICLE = ROOT / "Sources/HttpGateway/HttpGateway.docc/FirstGateway.md"
+CONTAINERS = ARTICLE.with_name("Containers.md")
 FENCE = re.compile(r"(?ms)^```sh\n(.*?)^```$")
 ANNOTATIONS = ("title", "description", "version", "revision", "licenses", "created")
 
@@ -98,3 +99,33 @@ def typed(engine: Engine, dist: Path, version: str) -> Iterator[dict]:
         yield line("release: from an empty folder", "three commands lead to an answer through compose", printed[-400:], count == 3 and " 200 OK" in printed and f"httpware:{version}" in commands)
     finally:
         engine.type("docker compose down --timeout 3", empty, fails=True)
+    yield from article(engine, version)
+
+
+def article(engine: Engine, version: str) -> Iterator[dict]:
+    """The commands of *In a container*: a file of one's own, checked and mounted; the last requests by `docker exec`; compose."""
+    text = CONTAINERS.read_text()
+    blocks = re.findall(r"(?ms)^```(?:yaml|sh)\n(.*?)^```$", text)
+    own, composed = (next(each for each in blocks if each.startswith(start)) for start in ("version: 1", "services:"))
+    mounted = next(each for each in blocks if "httpware:0.2.0 check" in each).splitlines()
+    trace = next(each for each in blocks if each.startswith("docker exec")).strip()
+    up = next(each for each in blocks if each.startswith("docker compose"))
+    folder = engine.folder / "own-file"
+    folder.mkdir()
+    (folder / "httpware.yaml").write_text(own)
+    (folder / "compose.yaml").write_text(composed)
+    checked = engine.type(mounted[0], folder)
+    yield line("release: own file", "check accepts the file of the article", checked, "ok: 1 listener" in checked and f"httpware:{version}" in text)
+    name = engine.type(mounted[1].replace("docker run --rm", "docker run --rm --detach -e APP_URL=http://127.0.0.1:9"), folder).split()[-1]
+    try:
+        came = eventually(lambda: "502 Bad Gateway" in engine.ask("http://127.0.0.1:8080/orders"))
+        yield line("release: own file in force", "the gateway answers for an application that does not exist", mounted[1], came)
+        shown = engine.type(trace.replace("NAME", name), folder, fails=True)
+        yield line("release: trace", "docker exec shows the last requests", shown, "GET  /orders  502" in shown)
+    finally:
+        engine.docker("rm", "--force", "--time", "0", name, fails=True)
+    try:
+        printed = engine.type(up, folder)
+        yield line("release: compose of the article", "leads to an answer", printed[-400:], " 200 OK" in printed)
+    finally:
+        engine.type("docker compose down --timeout 3", folder, fails=True)
