@@ -126,7 +126,8 @@ import GatewayWares
                       - if: rateLimit
                     ```
                     """),
-            WareReference.Article(name: "Other", text: "# The other\n\nOf `files` and `rateLimit`.\n"),
+            WareReference.Article(
+                name: "Other", text: "# The other\n\nOf `files`, `timeout`, `timeout`, `timeout` and `rateLimit`.\n"),
         ]
         let reference = WareReference(BuiltinWares.all, articles: articles)
         let page = try #require(reference.page(of: "rateLimit"))
@@ -137,6 +138,7 @@ import GatewayWares
         #expect(
             try #require(reference.page(of: "bodyLimit")).contains("- Recipes: [In a list](doc:Recipes#In-a-list)\n"))
         #expect(try !#require(reference.page(of: "files")).contains("- Articles:"), "once is not about it")
+        #expect(try !#require(reference.page(of: "timeout")).contains("- Articles:"), "it is an option, too")
         #expect(reference.page(of: "none") == nil)
     }
 

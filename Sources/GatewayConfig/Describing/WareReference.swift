@@ -94,7 +94,7 @@ public struct WareReference: Sendable {
     }
 
     private func page(_ ware: WareDescription) -> String {
-        let uses = WareUses(of: ware.name, among: Set(wares.map(\.name)), in: articles)
+        let uses = WareUses(of: ware.name, among: wares, in: articles)
         let side =
             switch ware.side {
             case .middleware: "A **middleware**: it is listed under `middlewares` and acts on requests."

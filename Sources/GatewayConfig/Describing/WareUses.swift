@@ -27,14 +27,18 @@ struct WareUses {
     /// Other articles with the ware in a configuration, or that speak about it.
     private(set) var articles: [WareReference.Article] = []
 
-    /// Looks for one of `names` in the articles.
-    init(of name: String, among names: Set<String>, in articles: [WareReference.Article]) {
+    /// Looks for one of the wares in the articles.
+    init(of name: String, among wares: [WareDescription], in articles: [WareReference.Article]) {
+        let names = Set(wares.map(\.name))
+        let isOption = wares.contains {
+            $0.options.contains { $0.key.split(separator: ".").last.map(String.init) == name }
+        }
         for article in articles.sorted(by: { $0.name < $1.name }) {
             if article.name == WareUses.purposesName {
                 readPurposes(of: name, among: names, in: article)
             } else if article.name == WareUses.recipesName {
                 recipes = article.sections.filter { WareUses.isListed(name, in: $0.lines) }.map(\.heading)
-            } else if !WareUses.indexes.contains(article.name), WareUses.speaks(article, of: name) {
+            } else if !WareUses.indexes.contains(article.name), WareUses.speaks(article, of: name, isOption: isOption) {
                 self.articles.append(article)
             }
         }
@@ -69,9 +73,9 @@ struct WareUses {
 
     // MARK: Mentions
 
-    /// Whether a configuration of the article lists the ware, or its prose names it: a name such as `rateLimit` once, and a
-    /// name such as `files`, which other things have too, three times.
-    private static func speaks(_ article: WareReference.Article, of name: String) -> Bool {
+    /// Whether a configuration of the article lists the ware, or its prose names it: a name such as `rateLimit` once; a name
+    /// such as `files`, which other things have too, three times; and a name such as `timeout`, which options have, four times.
+    private static func speaks(_ article: WareReference.Article, of name: String, isOption: Bool) -> Bool {
         let lines = article.text.split(separator: "\n", omittingEmptySubsequences: false)
         if isListed(name, in: lines) { return true }
         let isOwnWord = name.contains { $0.isUppercase }
@@ -81,7 +85,7 @@ struct WareUses {
             if line.hasPrefix("```") { isCode.toggle() }
             if !isCode { count += spans(in: line).count { $0 == name } }
         }
-        return count >= (isOwnWord ? 1 : 3)
+        return count >= (isOwnWord ? 1 : isOption ? 4 : 3)
     }
 
     /// Whether code in these lines has the ware in a list of wares, in block form or in flow form.
