@@ -21,6 +21,9 @@ public struct WrittenValue: Sendable, Hashable {
         hidesUserInformation = !isSecret && shown != text
         self.location = location
     }
+
+    /// The same value, as a secret.
+    fileprivate var hidden: WrittenValue { WrittenValue(path: path, text: "", isSecret: true, location: location) }
 }
 
 extension GatewayConfiguration {
@@ -46,7 +49,14 @@ extension GatewayConfiguration {
                 walk.add(section.value, section.key, key: section.key)
             }
         }
-        return walk.values
+        // An alias has the place of its anchor, so that another option can have the text of a secret one.
+        let places = Set(walk.values.lazy.filter { $0.text == nil && $0.location != .code }.map(\.location))
+        return places.isEmpty ? walk.values : walk.values.map { places.contains($0.location) ? $0.hidden : $0 }
+    }
+
+    /// The places of secret values in the files.
+    var secretPlaces: Set<SourceLocation> {
+        Set(values.lazy.filter { $0.text == nil && $0.location != .code }.map(\.location))
     }
 
     private struct Walk {

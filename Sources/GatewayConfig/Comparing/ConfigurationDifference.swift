@@ -56,11 +56,14 @@ public struct ConfigurationDifference: Sendable {
     /// The services of the old configuration that stay unchanged, with their connections.
     public private(set) var keptServices: Set<String> = []
 
+    private let secretPlaces: Set<SourceLocation>
+
     /// Whether nothing changes.
     public var isEmpty: Bool { changes.isEmpty }
 
     /// Compares two configurations.
     public init(from old: GatewayConfiguration, to new: GatewayConfiguration) {
+        secretPlaces = old.secretPlaces.union(new.secretPlaces)
         let before = WrittenNouns(old.written)
         let after = WrittenNouns(new.written)
         for noun in WrittenNouns.names(before, after) {
@@ -189,7 +192,7 @@ public struct ConfigurationDifference: Sendable {
         case (nil, let new?): changes.append(Change(what: what, kind: .added, location: new.location, keys: []))
         case (let old?, let new?):
             guard old.bare(exactly: exactly) != new.bare(exactly: exactly) else { return }
-            var comparison = NodeComparison(secrets: secrets)
+            var comparison = NodeComparison(secrets: secrets, at: secretPlaces)
             comparison.compare(old, new, [])
             var change = Change(what: what, kind: .changed, location: new.location, keys: comparison.found)
             if change.keys.isEmpty { change.effect = "only the order of keys, or quotes" }

@@ -5,9 +5,14 @@ struct NodeComparison {
     /// The paths of values that must never be printed. Members of lists have the path of their list, and `*` is any
     /// key.
     let secrets: Set<[String]>
+    /// The places of such values in the files. An alias has the place of its anchor.
+    let places: Set<SourceLocation>
     private(set) var found: [ConfigurationDifference.KeyChange] = []
 
-    init(secrets: Set<[String]>) { self.secrets = secrets }
+    init(secrets: Set<[String]>, at places: Set<SourceLocation> = []) {
+        self.secrets = secrets
+        self.places = places
+    }
 
     /// Compares two existing values. The depth of the recursion is bounded by the reader's limit.
     mutating func compare(_ old: ConfigNode, _ new: ConfigNode, _ path: [String]) {
@@ -35,7 +40,7 @@ struct NodeComparison {
     private mutating func add(_ path: [String], _ old: ConfigNode?, _ new: ConfigNode?) {
         found.append(
             ConfigurationDifference.KeyChange(
-                key: path.joined(separator: "."), old: old.map { shown($0, path) }, new: new.map { shown($0, path) },
+                key: Redaction.text(path.joined(separator: ".")), old: old.map { shown($0, path) }, new: new.map { shown($0, path) },
                 location: new?.location ?? old?.location ?? .code))
     }
 
@@ -46,12 +51,12 @@ struct NodeComparison {
     }
 
     private func flow(_ node: ConfigNode, _ path: [String]) -> String {
-        if isSecret(path) { return "the secret value" }
+        if isSecret(path) || places.contains(node.location) { return "the secret value" }
         return switch node.content {
         case .scalar: node.shown
         case .list(let members): "[" + members.map { flow($0, path) }.joined(separator: ", ") + "]"
         case .map(let entries):
-            "{ " + entries.map { "\($0.key.shortened): \(flow($0.value, path + [$0.key]))" }.joined(separator: ", ")
+            "{ " + entries.map { "\(Redaction.text($0.key).shortened): \(flow($0.value, path + [$0.key]))" }.joined(separator: ", ")
                 + " }"
         }
     }

@@ -3,77 +3,136 @@ import HttpWare
 
 /// Shows the lines of a configuration file to people, without secrets and user information.
 struct ConfigurationLines {
-    /// The first column of a secret, by line.
-    private var secrets: [Int: Int] = [:]
-    /// The values with user information, by line.
-    private var anonymous: [Int: [WrittenValue]] = [:]
+    private struct Position: Hashable {
+        let line: Int, column: Int
+    }
+
+    /// The places of secrets.
+    private var secrets: Set<Position> = []
+    /// The values with user information, by place.
+    private var anonymous: [Position: WrittenValue] = [:]
     private let texts: [String]
     private let isRead: Bool
+
+    /// Shorter lines of a secret with several lines may be ordinary words.
+    private static let shortestLine = 8
 
     /// For a file of a configuration; `nil` if the configuration on disk has errors. Then the values are unknown, and only the names of
     /// members are shown. `texts` are masked everywhere.
     init(of file: String, in configuration: GatewayConfiguration?, secrets texts: [String]) {
         isRead = configuration != nil
-        self.texts = texts.filter { !$0.isEmpty }
+        let lines = texts.flatMap { text -> [String] in
+            let lines = text.split(whereSeparator: \.isNewline)
+            return lines.count < 2 ? [] : lines.map { String($0.drop { $0 == " " }) }
+        }
+        self.texts = (texts.filter { !$0.isEmpty } + lines.filter { $0.utf8.count >= Self.shortestLine })
+            .sorted { $0.utf8.count > $1.utf8.count }
         for value in configuration?.values ?? [] where value.location.file == file {
-            let place = value.location
+            let place = Position(line: value.location.line, column: value.location.column)
             if value.text == nil {
-                secrets[place.line] = min(place.column, secrets[place.line] ?? place.column)
+                secrets.insert(place)
             } else if value.hidesUserInformation {
-                anonymous[place.line, default: []].append(value)
+                anonymous[place] = value
             }
         }
     }
 
-    /// The lines of the file's text.
+    /// The lines of the file's text, as the errors of the configuration count them.
     func masked(_ text: String) -> [String] {
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-        var masked = isRead ? hide(lines) : lines.map(nameOnly)
+        let mark: Unicode.Scalar = "\u{feff}"
+        let scalars = Array(text.unicodeScalars.first == mark ? text.unicodeScalars.dropFirst() : text.unicodeScalars[...])
+        let places = ScalarPlaces(in: Array(String(scalars).utf8))
+        let lines = Self.lines(of: scalars)
+        var masked: [String]
+        // The file may have changed since it was read.
+        let known = Set(places.all.map { Position(line: $0.line, column: $0.column) })
+        if isRead, places.isWhole, secrets.isSubset(of: known), known.isSuperset(of: anonymous.keys) {
+            masked = hide(lines, of: scalars, places)
+        } else {
+            masked = names(lines, of: scalars, places)
+        }
         for secret in texts { masked = masked.map { $0.replacing(secret, with: "***") } }
-        return text.hasSuffix("\n") ? masked.dropLast() : masked
+        return masked
     }
 
-    /// Lines without their secrets, each of which begins at a column of a line, from 1. The text of a block continues in the
-    /// lines that are indented more.
-    private func hide(_ lines: [Substring]) -> [String] {
-        var depth: Int?
-        return lines.enumerated().map { number, line in
-            let indent = line.prefix { $0 == " " }.count
-            if let deep = depth {
-                if indent > deep || line.allSatisfy({ $0 == " " || $0 == "\r" }) { return "…" }
-                depth = nil
+    /// The lines without their ends. YAML 1.1 §5.4, which the parser follows.
+    private static func lines(of scalars: [Unicode.Scalar]) -> [Range<Int>] {
+        var lines: [Range<Int>] = []
+        var start = 0
+        var at = 0
+        while at < scalars.count {
+            let end = at
+            at += 1
+            switch scalars[end] {
+            case "\r": if at < scalars.count, scalars[at] == "\n" { at += 1 }
+            case "\n", "\u{85}", "\u{2028}", "\u{2029}": break
+            default: continue
             }
-            guard let column = column(ofLine: number + 1, line) else { return Redaction.text(String(line)) }
-            // Columns count Unicode scalars.
-            let value = line.unicodeScalars.dropFirst(column - 1)
-            // A quoted text may continue, too.
-            if value.first == "|" || value.first == ">" || (value.first == "\"" && !value.dropFirst().contains("\"")) {
-                depth = indent
+            lines.append(start..<end)
+            start = at
+        }
+        if start < scalars.count { lines.append(start..<scalars.count) }
+        return lines
+    }
+
+    /// Lines without their secrets. What follows a secret in its last line is hidden with it.
+    private func hide(_ lines: [Range<Int>], of scalars: [Unicode.Scalar], _ places: ScalarPlaces) -> [String] {
+        var rest = places.all[...]
+        /// The end of the last hidden text.
+        var end = 0
+        return lines.map { line in
+            let isInside = line.lowerBound < end
+            var shown = line.upperBound
+            while let place = rest.first, place.range.lowerBound <= line.upperBound {
+                rest.removeFirst()
+                guard isHidden(place, String(scalars[line])) else { continue }
+                shown = min(shown, place.range.lowerBound)
+                end = max(end, place.range.upperBound)
             }
-            return Redaction.text(String(line.unicodeScalars.prefix(column - 1))) + "***"
+            if isInside { return "…" }
+            let text = Redaction.text(String(scalars[line.lowerBound..<shown]))
+            return shown < line.upperBound ? text + "***" : text
         }
     }
 
-    /// The column from which a line is hidden; `nil` if it may be shown.
-    private func column(ofLine number: Int, _ line: Substring) -> Int? {
-        let hidden = (anonymous[number] ?? []).filter { isWrittenOtherwise($0, in: line) }.map(\.location.column)
-        return (hidden + [secrets[number]].compactMap(\.self)).min()
+    /// Whether a text that begins in a line must be hidden.
+    private func isHidden(_ place: ScalarPlaces.Place, _ line: String) -> Bool {
+        let position = Position(line: place.line, column: place.column)
+        if secrets.contains(position) { return true }
+        guard let value = anonymous[position] else { return false }
+        // User information may go on in the next line, unless each line is a line of the value.
+        if place.isOnSeveralLines { return !place.isLiteral }
+        // A value with escapes, so that a mark cannot be put in the right place: `http://u:p\u0040h`.
+        return line.contains("\\") && !Redaction.text(line).contains(value.text ?? "")
     }
 
-    /// Whether a line has a value with escapes, or only its beginning, so that a mark cannot be put in the right place: `http://u:p\u0040h`.
-    private func isWrittenOtherwise(_ value: WrittenValue, in line: Substring) -> Bool {
-        let written = line.unicodeScalars.dropFirst(value.location.column - 1)
-        if written.first == "|" || written.first == ">" { return false }
-        let isOpen = written.first == "\"" && !written.dropFirst().contains("\"")
-        return isOpen || written.contains("\\") && !Redaction.text(String(line)).contains(value.text ?? "")
+    /// The parts of lines that cannot contain a secret: the names of members.
+    private func names(_ lines: [Range<Int>], of scalars: [Unicode.Scalar], _ places: ScalarPlaces) -> [String] {
+        let keys = Dictionary(
+            places.all.lazy.filter { $0.isKey && !$0.isOnSeveralLines }.map { ($0.range.lowerBound, $0.range) },
+            uniquingKeysWith: { first, _ in first })
+        return lines.map { line in
+            let text = scalars[line]
+            let start = text.firstIndex { $0 != " " && $0 != "-" } ?? line.upperBound
+            let indent = String(text[..<start])
+            guard start < line.upperBound else { return indent }
+            guard let key = keys[start], key.upperBound <= line.upperBound, scalars[key].allSatisfy(isOfName) else {
+                return indent + "…"
+            }
+            let after = text[key.upperBound...].drop { $0 == " " || $0 == ":" }
+            return indent + String(scalars[key]) + (after.isEmpty ? ":" : ": …")
+        }
     }
 
-    /// The part of a line that cannot contain a secret.
-    private func nameOnly(_ line: Substring) -> String {
-        let indent = line.prefix { $0 == " " || $0 == "-" }
-        let name = line[indent.endIndex...].prefix { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" }
-        guard line[name.endIndex...].first == ":" else { return indent + (line.count > indent.count ? "…" : "") }
-        let rest = line[name.endIndex...].dropFirst().drop { $0 == " " || $0 == "\r" }
-        return indent + name + (rest.isEmpty ? ":" : ": …")
+    private func isOfName(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.properties.isAlphabetic || scalar.properties.numericType != nil || scalar == "-" || scalar == "_"
+    }
+}
+
+extension String {
+    fileprivate init(_ scalars: some Sequence<Unicode.Scalar>) {
+        var view = UnicodeScalarView()
+        view.append(contentsOf: scalars)
+        self.init(view)
     }
 }

@@ -85,7 +85,7 @@ public struct ExplanationJson {
     private func described(_ entry: ChainEntry) -> [(String, Json)] {
         [
             ("label", shown(entry.label)), ("ware", shown(entry.wareName)), ("at", at(entry.location)),
-            ("options", entry.options.isEmpty ? .object([]) : entry.options.masked.jsonValue),
+            ("options", entry.options.isEmpty ? .object([]) : mask.options(entry.options).jsonValue),
             ("if", entry.condition.map { shown($0.options.words) } ?? .null),
         ]
     }

@@ -10,6 +10,21 @@ public struct ExplanationMask {
     /// The text without secrets, and without user information.
     public func text(_ text: String) -> String { Redaction.text(known(text)) }
 
+    /// The options without secrets, also where one stands under another key, by an alias.
+    func options(_ node: ConfigNode) -> ConfigNode {
+        var copy = node.masked
+        switch copy.content {
+        case .scalar(let shown, let isQuoted): copy.content = .scalar(text(shown), isQuoted: isQuoted)
+        case .list(let members): copy.content = .list(members.map(options))
+        case .map(let entries):
+            copy.content = .map(
+                entries.map {
+                    ConfigNode.Entry(key: text($0.key), location: $0.location, value: options($0.value))
+                })
+        }
+        return copy
+    }
+
     /// The text without the secrets of the configuration.
     private func known(_ text: String) -> String { secrets.reduce(text) { $0.replacing($1, with: "***") } }
 

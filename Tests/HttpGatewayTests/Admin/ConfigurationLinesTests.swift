@@ -44,4 +44,103 @@ import Testing
     func `lines of a file show no user information, however it is written`(value: String, line: String) throws {
         #expect(try shown(value) == line)
     }
+
+    // MARK: Texts on several lines
+
+    /// The lines of a file, of which `SECRET` marks the lines of the value of `tokenInject`.
+    private func lines(_ secret: String, end: String = "\n", broken: String = "") throws -> (lines: [String], text: String) {
+        let isCredential = secret.hasPrefix("credentials")
+        let credential = secret.replacing(
+            "<<", with: "grant: clientCredentials\n    clientId: a\n    tokenUrl: https://a.test/")
+        let text = """
+            version: 1
+            listeners: { web: { bind: "127.0.0.1:8080" } }
+            services: { api: { baseUrl: "http://192.0.2.1:3000" } }
+            \(isCredential ? credential : "")
+            chains:
+              c:
+                middlewares:
+            \(isCredential ? "" : secret)
+                  - requestHeaders: { set: { X-B: b } }
+            routes: [{ service: api, chain: c }]
+            \(broken)
+            """.split(separator: "\n").joined(separator: end) + end
+        let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
+        let result = ConfigurationReader(
+            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+        ).read(path: "a.yaml")
+        if broken.isEmpty { #expect(result.configuration != nil, "\(result.errors)") }
+        for value in result.configuration?.values ?? [] { #expect(value.text?.contains("hush") != true, "\(value)") }
+        let lines = ConfigurationLines(
+            of: "a.yaml", in: result.configuration, secrets: result.configuration?.secretTexts ?? []
+        ).masked(text)
+        return (lines, text)
+    }
+
+    private static let manyLines = [
+        "credentials:\n  k:\n    <<\n    clientSecret: |\n      hush1\n\n      hush2: x\n     # a comment",
+        "      - tokenInject:\n          value: >-2\n            hush1\n            hush2\n          header: X-A",
+        "      - tokenInject:\n          value: hush1\n            hush2\n            hush3 # a comment",
+        "      - tokenInject:\n          value:\n            hush1\n            hush2",
+        "      - tokenInject:\n          value: \"hush1\n            hush2\\\"\n\n            hush3\"\n          header: X-A",
+        "      - tokenInject:\n          value: 'hush1\n  hush2 ''\n\n            hush3'\n          header: X-A",
+        "      - tokenInject: { value: hush1\n            hush2, header: X-A }",
+        "      - tokenInject: {\n         value:\n           \"hush1\n            hush2\", header: X-A }",
+        "      - tokenInject:\n          value: &hush0 !!str\n            hush1\n            hush2",
+        "      - requestHeaders: { set: { X-A: &a hush1\n            hush2 } }\n      - tokenInject: { value: *a }",
+        "      - requestHeaders:\n          set:\n            X-A: &a \"hush1\n            hush2\"\n      - tokenInject: { value: *a }",
+        "      - tokenInject:\n          value: hush1hush1\n            hush2hush2\n      # was hush1hush1 hush2hush2",
+        "credentials:\n  k:\n    clientSecret: |\n      hush1hush1\n      hush2hush2\n    <<\n    # was hush2hush2",
+    ]
+
+    @Test(arguments: manyLines, ["\n", "\r\n"])
+    func `a secret is hidden with all of its lines`(secret: String, end: String) throws {
+        let (lines, text) = try lines(secret, end: end)
+        #expect(lines.count == text.split(separator: end).count)
+        #expect(!lines.joined().contains { $0 == "\r" || $0 == "\r\n" })
+        #expect(!lines.joined(separator: "\n").replacing("&hush0", with: "").contains("hush"), "\(lines)")
+        #expect(lines.contains("      - requestHeaders: { set: { X-B: b } }"))
+        #expect(lines.last == "routes: [{ service: api, chain: c }]")
+    }
+
+    @Test(arguments: manyLines, ["nonsense: hush8", "nonsense: [\n  a: hush9", "? [hush8, hush9]\n: hush9"])
+    func `a file with errors shows no values, on however many lines`(secret: String, broken: String) throws {
+        let (lines, _) = try lines(secret, broken: broken)
+        #expect(!lines.joined().replacing("hush2: …", with: "").contains("hush"), "\(lines)")
+        #expect(lines.starts(with: ["version: …", "listeners: …", "services: …"]))
+    }
+
+    @Test(arguments: [
+        ("\"http://user:\n            pw123@h/\"", ["body: ***", "…"]),
+        ("http://user:\n            pw123@h/", ["body: ***", "…"]),
+        (">\n            http://user:\n            pw123@h/", ["body: ***", "…", "…"]),
+        ("|\n            a b\n            http://user:pw123@h/", ["body: |", "a b", "http://…@h/"]),
+    ])
+    func `user information on several lines is hidden`(value: String, shown: [String]) throws {
+        let (lines, _) = try lines("      - mock:\n         status: 200\n         body: \(value)")
+        #expect(lines[8...].prefix(shown.count).map { $0.trimmingPrefix { $0 == " " } } == shown.map { $0[...] })
+    }
+
+    @Test func `a byte order mark moves no column`() throws {
+        let text = "\u{feff}version: 1\n"
+        let lines = ConfigurationLines(of: "a.yaml", in: nil, secrets: []).masked(text)
+        #expect(lines == ["version: …"])
+    }
+
+    @Test func `a file that changed since it was read shows no values`() throws {
+        let text = """
+            version: 1
+            listeners: { web: { bind: "127.0.0.1:8080" } }
+            services: { api: { baseUrl: "http://192.0.2.1:3000" } }
+            chains: { c: { middlewares: [tokenInject: { value: hush1 }] } }
+            routes: [{ service: api, chain: c }]
+            """
+        let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
+        let configuration = ConfigurationReader(
+            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+        ).read(path: "a.yaml").configuration
+        let lines = ConfigurationLines(of: "a.yaml", in: configuration, secrets: []).masked(
+            "# a new line\n" + text.replacing("hush1", with: "hush2"))
+        #expect(lines[0] == "…" && !lines.joined().contains("hush2"))
+    }
 }

@@ -55,4 +55,29 @@ import Testing
     func `a target is shown without user information, and otherwise as it is`(target: String, shown: String) throws {
         #expect(ExplanationMask(try explanation("/a")).target(target) == shown)
     }
+
+    @Test func `an alias of a secret is hidden wherever it stands`() throws {
+        let text = """
+            version: 1
+            listeners: { web: { bind: "127.0.0.1:8080" } }
+            services: { api: { baseUrl: "http://192.0.2.1:3000" } }
+            chains: { c: { middlewares: [{ requestHeaders: { set: { X-A: &a hush1 } } }, { tokenInject: { value: *a } }] } }
+            routes: [{ service: api, chain: c }]
+            """
+        func configuration(_ text: String) throws -> GatewayConfiguration {
+            let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
+            let result = ConfigurationReader(
+                wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+            ).read(path: "a.yaml")
+            return try #require(result.configuration, "\(result.errors)")
+        }
+        let old = try configuration(text)
+        #expect(!old.values.contains { $0.text?.contains("hush") == true })
+        let explanation = try Explanation(Explanation.Question(.get, "http://h/"), in: old)
+        #expect(!ExplanationJson(explanation).text.contains("hush"))
+        let difference = ConfigurationDifference(
+            from: old, to: try configuration(text.replacing("hush1", with: "hush2")))
+        let keys = difference.changes.flatMap(\.keys)
+        #expect(keys.contains { $0.key == "requestHeaders.set.X-A" } && !"\(keys)".contains("hush"), "\(keys)")
+    }
 }

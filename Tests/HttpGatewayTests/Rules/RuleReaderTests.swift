@@ -62,6 +62,23 @@ import Wares
         #expect(yaml == "# why\nmiddlewares:\n  - mock: { status: 418 }\n    \(condition)\n")
     }
 
+    @Test func `a rule is shown without user information, whatever part it is in`() throws {
+        let rule = try reader.build(
+            reader.read(
+                Array(
+                    #"""
+                    {"filter": "~hq \"^x-a: http://user:pw123@h$\"", "ware": "requestHeaders", "for": "10m",
+                     "options": {"set": {"X-A": "http://user:pw123@h/", "X-B": "user:pw123@h"}},
+                     "reason": "because of http://user:pw123@h/"}
+                    """#.utf8)), id: 7, now: WallTime(seconds: 1_800_000_000))
+        let yaml = try SavedRule.yaml(rule)
+        #expect(!yaml.contains("pw123") && yaml.contains("http://…@h/"), "\(yaml)")
+        let json = rule.rule.json.text
+        #expect(!json.contains("pw123") && json.contains("http://…@h/"), "\(json)")
+        let broken = try SavedRule.yaml(active("break", filter: "~u http://user:pw123@h"))
+        #expect(!broken.contains("pw123"), "\(broken)")
+    }
+
     @Test func `an exchange of any kind needs no if`() throws {
         #expect(try SavedRule.yaml(active("mock")) == "# why\nmiddlewares:\n  - mock: {}\n")
     }
