@@ -5,7 +5,7 @@ import HttpWare
 
 /// Finds credential-like values by what is around them, whatever the content's media type and its first bytes say: members in the style
 /// of JSON, also escaped within strings; pairs in the style of forms; lines in the style of fields and settings; elements in the style
-/// of XML; fields of forms in HTML.
+/// of XML; fields of forms in HTML; the words of `.netrc`; user information of URLs; private keys.
 ///
 /// Each search takes linear time. In scripts and style sheets a value must be a literal, a parameter of a URL, or alone on its line,
 /// because other text there is a program, which a mark would make unreadable.
@@ -43,6 +43,9 @@ struct ShapeMarks {
             search.findPairs()
             if isForm { search.findFormMembers() }
             search.findElements()
+            search.findNetrc()
+            search.findUserInformation()
+            search.findPrivateKeys()
             return search.marks
         }
     }
@@ -166,7 +169,7 @@ struct ShapeMarks {
                 continue
             }
             let start = startOfName(endingAt: end)
-            guard isSecret(start..<end) else { continue }
+            guard isSecret(start..<end) || isCookieLine(start..<end) else { continue }
             skipSpace(&value)
             if let text = literal(at: value) {
                 mark(text)
@@ -366,6 +369,14 @@ struct ShapeMarks {
         case 0x20, 0x09, 0x21, 0x23, 0x2a, 0x2d, 0x2f, 0x3b, 0x3e, 0x7c: true
         default: false
         }
+    }
+
+    /// Whether a line begins with this name, which is that of a field of cookies.
+    private func isCookieLine(_ name: Range<Int>) -> Bool {
+        guard name.count == 6 || name.count == 10, isLine(name.lowerBound) else { return false }
+        // In a program, a name in lower case is a member.
+        if isCode { return ["Cookie", "Set-Cookie"].contains { $0.utf8.elementsEqual(bytes[name]) } }
+        return ["cookie", "set-cookie"].contains { $0.utf8.elementsEqual(bytes[name]) { $0 == $1 | 0x20 } }
     }
 
     private func endOfLine(from start: Int, orAt other: UInt8 = 0x0a) -> Int {
@@ -679,5 +690,127 @@ struct ShapeMarks {
             }
         }
         return nil
+    }
+
+    // MARK: Words, URLs and keys
+
+    /// The next place of these bytes.
+    private func next(_ word: StaticString, from start: Int) -> Int? {
+        let word = UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
+        var at = start
+        while let place = next(word[0], from: at), place + word.count <= bytes.count {
+            if bytes[place..<place + word.count].elementsEqual(word) { return place }
+            at = place + 1
+        }
+        return nil
+    }
+
+    /// `machine a.test login b password c`, as in `.netrc`, also on several lines, or in a string of JSON.
+    private mutating func findNetrc() {
+        if isCode { return }
+        let isString = first == 0x7b || first == 0x5b || first == 0x22
+        for word in ["machine", "default"] as [StaticString] {
+            var at = 0
+            while let found = next(word, from: at) {
+                at = found + word.utf8CodeUnitCount
+                guard beginsWord(found, isString) else { continue }
+                at = max(at, markNetrc(from: found, isString))
+            }
+        }
+    }
+
+    private func beginsWord(_ place: Int, _ isString: Bool) -> Bool {
+        guard place > start else { return true }
+        if bytes[place - 1] <= 0x20 { return true }
+        guard isString else { return false }
+        return bytes[place - 1] == 0x22 || place >= 2 && bytes[place - 2] == 0x5c && "nrt".utf8.contains(bytes[place - 1])
+    }
+
+    /// Marks the passwords of the entries that begin at a place. Returns the end of what was read.
+    private mutating func markNetrc(from start: Int, _ isString: Bool) -> Int {
+        var at = start
+        while let word = netrcWord(from: at, isString) {
+            func isWord(_ text: String) -> Bool { text.utf8.elementsEqual(bytes[word]) }
+            if isWord("default") {
+                at = word.upperBound
+            } else if isWord("machine") || isWord("login") {
+                guard let value = netrcWord(from: word.upperBound, isString) else { return word.upperBound }
+                at = value.upperBound
+            } else if isWord("password") || isWord("account") {
+                guard let value = netrcWord(from: word.upperBound, isString) else { return word.upperBound }
+                mark(value)
+                at = value.upperBound
+            } else if bytes[word.lowerBound] == 0x23, !isString {
+                at = endOfLine(from: word.lowerBound)
+            } else {
+                return word.lowerBound
+            }
+        }
+        return at
+    }
+
+    /// The next word, which may be in quotes.
+    private func netrcWord(from place: Int, _ isString: Bool) -> Range<Int>? {
+        func isEscape(_ at: Int) -> Bool {
+            isString && bytes[at] == 0x5c && at + 1 < bytes.count && "nrt".utf8.contains(bytes[at + 1])
+        }
+        var start = place
+        while start < bytes.count, bytes[start] <= 0x20 || isEscape(start) { start += bytes[start] == 0x5c ? 2 : 1 }
+        guard start < bytes.count, !isString || bytes[start] != 0x22 else { return nil }
+        var end = start
+        if bytes[start] == 0x22 {
+            end += 1
+            while end < bytes.count, bytes[end] != 0x22, !TextBytes.isLineEnd(bytes[end]) {
+                end += bytes[end] == 0x5c ? 2 : 1
+            }
+            return start..<min(end + 1, bytes.count)
+        }
+        while end < bytes.count, bytes[end] > 0x20, !isEscape(end), !isString || bytes[end] != 0x22 { end += 1 }
+        return start..<end
+    }
+
+    /// `https://user:password@host`, as in `.git-credentials`. RFC 3986 §3.2.1. A user alone may be a token only with HTTP.
+    private mutating func findUserInformation() {
+        var at = 0
+        while let found = next("://", from: at) {
+            let start = found + 3
+            at = start
+            var end = start
+            var last: Int?
+            while end < bytes.count, end - start < ShapeMarks.mostOfLine, ShapeMarks.isOfAuthority(bytes[end]) {
+                if bytes[end] == 0x40 { last = end }
+                end += 1
+            }
+            guard let last, last > start else { continue }
+            let scheme = startOfName(endingAt: found)..<found
+            let isHttp = ["http", "https"].contains { $0.utf8.elementsEqual(bytes[scheme]) { $0 == $1 | 0x20 } }
+            if isHttp || bytes[start..<last].contains(0x3a) { mark(start..<last) }
+            at = last
+        }
+    }
+
+    /// No white space, and not " # ' / < > ? \ `
+    private static func isOfAuthority(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0...0x20, 0x22, 0x23, 0x27, 0x2f, 0x3c, 0x3e, 0x3f, 0x5c, 0x60: false
+        default: true
+        }
+    }
+
+    /// Private keys in the textual encoding of RFC 7468.
+    private mutating func findPrivateKeys() {
+        let label = "PRIVATE KEY-----" as StaticString
+        var at = 0
+        while let found = next(label, from: at) {
+            let start = found + label.utf8CodeUnitCount
+            at = start
+            // `-----BEGIN ENCRYPTED PRIVATE KEY-----` has the longest label in use.
+            var before = found
+            while before > 0, found - before < 32, bytes[before - 1] != 0x2d { before -= 1 }
+            guard "BEGIN ".utf8.elementsEqual(bytes[before..<min(before + 6, bytes.count)]) else { continue }
+            let end = next("-----END", from: start) ?? bytes.count
+            mark(start..<end)
+            at = end
+        }
     }
 }

@@ -128,11 +128,11 @@ public enum Redaction {
 
     // MARK: Names
 
-    private static let exact = ["auth", "sig", "pwd", "pin", "otp", "code", "sid"].map { Array($0.utf8) }
+    private static let exact = ["auth", "_auth", "sig", "pwd", "pin", "otp", "code", "sid"].map { Array($0.utf8) }
     private static let ending = Array("key".utf8)
     private static let parts = [
         "token", "secret", "passw", "passphrase", "passcode", "signature", "credential", "session", "authorization",
-        "oauth", "jwt", "assertion",
+        "oauth", "jwt", "assertion", "key-data",
     ].map { Array($0.utf8) }
     /// The words by their first letter, ignoring case, so that each place in a name is compared with only a few.
     private static let partsByLetter = (0..<32).map { letter in parts.filter { Int($0[0] & 31) == letter } }
@@ -147,7 +147,7 @@ public enum Redaction {
     }
 
     private static func isSecretAsItIs(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
-        if name.count <= 4, exact.contains(where: { $0.count == name.count && isAt(0, $0, name) }) { return true }
+        if name.count <= 5, exact.contains(where: { $0.count == name.count && isAt(0, $0, name) }) { return true }
         if name.count >= 3, isAt(name.count - 3, ending, name) { return true }
         let isHidden = hiddenNames.withLock { names in
             names.contains { $0.count == name.count && isAt(0, $0, name) }
