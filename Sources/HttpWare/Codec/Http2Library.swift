@@ -15,6 +15,7 @@ struct Http2Library: @unchecked Sendable {
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, headBegan)
         nghttp2_session_callbacks_set_on_header_callback(callbacks, fieldReceived)
         nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, frameReceived)
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, frameRefused)
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, contentReceived)
         nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, streamClosed)
         nghttp2_session_callbacks_set_send_data_callback(callbacks, sendContent)
@@ -78,6 +79,13 @@ private func frameReceived(
     _: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ argument: UnsafeMutableRawPointer?
 ) -> Int32 {
     if let frame { tell(argument, { $0.frameReceived(frame.pointee) }, otherwise: ()) }
+    return 0
+}
+
+private func frameRefused(
+    _: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ code: Int32, _ argument: UnsafeMutableRawPointer?
+) -> Int32 {
+    if let frame { tell(argument, { $0.frameRefused(frame.pointee, code) }, otherwise: ()) }
     return 0
 }
 

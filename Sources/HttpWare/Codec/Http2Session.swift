@@ -64,6 +64,8 @@ final class Http2Session {
     private var earlyEnds = Http2EarlyEnds()
     /// The last stream that a client began, and the most recent streams that ended before the client had ended them.
     private var lastStream: Int32 = 0
+    /// The last stream that is served or that was refused, once the connection accepts no more streams; before, `nil`.
+    private var lastTaken: Int32?
     private var abandoned: [Int32] = []
     private static let mostAbandoned = 128
     /// The last stream that the peer processes, as its GOAWAY says.
@@ -203,18 +205,52 @@ final class Http2Session {
     }
 
     /// Ends the connection with a GOAWAY that names the reason; streams end with it.
-    private func terminate(_ code: nghttp2_error_code) {
+    private func terminate(_ code: nghttp2_error_code, because reason: String = "HTTP/2 was violated within the head") {
         guard !isTerminating else { return }
         isTerminating = true
+        breakHead(.malformed(reason))
         nghttp2_session_terminate_session(session, code.rawValue)
         wantToSend()
     }
 
     /// Ends the connection with a peer that did not finish what it began.
-    func terminateIdle() { terminate(NGHTTP2_NO_ERROR) }
+    func terminateIdle() {
+        breakHead(GatewayError(.downstream, .requestTimeout, "the head took too long"))
+        terminate(NGHTTP2_NO_ERROR)
+    }
 
     /// Ends the connection because of a flood.
-    private func calm() { terminate(NGHTTP2_ENHANCE_YOUR_CALM) }
+    private func calm() { terminate(NGHTTP2_ENHANCE_YOUR_CALM, because: "the client sent too much that moves nothing") }
+
+    /// The connection ends within the head of a request, which is not answered.
+    private func breakHead(_ error: GatewayError) {
+        guard role == .server, decoder.section == .request, let stream = headStream?.takeUnretainedValue() else {
+            return
+        }
+        headStream = nil
+        decoder.keepRead(of: &request)
+        stream.requestBroke(error, &request)
+    }
+
+    /// A request is refused before its head was read. `error` is for its record: the client only sees the refusal of its stream.
+    private func refuseUnread(_ error: GatewayError) {
+        guard role == .server, !isTerminating else { return }
+        request.reset()
+        request.version = .http2
+        handler.makeStream().requestBroke(error, &request)
+        if !budget.takeFrame(.other, now: handler.now) { calm() }
+    }
+
+    /// libnghttp2 refuses a frame.
+    func frameRefused(_ frame: borrowing nghttp2_frame, _ code: Int32) {
+        guard frame.hd.type == 1, role == .server, headStream == nil, stream(frame.hd.stream_id) == nil else { return }
+        refuseUnread(
+            code == NGHTTP2_ERR_REFUSED_STREAM.rawValue
+                ? GatewayError(
+                    .downstream, .connectionLimitReached, "more than \(Http2Session.mostStreams) requests at once",
+                    mayRetry: true)
+                : .malformed("HTTP/2 was violated before the head"))
+    }
 
     /// Announces that the connection ends soon. RFC 9113 §6.8.
     func announceEnd() {
@@ -224,6 +260,7 @@ final class Http2Session {
 
     /// Accepts no more streams; the current ones continue.
     func endStreams() {
+        lastTaken = lastStream
         nghttp2_submit_goaway(
             session, UInt8(NGHTTP2_FLAG_NONE.rawValue), nghttp2_session_get_last_proc_stream_id(session),
             NGHTTP2_NO_ERROR.rawValue, nil, 0)
@@ -393,6 +430,12 @@ final class Http2Session {
             continuations = 0
             if role == .server, head.stream_id <= lastStream, stream(head.stream_id) == nil {
                 sawOldStream(head.stream_id)
+            } else if let last = lastTaken, head.stream_id > last {
+                lastTaken = head.stream_id
+                refuseUnread(
+                    GatewayError(
+                        .downstream, .connectionTerminated, "the connection is being closed, as its client was told",
+                        mayRetry: true))
             }
             return
         case 2 where head.stream_id == 0: return terminate(NGHTTP2_PROTOCOL_ERROR)  // PRIORITY
@@ -512,11 +555,13 @@ final class Http2Session {
 
     private func refuse(_ stream: Http2Stream, _ fault: Http2Fault, endsStream: Bool) {
         if decoder.section == .request {
+            decoder.keepRead(of: &request)
             switch fault {
-            case .malformed: break
+            case .malformed:
+                reset(stream, NGHTTP2_PROTOCOL_ERROR)
+                return stream.requestBroke(fault.inRequest(rules.limits), &request)
             case .refusedHead, .refused:
                 stream.hasEndedInput = endsStream
-                decoder.keepRead(of: &request)
                 return stream.requestRefused(fault.inRequest(rules.limits), &request)
             }
         }
@@ -530,7 +575,7 @@ final class Http2Session {
     /// RFC 9113 §8.1.1: "MUST be treated as a stream error of type PROTOCOL_ERROR".
     private func malformed(_ stream: Http2Stream, _ reason: String) {
         reset(stream, NGHTTP2_PROTOCOL_ERROR)
-        stream.broke(.badResponse(reason))
+        stream.broke(role == .server ? .malformed(reason) : .badResponse(reason))
     }
 
     private func endInput(_ stream: Http2Stream, _ trailers: HttpFields?) {
@@ -593,6 +638,10 @@ final class Http2Session {
 
     /// Ends all streams, because the connection has closed.
     func closeStreams() {
+        // A client that leaves within a head was not refused.
+        if session == nil || nghttp2_session_want_read(session) == 0 {
+            breakHead(.malformed("HTTP/2 was violated within the head"))
+        }
         isTerminating = true
         headStream = nil
         while let stream = streams.last {

@@ -55,6 +55,8 @@ class Http2Stream {
     func requestReceived(_ request: inout HttpRequest, endsStream: Bool) {}
     /// For a server: the request cannot be carried out; the client may get the error.
     func requestRefused(_ error: GatewayError, _ request: inout HttpRequest) {}
+    /// For a server: the request cannot be answered, because its stream or its connection ends: only what was read of it is known.
+    func requestBroke(_ error: GatewayError, _ request: inout HttpRequest) {}
     /// For a client: the method of the request until the final response has come; then `nil`.
     var awaitedMethod: HttpMethod? { nil }
     /// For a client: the head of an interim or the final response is complete.

@@ -517,6 +517,19 @@ extension ExchangeDriver: RequestReceiver {
         }
     }
 
+    func requestBroke(_ error: GatewayError) {
+        if phase == .awaitingRequest {
+            exchange.record.started = loop.now.nanoseconds
+            plan = router.listenerPlan
+            beginRecord()
+            phase = .responseWares
+        }
+        guard phase != .ended else { return }
+        sink = nil
+        exchange.failure = error
+        end(.cutOff)
+    }
+
     func failWithoutChain(_ error: GatewayError) {
         beginRecord()
         fail(error, from: -1)

@@ -45,6 +45,7 @@ final class TunnelBridge: SocketConnection, RequestReceiver {
     func requestContent(_ bytes: UnsafeRawBufferPointer) {}
     func requestEnded(_ trailers: HttpFields?) {}
     func requestFailed(_ error: GatewayError) { cutOff() }
+    func requestBroke(_ error: GatewayError) { cutOff() }
 
     // MARK: From the gateway
 

@@ -53,6 +53,12 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         beginExchange(&request).requestFailed(error)
     }
 
+    override func requestBroke(_ error: GatewayError, _ request: inout HttpRequest) {
+        let handler = beginExchange(&request)
+        self.handler = nil
+        handler.requestBroke(error)
+    }
+
     /// Begins an exchange for this request.
     private func beginExchange(_ request: inout HttpRequest) -> any RequestReceiver {
         hasHead = false
@@ -93,7 +99,10 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         if !awaitsTunnel { handler.requestEnded(trailers) }
     }
 
-    override func broke(_ error: GatewayError) { leave() }
+    override func broke(_ error: GatewayError) {
+        timer.clear()
+        handler.take()?.requestBroke(error)
+    }
 
     func pauseRequest() { pauseInput() }
 

@@ -17,6 +17,8 @@ protocol RequestReceiver: AnyObject {
     func requestEnded(_ trailers: HttpFields?)
     /// The request failed, before or after its head: the client gets an error, then the connection ends.
     func requestFailed(_ error: GatewayError)
+    /// The request is malformed or refused, and the client gets no response: its stream was reset, or its connection ends.
+    func requestBroke(_ error: GatewayError)
     /// The client has left.
     func clientLeft()
     /// Pending output has been sent.

@@ -78,6 +78,7 @@ final class RecordingRequest: RequestReceiver {
         self.trailers = trailers
     }
     func requestFailed(_ error: GatewayError) { self.error = error }
+    func requestBroke(_ error: GatewayError) { self.error = error }
     func clientLeft() { departures += 1 }
     func downstreamDrained() { drains += 1 }
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer) {}

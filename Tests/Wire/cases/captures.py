@@ -11,6 +11,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from Rig import http2
 from Rig.certificates import certificates
 from Rig.origins import OriginConnection, Script, answering
 from Rig.processes import Process, free_port
@@ -393,3 +394,60 @@ def _(t: Trial) -> None:
     check(page.get("lost", 0) >= 1, f"{page}")
     check(b"httpware_captures_lost_total 1" in captured.call("/metrics"), "no metric")
     check(eventually(lambda: "pinned captures fill the memory" in captured.process.log, 3), "no log line")
+
+
+def open_http2(t: Trial, gateway: Captured, **more):
+    client = connect(("127.0.0.1", gateway.port), 10)
+    t.clients.append(client)
+    return http2.Http2Wire(client, **more)
+
+
+@case("captures: refused requests of HTTP/2 are kept, whether their stream is reset, their connection ends, or they have no head", nginx=NO)
+def _(t: Trial) -> None:
+    gateway = Captured(t, answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+    good = http2.head("GET", "/good")
+    broken = [
+        ("an upper-case name", http2.headers(1, [*good, ("X-Upper", "1")])),
+        ("a field of the connection", http2.headers(1, [*good, ("connection", "close")])),
+        ("no path", http2.headers(1, [field for field in good if field[0] != ":path"])),
+        ("an unknown pseudo-field", http2.headers(1, [(":nothing", "1"), *good])),
+        ("a path of no form", http2.headers(1, http2.head("GET", "bad"))),
+        ("trailers that do not end", http2.headers(1, http2.head("POST", "/"), end=False) + http2.headers(1, [("x", "1")], end=False)),
+        ("content beyond its length", http2.headers(1, http2.head("POST", "/", ("content-length", "1")), end=False) + http2.data(1, b"abc", end=True)),
+        ("a broken compression", http2.raw(1, 5, 1, b"\xff\xff\xff\xff\xff\xff\xff\xff")),
+        ("another frame within the head", http2.headers(1, good, done=False) + http2.ping()),
+        ("an even stream", http2.headers(2, good)),
+    ]
+    for number, (name, frames) in enumerate(broken, 1):
+        wire = open_http2(t, gateway)
+        wire.send(frames)
+        check(eventually(lambda number=number: len([row for row in gateway.rows() if row["state"] == "ended"]) == number, 3), name, gateway.rows())
+        row = json.loads(gateway.call("/v1/captures/" + gateway.rows()[0]["id"]))
+        check(row["status"] is None and row["version"] == "HTTP/2", name, row)
+        check("request" in row["record"]["fault"].lower() and row["record"]["end"] != "completed", name, row["record"])
+        wire.wire.close()
+    wire = open_http2(t, gateway)
+    wire.send(http2.headers(1, [*http2.head("PUT", "/seen"), ("X-Upper", "1")]), http2.headers(3, good))
+    expect_same("the other stream", wire.read(3).status, 200)
+    check(eventually(lambda: len(gateway.rows()) == len(broken) + 2, 3), gateway.rows())
+    check("PUT" in [row["method"] for row in gateway.rows()], gateway.rows())
+
+
+@case("captures: streams beyond the limit, and streams behind our GOAWAY, are kept with their reason", nginx=NO)
+def _(t: Trial) -> None:
+    held = threading.Event()
+    t.at_end(held.set)
+
+    def script(connection: OriginConnection) -> None:
+        connection.serve()
+        held.wait(20)
+        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    gateway = Captured(t, script)
+    wire = open_http2(t, gateway, acknowledges=False)
+    wire.send(*(http2.headers(1 + 2 * number, http2.head("GET", f"/{number}")) for number in range(102)))
+    expect_same("refused", wire.read(201).reset, 7)
+    check(eventually(lambda: len(gateway.rows("?limit=200")) == 102, 3), len(gateway.rows("?limit=200")))
+    refused = [row for row in gateway.rows("?limit=200") if row["state"] == "ended"]
+    expect_same("refused", len(refused), 2)
+    check("requests at once" in json.loads(gateway.call("/v1/captures/" + refused[0]["id"]))["record"]["reason"], refused)
