@@ -159,14 +159,14 @@ extension InterceptedTunnel: TlsHandshakeOwner {
     }
 
     func handshakeFailed(_ handshake: TlsHandshake, _ fault: TlsFault) {
-        listener.onInterceptFailure?(facts.host, outer.peer, fault, outcome(of: fault, handshake.session.hasSentLeaf))
+        listener.onInterceptFailure?(facts.host, outer.peer, fault, outcome(of: fault, handshake.session.wasLeafSeen))
     }
 
     /// The conclusion from a failed handshake. Only an alert about the certificate, after the client has received it in a handshake
     /// that it began well, shows that a program pins the host's own. A close, or a malformed handshake, shows nothing.
-    private func outcome(of fault: TlsFault, _ hasSentLeaf: Bool) -> LoopListener.InterceptFailure {
+    private func outcome(of fault: TlsFault, _ wasLeafSeen: Bool) -> LoopListener.InterceptFailure {
         // RFC 8446 §6.2: bad_certificate, certificate_unknown, unknown_ca.
-        guard hasSentLeaf, program != 0, [42, 46, 48].contains(fault.alert) else { return .failed }
+        guard wasLeafSeen, program != 0, [42, 46, 48].contains(fault.alert) else { return .failed }
         // If tunnels to the host must not pass unread, the refusal is not recorded: it would close the host for all programs.
         guard listener.forward.unreadHosts?.contains(facts.host, facts.port) ?? true else { return .refused }
         switch rules.pinned.refused(

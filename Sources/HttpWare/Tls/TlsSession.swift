@@ -32,6 +32,8 @@ public final class TlsSession {
     private var hasShut = false
     /// Whether bytes that were received before the session began may still be unread.
     private var hasReceived = false
+    /// Whether it is the session of an intercepted connection.
+    private var isWatched = false
     /// A separate object, because few sessions have any fault.
     private var faults: Faults?
 
@@ -73,6 +75,7 @@ public final class TlsSession {
             !hasReceived || authority_read_first(pointer, received, Int32(clamping: received.count)) == 1
         else { return nil }
         authority_watch_leaf(pointer)
+        isWatched = true
         SSL_set_accept_state(pointer)
     }
 
@@ -129,8 +132,13 @@ public final class TlsSession {
 
     // MARK: Handshake
 
-    /// Whether the session of an intercepted connection has sent its certificate.
-    var hasSentLeaf: Bool { authority_has_sent_leaf(pointer) == 1 }
+    /// Whether a fault of the handshake of an intercepted connection may be about its certificate: the fault arrived after the certificate
+    /// had been sent, and, in TLS 1.3, encrypted as everything that a client sends once it has read the certificate. RFC 8446 §4.4.
+    var wasLeafSeen: Bool { hasAwaitedClient && authority_was_alert_early(pointer) == 0 }
+
+    /// Whether the session has sent its certificate and then waited for the client: what arrived together with the client's first message is
+    /// not about the certificate.
+    private var hasAwaitedClient = false
 
     /// Continues the handshake. Returns `.bytes` when it is done.
     package func handshake() -> Outcome {
@@ -141,7 +149,10 @@ public final class TlsSession {
             return .bytes(0)
         }
         let outcome = outcome(of: result)
-        if outcome == .wantsRead, readsSocket() { return handshake() }
+        if outcome == .wantsRead {
+            if readsSocket() { return handshake() }
+            if isWatched, !hasAwaitedClient { hasAwaitedClient = authority_has_sent_leaf(pointer) == 1 }
+        }
         if outcome == .failed || outcome == .end { peer?.forget() }
         if outcome == .end { note(TlsFault(.truncated, "the peer closed the connection")) }
         return outcome == .end ? .failed : outcome

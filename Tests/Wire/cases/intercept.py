@@ -229,6 +229,48 @@ def _(t: Trial) -> None:
     expect_status(client.read_response(), 200)
 
 
+def hello_of(name: str = "localhost", version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> bytes:
+    """The first message of a good client."""
+    context = ssl.create_default_context()
+    context.minimum_version = context.maximum_version = version
+    sent = ssl.MemoryBIO()
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname=name).do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return sent.read()
+
+
+@case("intercept: an alert together with the hello, or in clear behind it in TLS 1.3, does not pin", nginx=NO)
+def _(t: Trial) -> None:
+    proxy = Proxy(t)
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        hello = hello_of(version=version)
+        for alert in (42, 46, 48):
+            record = b"\x15\x03\x03\x00\x02\x02" + bytes([alert])
+            for parts in ([hello + record], [hello[:50], hello[50:] + record]) * 2:
+                client, _ = proxy.connect()
+                for part in parts:
+                    client.send(part)
+                    pause(0.02, Why.SLOW)
+                while client.sock.recv(65536):
+                    pass
+                client.close()
+        if version == ssl.TLSVersion.TLSv1_3:
+            for _ in range(3):
+                client, _ = proxy.connect()
+                client.send(hello)
+                client.sock.recv(16)
+                client.send(record)
+                while client.sock.recv(65536):
+                    pass
+                client.close()
+    check("pass unread from now on" not in proxy.process.log and "refused the certificate" not in proxy.process.log, proxy.process.log)
+    client = proxy.secured()
+    client.send(proxy.get())
+    expect_status(client.read_response(), 200)
+
+
 @case("RFC 9110 §7.7: the path in a tunnel goes upstream as received", nginx=NO)
 def _(t: Trial) -> None:
     proxy = Proxy(t)
