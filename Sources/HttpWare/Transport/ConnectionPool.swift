@@ -45,6 +45,9 @@ final class ConnectionPool {
     /// When the endpoint's name is looked up again, in nanoseconds of the loop's clock: at the first use of the pool after this time.
     /// `Int64.max` if there is no name to follow, or the lookup is running.
     private(set) var nameEnds = Int64.max
+    /// Before this time, a new connection is no reason to look the name up again, in nanoseconds of the loop's clock.
+    private var nextFollowing = Int64.min
+    private var isFollowing = false
     /// The addresses of the name when it was last followed, and a number that changes with them.
     private var nameAddresses: [IPAddress] = []
     private var nameNumber: UInt32 = 0
@@ -162,7 +165,7 @@ final class ConnectionPool {
     {
         if endpoint.negotiates, !ticket.isForHttp1 { endpoint.agree(on: link.isHttp2 ? .h2 : .h1) }
         // The name was looked up for this connection: earlier connections may have lost their addresses.
-        followName()
+        followNameOfNew()
         if link.isHttp2 {
             let connection = Http2UpstreamConnection(pool: self, socket: link.socket, tls: link.tls)
             state.madeShared(connection, isShared: isShared)
@@ -312,14 +315,26 @@ final class ConnectionPool {
     func followName() {
         nameEnds = .max
         guard let name = endpoint.connectedName, let resolver = transport.resolver else { return }
+        var random = ReplaceableRandom()
+        nextFollowing =
+            (transport.loop.now + .milliseconds(Int64.random(in: Resolver.doubtPause, using: &random))).nanoseconds
+        isFollowing = true
         resolver.resolve(name.host, port: name.port) { [weak self, weak resolver] result in
             guard let self, let resolver else { return }
+            isFollowing = false
             nameEnds =
                 max(
                     resolver.useEnds(for: name.host), transport.loop.now + ConnectionPool.shortestFollowing
                 ).nanoseconds
             if case .success(let found) = result { keepOnly(found.compactMap(\.address)) }
         }
+    }
+
+    /// A new connection looks the name up for the others, about once a second at most: if that was done just now, the first use after
+    /// the pause does it.
+    private func followNameOfNew() {
+        if transport.loop.now.nanoseconds >= nextFollowing { return followName() }
+        if !isFollowing { nameEnds = min(nameEnds, nextFollowing) }
     }
 
     /// The shortest time between two lookups of the name for existing connections.
