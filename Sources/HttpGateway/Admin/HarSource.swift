@@ -15,6 +15,9 @@ final class HarSource: ContentSource, @unchecked Sendable {
     private var writer = HarWriter(version: Gateway.version)
     /// The ids that are not written yet, the first one last; `nil` before the first piece.
     private var ids: [Int]?
+    /// What was made, and how much of it was given away.
+    private var made: [UInt8] = []
+    private var from = 0
 
     init(_ store: CaptureStore, _ filter: CaptureFilter?, withSecrets: Bool) {
         self.withSecrets = withSecrets
@@ -35,8 +38,22 @@ final class HarSource: ContentSource, @unchecked Sendable {
         }
     }
 
-    /// The next piece; `nil` after the last one.
+    /// The next piece, of at most `step` bytes; `nil` after the last one. An entry can be as long as its decoded content: the loop takes it
+    /// in several turns.
     private func next() -> [UInt8]? {
+        if from == made.count {
+            made = make() ?? []
+            from = 0
+        }
+        guard from < made.count else { return nil }
+        let end = min(from + HarSource.step, made.count)
+        defer { from = end }
+        if end == made.count, from == 0 { return made }
+        return Array(made[from..<end])
+    }
+
+    /// What comes next; `nil` after the last entry.
+    private func make() -> [UInt8]? {
         guard ids != nil else {
             ids = store.idsByStart(filter: filter).reversed()
             return ids?.isEmpty == true ? writer.begin() + end() : writer.begin()
@@ -50,8 +67,8 @@ final class HarSource: ContentSource, @unchecked Sendable {
         return piece.isEmpty ? nil : piece
     }
 
-    /// The approximate size of a piece, in bytes.
-    private static let step = 256 << 10
+    /// The most bytes of a piece, and the least that are made of small entries at a time.
+    static let step = 256 << 10
 
     private func restored(_ exchange: CapturedExchange) -> CapturedExchange {
         let (exchange, missing) = exchange.restored
