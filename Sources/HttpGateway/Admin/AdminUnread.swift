@@ -41,7 +41,7 @@ extension AdminEndpoint {
 
     private static func json(_ passing: PinnedHosts.Passing, _ now: WallTime) -> Json {
         .object([
-            ("id", .number(passing.id)), ("host", .text(passing.host)),
+            ("id", .text(String(passing.id))), ("host", .text(passing.host)),
             ("client", .optional(passing.client.map { "\($0)" })), ("principal", .optional(passing.principal)),
             ("until", .text(GatewayLog.stamp(now + .nanoseconds(passing.remaining)))),
             ("tunnels", .number(passing.tunnels)),

@@ -113,7 +113,7 @@ struct RuleCommand: ParsableCommand {
         func run() throws {
             let answer = try admin.client().send(.delete, "/v1/rules/\(id)")
             if answer.status != 204 { _ = try answer.decoded(Nothing.self) }
-            try Terminal.result(json ? Json.object([("removed", .number(id))]).text : "rule \(id) has ended")
+            try Terminal.result(json ? Json.object([("removed", .text(String(id)))]).text : "rule \(id) has ended")
         }
     }
 

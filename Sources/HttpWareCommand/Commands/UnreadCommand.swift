@@ -20,7 +20,7 @@ struct UnreadCommand: ParsableCommand {
 
     private struct Answer: Decodable {
         struct Host: Decodable {
-            let id: Int
+            let id: String
             let host: String
             let client: String?
             let principal: String?
@@ -44,7 +44,7 @@ struct UnreadCommand: ParsableCommand {
         let hosts = try answer.decoded(Answer.self).unread
         if json { return try Terminal.result(answer.text, end: "") }
         let rows = hosts.map { one in
-            [String(one.id), one.host, one.client ?? "-", one.principal ?? "-", String(one.tunnels), one.until]
+            [one.id, one.host, one.client ?? "-", one.principal ?? "-", String(one.tunnels), one.until]
                 .map(TerminalStyle.plain.shown)
         }
         for line in TextTable.lines([["ID", "HOST", "CLIENT", "PRINCIPAL", "TUNNELS", "UNTIL"]] + rows) {
