@@ -182,3 +182,32 @@ def _(t: Trial) -> None:
     check(digest(client.read_exactly(SIZE)) == digest(PIECE * 20), "content down differs")
     expect_same("rest", client.read_rest(), b"the end")
     check(got == [digest(PIECE * 20), b""], "content up differs")
+
+
+@case("RFC 9112 §9.3: what a client does not read waits in the sockets, not in the gateway, also when it read quickly before")
+def _(t: Trial) -> None:
+    sent = [0]
+
+    def script(c: OriginConnection) -> None:
+        c.serve()
+        c.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (256 << 20))
+        while sent[0] < 256 << 20 and c.send(PIECE):
+            sent[0] += len(PIECE)
+
+    t.origin(script)
+    before = t.gateway.status("VmRSS")
+    clients = []
+    for _ in range(3):
+        sent[0] = 0
+        client = t.client(timeout=15)
+        clients.append(client)
+        client.send(head(start=b"GET /large HTTP/1.1"))
+        read = 0
+        while read < 40 << 20:
+            read += len(client.sock.recv(1 << 20))
+        counts = [sent[0]]
+        check(eventually(lambda counts=counts: counts.append(sent[0]) or len(counts) > 30 and counts[-1] == counts[-30], 10, 0.02), "the origin server goes on sending", counts[-1])
+        # The system's buffers take tens of MiB: the process itself must not grow.
+        check(t.gateway.status("VmRSS") - before < 8_000, f"{t.gateway.status('VmRSS') - before} KiB more for {(sent[0] - read) >> 20} MiB ahead")
+    for client in clients:
+        client.close()
