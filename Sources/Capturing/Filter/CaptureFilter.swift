@@ -5,12 +5,13 @@ public import HttpWare
 /// | operator | matches |
 /// |---|---|
 /// | `~u` or bare text, `~d`, `~m` | the URL, its host, the method |
-/// | `~c 404` | the status of the response |
+/// | `~c 404`, `~c 5xx`, `~c >=400`, `~c 500-599` | the status of the response |
 /// | `~h`, `~hq`, `~hs` | a field line `name: value` of either message, the request, the response; trailers too |
 /// | `~b`, `~bq`, `~bs` | decoded content, as far as it was captured; messages of a WebSocket too |
 /// | `~t`, `~tq`, `~ts` | the media type |
 /// | `~q`, `~s` | an exchange without a response, with one |
-/// | `~e`, `~a` | one that failed; one whose response is a script, a style sheet, an image or a font |
+/// | `~e`, `~err` | one that failed; one that failed or whose status is 400 or above |
+/// | `~a` | one whose response is a script, a style sheet, an image or a font |
 /// | `~src`, `~dst` | the address of the client, of the endpoint, with the port |
 /// | `~comment`, `~marked`, `~marker` | the comment; a pinned exchange, which has the marker `:default:` |
 /// | `~meta` | `id`, `listener`, `route`, `service`, `replayOf` and `comment` as lines `name: value` |
@@ -20,7 +21,7 @@ public import HttpWare
 /// | `~route`, `~service`, `~ware` | the name of the route, the service, a ware that ran |
 /// | `~did held` | a decision of a ware, as a whole word or as `ware:decision`; `hit` and other results of a cache, `retried`, `mocked` |
 /// | `~dur >500ms`, `~size >1MiB` | the duration; the bytes of both contents; also `<`, `>=`, `<=` and `=` |
-/// | `~id 17`, `~gql NAME` | one exchange; an operation of GraphQL |
+/// | `~id 17`, `~id >100`, `~gql NAME` | one exchange, later ones; an operation of GraphQL |
 ///
 /// `!`, `&`, `|` and expressions side by side, which must all match, bind in this order; `( )` group. Text with spaces,
 /// parentheses, tildes or quotes must be quoted with `'` or `"`. Within quotes, a backslash escapes only a quote or another
@@ -28,8 +29,8 @@ public import HttpWare
 ///
 /// Differences from mitmproxy 11: regular expressions use PCRE2 over bytes, ignore the case of ASCII letters everywhere, and have
 /// limits. A backslash in quotes stays. `~q)`, `~q&~s`, `~u"x"` and, in parentheses, expressions side by side are accepted. An
-/// operator `&` or `|` without one of its sides is refused instead of searched for. Letters after the digits of `~c` are refused
-/// too. `$` in `~h` matches the end of a line.
+/// operator `&` or `|` without one of its sides is refused instead of searched for. Other letters after the digits of `~c`, and
+/// statuses of fewer than three digits, are refused too. `$` in `~h` matches the end of a line.
 public struct CaptureFilter: Sendable {
     /// The filter as written.
     public let text: String

@@ -70,8 +70,8 @@ private struct ConditionWriter {
             else { throw fault(column) }
             return ("method", list(methods))
         case .status(let status):
-            guard isPostware, (200...599).contains(status) else { throw fault(column) }
-            return ("status", ConfigNode(.list([ConfigNode(.scalar(String(status), isQuoted: false))])))
+            guard isPostware, let text = ConditionWriter.statuses(status) else { throw fault(column) }
+            return ("status", ConfigNode(.list([ConfigNode(.scalar(text, isQuoted: false))])))
         case .fields(let side, let pattern):
             guard side == .request || side == .response && isPostware,
                 let (name, value) = ConditionWriter.field(pattern.source)
@@ -85,6 +85,15 @@ private struct ConditionWriter {
 
     private func list(_ texts: [String]) -> ConfigNode {
         ConfigNode(.list(texts.map { ConfigNode(.scalar($0, isQuoted: true)) }))
+    }
+
+    /// Statuses as a file writes them: `404`, `5xx` or `400-499`; `nil` for those that no final response has.
+    private static func statuses(_ range: NumberRange) -> String? {
+        let high = min(range.high, 599)
+        guard range.low >= 200, range.low <= high else { return nil }
+        if range.low == high { return String(high) }
+        if range.low % 100 == 0, high == range.low + 99 { return "\(range.low / 100)xx" }
+        return "\(range.low)-\(high)"
     }
 
     // MARK: Patterns

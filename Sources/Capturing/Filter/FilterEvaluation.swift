@@ -72,7 +72,7 @@ struct FilterEvaluation {
         case .url(let pattern): return try pattern.isFound(in: box.exchange.url)
         case .domain(let pattern): return try pattern.isFound(inPartOf: box.exchange.url, TargetHost.range)
         case .method(let pattern): return try pattern.isFound(in: box.exchange.method)
-        case .status(let status): return box.exchange.status == status
+        case .status(let status): return status.contains(box.exchange.status)
         case .fields(let side, let pattern):
             if side != .response, try pattern.isFound(in: box.exchange.request.lines) { return true }
             guard side != .request, let response = box.exchange.response else { return false }
@@ -85,6 +85,7 @@ struct FilterEvaluation {
         case .hasNoResponse: return box.exchange.response == nil && box.exchange.status == nil
         case .hasResponse: return box.exchange.response != nil || box.exchange.status != nil
         case .hasFault: return box.exchange.fault != nil
+        case .isError: return box.exchange.fault != nil || box.exchange.status ?? 0 >= 400
         case .isAsset: return isAsset
         case .source(let pattern): return try box.exchange.isClient(pattern)
         case .destination(let pattern): return try box.exchange.server.map(pattern.isFound) ?? false
@@ -109,7 +110,7 @@ struct FilterEvaluation {
             return try search.isFound(in: summary)
         case .duration(let comparison, let nanoseconds): return comparison.holds(box.exchange.duration, nanoseconds)
         case .size(let comparison, let bytes): return comparison.holds(box.exchange.contentSize, bytes)
-        case .id(let id): return box.exchange.id == id
+        case .id(let id): return id.contains(box.exchange.id)
         case .operation(let pattern):
             for name in box.exchange.operations where try pattern.isFound(in: name) { return true }
             return false

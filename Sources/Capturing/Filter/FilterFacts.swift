@@ -120,10 +120,10 @@ struct FilterFacts {
         case .url(let pattern): try? pattern.isFound(in: facts.url)
         case .domain(let pattern): try? pattern.isFound(in: TargetHost.range(in: facts.url))
         case .method(let pattern): try? pattern.isFound(in: facts.method)
-        case .status(let status): facts.status == status
+        case .status(let status): status.contains(facts.status)
         case .duration(let comparison, let nanoseconds): comparison.holds(facts.duration, nanoseconds)
         case .size(let comparison, let bytes): comparison.holds(facts.size, bytes)
-        case .id(let id): facts.id == id
+        case .id(let id): id.contains(facts.id)
         case .fields, .content: facts.parts.flatMap { answer(test, $0) }
         default: facts.details.flatMap { answer(test, $0) }
         }
@@ -148,6 +148,7 @@ struct FilterFacts {
         case .hasNoResponse: return details.responseTypes == nil && facts.status == nil
         case .hasResponse: return details.responseTypes != nil || facts.status != nil
         case .hasFault: return details.hasFault
+        case .isError: return details.hasFault || facts.status ?? 0 >= 400
         case .source(let pattern): return isFound(pattern, details.client)
         case .destination(let pattern): return isFound(pattern, details.server)
         case .kind(let kind): return details.kind == kind

@@ -6,7 +6,8 @@ enum FilterOperator {
     enum Argument: Sendable {
         case nothing(FilterTest)
         case pattern(Pattern.Style, limits: Pattern.Limits = .loop, @Sendable (FilterPattern) -> FilterTest)
-        case number(@Sendable (Int) -> FilterTest)
+        case status
+        case id
         case duration
         case size
     }
@@ -29,7 +30,7 @@ enum FilterOperator {
             "u": text { .url($0) },
             "d": text { .domain($0) },
             "m": text { .method($0) },
-            "c": .number { .status($0) },
+            "c": .status,
             "h": lines { .fields(.either, $0) },
             "hq": lines { .fields(.request, $0) },
             "hs": lines { .fields(.response, $0) },
@@ -42,6 +43,7 @@ enum FilterOperator {
             "q": .nothing(.hasNoResponse),
             "s": .nothing(.hasResponse),
             "e": .nothing(.hasFault),
+            "err": .nothing(.isError),
             "a": .nothing(.isAsset),
             "src": text { .source($0) },
             "dst": text { .destination($0) },
@@ -65,7 +67,7 @@ enum FilterOperator {
             "did": .pattern([.ignoresCase, .whole]) { .decision($0) },
             "dur": .duration,
             "size": .size,
-            "id": .number { .id($0) },
+            "id": .id,
             "ws": .nothing(.kind(.websocket)),
             "sse": .nothing(.kind(.sse)),
             "grpc": .nothing(.kind(.grpc)),

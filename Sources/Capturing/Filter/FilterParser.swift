@@ -112,7 +112,8 @@ struct FilterParser {
         case .pattern(let style, let limits, let make):
             let (text, places) = try self.argument(of: name)
             test = make(try pattern(text, places, style, limits))
-        case .number(let make): test = make(try number(of: name))
+        case .status: test = .status(try statuses(of: name))
+        case .id: test = .id(try numbers(of: name, example: "~id 17, ~id >100 or ~id 10-20"))
         case .duration:
             let (comparison, text, place) = try quantity(of: name, example: ">500ms")
             do throws(OptionMistake) {
@@ -154,21 +155,81 @@ struct FilterParser {
         }
     }
 
-    private mutating func number(of name: String) throws(FilterFault) -> Int {
+    private static let statusExample = "~c 404, ~c 5xx, ~c >=400 or ~c 500-599"
+
+    /// A status, a class such as `5xx`, a comparison or a range.
+    private mutating func statuses(of name: String) throws(FilterFault) -> NumberRange {
         _ = peek()
+        let start = at
+        if at + 2 < scalars.count, let digit = scalars[at].asciiDigit, scalars[at + 1].value | 0x20 == 0x78,
+            scalars[at + 2].value | 0x20 == 0x78
+        {
+            at += 3
+            guard isEndOfWord, (1...5).contains(digit) else {
+                throw fault(start, "a class of statuses is 1xx to 5xx; write one, such as ~c 5xx")
+            }
+            return NumberRange(low: digit * 100, high: digit * 100 + 99)
+        }
+        let range = try numbers(of: name, example: FilterParser.statusExample)
+        // A filter that can match nothing is more often a status that is not written to its end.
+        if range.low == range.high, range.low < 100 {
+            let near = (1...5).contains(range.low) ? "; write ~c \(range.low)xx for the whole class" : ""
+            throw fault(start, "a status has three digits\(near.isEmpty ? ", such as 404" : near)")
+        }
+        return range
+    }
+
+    /// A number, a comparison with one, or two with a hyphen between them.
+    private mutating func numbers(of name: String, example: String) throws(FilterFault) -> NumberRange {
+        _ = peek()
+        let start = at
+        let comparison = FilterTest.Comparison.allCases.first { comparison in
+            scalars[start...].starts(with: comparison.rawValue.unicodeScalars)
+        }
+        if let comparison {
+            at += comparison.rawValue.unicodeScalars.count
+            _ = peek()
+        }
+        guard let first = digits() else {
+            throw fault(at, "~\(name) needs a number; write digits, such as \(example)")
+        }
+        var last = first
+        if comparison == nil, at < scalars.count, scalars[at] == "-" {
+            at += 1
+            guard let number = digits() else {
+                throw fault(at, "the end of the range is missing; write digits, such as \(example)")
+            }
+            last = number
+        }
+        guard isEndOfWord else {
+            throw fault(start, "~\(name) needs a number; write digits, such as \(example)")
+        }
+        guard first <= last else {
+            throw fault(start, "the range ends before it begins; write \(last)-\(first)")
+        }
+        switch comparison {
+        case .greaterOrEqual: return NumberRange(low: first, high: .max)
+        case .greater: return first == .max ? NumberRange(low: 1, high: 0) : NumberRange(low: first + 1, high: .max)
+        case .lessOrEqual: return NumberRange(low: 0, high: first)
+        case .less: return NumberRange(low: 0, high: first - 1)
+        case .equal, nil: return NumberRange(low: first, high: last)
+        }
+    }
+
+    /// The digits from here on as a number, at most the largest `Int`; `nil` if there are none.
+    private mutating func digits() -> Int? {
         let start = at
         var value = 0
         while at < scalars.count, let digit = scalars[at].asciiDigit {
             value = value.multipliedOrMost(by: 10).addedOrMost(digit)
             at += 1
         }
-        let isOver =
-            at == scalars.count || FilterParser.isSpace(scalars[at])
-            || "()~'\"&|!".unicodeScalars.contains(scalars[at])
-        guard at > start, isOver else {
-            throw fault(start, "~\(name) needs a number; write digits only, such as ~\(name) 200")
-        }
-        return value
+        return at > start ? value : nil
+    }
+
+    /// Whether the text ends here, or something begins that is not part of a word.
+    private var isEndOfWord: Bool {
+        at == scalars.count || FilterParser.isSpace(scalars[at]) || "()~'\"&|!".unicodeScalars.contains(scalars[at])
     }
 
     /// A comparison and a value with its unit. Space may separate them.

@@ -9,13 +9,14 @@ enum FilterTest: Sendable {
     case url(FilterPattern)
     case domain(FilterPattern)
     case method(FilterPattern)
-    case status(Int)
+    case status(NumberRange)
     case fields(Side, FilterPattern)
     case content(Side, FilterPattern)
     case contentType(Side, FilterPattern)
     case hasNoResponse
     case hasResponse
     case hasFault
+    case isError
     case isAsset
     case source(FilterPattern)
     case destination(FilterPattern)
@@ -31,7 +32,7 @@ enum FilterTest: Sendable {
     case decision(FilterPattern)
     case duration(Comparison, Int64)
     case size(Comparison, Int)
-    case id(Int)
+    case id(NumberRange)
     case operation(FilterPattern)
 
     /// The comparison of a quantity.
@@ -69,9 +70,20 @@ enum FilterTest: Sendable {
             .responseHead
         case .content(.request, _), .operation: .requestContent
         case .content(.response, _), .content(.either, _), .size: .responseContent
-        case .hasFault, .ware, .decision, .duration: .end
+        case .hasFault, .isError, .ware, .decision, .duration: .end
         default: .requestHead
         }
+    }
+}
+
+/// Numbers between two bounds, which belong to it. It is empty if `low` is above `high`.
+struct NumberRange: Sendable, Equatable {
+    var low: Int
+    var high: Int
+
+    func contains(_ number: Int?) -> Bool {
+        guard let number else { return false }
+        return low <= number && number <= high
     }
 }
 

@@ -77,7 +77,8 @@ public struct CapturedExchange: Sendable {
     public var comment = ""
     /// The number of the capture that this one repeats.
     public var replayOf: Int?
-    /// The values before they were masked, in memory only: they are never shown, archived or written to a disk.
+    /// The values before they were masked, in memory only: they are shown and archived only if a
+    /// user asks for it, and never written to a disk.
     public internal(set) var secrets: CapturedSecrets?
     /// The numbers of the rules that acted on the exchange.
     public var rules: [Int] = []
@@ -184,7 +185,8 @@ public struct CapturedPiece: Sendable, Equatable {
     public var size: Int
     /// Whether values in the data were masked.
     public var isMasked = false
-    /// The data before its values were masked, in memory only: it is never shown, archived or written to a disk.
+    /// The data before its values were masked, in memory only: it is shown and archived only if a user asks for it, and
+    /// never written to a disk.
     var original: [UInt8]?
 
     public init(_ direction: Direction, _ form: Form, time: WallTime, data: [UInt8], size: Int) {

@@ -85,6 +85,57 @@ extension CapturedExchange {
     }
 }
 
+extension CapturedExchange {
+    /// The exchange for a user who asks for its secrets: masked values are restored on both sides of the chain as far as they are
+    /// known. On the origin server's side, a value is that of the client's side if no ware has changed the field; the gateway's own
+    /// credentials are never known. Reads the record, so it is not for use on a loop that serves requests.
+    public var revealed: CapturedExchange {
+        var copy = restored.exchange
+        guard let report else { return copy }
+        func changed(_ isRequest: Bool) -> Set<String>? {
+            var names: Set<String> = []
+            for ware in report.wares where (ware.side == "request") == isRequest {
+                if ware.replacedFields == true { return nil }
+                for name in (ware.added ?? []) + (ware.removed ?? []) + (ware.rewritten ?? []) {
+                    names.insert(name.lowercased())
+                }
+            }
+            return names
+        }
+        if let names = changed(true), var sent = copy.sentRequest {
+            sent.reveal(masked: request, shown: copy.request, except: names)
+            copy.sentRequest = sent
+        }
+        if let names = changed(false), let masked = response, let shown = copy.response,
+            var received = copy.receivedResponse
+        {
+            received.reveal(masked: masked, shown: shown, except: names)
+            copy.receivedResponse = received
+        }
+        return copy
+    }
+}
+
+extension CapturedMessage {
+    /// Takes the values of another side of the chain, on which they were equal when they were masked.
+    fileprivate mutating func reveal(masked: CapturedMessage, shown: CapturedMessage, except names: Set<String>) {
+        if content.maskedFrom != nil, content == masked.content { content = shown.content }
+        guard masked.fields.count == shown.fields.count else { return }
+        var used: Set<Int> = []
+        for place in fields.indices where CapturedExchange.isMasked(fields[place].value) {
+            let (field, name) = (fields[place], fields[place].name.lowercased())
+            guard !names.contains(name) else { continue }
+            let other = masked.fields.indices.first { index in
+                !used.contains(index) && masked.fields[index].value == field.value
+                    && masked.fields[index].name.lowercased() == name
+            }
+            guard let other else { continue }
+            used.insert(other)
+            fields[place] = Field(field.name, bytes: shown.fields[other].bytes)
+        }
+    }
+}
+
 extension CapturedFields {
     fileprivate mutating func restore(_ value: CapturedSecrets.Value) {
         guard indices.contains(value.place) else { return }

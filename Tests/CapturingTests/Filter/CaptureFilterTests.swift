@@ -42,6 +42,8 @@ import Testing
         "~marked",
         "~marker default", "~meta 'route: orders'", "~http", "~all", "~route ord", "~service SHOP", "~dur >500ms",
         "~dur > 500ms", "~dur <=1s", "~dur =750ms", "~size >1MiB", "~id 17", "~gql getorder", "~c 0404",
+        "~c 4xx", "~c 4XX", "~c >=400", "~c > 403", "~c <=404", "~c =404", "~c 400-499", "~err", "~id >16", "~id 10-20",
+        "~id <=17",
     ])
     func `an operator matches what it names`(text: String) throws {
         #expect(try CaptureFilter(text).matches(CaptureFilterTests.sample()))
@@ -49,7 +51,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "~u nothing", "~d orders", "~d 8443", "~m get", "~c 40", "~hq set-cookie", "~hs x-trace", "~bq color",
+        "~u nothing", "~d orders", "~d 8443", "~m get", "~c 5xx", "~c >404", "~c <404",
+        "~c 405-599", "~id >17", "~id <17", "~hq set-cookie", "~hs x-trace", "~bq color",
         "~bs second",
         "~tq css", "~ts json", "~q", "~e", "~src 443", "~dst 5000", "~comment '^here'", "~meta status", "~tcp", "~udp",
         "~dns",
@@ -92,7 +95,10 @@ import Testing
         ("~u (a)", 4, "quotes"),
         ("(a", 1, "not closed"), ("a)", 2, "closes nothing"), ("()", 2, "missing"), ("a & ", 5, "missing"),
         ("| a", 1, "missing before |"),
-        ("a || b", 4, "missing before |"), ("\"a", 1, "not closed"), ("~c", 3, "digits"), ("~c 2xx", 4, "digits"),
+        ("a || b", 4, "missing before |"), ("\"a", 1, "not closed"), ("~c", 3, "digits"), ("~c 2xy", 4, "digits"),
+        ("~c 6xx", 4, "1xx to 5xx"), ("~c 5", 4, "~c 5xx"), ("~c 40", 4, "three digits"),
+        ("~c 5xxx", 4, "class"), ("~c >=x", 6, "digits"), ("~c 500-", 8, "end of the range"),
+        ("~c 599-500", 4, "500-599"),
         ("~c200", 3, "a space"), ("~c -1", 4, "digits"), ("~dur 5s", 6, "comparison"), ("~dur >5", 7, "duration"),
         ("~size >1mib", 8, "byte count"), ("~id x", 5, "digits"), ("~u \"a\\\\(b\" ~u (", 15, "quotes"),
         ("~u 'x(b'", 8, "parenthesis"), ("é ~nope", 3, "~nope"), ("~b \"(\"", 6, "malformed"), ("!", 2, "missing"),

@@ -205,6 +205,7 @@ extension CaptureStoreTests {
         #expect(kept.request.fields == [.init("Authorization", "Bearer …"), .init("Accept", "abc")])
         #expect(kept.restored.exchange.request.fields[0].value == "Bearer abc")
         #expect(kept.restored.exchange.response?.fields[0].value == "abc")
+        #expect(kept.revealed.request.fields[0].value == "Bearer abc")
         var bare = kept
         bare.secrets = nil
         #expect(kept.memory > bare.memory + 100)

@@ -83,9 +83,13 @@ import Wares
         #expect(try SavedRule.yaml(active("mock")) == "# why\nmiddlewares:\n  - mock: {}\n")
     }
 
-    @Test func `a status is said among postwares`() throws {
-        let yaml = try SavedRule.yaml(active("responseHeaders", "{\"remove\": [\"x-a\"]}", filter: "~c 404 | ~c 410"))
-        #expect(yaml.hasSuffix("postwares:\n  - responseHeaders: { remove: [x-a] }\n    if: { status: [404, 410] }\n"))
+    @Test(arguments: [
+        ("~c 404 | ~c 410", "404, 410"), ("~c 5xx", "5xx"), ("~c >=400", "400-599"), ("~c 404-410", "404-410"),
+    ])
+    func `a status is said among postwares`(filter: String, statuses: String) throws {
+        let yaml = try SavedRule.yaml(active("responseHeaders", "{\"remove\": [\"x-a\"]}", filter: filter))
+        #expect(
+            yaml.hasSuffix("postwares:\n  - responseHeaders: { remove: [x-a] }\n    if: { status: [\(statuses)] }\n"))
     }
 
     @Test func `wares with a filter keep it, on both sides`() throws {
