@@ -16,17 +16,18 @@ extension AdminEndpoint {
             AdminEndpoint(path: "/v1/captures/events", access: .known) { request, _ in
                 filtered(request) { filter in EventFeed.response(CaptureEvents(store, filter), streams) }
             },
+            AdminEndpoint(path: "/v1/filter", access: .known) { request, _ in .abort(with: check(request)) },
             AdminEndpoint(path: "/v1/captures/*", access: .known) { request, _ in
-                found(request, store) { .json(CaptureJson.detail($0)) }
+                shown(request, store) { .json(CaptureJson.detail($0)) }
             },
             AdminEndpoint(path: "/v1/captures/*/request/content", access: .known) { request, _ in
-                found(request, store) { content(request, $0.request, origin: $0.sentRequest) }
+                shown(request, store) { content(request, $0.request, origin: $0.sentRequest) }
             },
             AdminEndpoint(path: "/v1/captures/*/response/content", access: .known) { request, _ in
-                found(request, store) { content(request, $0.response, origin: $0.receivedResponse) }
+                shown(request, store) { content(request, $0.response, origin: $0.receivedResponse) }
             },
             AdminEndpoint(path: "/v1/captures/*/messages", access: .known) { request, _ in
-                found(request, store) { .json(.object([("messages", .list($0.messages.map(CaptureJson.message)))])) }
+                shown(request, store) { .json(.object([("messages", .list($0.messages.map(CaptureJson.message)))])) }
             },
             AdminEndpoint(path: "/v1/captures/*/pin", access: .known, isWrite: true) { request, _ in
                 change(request, store, "pinned", { if case .boolean(let value) = $0 { value } else { nil } }) {
@@ -66,7 +67,7 @@ extension AdminEndpoint {
             return .json(
                 .object(given: [
                     ("captures", .list(page.captures.map(CaptureJson.row))), ("more", .bool(page.next != nil)),
-                    ("next", page.next.map { .text(String($0)) }),
+                    ("next", page.next.map { .text(String($0)) }), ("kept", .number(store.count)),
                     ("lost", store.lost > 0 ? .number(store.lost) : nil),
                 ]))
         }
@@ -100,6 +101,30 @@ extension AdminEndpoint {
         } catch {
             return .abort(with: refusal(error))
         }
+    }
+
+    /// Whether a filter is valid, and its mistake: a page asks it while a user writes, so that a mistake is no failed request.
+    private static func check(_ request: AdminRequest) -> HttpResponse {
+        do throws(FilterFault) {
+            _ = try readFilter(request)
+            return .json(.object([("valid", .bool(true))]))
+        } catch {
+            return .json(
+                .object([
+                    ("valid", .bool(false)), ("column", .number(error.column)), ("detail", .text(error.sentence)),
+                ]))
+        }
+    }
+
+    /// Answers with a capture; if the client asks for `secrets=true`, with the values that are masked otherwise.
+    private static func shown(
+        _ request: AdminRequest, _ store: CaptureStore, _ answer: @escaping @Sendable (CapturedExchange) -> HttpResponse
+    ) -> Verdict {
+        let secrets = request.parameter("secrets") ?? "false"
+        guard secrets == "true" || secrets == "false" else {
+            return .abort(with: .problem(.badRequest, "secrets is true or false"))
+        }
+        return found(request, store) { answer(secrets == "true" ? $0.revealed : $0) }
     }
 
     private static func found(

@@ -115,6 +115,12 @@ enum CaptureJson {
         switch piece.form {
         case .webSocket(let opcode):
             members = [("type", .text(piece.direction.rawValue)), ("opcode", .number(Int(opcode)))]
+            if opcode == 8, piece.data.count >= 2 {
+                // RFC 6455 §5.5.1: a status code in network byte order, and a reason.
+                let code = Int(piece.data[0]) << 8 | Int(piece.data[1])
+                let reason = String(decoding: piece.data.dropFirst(2), as: UTF8.self)
+                members.append(("close", .object([("code", .number(code)), ("reason", .text(reason))])))
+            }
         case .event(let type, let id):
             members = [("type", .text("sse")), ("event", .optional(type)), ("id", .optional(id))]
         case .grpc: members = [("type", .text("grpc")), ("direction", .text(piece.direction.rawValue))]
