@@ -14,6 +14,9 @@ struct TraceCommand: ParsableCommand {
 
             --filter selects requests in mitmproxy's language, such as '~d example.com & ~c 404'. The gateway must capture \
             requests for it: admin.capture in its configuration.
+
+            --secrets adds the target and the fields of the request with ID and of its response, with the values that are \
+            masked otherwise, as long as the gateway keeps them in memory.
             """)
 
     @Argument(help: "The number of a request, or the id that requestId gave it.")
@@ -26,9 +29,14 @@ struct TraceCommand: ParsableCommand {
     var filter: String?
     @Flag(help: "Print JSON, one object per line.")
     var json = false
+    @Flag(help: "With ID, also print the target and the fields with their masked values.")
+    var secrets = false
     @OptionGroup var admin: AdminOption
 
     func validate() throws {
+        if secrets, id == nil || json {
+            throw ValidationError("--secrets is for one request: write ID, without --json")
+        }
         if !(0...2000).contains(limit) { throw ValidationError("--limit is 0 to 2000") }
         if id != nil, filter != nil { throw ValidationError("--filter is for lists; leave ID or --filter out") }
         if let id, !TraceCommand.isId(id) { throw ValidationError("\(id) is not an id") }
@@ -64,7 +72,9 @@ struct TraceCommand: ParsableCommand {
         /// Prints the exchange; returns false if the gateway does not keep it.
         func show(_ answer: AdminClient.Answer) throws -> Bool {
             if answer.status == 404 { return false }
-            try output.whole(TraceCommand.decode(ExchangeReport.self, answer))
+            let report = try TraceCommand.decode(ExchangeReport.self, answer)
+            try output.whole(report)
+            if secrets { try showSecrets(report.id, client) }
             return true
         }
         let path = "/v1/requests/\(id)"
@@ -80,8 +90,27 @@ struct TraceCommand: ParsableCommand {
                 return true
             }
             try output.whole(report)
+            if secrets { try showSecrets(report.id, client) }
             return false
         }
+    }
+
+    /// Prints what the client sent and got, with the values that the gateway has in memory.
+    private func showSecrets(_ id: String, _ client: AdminClient) throws {
+        let answer = try client.get("/v1/captures/\(id)?secrets=true")
+        guard answer.status != 404 else {
+            Terminal.error("request \(id) is not captured; --secrets needs admin.capture in the configuration")
+            throw ExitCode(1)
+        }
+        let capture = try TraceCommand.decode(RevealedCapture.self, answer)
+        let style = TerminalStyle.plain
+        var lines = ["", "> \(style.shown(capture.method)) \(style.shown(capture.url))"]
+        for (mark, message) in [(">", capture.request.client), ("<", capture.response.client)] {
+            for field in message?.headers ?? [] {
+                lines.append("\(mark) \(style.shown(field.name)): \(style.shown(field.value))")
+            }
+        }
+        try Terminal.result(lines.joined(separator: "\n"))
     }
 
     /// True if the text needs no encoding as a segment of a path.
@@ -128,6 +157,21 @@ struct TraceCommand: ParsableCommand {
         Terminal.error("the admin listener answered \(answer.status), but not with records: \(shown)")
         return ExitCode(1)
     }
+}
+
+/// The part of a capture that `trace --secrets` shows.
+private struct RevealedCapture: Decodable {
+    struct Field: Decodable {
+        let name: String
+        let value: String
+    }
+    struct Message: Decodable { let headers: [Field] }
+    struct Half: Decodable { let client: Message? }
+
+    let method: String
+    let url: String
+    let request: Half
+    let response: Half
 }
 
 /// Standard output of `trace`.
