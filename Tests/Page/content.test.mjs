@@ -1,6 +1,9 @@
 // What content is read as, without a browser.
 import test from "node:test";
 import assert from "node:assert/strict";
+import { readJwt, tokensIn, validity } from "../../Sources/CInspectorPage/Page/jwt.js";
+import { placesOf } from "../../Sources/CInspectorPage/Page/find.js";
+import { jsonPieces, JsonReader } from "../../Sources/CInspectorPage/Page/parse.js";
 import { comparable, headText, noteOf, readText, waysOf } from "../../Sources/CInspectorPage/Page/content.js";
 import { serviceText } from "../../Sources/CInspectorPage/Page/services.js";
 import { storeText } from "../../Sources/CInspectorPage/Page/cache.js";
@@ -20,11 +23,11 @@ test("content is text in its charset, also if it is cut inside a character", () 
 });
 
 test("each type has its ways, the best one first", () => {
-  assert.deepEqual(ways("application/json", '{"a":1}'), ["JSON", "Text", "Bytes"]);
-  assert.deepEqual(ways("text/plain", " [1]"), ["JSON", "Text", "Bytes"]);
+  assert.deepEqual(ways("application/json", '{"a":1}'), ["JSON", "Tree", "Text", "Bytes"]);
+  assert.deepEqual(ways("text/plain", " [1]"), ["JSON", "Tree", "Text", "Bytes"]);
   assert.deepEqual(ways("application/json", "{broken"), ["Text", "Bytes"]);
-  assert.deepEqual(ways("application/json", '{"query":"{ user }"}'), ["GraphQL", "JSON", "Text", "Bytes"]);
-  assert.deepEqual(ways("application/json", '{"query":"words"}'), ["JSON", "Text", "Bytes"]);
+  assert.deepEqual(ways("application/json", '{"query":"{ user }"}'), ["GraphQL", "JSON", "Tree", "Text", "Bytes"]);
+  assert.deepEqual(ways("application/json", '{"query":"words"}'), ["JSON", "Tree", "Text", "Bytes"]);
   assert.deepEqual(ways("application/x-www-form-urlencoded", "a=b"), ["Form", "Text", "Bytes"]);
   assert.deepEqual(ways("multipart/form-data; boundary=xy", "--xy"), ["Parts", "Text", "Bytes"]);
   assert.deepEqual(ways("multipart/form-data", "--xy"), ["Text", "Bytes"]);
@@ -40,7 +43,7 @@ test("the head and the note say what is shown and what is not there", () => {
   assert.equal(headText(raw), "text/html · gzip, as it went over the wire · 100 B");
   assert.equal(headText({ type: "", coding: "", size: 5, count: 5 }), "no content type · 5 B");
   assert.equal(noteOf({ kept: 5, size: 5 }, false), "");
-  assert.equal(noteOf({ kept: 5, size: 9 }, true), "It is still under way. 5 B of 9 B were kept.");
+  assert.equal(noteOf({ kept: 5, size: 9 }, true), "It is still in progress. 5 B of 9 B were kept.");
   assert.equal(noteOf({ kept: 5, size: 9, sha256: "00" }, false), "5 B of 9 B were kept; the whole has SHA-256 00.");
 });
 
@@ -71,4 +74,33 @@ test("the state of the gateway is said in words", () => {
     "last refresh": "none",
     pause: null,
   });
+});
+
+test("formatted JSON keeps numbers, and its pieces have their kinds", () => {
+  const pieces = jsonPieces(new JsonReader('{"a": [1.50, "x", null], "b": {}}').document());
+  const text = '{\n  "a": [\n    1.50,\n    "x",\n    null\n  ],\n  "b": {}\n}';
+  assert.equal(pieces.map(([, piece]) => piece).join(""), text);
+  assert.deepEqual(pieces.filter(([kind]) => kind).map(([kind]) => kind), ["key", "n", "s", "w", "key"]);
+});
+
+test("a token is decoded, and its expiry is said", () => {
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const token = `${part({ alg: "RS256" })}.${part({ sub: "Jörg", exp: 1000 })}.c2ln`;
+  assert.deepEqual(tokensIn(`Bearer ${token}, ${token}`), [token]);
+  assert.equal(readJwt(token).claims.sub, "Jörg");
+  assert.equal(readJwt(token).isSigned, true);
+  for (const text of ["a.b.c", "a.b", `${part([])}.${part({})}.`, `${part({})}.%%.x`]) {
+    assert.equal(readJwt(text), null);
+  }
+  assert.match(validity({ exp: 1000 }, 1001000).text, /^expired 1\.00 s ago/);
+  assert.equal(validity({ exp: 1000 }, 999000).isGood, true);
+  assert.equal(validity({ nbf: 2000 }, 999000).isGood, false);
+  assert.equal(validity({ exp: "soon" }).isGood, null);
+});
+
+test("places of a text are found without regard to case, and are bounded", () => {
+  assert.deepEqual(placesOf("aXbx", "x"), [[1, 2], [3, 4]]);
+  assert.deepEqual(placesOf("aaaa", "aa"), [[0, 2], [2, 4]]);
+  assert.deepEqual(placesOf("abc", ""), []);
+  assert.equal(placesOf("a".repeat(50), "a", 10).length, 10);
 });

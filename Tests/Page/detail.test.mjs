@@ -7,7 +7,7 @@ import { clientFacts, originFacts, tlsFacts } from "../../Sources/CInspectorPage
 import { hasBothSides } from "../../Sources/CInspectorPage/Page/sides.js";
 import { hexText } from "../../Sources/CInspectorPage/Page/hex.js";
 import { messageText } from "../../Sources/CInspectorPage/Page/messages.js";
-import { changeOf } from "../../Sources/CInspectorPage/Page/resend.js";
+import { changeOf } from "../../Sources/CInspectorPage/Page/edit.js";
 import { rowsOf, sentence } from "../../Sources/CInspectorPage/Page/waterfall.js";
 
 const fields = (...lines) => lines.map(([name, value]) => ({ name, value }));

@@ -10,11 +10,13 @@ pictures of every view in both colours and three widths.
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
 import http.client
 import json
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -57,6 +59,21 @@ routes:
   - {{ name: site, service: site, chain: base }}
 """
 
+FORWARD = """
+version: 1
+admin: {{ bind: "127.0.0.1:{admin}", token: none, capture: {{}} }}
+listeners: {{ proxy: {{ bind: "127.0.0.1:{web}", mode: forward, forward: {{ denyPrivate: false, connectPorts: [{origin}] }} }} }}
+routes: [{{ service: passthrough }}]
+"""
+
+
+def jwt(**claims: object) -> str:
+    def part(value: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+    return ".".join([part({"alg": "RS256", "typ": "JWT"}), part(claims), "c2lnbmF0dXJl"])
+
+
 VIEWS = ["requests", "overview", "rules", "breakpoints", "services", "cache", "tokens", "routes", "configuration"]
 TRIALS: list[tuple[str, Callable[[Page], None]]] = []
 
@@ -82,6 +99,7 @@ class Page:
     """A gateway with its origin server, and a browser that shows its page."""
 
     def __init__(self, binary: str, workplace: Workplace) -> None:
+        self.binary, self.workplace = binary, workplace
         self.origin = Origin()
         self.web, self.admin = free_port(), free_port()
         self.found = workplace.subfolder("found")
@@ -270,6 +288,13 @@ def _(p: Page) -> None:
     p.until("document.querySelectorAll('.row:not([hidden])').length === 3")
     p.button("clear").click()
     p.until("document.querySelectorAll('.row:not([hidden])').length === 1", "the pinned one stays")
+    p.button("undo").click()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 3", "clear is undone")
+    p.button("clear").click()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 1")
+    p.js("location.hash = '#/overview'")
+    if not eventually(lambda: len(p.captures()) == 1, 5, every=0.05):
+        raise Failed("the gateway forgets them when the view is left", len(p.captures()))
 
 
 @trial("keyboard: arrows choose a row, Enter opens it, Escape closes it, and a screen reader is told the row")
@@ -316,14 +341,17 @@ def _(p: Page) -> None:
     expect("X-Via" in text and "requestHeaders" in text and "X-Served-By" in text and "responseHeaders" in text, text)
 
 
-@trial("content: JSON is a tree with unchanged numbers; images, bytes and decoded content are shown")
+@trial("content: JSON is formatted text, or a tree, with unchanged numbers; images, bytes and decoded content are shown")
 def _(p: Page) -> None:
     for path in ("/items", "/image", "/bytes", "/gzip"):
         p.send("GET", path)
     p.go(f"#/requests/{p.capture_of('/items')}?tab=response")
-    p.until("document.querySelector('.json')")
+    p.until("document.querySelector('pre.json')?.innerText.includes('\\n    \"id\": 9007199254740993,')", "formatted at once, and no digit is lost")
+    p.button("Tree").click()
     p.until("document.querySelectorAll('.json > details[open] > details').length > 99", "a long list is open")
-    p.js("document.querySelectorAll('.json details').forEach(e => { e.open = true; })")
+    expect(p.js("return document.querySelectorAll('.json details:not([open])').length") > 0, "what is deeper is closed")
+    p.button("expand all").click()
+    p.until("document.querySelectorAll('.json details:not([open])').length === 0", "expand all")
     p.until("document.querySelector('.json').innerText.includes('9007199254740993')", "no digit is lost")
     p.until("[...document.querySelectorAll('.json button')].some(e => e.innerText.includes('more'))", "long lists come in parts")
     p.go(f"#/requests/{p.capture_of('/image')}?tab=response")
@@ -400,11 +428,16 @@ def _(p: Page) -> None:
     p.go("#/requests/" + p.capture_of("/edit"))
     p.until("document.querySelector('.fields')")
     p.button("edit and send again").click()
-    p.until("document.querySelector('dialog[open]')")
-    p.js("""const box = document.querySelector('dialog'); box.querySelector('[name=url]').value = box.querySelector('[name=url]').value.replace('/edit', '/edited');
-            box.querySelector('[name=headers]').value += '\\nX-Added: yes'; box.querySelector('[name=body]').value = 'after'; box.querySelector('.primary').click()""")
-    p.until("!document.querySelector('dialog[open]')", "it is sent", p.text("dialog .mistake"))
-    p.until("document.querySelector('.detail h2')?.innerText.includes('/edited')", "the new request is shown")
+    p.until("document.querySelector('form.edit')")
+    expect(p.js("return document.querySelector('form.edit [name=body]').value") == "before", "the body is there")
+    expect("content-length" not in p.js("return document.querySelector('form.edit [name=headers]').value.toLowerCase()"), "the gateway counts the content")
+    p.js("""const box = document.querySelector('form.edit'); box.querySelector('[name=url]').value = box.querySelector('[name=url]').value.replace('/edit', '/edited');
+            box.querySelector('[name=headers]').value += '\\nX-Added: yes'; box.querySelector('[name=body]').value = 'after'; box.querySelector('[name=body]').focus()""")
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    ActionChains(p.driver).key_down("\ue009").send_keys("\ue007").key_up("\ue009").perform()
+    p.until("location.hash.startsWith('#/compare') && document.querySelector('.diff')?.innerText.includes('/edited')", "the result beside the first")
+    p.until("document.querySelector('main').innerText.includes('after')", "and its content")
     capture = p.api("GET", "/v1/captures/" + p.capture_of("/edited"))
     told = json.loads(http_content(p, capture["id"]))
     fields = {name.lower(): value for name, value in told["headers"]}
@@ -444,6 +477,197 @@ def _(p: Page) -> None:
     p.js("document.querySelector('[name=comment]').value = 'look at this'; document.querySelector('.part .primary').click()")
     if not eventually(lambda: p.api("GET", f"/v1/captures/{identifier}")["comment"] == "look at this", 5, every=0.05):
         raise Failed("the comment is not kept")
+
+
+# Secrets
+
+
+@trial("reveal: one masked value, or all of a request; a token is decoded, and copy as curl runs with the value")
+def _(p: Page) -> None:
+    token = jwt(sub="ada", exp=1700000000, scope="orders:read")
+    p.send("POST", "/reveal?api_key=key-of-query", json.dumps({"password": "of-the-body"}), Content_Type="application/json", Authorization="Bearer " + token, Cookie="sid=of-the-cookie")
+    identifier = p.capture_of("/reveal")
+    everything = json.dumps(p.api("GET", f"/v1/captures/{identifier}"))
+    expect(token not in everything and "of-the-cookie" not in everything and "key-of-query" not in everything, "the API masks")
+    p.go("#/requests/" + identifier)
+    p.until("document.querySelector('.pair .fields') && document.querySelector('.pair pre.json')")
+    shown = p.js("return document.querySelector('.half').innerText")
+    expect(token not in shown and "of-the-cookie" not in shown and "of-the-body" not in shown, "masked at first")
+    p.js("[...document.querySelectorAll('.fields tr')].find(e => e.innerText.startsWith('Authorization') || e.innerText.includes('Authorization')).querySelector('button').click()")
+    p.until(f"document.querySelector('.fields .revealed')?.innerText === 'Bearer {token}'", "one value")
+    p.until("document.querySelector('.jwt')?.innerText.includes('\"scope\": \"orders:read\"') && document.querySelector('.jwt').innerText.includes('expired')", "header, claims, expiry")
+    expect("of-the-cookie" not in p.text(".half"), "the others stay masked")
+    p.button("hide the value").click()
+    p.until(f"!document.querySelector('.half').innerText.includes('{token}')", "hidden again")
+    p.keys("v")
+    p.until("['of-the-cookie', 'of-the-body', 'key-of-query'].every(text => document.querySelector('.half').innerText.includes(text))", "all of the request")
+    p.js("window.copied = null; Object.defineProperty(navigator, 'clipboard', { value: { writeText: async text => { window.copied = text; } }, configurable: true })")
+    p.keys("y")
+    command = p.until("window.copied")
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20, env={"PATH": os.environ["PATH"]})
+    told = json.loads(result.stdout)
+    expect(dict(told["headers"])["Authorization"] == "Bearer " + token and "key-of-query" in told["target"] and "of-the-body" in told["body"], told)
+    p.keys("e")
+    p.until(f"document.querySelector('form.edit [name=headers]')?.value.includes('{token}')", "the form has the values")
+    p.go(f"#/compare?a={identifier}&b={identifier}")
+    p.button("reveal").click()
+    p.until("document.querySelector('main button[aria-pressed=true]')")
+
+
+@trial("reveal: the gateway's own credential is never shown, and a field of the client is shown on both sides")
+def _(p: Page) -> None:
+    p.send("GET", "/secret/reveal")
+    text = json.dumps(p.api("GET", f"/v1/captures/{p.capture_of('/secret/reveal')}?secrets=true"))
+    expect("a-value-that-nobody-sees" not in text and "Bearer \\u2026" in text, text)
+    p.send("GET", "/both", Authorization="Bearer of-the-client")
+    capture = p.api("GET", f"/v1/captures/{p.capture_of('/both')}?secrets=true")
+    for side in ("client", "origin"):
+        fields = {field["name"]: field["value"] for field in capture["request"][side]["headers"]}
+        expect(fields["Authorization"] == "Bearer of-the-client", side, fields)
+
+
+@trial("the request stands beside its response, fields above content, with a sentence that says why; text in the content is found")
+def _(p: Page) -> None:
+    p.size(1440, 900)
+    p.send("POST", "/pair", json.dumps({"product": 17}), Content_Type="application/json")
+    p.send("GET", "/fail")
+    p.go("#/requests/" + p.capture_of("/pair"))
+    p.until("document.querySelectorAll('.half pre.json').length === 2", "both contents")
+    places = p.js("""const place = e => e.getBoundingClientRect();
+            return [...document.querySelectorAll('.half')].map(e => [place(e).left, place(e).top, place(e.querySelector('.fields')).top < place(e.querySelector('pre.json')).top]);""")
+    expect(places[0][0] < places[1][0] and places[0][1] == places[1][1] and places[0][2] and places[1][2], places)
+    tabs = p.js("return [...document.querySelectorAll('[role=tab]')].map(e => e.innerText)")
+    expect(tabs == ["Exchange", "Headers", "Request", "Response", "Timing", "Connection", "Edit", "Notes"], tabs)
+    p.keys("f")
+    p.keys("PRODUCT")
+    p.until("document.querySelector('.finder [role=status]').innerText === '1 of 1'", "found in any case")
+    p.keys("x")
+    p.until("document.querySelector('.finder [role=status]').innerText === 'not found'")
+    p.go("#/requests/" + p.capture_of("/fail"))
+    p.until("document.querySelector('.why.bad')?.innerText === '503 by the origin server.'", "why")
+    p.size(1280, 800)
+
+
+# The list, once more
+
+
+@trial("filter: classes, comparisons and ranges of statuses; errors; a hint for one digit")
+def _(p: Page) -> None:
+    p.clear()
+    for path in ("/items", "/fail", "/fail", "/hello"):
+        p.send("GET", path)
+    p.capture_of("/hello")
+    for text, count in (("~c 5xx", 2), ("~c >=400", 2), ("~c 500-599", 2), ("~err", 2), ("~c 2xx", 2), ("~c 4xx", 0)):
+        expect(len(p.captures(text)) == count, text, len(p.captures(text)))
+    answer = p.api("GET", "/v1/filter?filter=" + urllib.parse.quote("~c 5"))
+    expect(answer["valid"] is False and "~c 5xx" in answer["detail"], answer)
+    p.go()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 4")
+    p.button("errors").click()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 2", "the chip")
+    expect(p.js("return document.querySelector('#filter').value") == "~err", "the box shows it")
+    p.button("errors").click()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 4", "and takes it away")
+    p.button("JSON").click()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 1 && document.querySelector('.row').innerText.includes('/items')", "JSON")
+    p.js("const box = document.querySelector('select.chip'); box.focus(); box.selectedIndex = 1; box.dispatchEvent(new Event('change'))")
+    p.until("document.querySelector('#filter').value === '~t json & ~d ^127\\\\.0\\\\.0\\\\.1$'", "host")
+    p.js("document.querySelector('#filter').value = ''; document.querySelector('#filter').dispatchEvent(new Event('input'))")
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 4")
+    p.js("document.querySelector('#filter').blur(); document.querySelector('#filter').focus()")
+    p.until("[...document.querySelectorAll('#completions code')].some(e => e.innerText === '~err')", "the last filters")
+
+
+@trial("filter: the list stays while one types, a mistake is named once and after a pause, and Escape keeps box and list equal")
+def _(p: Page) -> None:
+    p.clear()
+    for path in ("/items", "/fail", "/hello"):
+        p.send("GET", path)
+    p.go()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 3")
+    p.driver.get_log("browser")
+    p.js("""window.least = 9; window.said = 0; window.toasts = 0;
+            new MutationObserver(() => { window.least = Math.min(least, document.querySelectorAll('.row:not([hidden])').length); }).observe(document.querySelector('.list'), { subtree: true, childList: true, attributes: true });
+            new MutationObserver(() => { if (document.querySelector('#filter-mistake').innerText) window.said += 1; }).observe(document.querySelector('#filter-mistake'), { childList: true });
+            new MutationObserver(() => { window.toasts += 1; }).observe(document.querySelector('#toast'), { childList: true })""")
+    p.keys("/")
+    for key in "~c":
+        p.keys(key)
+        pause(0.3, Why.NOTHING)
+        expect(p.js("return document.querySelector('#filter').getAttribute('aria-invalid')") != "true", "no mistake while one types")
+    expect(p.js("return document.querySelectorAll('.row:not([hidden])').length") == 3, "the list stays")
+    p.until("document.querySelector('#filter-mistake').innerText.startsWith('column') || document.querySelector('#filter-mistake').innerText.includes('needs a number')", "named after a pause")
+    expect(p.text("#filter-mistake").count("column") == 1, p.text("#filter-mistake"))
+    expect(p.js("return least >= 3 && said === 1 && toasts === 0"), p.js("return [least, said, toasts]"))
+    p.keys(" 5xx\ue007")
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 1", "the whole filter")
+    p.keys("\ue00c")
+    p.keys("\ue00c")
+    state = p.js("return [document.querySelector('#filter').value, document.querySelectorAll('.row:not([hidden])').length, location.hash]")
+    expect(state[0] == "~c 5xx" and state[1] == 1 and "filter=" in state[2], state)
+    failed = [entry["message"] for entry in p.driver.get_log("browser") if "status of 4" in entry["message"]]
+    expect(not failed, failed)
+    p.go("#/requests?filter=POST")
+    p.until("document.querySelector('.list .empty')?.innerText.includes('~m POST')", "what to write instead")
+    p.button("~m POST").click()
+    p.until("document.querySelector('#filter').value === '~m POST'")
+
+
+@trial("the list is sorted by a column, grouped by host, and several requests are chosen and deleted, with mouse and keyboard")
+def _(p: Page) -> None:
+    p.clear()
+    for path in ("/items", "/fail", "/hello", "/n/1"):
+        p.send("GET", path)
+    p.go()
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 4")
+    p.js("[...document.querySelectorAll('[role=columnheader]')].find(e => e.innerText.startsWith('Size')).click()")
+    p.until("document.querySelector('[aria-sort=descending]')?.innerText.startsWith('Size')")
+    p.until("[...document.querySelectorAll('.row:not([hidden])')].sort((a, b) => a.place - b.place)[0].innerText.includes('/items')", "the largest first")
+    p.js("[...document.querySelectorAll('[role=columnheader]')].find(e => e.innerText.startsWith('Path')).focus()")
+    p.keys("\ue007")
+    p.until("document.querySelector('[aria-sort=ascending]')?.innerText.startsWith('Path')", "by the keyboard")
+    p.until("[...document.querySelectorAll('.row:not([hidden])')].sort((a, b) => a.place - b.place)[0].innerText.includes('/fail')")
+    expect([next(word for word in row.split() if word.startswith("/")) for row in p.rows()] == ["/fail", "/hello", "/items", "/n/1"], p.rows())
+    p.js("document.querySelector('.list .body').focus()")
+    p.keys("jj")
+    p.until("document.querySelector('.row[aria-selected=true]').innerText.includes('/hello')", "j")
+    p.keys("k")
+    p.until("document.querySelector('.row[aria-selected=true]').innerText.includes('/fail')", "k")
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    ActionChains(p.driver).key_down("\ue008").send_keys("\ue015").key_up("\ue008").perform()
+    p.until("document.querySelectorAll('.row[aria-selected=true]').length === 2", "two are chosen")
+    p.keys("\ue017")
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 2", "both are deleted")
+    expect(len(p.captures()) == 2, "by the gateway", p.captures())
+    p.keys("h")
+    p.until("document.querySelector('.row.group:not([hidden])')?.innerText.includes('127.0.0.1')", "groups")
+    p.js("document.querySelector('.row.group').click()")
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 1", "a closed group")
+    p.keys("h")
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 2")
+
+
+@trial("send again: one key, and the result is compared with the first")
+def _(p: Page) -> None:
+    p.send("GET", "/again")
+    p.go("#/requests/" + p.capture_of("/again"))
+    p.until("document.querySelector('.fields')")
+    p.keys("r")
+    p.until("location.hash.startsWith('#/compare') && document.querySelector('main').innerText.includes('Response content')")
+    expect(len([one for one in p.captures("~u /again")]) == 2, "it was sent")
+
+
+@trial("messages of a WebSocket: text, bytes in hexadecimal, and the close with its code")
+def _(p: Page) -> None:
+    with socket.create_connection(("127.0.0.1", p.web), timeout=10) as client:
+        client.sendall(b"GET /socket HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+        while client.recv(4096):
+            pass
+    p.go(f"#/requests/{p.capture_of('/socket')}?tab=messages")
+    p.until("document.querySelectorAll('tr.message').length === 3")
+    text = p.text(".detail .part")
+    expect("hello" in text and "01 02 03" in text and "close 1000 bye" in text, text)
 
 
 # Rules
@@ -509,6 +733,42 @@ def _(p: Page) -> None:
         p.api("DELETE", f"/v1/rules/{rule['id']}")
 
 
+@trial("breakpoints: the held body is there and formatted, rows stay under the mouse, all are resumed, and the navigation counts them")
+def _(p: Page) -> None:
+    p.go("#/breakpoints")
+    p.until("document.querySelector('main form')")
+    p.js("document.querySelector('main [name=filter]').value = '~u /bp'; document.querySelector('main form .primary').click()")
+    p.until("[...document.querySelectorAll('main tr')].some(e => e.innerText.includes('~u /bp'))", "it is listed")
+    bodies: list[bytes] = []
+
+    def ask() -> None:
+        bodies.append(p.send("POST", "/bp", '{"amount": 10, "token": "of-the-client"}', Content_Type="application/json")[1])
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    p.until("document.querySelectorAll('main tbody tr').length === 4", "three are held")
+    p.until("document.querySelector('#nav .held')?.innerText === '3' && document.title.startsWith('(3 held)')", "the count")
+    p.js("window.first = [...document.querySelectorAll('main button')].find(e => e.innerText === 'edit'); first.focus()")
+    pause(2.5, Why.NOTHING)
+    expect(p.js("return first.isConnected && document.activeElement === first"), "the row is the same, and keeps the focus")
+    p.keys("\ue007")
+    p.until("document.querySelector('dialog[open] [name=body]')")
+    expect(p.js("return document.querySelector('dialog [name=body]').value") == '{\n  "amount": 10,\n  "token": "of-the-client"\n}', "the body", p.js("return document.querySelector('dialog [name=body]').value"))
+    expect("content-length" not in p.js("return document.querySelector('dialog [name=headers]').value.toLowerCase()"), "the gateway counts the content")
+    p.js("const box = document.querySelector('dialog [name=body]'); box.value = box.value.replace('10', '99'); document.querySelector('dialog .primary').click()")
+    p.until("document.querySelectorAll('main tbody tr').length === 3", "one went on")
+    p.button("resume all").click()
+    for thread in threads:
+        thread.join(10)
+    told = sorted(json.loads(json.loads(body)["body"])["amount"] for body in bodies)
+    expect(told == [10, 10, 99], told)
+    p.until("!document.querySelector('#nav .held') && !document.title.includes('held')", "nothing is held")
+    p.js("[...document.querySelectorAll('main button')].find(e => e.innerText === 'remove').click()")
+    p.until("!document.querySelector('main tbody tr')", "the breakpoint is removed")
+    expect(not p.api("GET", "/v1/rules")["rules"], "by the gateway")
+
+
 # The other views
 
 
@@ -554,6 +814,46 @@ def _(p: Page) -> None:
         p.send("GET", "/items")
     p.until("document.querySelector('main table')?.innerText.includes('site')", "by route", seconds=12)
     p.until("Number(document.querySelector('.tile b').innerText) > 0", "requests a second", seconds=12)
+
+
+@trial("overview: totals since the start, a time axis with what was before, and a way from 5xx to the requests")
+def _(p: Page) -> None:
+    p.clear()
+    p.send("GET", "/fail")
+    p.go("#/overview")
+    p.until("document.querySelector('.totals')?.innerText.startsWith('Since the start')", seconds=12)
+    p.until("[...document.querySelectorAll('figure')].length === 4")
+    p.until("document.querySelector('figcaption b').innerText !== ''", "points of the time before", seconds=12)
+    p.js("[...document.querySelectorAll('a.tile')].find(e => e.innerText.startsWith('5xx')).click()")
+    p.until("document.querySelectorAll('.row:not([hidden])').length === 1 && document.querySelector('#filter').value === '~c 5xx'", "the requests")
+
+
+@trial("a proxy for debugging: no empty views, the sample names its port, the CONNECT of a tunnel without content is hidden until asked for")
+def _(p: Page) -> None:
+    web, admin = free_port(), free_port()
+    p.workplace.gateway(p.binary, FORWARD.format(admin=admin, web=web, origin=p.origin.port), [web, admin])
+    before = p.admin
+    try:
+        p.admin = admin
+        p.go()
+        p.until(f"document.querySelector('.list .empty')?.innerText.includes('curl -x http://127.0.0.1:{web} ')", "the sample")
+        p.until("[...document.querySelectorAll('#nav a:not([hidden])')].map(e => e.innerText).join() === 'Requests,Overview,Rules,Breakpoints,Configuration'", "the views", p.js("return document.querySelector('#nav').innerText"))
+        with socket.create_connection(("127.0.0.1", web), timeout=10) as client:
+            client.sendall(f"CONNECT 127.0.0.1:{p.origin.port} HTTP/1.1\r\nHost: 127.0.0.1:{p.origin.port}\r\n\r\n".encode())
+            expect(b"200" in client.recv(4096), "the tunnel")
+        connection = http.client.HTTPConnection("127.0.0.1", web, timeout=20)
+        connection.request("GET", f"http://127.0.0.1:{p.origin.port}/items")
+        connection.getresponse().read()
+        p.until("document.querySelectorAll('.row:not([hidden])').length >= 1")
+        p.go()
+        p.until("document.querySelector('.chips button[aria-pressed=false]:last-child')?.innerText === 'tunnels'")
+        p.until("document.querySelectorAll('.row:not([hidden])').length === 1 && document.querySelector('.row').innerText.includes('/items')", "only the request", p.rows())
+        heads = p.js("return [...document.querySelectorAll('[role=columnheader]')].map(e => e.innerText)")
+        expect("Wares" not in heads and "Route" not in heads and "Host" in heads, heads)
+        p.button("tunnels").click()
+        p.until("document.querySelectorAll('.row:not([hidden])').length === 2", "the tunnel, too")
+    finally:
+        p.admin = before
 
 
 # Bounds, safety, looks
@@ -630,6 +930,80 @@ def _(p: Page) -> None:
           return worst;""")
         expect(worst[0] >= 4.5, "dark" if dark else "light", worst)
     p.size(1280, 800)
+
+
+CUT = """
+  const found = [];
+  for (const e of document.querySelectorAll('body *')) {
+    if (!e.offsetParent || !e.clientWidth || e.scrollWidth <= e.clientWidth + 1) continue;
+    const style = getComputedStyle(e);
+    const clips = style.textOverflow === 'ellipsis' || (style.overflowX === 'hidden' && [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()));
+    if (clips && !e.matches('.hidden, .skip')) found.push(e.tagName + '.' + e.className + ': ' + e.innerText.slice(0, 60) + ' ' + e.scrollWidth + ' > ' + e.clientWidth);
+  }
+  return found;"""
+
+
+@trial("no text is cut in any view at 390, 1024 and 1440 px, in both colours")
+def _(p: Page) -> None:
+    p.clear()
+    for path in ("/items", "/fail", "/hello", "/cached/items", "/secret/x"):
+        p.send("GET", path)
+    p.send("POST", "/v1/customers/4812/orders?page=1", json.dumps({"a": 1}), Content_Type="application/json", Authorization="Bearer " + jwt(sub="ada"))
+    identifier, other = p.capture_of("/v1/customers/4812/orders"), p.capture_of("/items")
+    tabs = ("pair", "headers", "request", "response", "timing", "connection", "edit", "notes")
+    places = [f"#/{view}" for view in VIEWS] + [f"#/requests/{identifier}?tab={tab}" for tab in tabs] + [f"#/compare?a={identifier}&b={other}"]
+    try:
+        for width, height in ((390, 844), (1024, 768), (1440, 900)):
+            for dark in (False, True):
+                p.size(width, height, dark)
+                for hash in places:
+                    p.go(hash)
+                    p.until("document.querySelector('main').innerText.trim().length > 0", hash)
+                    pause(0.15, Why.BEFORE)
+                    cut = p.js(CUT)
+                    expect(not cut, hash, "at", width, "dark" if dark else "light", cut)
+    finally:
+        p.size(1280, 800)
+
+
+@trial("100,000 captures: a key is answered within 50 ms at the 99th percentile")
+def _(p: Page) -> None:
+    p.clear()
+    nothing = {"httpVersion": "HTTP/1.1", "headers": [], "cookies": [], "headersSize": -1, "bodySize": 0}
+    response = nothing | {"status": 200, "statusText": "OK", "content": {"size": 0, "mimeType": ""}, "redirectURL": ""}
+    entry = {"startedDateTime": "2026-01-01T00:00:00.000Z", "time": 5, "timings": {"send": 0, "wait": 5, "receive": 0}, "cache": {}, "response": response}
+    for part in range(4):
+        requests = [nothing | {"method": "GET", "url": f"http://host-{number % 40}.example/orders/{part}/{number}", "queryString": []} for number in range(25000)]
+        archive = {"log": {"version": "1.2", "creator": {"name": "trial", "version": "1"}, "entries": [entry | {"request": request} for request in requests]}}
+        connection = http.client.HTTPConnection("127.0.0.1", p.admin, timeout=240)
+        connection.request("POST", "/v1/har", json.dumps(archive), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        data = answer.read()
+        expect(answer.status == 200, answer.status, data[:200])
+    p.go()
+    p.until("document.querySelectorAll('.row:not([hidden])').length > 10", seconds=30)
+    p.js("""const box = document.querySelector('.list .body'); window.loaded = false;
+            (async () => { for (let turn = 0; turn < 3000 && Number(box.getAttribute('aria-rowcount')) < 99000; turn += 1) {
+              box.scrollTop = box.scrollHeight; await new Promise(r => setTimeout(r, 40)); } box.scrollTop = 0; window.loaded = true; })()""")
+    p.until("window.loaded", "the rows are read", seconds=240)
+    count = int(p.js("return document.querySelector('[role=grid]').getAttribute('aria-rowcount')"))
+    expect(count >= 99000, "only", count, "rows")
+    # A message that is sent in a frame arrives after it was drawn.
+    p.js("""window.times = []; document.addEventListener('keydown', event => { const begin = event.timeStamp; requestAnimationFrame(() => {
+              const channel = new MessageChannel(); channel.port1.onmessage = () => times.push(performance.now() - begin); channel.port2.postMessage(0); }); }, true);
+            document.querySelector('.list .body').focus()""")
+    for keys in ("j" * 40, "k" * 20, "\ue015" * 20, "\ue00f" * 20, "\ue010", "\ue011", "h", "j" * 20, "h"):
+        p.keys(keys)
+    p.keys("/")
+    p.keys("~d host-7 & ~u orders")
+    p.keys("\ue007")
+    p.until("document.querySelector('.counts').innerText.includes('of ')", "the filter is applied", seconds=20)
+    times = sorted(p.js("return times"))
+    expect(len(times) >= 120, "only", len(times), "keys")
+    last = times[int(len(times) * 0.99)]
+    print(f"  {count} rows, {len(times)} keys: {statistics.median(times):.1f} ms to the frame at the median, {last:.1f} ms at p99, {times[-1]:.1f} ms at most")
+    expect(last <= 50, "p99", last)
+    p.clear()
 
 
 @trial("100,000 rows: scrolling and a filter stay smooth while 2,000 requests per second arrive")

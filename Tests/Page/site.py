@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import http.server
 import json
 import threading
@@ -40,7 +41,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = self.path.split("?")[0]
-        if path == "/items":
+        if self.headers.get("Upgrade") == "websocket":
+            self.talk()
+        elif path == "/items":
             self.answer(json.dumps(ITEMS).encode(), "application/json")
         elif path == "/gzip":
             self.answer(gzip.compress(json.dumps({"coded": True}).encode()), "application/json", Content_Encoding="gzip")
@@ -64,6 +67,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             told = {"method": self.command, "target": self.path, "headers": self.headers.items(), "body": body.decode(errors="replace")}
             self.answer(json.dumps(told, default=list).encode(), "application/json")
+
+    def talk(self) -> None:
+        """A text, three bytes, and the close of a WebSocket. RFC 6455."""
+        key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        self.end_headers()
+        for opcode, data in ((1, b"hello"), (2, b"\x01\x02\x03"), (8, b"\x03\xe8bye")):
+            self.wfile.write(bytes([0x80 | opcode, len(data)]) + data)
+        self.wfile.flush()
+        self.close_connection = True
 
     do_POST = do_PUT = do_DELETE = do_HEAD = do_GET
 

@@ -94,7 +94,7 @@ export async function post(path, value, options) {
   return text ? JSON.parse(text) : null;
 }
 
-export const remove = (path) => ask(path, { method: "DELETE" });
+export const remove = (path, options) => ask(path, { ...options, method: "DELETE" });
 
 /**
  * Reads server-sent events until `signal`, and tries again when the stream breaks. Calls `take(type, data)` for each

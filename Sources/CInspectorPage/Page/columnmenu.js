@@ -5,6 +5,8 @@ import { allColumns, usual } from "./columns.js";
 
 /** The keys of the chosen columns. */
 export const chosenColumns = () => new Set(choices.read("columns", usual));
+/** Whether the user has chosen them. */
+export const hasChosen = () => choices.read("columns", null) !== null;
 
 export class ColumnMenu {
   /** `onChange` is called after each choice. */
@@ -35,7 +37,7 @@ export class ColumnMenu {
       "fieldset.popover",
       { onkeydown: (event) => this.key(event) },
       make("legend", "Columns"),
-      allColumns.map((column) =>
+      allColumns.filter(({ key }) => key !== "where").map((column) =>
         make("label", this.checkbox(column, chosen), column.key === "id" ? "Number" : column.title)
       ),
     );

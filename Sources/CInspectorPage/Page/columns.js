@@ -17,9 +17,38 @@ const shortType = (type) =>
     .replace("javascript", "js")
     .replace("octet-stream", "binary");
 
+/** The actions of wares in plain words, each once: `httpCache hit` for `hit` and `httpCache: hit`. */
+export function didText(row) {
+  const words = row.did ?? [],
+    named = new Set(words.filter((word) => word.includes(": ")).map((word) => word.split(": ")[1]));
+  const ended = row.status >= 400 ? "refused" : "answered";
+  const shown = words.filter((word) => word.includes(": ") || !named.has(word))
+    .map((word) => word.replace(/: aborted$/, " " + ended).replace(": ", " "));
+  return [row.replayOf && "sent again", row.rules?.length && "rule", ...shown].filter(Boolean).join(", ");
+}
+
+const partsOf = (row) => row.parts ??= hostAndPath(row.url);
+const isTls = (row) => /^(https|wss):/i.test(row.url ?? "") || row.method === "CONNECT";
+const pathOf = (row) => row.method === "CONNECT" ? "tunnel" : partsOf(row)[1];
+
 export const allColumns = [
-  { key: "id", title: "#", width: "58px", isNumber: true, text: (row) => row.id, className: () => "number quiet" },
-  { key: "time", title: "Time", width: "92px", text: (row) => row.clock ??= clock(row.time), className: () => "quiet" },
+  {
+    key: "id",
+    title: "#",
+    width: "58px",
+    isNumber: true,
+    text: (row) => row.id,
+    value: (row) => row.number,
+    className: () => "number quiet",
+  },
+  {
+    key: "time",
+    title: "Time",
+    width: "92px",
+    text: (row) => row.clock ??= clock(row.time),
+    value: (row) => row.time,
+    className: () => "quiet",
+  },
   {
     key: "method",
     title: "Method",
@@ -32,22 +61,32 @@ export const allColumns = [
     title: "Status",
     width: "58px",
     text: (row) => row.status ? String(row.status) : row.state === "open" ? "…" : row.fault ? "fault" : "–",
+    value: (row) => row.status ?? (row.fault ? 600 : 0),
     className: (row) => "status " + statusClass(row),
   },
   {
     key: "host",
     title: "Host",
-    width: "minmax(90px,1fr)",
+    width: "minmax(90px,1.4fr)",
     hasTitle: true,
-    text: (row) => (row.parts ??= hostAndPath(row.url))[0],
+    text: (row) => partsOf(row)[0],
+    className: (row) => isTls(row) ? "host tls" : "host",
   },
   {
     key: "path",
     title: "Path",
     width: "minmax(90px,3fr)",
     hasTitle: true,
-    text: (row) =>
-      (row.pinned ? "★ " : "") + (row.operation ? row.operation + "  " : "") + (row.parts ??= hostAndPath(row.url))[1],
+    text: (row) => (row.pinned ? "★ " : "") + (row.operation ? row.operation + "  " : "") + pathOf(row),
+    value: pathOf,
+  },
+  {
+    key: "where",
+    title: "Host and path",
+    width: "minmax(90px,3fr)",
+    hasTitle: true,
+    text: (row) => (row.pinned ? "★ " : "") + partsOf(row)[0] + (row.method === "CONNECT" ? "" : partsOf(row)[1]),
+    className: (row) => isTls(row) ? "where tls" : "where",
   },
   {
     key: "type",
@@ -60,10 +99,9 @@ export const allColumns = [
   {
     key: "did",
     title: "Wares",
-    width: "minmax(60px,130px)",
+    width: "minmax(60px,1.2fr)",
     hasTitle: true,
-    text: (row) =>
-      row.fault ?? (row.replayOf ? "replay " : "") + (row.rules?.length ? "rule " : "") + (row.did ?? []).join(" "),
+    text: (row) => row.fault ?? didText(row),
     className: (row) => row.fault ? "fault" : "did",
   },
   {
@@ -90,24 +128,47 @@ export const allColumns = [
   },
   { key: "version", title: "Protocol", width: "74px", text: (row) => row.version ?? "", className: () => "quiet" },
   { key: "comment", title: "Comment", width: "minmax(60px,130px)", hasTitle: true, text: (row) => row.comment ?? "" },
-  { key: "size", title: "Size", width: "76px", isNumber: true, text: (row) => bytes(row.responseSize) },
+  {
+    key: "size",
+    title: "Size",
+    width: "76px",
+    isNumber: true,
+    text: (row) => bytes(row.responseSize),
+    value: (row) => row.responseSize,
+  },
   {
     key: "duration",
     title: "Duration",
     width: "80px",
     isNumber: true,
     text: (row) => duration(row.duration),
+    value: (row) => row.duration,
     className: (row) => row.duration > 1000 ? "number slow" : "number",
   },
 ];
 /** The columns that are shown until the user chooses others. */
 export const usual = ["time", "method", "status", "host", "path", "type", "did", "route", "size", "duration"];
+/** The columns of a narrow screen, where a row has two lines. */
+const narrow = ["method", "status", "did", "size", "duration", "where"];
+/** The width below which a row has two lines, in pixels. */
+export const narrowWidth = 520;
 
 /** The columns that leave if there is little room, the first one first. */
-const leaving = ["service", "route", "version", "client", "comment", "type", "id", "did", "size", "time", "host"];
+const leaving = ["service", "route", "version", "client", "comment", "type", "id", "did", "size", "time", "duration"];
+
+/** The columns that are shown only if they tell something, and whether rows do. */
+const needed = {
+  did: (rows) => rows.some((row) => row.fault || didText(row)),
+  route: (rows) => new Set(rows.map((row) => row.route)).size > 1,
+};
+
+/** The keys of the columns that tell nothing about rows: all have the same route, or no ware did anything. */
+export function emptyColumns(rows) {
+  return Object.keys(needed).filter((key) => !needed[key](rows));
+}
 
 /** The width that stretching columns want. */
-const wants = { host: 110, path: 220 };
+const wants = { host: 150, path: 180, did: 120 };
 
 /** The width that a column has at least, of a style such as `58px` or `minmax(90px,1fr)`. */
 export const leastWidth = (column) => parseInt(column.width.replace("minmax(", ""));
@@ -116,8 +177,13 @@ const wantedWidth = (columns) =>
   columns.reduce((sum, column) => sum + 12 + (wants[column.key] ?? leastWidth(column)), 30);
 
 /** The chosen columns that fit in a width: the first of `leaving` are left out until the others fit. */
-export function fitting(chosen, width) {
-  let shown = allColumns.filter((column) => chosen.has(column.key));
+export function fitting(chosen, width, empty = []) {
+  if (width < narrowWidth) {
+    return allColumns.filter((column) => narrow.includes(column.key) && !empty.includes(column.key));
+  }
+  let shown = allColumns.filter((column) =>
+    column.key !== "where" && chosen.has(column.key) && !empty.includes(column.key)
+  );
   for (const key of leaving) {
     if (shown.length > 1 && wantedWidth(shown) > width) shown = shown.filter((column) => column.key !== key);
   }

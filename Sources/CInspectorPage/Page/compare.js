@@ -1,25 +1,34 @@
 // Two requests side by side: what one has and the other has not.
-import { bytes, duration, empty, make } from "./dom.js";
+import { button, bytes, duration, empty, make } from "./dom.js";
 import { ask, get } from "./api.js";
 import { link } from "./state.js";
 import { comparable } from "./content.js";
-
+import { isRevealed, setRevealed, withSecrets } from "./secrets.js";
 import { difference } from "./difference.js";
 import { writeFields } from "./fields.js";
 
 const mostLines = 3000, mostLine = 4000;
 /** Of more equal lines than `mostEqual`, only `context` next to a difference are shown. */
 const mostEqual = 7, context = 3;
+/** How often a request that is in progress is read again, in milliseconds. */
+const pause = 400;
 
 export function compare(main, start) {
-  let turn = 0;
+  let turn = 0, timer = 0;
 
-  async function update(now) {
+  async function update(now, isAgain = false) {
     const own = ++turn, ids = [now.parameters.get("a"), now.parameters.get("b")];
-    main.replaceChildren(make("p.quiet", "reading …"));
+    clearTimeout(timer);
+    if (!isAgain) main.replaceChildren(make("p.quiet", "reading …"));
     try {
       const both = await Promise.all(ids.map(read));
-      if (own === turn) main.replaceChildren(...comparison(ids, both));
+      if (own !== turn) return;
+      const reveal = (isOn) => {
+        ids.forEach((id) => setRevealed(id, isOn));
+        update(now, true);
+      };
+      main.replaceChildren(...comparison(ids, both, reveal));
+      if (both.some(({ capture }) => capture.state === "open")) timer = setTimeout(() => update(now, true), pause);
     } catch (error) {
       if (own !== turn) return;
       const text = error.status === 404 ? "One of the two is no longer kept." : error.message;
@@ -32,6 +41,7 @@ export function compare(main, start) {
     update,
     leave() {
       turn += 1;
+      clearTimeout(timer);
     },
     escape() {
       history.back();
@@ -41,7 +51,7 @@ export function compare(main, start) {
 
 /** A capture with its contents as texts. */
 async function read(id) {
-  const capture = await get("/v1/captures/" + encodeURIComponent(id));
+  const capture = await get(withSecrets("/v1/captures/" + encodeURIComponent(id), id));
   const request = await readContent(capture, id, "request");
   return { capture, request, response: await readContent(capture, id, "response") };
 }
@@ -49,7 +59,7 @@ async function read(id) {
 async function readContent(capture, id, half) {
   const side = capture[half].client ? "client" : "origin", message = capture[half][side];
   if (!message?.content.size) return "";
-  const answer = await ask(`/v1/captures/${id}/${half}/content?side=${side}`);
+  const answer = await ask(withSecrets(`/v1/captures/${id}/${half}/content?side=${side}`, id));
   return comparable(new Uint8Array(await answer.arrayBuffer()), message.headers);
 }
 
@@ -70,10 +80,16 @@ function fieldLines({ client, origin }) {
   return lines.sort((a, b) => a.toLowerCase() < b.toLowerCase() ? -1 : 1);
 }
 
-function comparison(ids, [a, b]) {
+function comparison(ids, [a, b], reveal) {
+  const isOn = ids.every(isRevealed);
   const requestLink = (id) => make("a", { href: link("requests", id) }, "request " + id);
   return [
-    make("h2", "Compare ", requestLink(ids[0]), " with ", requestLink(ids[1])),
+    make(
+      "div.viewhead",
+      make("h2", "Compare ", requestLink(ids[0]), " with ", requestLink(ids[1])),
+      button("reveal", () => reveal(!isOn), { "aria-pressed": String(isOn), title: "Show masked values" }),
+    ),
+    [a, b].some(({ capture }) => capture.state === "open") ? make("p.note", "A request is still in progress.") : "",
     make(
       "p.legend",
       make("span.removed", "− only in " + ids[0]),

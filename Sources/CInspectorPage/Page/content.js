@@ -1,9 +1,17 @@
-// Content as people read it: JSON as a tree, forms, multipart, images, GraphQL, protobuf, text, and bytes.
+// Content as people read it: JSON as formatted text or as a tree, forms, multipart, images, GraphQL, protobuf, text,
+// and bytes.
 import { button, bytes, copy, empty, facts, make, save, table } from "./dom.js";
+import { Find } from "./find.js";
 import { hexText } from "./hex.js";
-import { JsonReader, mostFields, parts, prettyJson, protobuf } from "./parse.js";
+import { jwtViews } from "./jwt.js";
+import { jsonPieces, JsonReader, mostFields, parts, prettyJson, protobuf } from "./parse.js";
 
-const mostText = 400000, mostHex = 65536, mostChildren = 200, mostValue = 20000;
+const mostText = 400000,
+  mostColoured = 20000,
+  mostOpened = 5000,
+  mostHex = 65536,
+  mostChildren = 200,
+  mostValue = 20000;
 
 const valueOf = (fields, name) =>
   (fields ?? []).filter((line) => line.name.toLowerCase() === name).map((line) => line.value).join(", ");
@@ -15,7 +23,8 @@ const valueOf = (fields, name) =>
 export function showContent(box, { data, fields, content, isOpen, isRaw, name, choice, raw }) {
   const type = valueOf(fields, "content-type"), coding = valueOf(fields, "content-encoding");
   const text = readText(data, type), note = noteOf(content, isOpen);
-  const { tabs, view, draw } = switcher(isRaw ? plainWays(data, text) : waysOf(type, data, text));
+  const find = new Find(make("div.content"));
+  const { tabs, draw } = switcher(isRaw ? plainWays(data, text) : waysOf(type, data, text), find);
   box.replaceChildren(
     make(
       "div.contenthead",
@@ -23,18 +32,20 @@ export function showContent(box, { data, fields, content, isOpen, isRaw, name, c
       choice,
       tabs,
       coding ? rawToggle(isRaw, raw) : null,
+      find.element,
       text !== null ? button("copy", () => copy(text, "content")) : null,
       button("save", () => save(name, data, "application/octet-stream")),
     ),
     note ? make("p.note", note) : "",
-    view,
+    find.view,
+    ...(text === null ? [] : jwtViews(text)),
   );
   draw(0);
 }
 
-/** Buttons for the ways to show content, and the view that has the chosen one. Each is drawn once. */
-function switcher(ways) {
-  const view = make("div.content"), shown = new Map();
+/** Buttons for the ways to show content in the view of `find`. Each is drawn once. */
+function switcher(ways, find) {
+  const shown = new Map();
   const tabs = make(
     "span.ways",
     ways.map((way, place) => button(way.name, () => draw(place), { "aria-pressed": "false" })),
@@ -42,9 +53,10 @@ function switcher(ways) {
   function draw(place) {
     [...tabs.children].forEach((tab, index) => tab.setAttribute("aria-pressed", String(index === place)));
     if (!shown.has(place)) shown.set(place, drawn(ways[place]));
-    view.replaceChildren(shown.get(place));
+    find.view.replaceChildren(shown.get(place));
+    if (find.input.value) find.search();
   }
-  return { tabs, view, draw };
+  return { tabs, draw };
 }
 
 function drawn(way) {
@@ -66,9 +78,10 @@ export function headText({ type, coding, size, count, isRaw }) {
 }
 
 /** Says what of the content is not there. */
-export function noteOf({ kept, size, sha256 }, isOpen) {
-  const notes = isOpen ? ["It is still under way."] : [];
-  if (kept < size) {
+export function noteOf({ kept, size, sha256, whole = kept >= size, masked }, isOpen) {
+  const notes = isOpen ? ["It is still in progress."] : [];
+  if (masked) notes.push("Values in it are masked.");
+  if (!whole) {
     const whole = sha256 ? `; the whole has SHA-256 ${sha256}.` : ".";
     notes.push(`${bytes(kept)} of ${bytes(size)} were kept` + whole);
   }
@@ -142,7 +155,8 @@ function jsonWays(text) {
   const isGraphQL = query?.kind === "s" && /\{/.test(query.text);
   return [
     isGraphQL && { name: "GraphQL", draw: () => graphQL(value, query.text) },
-    { name: "JSON", draw: () => jsonView(value) },
+    { name: "JSON", draw: () => jsonText(value) },
+    { name: "Tree", draw: () => jsonTree(value) },
   ].filter(Boolean);
 }
 
@@ -241,7 +255,41 @@ function graphQL(value, query) {
 
 // JSON
 
+/** JSON as a text with one member on a line. Of a very long one only the beginning has colours. */
+function jsonText(value) {
+  const pieces = jsonPieces(value), shown = pieces.slice(0, mostColoured);
+  const nodes = shown.map(([kind, text]) =>
+    kind === null ? text : make("span." + (kind === "key" ? "key" : "v" + kind), text)
+  );
+  const rest = pieces.slice(mostColoured).map(([, text]) => text).join("");
+  return make(
+    "div",
+    make("pre.json", { tabindex: 0 }, nodes, rest.slice(0, mostText)),
+    rest.length > mostText ? make("p.note", "The end is left out; save it to see the rest.") : null,
+  );
+}
+
 const jsonView = (value) => make("div.json", { role: "tree", "aria-label": "JSON" }, jsonNode(null, value, 2));
+
+/** JSON as a tree, with buttons that open and close all of it. */
+function jsonTree(value) {
+  const tree = jsonView(value), root = tree.firstChild;
+  const expand = () => {
+    // A node is filled when it opens, which adds to the list.
+    const nodes = [root];
+    for (let place = 0; place < nodes.length && nodes.length < mostOpened; place += 1) {
+      if (nodes[place].tagName !== "DETAILS") continue;
+      open(nodes[place]);
+      nodes.push(...nodes[place].querySelectorAll(":scope > details"));
+    }
+  };
+  const collapse = () => tree.querySelectorAll("details details").forEach((node) => node.open = false);
+  return make(
+    "div",
+    make("div.tools.treetools", button("expand all", expand), button("collapse all", collapse)),
+    tree,
+  );
+}
 
 function jsonNode(key, value, levels) {
   const label = key === null ? null : [make("span.key", keyText(key)), ": "];
@@ -268,18 +316,22 @@ function itemWord(kind, count) {
   return count === 1 ? word : word + "s";
 }
 
+/** The nodes that are not filled yet, with the function that fills each. */
+const unfilled = new WeakMap();
+
 /** Fills a node when it is open for the first time: now, or when the user opens it. */
 function fillWhenOpen(node, isOpen, fill) {
-  let isFilled = false;
-  const check = () => {
-    if (isFilled || !node.open) return;
-    isFilled = true;
-    fill();
-  };
-  node.addEventListener("toggle", check);
-  if (!isOpen) return;
+  unfilled.set(node, fill);
+  node.addEventListener("toggle", () => node.open && open(node));
+  if (isOpen) open(node);
+}
+
+/** Opens a node at once: the browser reports it later. */
+function open(node) {
   node.open = true;
-  check();
+  const fill = unfilled.get(node);
+  unfilled.delete(node);
+  fill?.();
 }
 
 // Protocol buffers

@@ -1,8 +1,9 @@
 // One request beside the list: its head, the tabs of its parts, and what can be done with it.
-import { button, copy, empty, make, statusClass, toast } from "./dom.js";
+import { button, copy, empty, make, menu, statusClass, toast } from "./dom.js";
 import { ask, get, post } from "./api.js";
 import { link } from "./state.js";
 import { showTiming } from "./waterfall.js";
+import { showPair } from "./pair.js";
 import { showHeaders } from "./fields.js";
 import { showSides } from "./sides.js";
 import { showMessages } from "./messages.js";
@@ -10,11 +11,13 @@ import { showConnection } from "./connection.js";
 import { showComment } from "./comment.js";
 import { Divider } from "./divider.js";
 import { captureOf } from "./record.js";
-import { editAndSend } from "./resend.js";
+import { sendAgain, showEdit } from "./edit.js";
+import { isRevealed, setRevealed, withSecrets } from "./secrets.js";
 import { formats, variables } from "./copyas.js";
 
 /** The parts of a request: the name of the tab, and how it fills a box while `isCurrent()`. */
 const parts = {
+  pair: { title: "Exchange", show: showPair },
   headers: { title: "Headers", show: showHeaders },
   request: { title: "Request", show: (box, capture, { isCurrent }) => showSides(box, capture, "request", isCurrent) },
   response: {
@@ -24,6 +27,13 @@ const parts = {
   messages: { title: "Messages", show: (box, capture, { isCurrent }) => showMessages(box, capture, isCurrent) },
   timing: { title: "Timing", show: showTiming },
   connection: { title: "Connection", show: showConnection },
+  edit: {
+    title: "Edit",
+    show: async (box, capture, { isCurrent, requestContent, sent }) => {
+      const data = await requestContent();
+      if (isCurrent()) showEdit(box, capture, data, sent);
+    },
+  },
   notes: { title: "Notes", show: (box, capture, { changed }) => showComment(box, capture, changed) },
 };
 
@@ -31,7 +41,8 @@ const parts = {
 export function partsOf(capture) {
   if (capture.isRecord) return ["timing", "connection"];
   const hasMessages = capture.messages > 0 || capture.kind !== "http";
-  return Object.keys(parts).filter((name) => name !== "messages" || hasMessages);
+  const canBeSent = capture.kind !== "websocket" && capture.method !== "CONNECT";
+  return Object.keys(parts).filter((name) => (name !== "messages" || hasMessages) && (name !== "edit" || canBeSent));
 }
 
 /** A filter for requests like this one; empty for a URL that cannot be read. */
@@ -49,13 +60,14 @@ export function ruleFilter(capture) {
 
 export class Detail {
   /**
-   * The functions of `actions`: `close()`, `tab(name)`, `compare(id)`, `again(id)` with a request that was sent again,
-   * and `changed(row)` with the values of a row of the list that the user has changed.
+   * The functions of `actions`: `close()`, `tab(name)`, `compare(id)`, `again(first, second)` with a request and its
+   * repetition, and `changed(row)` with the values of a row of the list that the user has
+   * changed.
    */
   constructor(actions) {
     this.actions = actions;
     this.id = null;
-    this.tab = "headers";
+    this.tab = "pair";
     this.capture = null;
     this.record = null; // the record of the request, if nothing is captured
     this.turn = 0; // answers to questions of an earlier turn are too late
@@ -85,7 +97,7 @@ export class Detail {
 
   show(id, tab) {
     const isNew = id !== this.id;
-    const wanted = tab && parts[tab] ? tab : "headers";
+    const wanted = tab && parts[tab] ? tab : "pair";
     if (!isNew && wanted === this.tab) return;
     this.tab = wanted;
     this.id = id;
@@ -93,7 +105,7 @@ export class Detail {
     if (id === null) return this.leave();
     if (!isNew) return this.draw();
     this.capture = null;
-    this.load();
+    return this.load();
   }
 
   /** Shows the capture again when it changes, if it is still under way: at most four times a second. */
@@ -112,13 +124,13 @@ export class Detail {
       return this.draw();
     }
     try {
-      const capture = await get("/v1/captures/" + encodeURIComponent(this.id));
+      const capture = await get(withSecrets("/v1/captures/" + encodeURIComponent(this.id), this.id));
       if (own !== this.turn) return;
       const before = this.capture;
       this.capture = capture;
       // Content on the screen is drawn again only if it has changed.
-      const isContent = this.tab === "request" || this.tab === "response";
-      if (before && before.state === "ended" && isContent) return this.drawHead();
+      const isKept = ["pair", "request", "response", "edit", "notes"].includes(this.tab);
+      if (before && before.state === "ended" && isKept) return this.drawHead();
       this.draw();
     } catch (error) {
       if (own === this.turn && error.name !== "AbortError") this.drawError(error);
@@ -158,12 +170,22 @@ export class Detail {
   captureTools() {
     const capture = this.capture;
     return [
-      button("edit and send again", () => this.edit(), { "aria-label": "edit and send again" }),
-      copyMenu((name) => this.copyAs(name)),
+      button("edit", () => this.edit(), { "aria-label": "edit and send again", title: "e" }),
+      button("send again", () => this.sendAgain(), { title: "as it was, and compare both: r" }),
+      menu("copy", Object.fromEntries(Object.keys(formats).map((name) => [name, () => this.copyAs(name)]))),
+      this.revealButton(),
       button("compare", () => this.actions.compare(this.id), { "aria-label": "compare" }),
       button(capture.pinned ? "unpin" : "pin", () => this.pin()),
       make("a.button", { href: link("rules", null, { filter: ruleFilter(capture) }) }, "rule"),
     ];
+  }
+
+  revealButton() {
+    const isOn = isRevealed(this.id);
+    return button("reveal", () => this.reveal(!isOn), {
+      "aria-pressed": String(isOn),
+      title: "Show masked values of this request until they are hidden again: v",
+    });
   }
 
   closeButton() {
@@ -187,6 +209,8 @@ export class Detail {
     parts[this.tab].show(this.body, capture, {
       isCurrent: () => own === this.turn,
       changed: (row) => this.actions.changed(row),
+      requestContent: () => this.requestContent(),
+      sent: (id) => this.actions.again(this.id, id),
     });
     this.body.scrollTop = top;
   }
@@ -236,7 +260,7 @@ export class Detail {
   /** The content that the client sent, as it went over the wire. */
   async requestContent() {
     if (!this.capture.request.client?.content?.size) return new Uint8Array();
-    const answer = await ask(`/v1/captures/${this.id}/request/content?raw=true`);
+    const answer = await ask(withSecrets(`/v1/captures/${this.id}/request/content?raw=true`, this.id));
     return new Uint8Array(await answer.arrayBuffer());
   }
 
@@ -252,51 +276,46 @@ export class Detail {
   }
 
   async har() {
-    return (await ask("/v1/har?filter=" + encodeURIComponent("~id " + this.id))).text();
+    return (await ask(withSecrets("/v1/har?filter=" + encodeURIComponent("~id " + this.id), this.id))).text();
   }
 
   copyCurl() {
     if (this.capture && !this.capture.isRecord) this.copyAs("curl");
   }
 
-  async edit() {
-    const capture = this.capture;
-    if (!capture || capture.isRecord) return;
+  edit() {
+    if (this.capture && !this.capture.isRecord) this.actions.tab("edit");
+  }
+
+  /** Sends the request again as it was. */
+  async sendAgain() {
+    if (!this.capture || this.capture.isRecord) return;
     try {
-      editAndSend(capture, await this.requestContent(), (id) => this.actions.again(id));
+      this.actions.again(this.id, await sendAgain(this.id));
     } catch (error) {
       toast(error.message);
     }
+  }
+
+  /** Shows or hides the masked values of the request. */
+  reveal(isOn) {
+    if (!this.capture || this.capture.isRecord) return;
+    setRevealed(this.id, isOn);
+    this.capture = null;
+    this.load();
+  }
+
+  toggleReveal() {
+    this.reveal(!isRevealed(this.id));
+  }
+
+  /** Goes to the search in the content. */
+  find() {
+    this.body.querySelector("input.find")?.focus();
   }
 }
 
 function statusText({ status, state, fault }) {
   if (status) return String(status);
-  return state === "open" ? "under way" : fault ?? "no response";
-}
-
-/** The menu of the formats that a request is copied in; `choose(name)` is called with one. */
-function copyMenu(choose) {
-  const close = () => {
-    menu.open = false;
-  };
-  const item = (name) => {
-    const onclick = () => {
-      close();
-      choose(name);
-    };
-    return make("button", { type: "button", role: "menuitem", onclick }, name);
-  };
-  const menu = make(
-    "details.menu",
-    make("summary", { role: "button" }, "copy"),
-    make("div", { role: "menu" }, Object.keys(formats).map(item)),
-  );
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !menu.open) return;
-    event.stopPropagation();
-    close();
-    menu.firstChild.focus();
-  });
-  return menu;
+  return state === "open" ? "in progress" : fault ?? "no response";
 }

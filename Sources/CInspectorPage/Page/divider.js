@@ -22,7 +22,7 @@ export class Divider {
   /** Sets the width of an element from now on. */
   attach(element) {
     this.element = element;
-    this.set(choices.read("width", 52));
+    this.set(choices.read("width", 58));
   }
 
   set(percent) {

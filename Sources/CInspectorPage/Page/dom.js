@@ -68,6 +68,33 @@ export const facts = (pairs) =>
 
 export const empty = (title, text) => make("div.empty", make("p.title", title), text ? make("p", text) : null);
 
+/** A button that opens a menu; `actions` are functions by their names. */
+export function menu(title, actions) {
+  const close = () => {
+    box.open = false;
+  };
+  const item = ([name, act]) => {
+    const onclick = () => {
+      close();
+      act();
+    };
+    return make("button", { type: "button", role: "menuitem", onclick }, name);
+  };
+  const box = make(
+    "details.menu",
+    make("summary", { role: "button" }, title),
+    make("div", { role: "menu" }, Object.entries(actions).map(item)),
+  );
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !box.open) return;
+    event.stopPropagation();
+    close();
+    box.firstChild.focus();
+  });
+  box.addEventListener("focusout", (event) => box.contains(event.relatedTarget) || setTimeout(close, 150));
+  return box;
+}
+
 // Numbers and times
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -88,7 +115,12 @@ export function duration(milliseconds) {
   if (milliseconds < 100) return milliseconds.toFixed(1) + " ms";
   if (milliseconds < 1000) return Math.round(milliseconds) + " ms";
   if (milliseconds < 60000) return (milliseconds / 1000).toFixed(milliseconds < 10000 ? 2 : 1) + " s";
-  return Math.floor(milliseconds / 60000) + " min " + Math.round(milliseconds % 60000 / 1000) + " s";
+  if (milliseconds < 3600000) {
+    return Math.floor(milliseconds / 60000) + " min " + Math.round(milliseconds % 60000 / 1000) + " s";
+  }
+  const hours = Math.floor(milliseconds / 3600000);
+  if (hours < 48) return hours + " h " + Math.floor(milliseconds % 3600000 / 60000) + " min";
+  return Math.floor(hours / 24).toLocaleString() + " days";
 }
 
 const two = (number) => String(number).padStart(2, "0");
@@ -122,12 +154,18 @@ export const statusClass = (row) =>
 
 let toastTimer = 0;
 
-export function toast(text) {
+/** Shows a text for a while; with `action`, a `[label, function]`, also a button, for `time` milliseconds. */
+export function toast(text, action = null, time = 4000) {
   const box = document.getElementById("toast");
-  box.textContent = text;
+  const hide = () => box.classList.remove("shown");
+  const act = () => {
+    hide();
+    action[1]();
+  };
+  box.replaceChildren(text, ...(action ? [" ", button(action[0], act)] : []));
   box.classList.add("shown");
   clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => box.classList.remove("shown"), 4000);
+  toastTimer = setTimeout(hide, time);
 }
 
 export async function copy(text, what) {

@@ -4,6 +4,9 @@ import { toast } from "./dom.js";
 import { follow, get, remove } from "./api.js";
 import { rowOf } from "./record.js";
 
+/** The most requests that one filter names. */
+const mostRemoved = 100;
+
 /** The most rows of the list. */
 export const most = 100000;
 
@@ -15,12 +18,19 @@ const notices = {
   dropped: ({ dropped }) => `${dropped.toLocaleString()} changes came too fast to be shown; the list is sampled`,
 };
 
+/** Filters that must all match. */
+const joined = (filters) => {
+  const parts = filters.filter(Boolean);
+  return parts.length === 1 ? parts[0] : parts.map((part) => `(${part})`).join(" & ");
+};
+
 export class Feed {
   /**
-   * Fills `list`. The functions of `view`: `filter()` gives the text of the filter. The others are called:
-   * `mistake(error)` with an error of the filter or null, `first()` after the first page, `arrived(rows)` for an event,
-   * `counted()` when the counts have changed, `settled()` when the list may be empty or no longer empty, `live(isOpen)`
-   * when the stream opens or breaks, `withoutCaptures()` when there are only records.
+   * Fills `list`. The functions of `view`: `filter()` gives the text of the filter, `always()` one that applies
+   * beside it or "". The others are called: `mistake(error)` with an error of the filter or null, `first()` after the
+   * first page, `arrived(rows)` for an event, `counted()` when the counts have changed, `settled()` when the list may
+   * be empty or no longer empty, `live(isOpen)` when the stream opens or breaks, `withoutCaptures()` when there are
+   * only records.
    */
   constructor(list, view) {
     this.list = list;
@@ -28,6 +38,8 @@ export class Feed {
     this.isPaused = false;
     this.waiting = 0; // requests that arrived since the pause
     this.next = 0; // where the next page of older requests begins; 0 after the last one
+    this.kept = 0; // the requests that the gateway has in memory
+    this.hidden = null; // the last request that is cleared, but can come back: { through, filter }
     this.isLoading = false;
     this.hasOnlyRecords = false;
     this.turn = 0; // answers to questions of an earlier turn are too late
@@ -40,8 +52,15 @@ export class Feed {
   }
 
   path(name, more) {
-    const filter = this.view.filter();
+    const filter = this.shownFilter();
     return "/v1/captures" + name + "?" + new URLSearchParams({ ...(filter ? { filter } : {}), ...more });
+  }
+
+  /** The filter of the view without what is cleared. */
+  shownFilter() {
+    const { hidden } = this, parts = [this.view.filter(), this.view.always()].filter(Boolean);
+    if (hidden) parts.push("!(" + joined([hidden.filter, `~id <=${hidden.through}`, "!~marked"]) + ")");
+    return joined(parts);
   }
 
   /** Reads everything again. */
@@ -49,10 +68,13 @@ export class Feed {
     const own = ++this.turn;
     this.stream.abort();
     this.stream = new AbortController();
-    this.list.clear();
-    this.next = 0;
     this.waiting = 0;
-    if (this.hasOnlyRecords) return this.loadRecords(own);
+    // The rows stay until the answer is there.
+    this.isStale = true;
+    if (this.hasOnlyRecords) {
+      this.startList();
+      return this.loadRecords(own);
+    }
     // The stream first: what changes while the list is read is in one of them, or in both.
     follow(this.path("/events"), this.stream.signal, (type, data) => this.take(type, data), (isOpen) => {
       this.view.live(isOpen);
@@ -61,11 +83,21 @@ export class Feed {
     await this.loadNewest(own);
   }
 
+  /** Empties the list for the answer of a new turn. */
+  startList() {
+    if (!this.isStale) return;
+    this.isStale = false;
+    this.list.clear();
+    this.next = 0;
+  }
+
   async loadNewest(own) {
     try {
       const page = await get(this.path("", { limit: 200 }), { signal: this.stream.signal });
       if (own !== this.turn) return;
       this.view.mistake(null);
+      this.startList();
+      this.kept = page.kept ?? 0;
       const isFirst = !this.list.rows.length;
       this.list.put(page.captures.reverse(), most);
       if (isFirst && !this.isLoading) {
@@ -132,7 +164,9 @@ export class Feed {
   take(type, data) {
     if (Object.hasOwn(notices, type)) return toast(notices[type](data));
     if (type !== "capture") return;
+    this.startList();
     const rows = data.captures ?? [data];
+    this.kept += rows.filter((row) => row.state === "open" && !this.list.byId.has(row.id)).length;
     this.list.put(this.isPaused ? this.knownOf(rows) : rows, most);
     this.view.arrived(rows);
     this.view.counted();
@@ -146,8 +180,32 @@ export class Feed {
     return known;
   }
 
-  /** Removes what the filter finds from the gateway. */
-  removeAll() {
-    return remove(this.path(""));
+  /** Hides what the filter finds up to the newest request, until `removeHidden` or `showHidden`. */
+  hide() {
+    this.hidden = { through: this.list.rows.at(-1)?.number ?? 0, filter: this.shownFilter() };
+    return this.load();
+  }
+
+  showHidden() {
+    this.hidden = null;
+    return this.load();
+  }
+
+  /** Removes what is hidden from the gateway; `keepalive` lets the browser send it when the page closes. */
+  async removeHidden() {
+    const { hidden } = this;
+    if (!hidden) return;
+    this.hidden = null;
+    const filter = joined([hidden.filter, `~id <=${hidden.through}`]);
+    await remove("/v1/captures?" + new URLSearchParams({ filter }), { keepalive: true });
+  }
+
+  /** Removes some requests from the gateway. */
+  async remove(ids) {
+    for (let from = 0; from < ids.length; from += mostRemoved) {
+      const filter = ids.slice(from, from + mostRemoved).map((id) => "~id " + id).join(" | ");
+      await remove("/v1/captures?" + new URLSearchParams({ filter }));
+    }
+    this.kept = Math.max(0, this.kept - ids.length);
   }
 }

@@ -1,6 +1,8 @@
 // The fields of a request or response on both sides of the chain, with the wares that changed them.
-import { make } from "./dom.js";
+import { button, make, toast } from "./dom.js";
 import { isMasked } from "./copyas.js";
+import { hideValue, revealedValue, revealValue } from "./secrets.js";
+import { jwtViews } from "./jwt.js";
 
 /** Fields as a text, one on a line. */
 export const writeFields = (fields) => fields.map((field) => field.name + ": " + field.value).join("\n");
@@ -28,15 +30,18 @@ export function editors(record, half) {
   return found;
 }
 
-/** The fields before and after the chain, each with a mark: `removed`, `added`, or null if it is on both sides. */
+/**
+ * The fields before and after the chain, each with a mark: `removed`, `added`, or null if it is on both sides;
+ * `index` is its place among those before, or among those after if it was added.
+ */
 export function changes(before, after) {
-  const left = after.slice(), found = [];
-  for (const field of before) {
-    const place = left.findIndex((other) => isSame(other, field));
+  const left = after.map((field, index) => ({ field, index })), found = [];
+  before.forEach((field, index) => {
+    const place = left.findIndex((other) => isSame(other.field, field));
     if (place >= 0) left.splice(place, 1);
-    found.push({ mark: place >= 0 ? null : "removed", field });
-  }
-  return found.concat(left.map((field) => ({ mark: "added", field })));
+    found.push({ mark: place >= 0 ? null : "removed", field, index });
+  });
+  return found.concat(left.map(({ field, index }) => ({ mark: "added", field, index })));
 }
 
 const isSame = (a, b) => a.name.toLowerCase() === b.name.toLowerCase() && a.value === b.value;
@@ -44,15 +49,25 @@ const isSame = (a, b) => a.name.toLowerCase() === b.name.toLowerCase() && a.valu
 export function showHeaders(box, capture) {
   box.replaceChildren(
     make("h3", "Request"),
-    make("p.summary", capture.method + " " + capture.url + " " + (capture.version ?? "")),
-    requestTable(capture),
+    make("p.summary", requestLine(capture)),
+    halfFields(capture, "request"),
     make("h3", "Response"),
-    capture.response.client || capture.response.origin ? responseTable(capture) : make("p.quiet", noResponse(capture)),
+    halfFields(capture, "response"),
   );
 }
 
-const requestTable = ({ request, record }) =>
+export const requestLine = ({ method, url, version }) => method + " " + url + " " + (version ?? "");
+
+/** The fields of a half, `request` or `response`, on both sides of the chain. */
+export function halfFields(capture, half) {
+  const { client, origin } = capture[half];
+  if (!client && !origin) return make("p.quiet", noResponse(capture));
+  return half === "request" ? requestTable(capture) : responseTable(capture);
+}
+
+const requestTable = ({ id, request, record }) =>
   fieldTable({
+    places: { id, half: "request", before: "client", after: "origin" },
     before: request.client,
     after: request.origin,
     editors: editors(record, "request"),
@@ -60,8 +75,9 @@ const requestTable = ({ request, record }) =>
     withoutAfter: "The request was not sent to an origin server.",
   });
 
-const responseTable = ({ response, record }) =>
+const responseTable = ({ id, response, record }) =>
   fieldTable({
+    places: { id, half: "response", before: "origin", after: "client" },
     before: response.origin,
     after: response.client,
     editors: editors(record, "response"),
@@ -75,14 +91,16 @@ function noResponse({ state, fault }) {
 }
 
 /** One table for the fields before and after the chain, changes marked. */
-function fieldTable({ before, after, editors, texts, withoutAfter }) {
+function fieldTable({ places, before, after, editors, texts, withoutAfter }) {
   const by = (field) => [...editors.get(field.name.toLowerCase()) ?? []].join(", ");
   const found = before && after ? changes(before.headers, after.headers) : oneSide(before ?? after);
-  const rows = found.map(({ mark, field }) => {
-    if (mark) return fieldRow(mark, field, by(field) || "gateway");
-    return fieldRow(null, field, before ? "" : by(field));
+  const rows = found.flatMap(({ mark, field, index }) => {
+    const side = mark === "added" || !before ? places.after : places.before;
+    const place = { id: places.id, half: places.half, side, index };
+    if (mark) return fieldRow(mark, field, by(field) || "gateway", place);
+    return fieldRow(null, field, before ? "" : by(field), place);
   });
-  for (const field of (after ?? before)?.trailers ?? []) rows.push(fieldRow(null, field, "trailer"));
+  for (const field of (after ?? before)?.trailers ?? []) rows.push(...fieldRow(null, field, "trailer"));
   const hasMarks = found.some(({ mark }) => mark);
   return make(
     "div",
@@ -94,22 +112,60 @@ function fieldTable({ before, after, editors, texts, withoutAfter }) {
   );
 }
 
-const oneSide = (message) => (message?.headers ?? []).map((field) => ({ mark: null, field }));
+const oneSide = (message) => (message?.headers ?? []).map((field, index) => ({ mark: null, field, index }));
 
 function legend({ before, after, hasMarks, texts: [beforeText, afterText], withoutAfter }) {
   if (before && after) return hasMarks ? make("p.quiet.legend", "− ", beforeText, ", + ", afterText) : null;
   return make("p.quiet.legend", before ? withoutAfter : "The gateway made it: no origin server sent it.");
 }
 
-function fieldRow(mark, field, note) {
-  return make(
-    "tr" + (mark ? "." + mark : ""),
-    make("td.mark", { "aria-label": mark ?? "" }, { added: "+", removed: "−" }[mark] ?? ""),
-    make("th", { scope: "row" }, field.name),
+/** The row of a field, and one for each token in its value. */
+function fieldRow(mark, field, note, place) {
+  const cell = make("td.value"), tokens = make("tr.tokens", { hidden: true });
+  const draw = () => {
+    const alone = place && revealedValue(place), value = alone ?? field.value, found = jwtViews(value);
+    cell.replaceChildren(...valueNodes(value, alone !== undefined, place, draw));
+    tokens.hidden = !found.length;
+    tokens.replaceChildren(make("td"), make("td", { colspan: 3 }, found));
+  };
+  draw();
+  return [
     make(
-      "td.value",
-      isMasked(field.value) ? make("span.masked", { title: "masked before it was kept" }, field.value) : field.value,
+      "tr" + (mark ? "." + mark : ""),
+      make("td.mark", { "aria-label": mark ?? "" }, { added: "+", removed: "−" }[mark] ?? ""),
+      make("th", { scope: "row" }, field.name),
+      cell,
+      make("td.quiet", note),
     ),
-    make("td.quiet", note),
-  );
+    tokens,
+  ];
+}
+
+/** A value; a masked one with a button that shows it. */
+function valueNodes(value, isAlone, place, draw) {
+  if (isAlone) {
+    const hide = () => {
+      hideValue(place);
+      draw();
+    };
+    return [
+      make("span.revealed", value),
+      " ",
+      button("hide", hide, { class: "small", "aria-label": "hide the value" }),
+    ];
+  }
+  if (!isMasked(value)) return [make("span", value)];
+  const show = async () => {
+    try {
+      await revealValue(place);
+      draw();
+    } catch (error) {
+      toast(error.message);
+    }
+  };
+  return [
+    make("span.masked", { title: "masked; the gateway has the value in memory" }, value),
+    " ",
+    place ? button("reveal", show, { class: "small", "aria-label": "reveal the value" }) : "",
+  ];
 }

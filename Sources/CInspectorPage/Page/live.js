@@ -1,5 +1,5 @@
 // A view of the gateway's state, which is read again every two seconds.
-import { button, empty, make, toast } from "./dom.js";
+import { button, empty, make, table, toast } from "./dom.js";
 import { post } from "./api.js";
 
 const pause = 2000;
@@ -35,6 +35,54 @@ export function live(main, title, note, load) {
       clearTimeout(timer);
     },
   };
+}
+
+/**
+ * A table whose rows stay the same elements while their items are there: no press of a button is lost, and no focus.
+ */
+export class Rows {
+  /** `none()` is shown without rows. */
+  constructor(heads, none) {
+    this.heads = heads;
+    this.none = none;
+    this.items = [];
+    this.rows = new Map();
+    this.element = make("div", none());
+  }
+
+  /**
+   * Shows items, which have an `id`; `row(item)` makes the cells of one, and `change(cells, item)` changes them
+   * later.
+   */
+  show(items, row, change) {
+    const isOther = items.length !== this.items.length || items.some(({ id }, place) => id !== this.items[place].id);
+    this.items = items;
+    for (const id of this.rows.keys()) if (!items.some((item) => item.id === id)) this.rows.delete(id);
+    for (const item of items) {
+      const known = this.rows.get(item.id);
+      if (known) change(known.cells, item);
+      else {
+        const cells = row(item).map((cell) => cell instanceof Node ? cell : make("span", cell));
+        const classOf = (place) => this.heads[place].startsWith("#") ? "td.number" : "td";
+        this.rows.set(item.id, { cells, line: make("tr", cells.map((cell, place) => make(classOf(place), cell))) });
+      }
+    }
+    if (!isOther && this.body) return;
+    if (!items.length) {
+      this.body = null;
+      return this.element.replaceChildren(this.none());
+    }
+    if (!this.body) {
+      const box = table(this.heads, []);
+      this.body = box.querySelector("tbody");
+      this.element.replaceChildren(box);
+    }
+    const lines = items.map(({ id }) => this.rows.get(id).line);
+    for (const line of [...this.body.children]) if (!lines.includes(line)) line.remove();
+    lines.forEach((line, place) => {
+      if (this.body.children[place] !== line) this.body.insertBefore(line, this.body.children[place] ?? null);
+    });
+  }
 }
 
 /** A state: good, bad, or neither for null. */

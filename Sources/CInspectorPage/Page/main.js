@@ -11,6 +11,8 @@ import { services } from "./services.js";
 import { cache } from "./cache.js";
 import { tokens } from "./tokens.js";
 import { configuration, routes } from "./config.js";
+import { emptyViews } from "./gateway.js";
+import { watchHeld } from "./held.js";
 
 const views = { requests, overview, rules, breakpoints, services, cache, tokens, routes, configuration, compare };
 const titles = {
@@ -41,14 +43,39 @@ function show() {
   shown?.view.leave?.();
   main.replaceChildren();
   main.className = name;
-  document.title = titles[name] + " – httpware";
   shown = { name, view: views[name](main, now) };
+  showTitle();
+  chooseViews();
+}
+
+// Messages that wait at breakpoints are seen from everywhere, also from another tab.
+
+let held = 0;
+
+function showTitle() {
+  document.title = (held ? `(${held} held) ` : "") + titles[shown?.name ?? "requests"] + " – httpware";
+}
+
+/** Shows the views that have anything to show, and the one that is open. */
+async function chooseViews() {
+  const empty = await emptyViews().catch(() => []);
+  for (const item of document.querySelectorAll("#nav a")) {
+    item.hidden = empty.includes(item.dataset.view) && item.dataset.view !== shown?.name;
+  }
 }
 
 for (const name of Object.keys(titles)) {
   if (name === "compare") continue;
   document.getElementById("nav").append(make("a", { href: link(name), "data-view": name }, titles[name]));
 }
+
+watchHeld((count) => {
+  held = count;
+  const item = document.querySelector("#nav a[data-view=breakpoints]");
+  item.querySelector(".count")?.remove();
+  if (count) item.append(make("span.count.held", { "aria-label": count + " held" }, String(count)));
+  showTitle();
+});
 
 // Colours: those of the system, until one is chosen.
 
@@ -73,13 +100,20 @@ function help() {
     "Keys",
     table([], [
       [key("/"), "to the filter"],
-      [[key("↑"), " ", key("↓"), " ", key("Page ↑"), " ", key("Home")], "choose a request"],
+      [[key("j"), " ", key("k"), " ", key("↑"), " ", key("↓"), " ", key("Home")], "choose a request"],
+      [[key("Shift"), " ", key("↓")], "choose several; Ctrl and a click one more"],
       [key("Enter"), "open it"],
       [key("Esc"), "close, or leave the filter"],
       [key("x"), "pause the list, or go on"],
       [key("p"), "pin"],
       [key("c"), "compare: first one, then the other"],
       [key("e"), "edit and send again"],
+      [key("r"), "send again as it was, and compare both"],
+      [key("v"), "reveal masked values, or hide them"],
+      [key("f"), "find in the content"],
+      [key("h"), "group by host"],
+      [key("Del"), "forget the chosen requests"],
+      [key("a"), "at the breakpoints: resume all"],
       [key("y"), "copy as curl"],
       [
         [key("g"), " ", key("o"), key("r"), key("u"), key("b"), key("s"), key("t")],

@@ -148,26 +148,41 @@ export class JsonReader {
  */
 export function prettyJson(text) {
   try {
-    const pieces = [];
-    write(new JsonReader(text).document(), "\n", pieces);
-    return pieces.join("");
+    return jsonPieces(new JsonReader(text).document()).map(([, piece]) => piece).join("");
   } catch {
     return text;
   }
 }
 
-function write(value, line, pieces) {
+/**
+ * JSON with one member on a line, as pieces: a kind (`key`, `s`, `n`, `w`, or `null` for what is between) and a text.
+ */
+export function jsonPieces(value) {
+  const pieces = [];
+  write(value, "\n", (kind, text) => {
+    const last = pieces[pieces.length - 1];
+    if (kind === null && last?.[0] === null) last[1] += text;
+    else pieces.push([kind, text]);
+  });
+  return pieces;
+}
+
+function write(value, line, put) {
   if (value.kind !== "{" && value.kind !== "[") {
-    return pieces.push(value.kind === "s" ? JSON.stringify(value.text) : value.text);
+    return put(value.kind, value.kind === "s" ? JSON.stringify(value.text) : value.text);
   }
   const close = value.kind === "{" ? "}" : "]", inner = line + "  ";
-  if (!value.items.length) return pieces.push(value.kind + close);
-  pieces.push(value.kind);
+  if (!value.items.length) return put(null, value.kind + close);
+  put(null, value.kind);
   value.items.forEach(([key, item], place) => {
-    pieces.push(place ? "," : "", inner, value.kind === "{" ? JSON.stringify(key) + ": " : "");
-    write(item, inner, pieces);
+    put(null, (place ? "," : "") + inner);
+    if (value.kind === "{") {
+      put("key", JSON.stringify(key));
+      put(null, ": ");
+    }
+    write(item, inner, put);
   });
-  return pieces.push(line + close);
+  return put(null, line + close);
 }
 
 // Protocol buffers without their description: numbers of fields, and the values as the wire shows them.

@@ -1,11 +1,13 @@
 // The live list of requests, and the one that is chosen beside it.
-import { button, empty, make, toast, zone } from "./dom.js";
+import { button, empty, make, menu, toast, zone } from "./dom.js";
 import { post } from "./api.js";
 import { go } from "./state.js";
+import { listeners, sample } from "./gateway.js";
 import { RowList } from "./list.js";
-import { FilterBox, valuesOf } from "./filter.js";
-import { fitting } from "./columns.js";
-import { chosenColumns, ColumnMenu } from "./columnmenu.js";
+import { FilterBox, hintFor, valuesOf } from "./filter.js";
+import { Chips } from "./chips.js";
+import { allColumns, emptyColumns, fitting, narrowWidth } from "./columns.js";
+import { chosenColumns, ColumnMenu, hasChosen } from "./columnmenu.js";
 import { Feed, most } from "./feed.js";
 import { openHar, saveHar } from "./har.js";
 import { Detail } from "./detail.js";
@@ -13,9 +15,16 @@ import { Spark } from "./spark.js";
 
 export const requests = (main, start) => new Requests(main, start);
 
-/** How many requests are shown, and whether there are more. */
-export function countText({ shown, hasMore, isPaused, waiting }) {
-  const count = shown.toLocaleString() + (hasMore ? "+" : "") + (shown === 1 ? " request" : " requests");
+/** How long *clear* can be undone, in milliseconds. */
+const undoTime = 8000;
+
+/** How many requests there are: all, or the matches of a filter. `kept` is the number that the gateway has. */
+export function countText({ shown, hasMore, kept = 0, isFiltered, isPaused, waiting }) {
+  const number = hasMore && !isFiltered ? Math.max(kept, shown) : shown;
+  const isOpen = hasMore && (isFiltered || kept < shown);
+  const all = isFiltered && kept >= shown ? ` of ${kept.toLocaleString()}` : "";
+  const count = number.toLocaleString() + (isOpen ? "+" : "") + all +
+    ((all ? kept : number) === 1 ? " request" : " requests");
   if (!isPaused) return count;
   return count + (waiting ? `, paused, ${waiting.toLocaleString()} new` : ", paused");
 }
@@ -25,7 +34,14 @@ class Requests {
     this.compareWith = null; // the request to compare the next chosen one with
     this.filtered = null; // the filter of the list
     this.wasOpen = false;
+    this.useful = new Set(); // the columns that told something
+    this.isGrouped = false;
     this.filter = new FilterBox((text) => this.applyFilter(text), (operator) => valuesOf(operator, this.list.rows));
+    this.chips = new Chips({
+      filter: () => this.filter.value,
+      apply: (text) => this.filter.apply(text),
+      hosts: () => this.hosts(),
+    });
     this.list = this.makeList();
     this.detail = this.makeDetail();
     this.feed = this.makeFeed();
@@ -35,12 +51,19 @@ class Requests {
     this.split = make("div.split", this.list.element, this.detail.element);
     this.columnMenu = new ColumnMenu(() => this.fitColumns());
     main.append(
-      make("div.bar", this.filter.element, this.makeTools(), this.spark.element, this.counts),
+      make(
+        "div.bar",
+        this.filter.element,
+        this.chips.element,
+        this.makeTools(),
+        make("span.barend", this.spark.element, this.counts),
+      ),
       this.note,
       this.split,
     );
     this.sizes = this.watchWidth();
     this.update(start);
+    this.offerTunnels();
   }
 
   // The parts
@@ -53,6 +76,7 @@ class Requests {
       },
       onOpen: (row) => this.open(row.id),
       onEnd: () => this.feed.loadOlder(),
+      onSort: (key) => this.sort(key),
     });
   }
 
@@ -60,7 +84,7 @@ class Requests {
     return new Detail({
       close: () => this.open(null),
       tab: (name) => go("requests", this.detail.id, { filter: this.filter.value, tab: name }, true),
-      again: (id) => this.open(id),
+      again: (first, second) => go("compare", null, { a: first, b: second }),
       compare: (id) => this.compare(id),
       changed: (row) => this.list.put([row], most),
     });
@@ -69,8 +93,12 @@ class Requests {
   makeFeed() {
     return new Feed(this.list, {
       filter: () => this.filter.value,
+      always: () => this.always(),
       mistake: (error) => this.filter.say(error),
-      first: () => this.selectOpen(),
+      first: () => {
+        this.checkColumns(this.list.rows);
+        this.selectOpen();
+      },
       arrived: (rows) => this.showArrived(rows),
       counted: () => this.showCounts(),
       settled: () => this.showEmpty(),
@@ -87,14 +115,24 @@ class Requests {
     return make(
       "div.tools",
       this.pauseButton,
-      button("clear", () => this.clear(), { "aria-label": "clear", title: "Forget all captures but pinned ones" }),
+      button("clear", () => this.clear(), {
+        "aria-label": "clear",
+        title: "Forget all shown requests but pinned ones",
+      }),
+      button("delete", () => this.removeChosen(), { "aria-label": "delete", title: "Forget the chosen requests: Del" }),
       button("pin", () => this.pinChosen(), {
         "aria-label": "pin",
         title: "Keep the chosen request as long as others can go",
       }),
       this.columnMenu.button,
-      button("HAR", () => saveHar(this.filter.value), { title: "Save what the filter shows as an HTTP archive" }),
-      button("open HAR", () => openHar(() => this.feed.load())),
+      this.groupButton = button("group", () => this.group(!this.isGrouped), {
+        "aria-pressed": "false",
+        title: "Group by host: h",
+      }),
+      menu("HAR", {
+        "save as HAR": () => saveHar(this.filter.value),
+        "open a HAR": () => openHar(() => this.feed.load()),
+      }),
     );
   }
 
@@ -112,7 +150,30 @@ class Requests {
   }
 
   fitColumns() {
-    this.list.setColumns(fitting(chosenColumns(), this.list.element.clientWidth));
+    const width = this.list.element.clientWidth, empty = hasChosen() ? [] : this.emptyColumns();
+    this.list.setColumns(fitting(chosenColumns(), width, empty), width < narrowWidth);
+  }
+
+  /** The columns that told nothing so far: one that was shown stays. */
+  emptyColumns() {
+    return emptyColumns(this.list.rows.slice(-300)).filter((key) => !this.useful.has(key));
+  }
+
+  /** Shows columns that tell something from now on. */
+  checkColumns(rows) {
+    if (hasChosen()) return;
+    const empty = emptyColumns(rows), found = ["did", "route"].filter((key) => !empty.includes(key));
+    const fresh = found.filter((key) => !this.useful.has(key));
+    if (!fresh.length) return;
+    fresh.forEach((key) => this.useful.add(key));
+    this.fitColumns();
+  }
+
+  /** The hosts of the last requests, in order. */
+  hosts() {
+    const rows = this.list?.rows.slice(-3000) ?? [];
+    const names = rows.map((row) => valuesOf("~d", [row])[0]).filter(Boolean);
+    return [...new Set(names)].sort().slice(0, 200);
   }
 
   // The calls of the feed
@@ -125,6 +186,29 @@ class Requests {
     this.list.select(id, true);
   }
 
+  /** A forward proxy reads tunnels: their own requests tell little, and are hidden until the user asks for them. */
+  async offerTunnels() {
+    this.isForward = (await listeners()).some(({ mode }) => mode === "forward");
+    if (!this.isForward) return;
+    const show = () => {
+      this.showsTunnels = !this.showsTunnels;
+      chip.setAttribute("aria-pressed", String(this.showsTunnels));
+      this.feed.load();
+    };
+    const chip = button("tunnels", show, {
+      class: "chip",
+      "aria-pressed": "false",
+      title: "Show also the CONNECT of each tunnel that is read",
+    });
+    this.chips.element.append(chip);
+    this.feed.load();
+  }
+
+  always() {
+    const isWanted = this.showsTunnels || !this.isForward || /connect/i.test(this.filter.value);
+    return isWanted ? "" : "!(~m ^CONNECT$ & !~err & ~size =0B)";
+  }
+
   /** Without captures, the detail shows the record of the row. */
   giveRecord(id) {
     if (this.feed.hasOnlyRecords) this.detail.record = this.list.byId.get(id)?.record;
@@ -132,27 +216,45 @@ class Requests {
 
   showArrived(rows) {
     this.spark.add(rows);
+    this.checkColumns(this.list.rows.slice(-50));
     const { id } = this.detail;
     if (id && rows.some((row) => row.id === id)) this.detail.refresh();
   }
 
   showCounts() {
-    const { next, isPaused, waiting } = this.feed;
-    this.counts.textContent = countText({ shown: this.list.rows.length, hasMore: next, isPaused, waiting });
+    const { next, kept, isPaused, waiting } = this.feed, isFiltered = this.filter.value !== "";
+    const shown = this.list.rows.length;
+    this.counts.textContent = countText({ shown, hasMore: next, kept, isFiltered, isPaused, waiting });
     this.counts.title = "Times: " + zone();
   }
 
-  showEmpty() {
+  async showEmpty() {
     const box = this.list.element.querySelector(".empty");
     if (this.list.rows.length) return box?.remove();
-    if (box || this.feed.isLoading) return;
-    this.list.element.append(
-      this.filter.value
-        ? empty("Nothing matches", "The filter is read by the gateway; matching requests appear as they come.")
-        : empty(
-          "Waiting for requests",
-          "Send one through the gateway, as: curl -x http://127.0.0.1:8888 http://example.com/",
-        ),
+    const filter = this.filter.value;
+    if (this.feed.isLoading || box?.filter === filter) return;
+    const shown = filter ? this.emptySearch(filter) : empty("Waiting for requests", null);
+    shown.filter = filter;
+    box?.remove();
+    this.list.element.append(shown);
+    if (filter) return;
+    const known = await listeners();
+    const samples = known.map((listener) =>
+      make("p", known.length > 1 ? listener.name + ": " : "Send one: ", make("code", sample(listener)))
+    );
+    shown.append(...samples);
+  }
+
+  /** Says that nothing matches, and what else may. */
+  emptySearch(filter) {
+    const hint = hintFor(filter);
+    if (!hint) return empty("Nothing matches", "Matching requests appear here as they come.");
+    const choice = (text) => button(text, () => this.filter.apply(text), { class: "chip" });
+    return make(
+      "div.empty",
+      make("p.title", "Nothing matches"),
+      make("p", hint.text),
+      make("p.tools", hint.filters.map(choice)),
     );
   }
 
@@ -170,10 +272,16 @@ class Requests {
   update(place) {
     const text = place.parameters.get("filter") ?? "";
     if (text !== this.filtered) {
+      const isFirst = this.filtered === null;
       this.filtered = text;
-      this.filter.value = text;
+      if (this.filter.value !== text || isFirst) this.filter.value = text;
       this.filter.say(null);
+      this.forget();
       this.feed.load();
+    }
+    this.chips.update();
+    if (place.parameters.get("sort") !== this.sorted) {
+      this.sorted = place.parameters.get("sort");
     }
     this.show(place.id, place.parameters.get("tab"));
   }
@@ -202,6 +310,7 @@ class Requests {
   }
 
   leave() {
+    this.forget();
     this.feed.leave();
     this.sizes.disconnect();
     this.list.leave();
@@ -220,27 +329,79 @@ class Requests {
     this.showCounts();
   }
 
+  /** Hides what the list shows. Until some time later, it can be undone; then the gateway forgets it. */
   async clear() {
-    if (this.feed.hasOnlyRecords) {
+    if (this.feed.hasOnlyRecords || !this.list.rows.length) {
       this.list.clear();
       return this.showCounts();
     }
+    await this.forget();
+    const count = this.feed.next && !this.filter.value ? this.feed.kept : this.list.rows.length;
+    this.open(null);
+    await this.feed.hide();
+    this.clearTimer = setTimeout(() => this.forget(), undoTime);
+    toast(`${count.toLocaleString()} requests cleared`, ["undo", () => this.undo()], undoTime);
+  }
+
+  /** Lets the gateway forget what *clear* has hidden. */
+  async forget() {
+    clearTimeout(this.clearTimer);
     try {
-      await this.feed.removeAll();
-      this.open(null);
-      await this.feed.load();
+      await this.feed.removeHidden();
     } catch (error) {
       toast(error.message);
     }
   }
 
-  async pinChosen() {
-    const row = this.list.byId.get(this.list.selected);
-    if (!row) return toast("choose a request first");
+  undo() {
+    clearTimeout(this.clearTimer);
+    this.feed.showHidden();
+  }
+
+  /** Forgets the chosen requests; pinned ones stay. */
+  async removeChosen() {
+    const ids = this.list.chosen, free = ids.filter((id) => !this.list.byId.get(id)?.pinned);
+    if (!ids.length) return toast("choose a request first");
+    if (free.length < ids.length) toast("pinned requests stay; unpin them first");
+    if (!free.length) return;
     try {
-      const pinned = !row.pinned;
-      await post(`/v1/captures/${row.id}/pin`, { pinned });
-      this.list.put([{ id: row.id, pinned }], most);
+      await this.feed.remove(free);
+      this.list.remove(free);
+      if (this.detail.id && free.includes(this.detail.id)) this.open(this.list.selected);
+      this.showCounts();
+      this.showEmpty();
+    } catch (error) {
+      toast(error.message);
+    }
+  }
+
+  // The order
+
+  /** Sorts by a column; by the same one again in the other direction, and then the newest first again. */
+  sort(key) {
+    const now = this.list.order, column = allColumns.find((column) => column.key === key);
+    const value = column.value ?? column.text;
+    const isFirstDown = column.isNumber || key === "time";
+    let order = { key, value, isDown: isFirstDown };
+    if (now?.key === key) order = now.isDown === isFirstDown ? { ...now, isDown: !isFirstDown } : null;
+    this.list.setOrder(order, this.list.groups);
+  }
+
+  group(isOn) {
+    this.isGrouped = isOn;
+    this.groupButton.setAttribute("aria-pressed", String(isOn));
+    this.list.setOrder(this.list.order, isOn ? { closed: new Set() } : null);
+  }
+
+  async pinChosen() {
+    const ids = this.list.chosen;
+    if (!ids.length) return toast("choose a request first");
+    try {
+      const pinned = !this.list.byId.get(ids[0])?.pinned;
+      for (const id of ids) {
+        await post(`/v1/captures/${id}/pin`, { pinned });
+        this.list.put([{ id, pinned }], most);
+      }
       this.detail.refresh();
     } catch (error) {
       toast(error.message);
@@ -249,6 +410,10 @@ class Requests {
 
   /** The first call chooses a request, the second one compares it with another. */
   compare(id) {
+    if (this.list.marked.size === 2) {
+      const [a, b] = [...this.list.marked].sort((a, b) => a - b);
+      return go("compare", null, { a, b });
+    }
     if (this.compareWith && this.compareWith !== id) {
       go("compare", null, { a: this.compareWith, b: id });
       this.compareWith = null;
@@ -262,7 +427,10 @@ class Requests {
 
   escape() {
     if (this.columnMenu.isOpen) this.columnMenu.toggle();
-    else if (this.detail.id) this.open(null);
+    else if (this.list.marked.size) {
+      this.list.marked.clear();
+      this.list.draw();
+    } else if (this.detail.id) this.open(null);
   }
 
   /** Acts on a key; true if the key has a meaning here. */
@@ -271,6 +439,9 @@ class Requests {
     if (action) {
       action();
       return true;
+    }
+    if (event.target.closest("button, a, summary, [role=tab], [role=columnheader]") && event.key === "Enter") {
+      return false;
     }
     if (event.target === this.list.body || !this.list.key(event)) return false;
     this.list.body.focus({ preventScroll: true });
@@ -283,9 +454,16 @@ class Requests {
     if (key === "/") return () => this.focusFilter();
     if (key === "x") return () => this.pause(!this.feed.isPaused);
     if (key === "p") return () => this.pinChosen();
+    if (key === "h") return () => this.group(!this.isGrouped);
+    if (key === "Delete" || key === "Backspace") return () => this.removeChosen();
     if (key === "c" && selected) return () => this.compare(selected);
-    if (key === "e" && isOpen) return () => this.detail.edit();
-    if (key === "y" && isOpen) return () => this.detail.copyCurl();
+    if (!isOpen) return null;
+    const { detail } = this;
+    if (key === "e") return () => detail.edit();
+    if (key === "r") return () => detail.sendAgain();
+    if (key === "y") return () => detail.copyCurl();
+    if (key === "v") return () => detail.toggleReveal();
+    if (key === "f") return () => detail.find();
     return null;
   }
 

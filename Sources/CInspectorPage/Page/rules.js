@@ -1,7 +1,7 @@
 // Rules for a while: wares that act on a running gateway without touching its file.
-import { button, clock, dialog, duration, empty, field, make, table, toast } from "./dom.js";
+import { button, clock, dialog, duration, empty, field, make, toast } from "./dom.js";
 import { get, post, remove } from "./api.js";
-import { withoutCaptures } from "./live.js";
+import { Rows, withoutCaptures } from "./live.js";
 
 const pause = 2000;
 
@@ -26,8 +26,9 @@ const examples = {
 };
 
 export function rules(main, start) {
-  const box = make("div");
-  let timer = 0;
+  const shown = new Rows(["id", "filter", "ware", "options", "reason", "until", "#hits", ""], noRules),
+    fault = make("div");
+  let timer = 0, isGone = false;
   main.append(
     make(
       "div.viewhead",
@@ -39,37 +40,41 @@ export function rules(main, start) {
       "They act on requests that their filter finds, behind every ware that checks access and before the wares " +
         "that answer, and end by themselves. httpware rule save prints one for the file.",
     ),
-    box,
+    fault,
+    shown.element,
   );
 
   async function load() {
+    clearTimeout(timer);
     try {
       const { rules } = await get("/v1/rules");
-      box.replaceChildren(ruleTable(rules, load));
+      if (isGone) return;
+      fault.replaceChildren();
+      shown.show(rules, (rule) => cellsOf(rule, load), changedOf);
     } catch (error) {
-      box.replaceChildren(withoutCaptures("Rules are not on", error));
+      if (!isGone) fault.replaceChildren(withoutCaptures("Rules are not on", error));
     }
-    clearTimeout(timer);
-    timer = setTimeout(load, pause);
+    if (!isGone) timer = setTimeout(load, pause);
   }
 
   load();
   if (start.parameters.has("filter")) addRule(start.parameters.get("filter"), load);
   return {
     leave() {
+      isGone = true;
       clearTimeout(timer);
     },
   };
 }
 
-function ruleTable(rules, done) {
-  if (!rules.length) {
-    return empty(
-      "No rules are in force",
-      "Add one to answer with a fault, slow requests down, hold them at a breakpoint, or change their headers.",
-    );
-  }
-  const rows = rules.map((rule) => [
+const noRules = () =>
+  empty(
+    "No rules are in force",
+    "Add one to answer with a fault, slow requests down, hold them at a breakpoint, or change their headers.",
+  );
+
+function cellsOf(rule, done) {
+  return [
     String(rule.id),
     make("code", rule.filter || "all"),
     rule.ware,
@@ -78,8 +83,12 @@ function ruleTable(rules, done) {
     make("span", { title: rule.until }, untilText(rule.until)),
     hits(rule),
     removeButton(rule.id, done),
-  ]);
-  return table(["id", "filter", "ware", "options", "reason", "until", "#hits", ""], rows);
+  ];
+}
+
+function changedOf(cells, rule) {
+  cells[5].textContent = untilText(rule.until);
+  cells[6].replaceChildren(hits(rule));
 }
 
 function hits({ hits, missed, missedBecause }) {
@@ -117,7 +126,7 @@ function addRule(filter, done) {
   ];
   const send = async () => {
     const values = Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.value]));
-    await postRule(ruleOf(values));
+    await post("/v1/rules", ruleOf(values));
     done();
   };
   dialog("Add a rule", form, send, "Put in force");
@@ -161,14 +170,5 @@ function readOptions(text) {
     return JSON.parse(text);
   } catch (error) {
     throw new Error("the options are not JSON: " + error.message);
-  }
-}
-
-async function postRule(rule) {
-  try {
-    await post("/v1/rules", rule);
-  } catch (error) {
-    if (error.column) throw new Error(`filter, column ${error.column}: ${error.message}`);
-    throw error;
   }
 }

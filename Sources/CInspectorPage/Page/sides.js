@@ -3,6 +3,7 @@
 import { empty, make } from "./dom.js";
 import { ask } from "./api.js";
 import { showContent } from "./content.js";
+import { withSecrets } from "./secrets.js";
 
 /** The words for the two sides. */
 const words = {
@@ -52,7 +53,8 @@ export async function showSides(parent, capture, half, isCurrent) {
 }
 
 async function readContent(id, half, side, isRaw) {
-  const answer = await ask(`/v1/captures/${id}/${half}/content?side=${side}${isRaw ? "&raw=true" : ""}`);
+  const path = `/v1/captures/${id}/${half}/content?side=${side}${isRaw ? "&raw=true" : ""}`;
+  const answer = await ask(withSecrets(path, id));
   return new Uint8Array(await answer.arrayBuffer());
 }
 

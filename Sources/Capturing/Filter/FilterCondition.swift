@@ -87,7 +87,7 @@ private struct ConditionWriter {
         ConfigNode(.list(texts.map { ConfigNode(.scalar($0, isQuoted: true)) }))
     }
 
-    /// Statuses as a file writes them: `404`, `5xx` or `400-499`; `nil` for those that no final response has.
+    /// Statuses as a file writes them: `404`, `5xx` or `400-499`; `nil` for statuses of no final response.
     private static func statuses(_ range: NumberRange) -> String? {
         let high = min(range.high, 599)
         guard range.low >= 200, range.low <= high else { return nil }

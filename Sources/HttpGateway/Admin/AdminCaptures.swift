@@ -103,7 +103,7 @@ extension AdminEndpoint {
         }
     }
 
-    /// Whether a filter is valid, and its mistake: a page asks it while a user writes, so that a mistake is no failed request.
+    /// Whether a filter is valid, and its mistake: a page asks it while a user writes, so a mistake is answered with 200, too.
     private static func check(_ request: AdminRequest) -> HttpResponse {
         do throws(FilterFault) {
             _ = try readFilter(request)

@@ -99,6 +99,7 @@ enum CaptureJson {
                 "content",
                 .object([
                     ("size", .number(message.content.size)), ("kept", .number(message.content.kept.count)),
+                    ("whole", .bool(message.content.isWhole)), ("masked", .bool(message.content.maskedFrom != nil)),
                     ("sha256", .optional(message.content.sha256)),
                 ])
             ),
