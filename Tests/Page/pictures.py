@@ -20,12 +20,13 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.dont_write_bytecode = True
 
-from Page.run import Page  # noqa: E402
+from Page.run import Page, jwt  # noqa: E402
 from Rig.packages import provide  # noqa: E402
 from Rig.processes import Workplace, free_port  # noqa: E402
 from Rig.waits import Why, pause  # noqa: E402
@@ -103,6 +104,16 @@ def send(port: int) -> None:
     connection.close()
 
 
+def send_token(port: int) -> None:
+    """A change with a token of the client's own."""
+    token = jwt(sub="ada", iss="https://login.example.com", scope="me:write", exp=int(time.time()) + 300)
+    fields = {"Host": HOST, "Authorization": "Bearer " + token, "Content-Type": "application/json"}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("PATCH", "/v1/me", json.dumps({"name": "Ada", "city": "London"}), fields)
+    connection.getresponse().read()
+    connection.close()
+
+
 # The terminal
 
 COLOURS = {
@@ -168,13 +179,22 @@ def main() -> int:
         lines = ["$ httpware trace --limit 6", *listed, "", f"$ httpware trace {number}", *printed(binary, process.folder, "trace", number)]
         for name, colours in COLOURS.items():
             (arguments.folder / f"{name}.svg").write_text(drawn(lines, colours))
+        send_token(web)
+        changed = next(capture for capture in page.captures("~m PATCH") if capture["state"] == "ended")
         page.open_browser()
         try:
-            for name, dark in (("inspector", False), ("inspector~dark", True)):
+            for suffix, dark in (("", False), ("~dark", True)):
                 page.size(1280, 700, dark)
-                page.driver.get(f"http://127.0.0.1:{admin}/#/requests/{shown['id']}?tab=timing")
+                page.go(f"#/requests/{shown['id']}?tab=timing")
                 pause(3, Why.BEFORE)
-                page.driver.save_screenshot(str(arguments.folder / f"{name}.png"))
+                page.driver.save_screenshot(str(arguments.folder / f"inspector{suffix}.png"))
+                page.size(1440, 800, dark)
+                page.go(f"#/requests/{changed['id']}")
+                page.until("document.querySelectorAll('.half pre.json').length === 2")
+                page.button("reveal").click()
+                page.until("document.querySelector('.jwt')")
+                pause(0.5, Why.BEFORE)
+                page.driver.save_screenshot(str(arguments.folder / f"exchange{suffix}.png"))
         finally:
             page.close()
     for file in sorted(arguments.folder.iterdir()):

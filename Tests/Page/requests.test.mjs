@@ -6,8 +6,10 @@ import {
   emptyColumns,
   fitting,
   hostAndPath,
+  layout,
   narrowWidth,
   usual,
+  widthsOf,
 } from "../../Sources/CInspectorPage/Page/columns.js";
 import { valuesOf } from "../../Sources/CInspectorPage/Page/filter.js";
 import { importText } from "../../Sources/CInspectorPage/Page/har.js";
@@ -54,7 +56,21 @@ test("columns leave until the others fit", () => {
   const inOrder = allColumns.map((column) => column.key);
   assert.deepEqual(keys(usual, 5000), inOrder.filter((key) => usual.includes(key)));
   assert.ok(!keys(usual, 900).includes("route"));
-  assert.deepEqual(keys(usual, 0), ["method", "status", "where", "did", "size", "duration"]);
+  assert.deepEqual(keys(usual, 0), ["method", "status", "host", "path"]);
+  const rows = [{ url: "https://a.example/a/long/path", did: ["httpCache: hit"] }], widths = widthsOf(rows);
+  assert.ok(widths.path > 110 && widthsOf([{ url: "http://a/" + "x".repeat(999) }]).path <= 340);
+  const shown = (width) => layout(new Set(usual), width, ["route"], widths);
+  assert.equal(shown(390).isTall, true);
+  assert.deepEqual(shown(390).columns.map(({ key }) => key).sort(), [
+    "did",
+    "duration",
+    "method",
+    "size",
+    "status",
+    "where",
+  ]);
+  assert.equal(shown(1400).isTall, false);
+  assert.ok(shown(1400).columns.find(({ key }) => key === "host").width.startsWith(`minmax(${widths.host}px,`));
   assert.deepEqual(keys(["host"], 600), ["host"]);
   for (let width = narrowWidth; width < 2000; width += 100) {
     const fewer = keys(usual, width), more = keys(usual, width + 100);
@@ -140,9 +156,9 @@ test("kept requests make points for the time before the overview", () => {
     duration,
   });
   const points = pointsOfRows([row("01", 200, 10), row("02", 500, 30), row("25", 200, 5)], now);
-  assert.deepEqual(points.map(({ rate }) => rate), [0.2, 0, 0.1]);
-  assert.equal(points[0].bad, 0.1);
-  assert.ok(Number.isNaN(points[1].p50));
+  assert.deepEqual(points.map(({ rate }) => rate), [0, 0.2, 0, 0.1, 0, 0, 0]);
+  assert.equal(points[1].bad, 0.1);
+  assert.ok(Number.isNaN(points[2].p50));
   assert.deepEqual(pointsOfRows([], now), []);
 });
 

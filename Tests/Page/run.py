@@ -410,8 +410,8 @@ def _(p: Page) -> None:
     p.go("#/requests/" + identifier)
     p.until("document.querySelector('.fields')")
     p.js("window.copied = null; Object.defineProperty(navigator, 'clipboard', { value: { writeText: async text => { window.copied = text; } }, configurable: true })")
-    p.js("document.querySelector('.menu summary').click()")
-    p.js("[...document.querySelectorAll('.menu button')].find(e => e.innerText === 'curl').click()")
+    p.js("document.querySelector('.detail .menu summary').click()")
+    p.js("[...document.querySelectorAll('.detail .menu button')].find(e => e.innerText === 'curl').click()")
     command = p.until("window.copied")
     expect("top-secret" not in command and "query-secret" not in command and "${HTTPWARE_AUTHORIZATION}" in command, command)
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20, env={"PATH": os.environ["PATH"], "HTTPWARE_AUTHORIZATION": "again", "HTTPWARE_SECRET": "again"})
@@ -932,6 +932,23 @@ def _(p: Page) -> None:
     p.size(1280, 800)
 
 
+def work_of_keys(events: list[dict]) -> list[float]:
+    """The milliseconds of the page's thread from each key to the end of the task that draws it. Time of others on the machine does not count."""
+    events = sorted((event for event in events if event["ph"] == "X"), key=lambda event: event["ts"])
+    keys = [event for event in events if event["name"] == "EventDispatch" and event.get("args", {}).get("data", {}).get("type") == "keydown"]
+    expect(keys, "no key in the trace")
+    own = [event for event in events if (event["pid"], event["tid"]) == (keys[-1]["pid"], keys[-1]["tid"])]
+    tasks = [event for event in own if event["name"] == "RunTask"]
+    drawn = [event["ts"] for event in own if event["name"] in ("Paint", "PrePaint", "Commit", "Layerize")]
+    found = []
+    for place, key in enumerate(keys):
+        until = next((time for time in drawn if time > key["ts"]), key["ts"])
+        if place + 1 < len(keys):
+            until = min(until, keys[place + 1]["ts"])
+        found.append(sum(task.get("tdur", task["dur"]) for task in tasks if task["ts"] + task["dur"] >= key["ts"] and task["ts"] <= until) / 1000)
+    return found
+
+
 CUT = """
   const found = [];
   for (const e of document.querySelectorAll('body *')) {
@@ -988,20 +1005,20 @@ def _(p: Page) -> None:
     p.until("window.loaded", "the rows are read", seconds=240)
     count = int(p.js("return document.querySelector('[role=grid]').getAttribute('aria-rowcount')"))
     expect(count >= 99000, "only", count, "rows")
-    # A message that is sent in a frame arrives after it was drawn.
-    p.js("""window.times = []; document.addEventListener('keydown', event => { const begin = event.timeStamp; requestAnimationFrame(() => {
-              const channel = new MessageChannel(); channel.port1.onmessage = () => times.push(performance.now() - begin); channel.port2.postMessage(0); }); }, true);
-            document.querySelector('.list .body').focus()""")
-    for keys in ("j" * 40, "k" * 20, "\ue015" * 20, "\ue00f" * 20, "\ue010", "\ue011", "h", "j" * 20, "h"):
-        p.keys(keys)
-    p.keys("/")
-    p.keys("~d host-7 & ~u orders")
-    p.keys("\ue007")
-    p.until("document.querySelector('.counts').innerText.includes('of ')", "the filter is applied", seconds=20)
-    times = sorted(p.js("return times"))
+    p.js("document.querySelector('.list .body').focus()")
+
+    def press() -> None:
+        for keys in ("j" * 40, "k" * 20, "\ue015" * 20, "\ue00f" * 20, "\ue010", "\ue011", "h", "j" * 20, "h"):
+            p.keys(keys)
+        p.keys("/")
+        p.keys("~d host-7 & ~u orders")
+        p.keys("\ue007")
+        p.until("document.querySelector('.counts').innerText.includes('of ')", "the filter is applied", seconds=20)
+
+    times = sorted(work_of_keys(traced(p.driver, press)))
     expect(len(times) >= 120, "only", len(times), "keys")
     last = times[int(len(times) * 0.99)]
-    print(f"  {count} rows, {len(times)} keys: {statistics.median(times):.1f} ms to the frame at the median, {last:.1f} ms at p99, {times[-1]:.1f} ms at most")
+    print(f"  {count} rows, {len(times)} keys: {statistics.median(times):.1f} ms of work up to the frame at the median, {last:.1f} ms at p99, {times[-1]:.1f} ms at most")
     expect(last <= 50, "p99", last)
     p.clear()
 

@@ -80,14 +80,16 @@ export class Chart {
     const context = this.canvas.getContext("2d");
     context.strokeStyle = this.style(style);
     context.lineWidth = 1.6 * devicePixelRatio;
+    context.fillStyle = this.style(style);
     context.beginPath();
-    let isBegun = false;
-    for (const { x, y } of line) {
-      const isShown = Number.isFinite(y);
-      if (isShown && isBegun) context.lineTo(x, y);
-      else if (isShown) context.moveTo(x, y);
-      isBegun = isShown;
-    }
+    const isShown = (place) => Number.isFinite(line[place]?.y), side = 3 * devicePixelRatio;
+    line.forEach(({ x, y }, place) => {
+      if (!isShown(place)) return;
+      if (isShown(place - 1)) context.lineTo(x, y);
+      else context.moveTo(x, y);
+      // A value between two gaps is a dot.
+      if (!isShown(place - 1) && !isShown(place + 1)) context.fillRect(x - side / 2, y - side / 2, side, side);
+    });
     context.stroke();
   }
 

@@ -167,25 +167,51 @@ export function emptyColumns(rows) {
   return Object.keys(needed).filter((key) => !needed[key](rows));
 }
 
-/** The width that stretching columns want. */
-const wants = { host: 150, path: 180, did: 120 };
+/** The width that stretching columns want at least. */
+const wants = { host: 110, path: 150, did: 80, route: 60, type: 60, service: 60 };
+/** The width of a character, of what else is in a cell, and the most that a column wants, in pixels. */
+const character = 7.6, besides = 16, mostWanted = 340;
+
+/** The widths that columns want for the texts of rows, by their keys. */
+export function widthsOf(rows) {
+  const found = { ...wants };
+  for (const { key, text } of allColumns) {
+    if (!Object.hasOwn(wants, key)) continue;
+    const longest = Math.max(0, ...rows.map((row) => text(row).length));
+    found[key] = Math.max(wants[key], Math.min(mostWanted, Math.ceil(longest * character) + besides));
+  }
+  return found;
+}
 
 /** The width that a column has at least, of a style such as `58px` or `minmax(90px,1fr)`. */
 export const leastWidth = (column) => parseInt(column.width.replace("minmax(", ""));
 
-const wantedWidth = (columns) =>
-  columns.reduce((sum, column) => sum + 12 + (wants[column.key] ?? leastWidth(column)), 30);
+const wantedWidth = (columns, widths) =>
+  columns.reduce((sum, column) => sum + 12 + (widths[column.key] ?? leastWidth(column)), 30);
 
 /** The chosen columns that fit in a width: the first of `leaving` are left out until the others fit. */
-export function fitting(chosen, width, empty = []) {
-  if (width < narrowWidth) {
-    return allColumns.filter((column) => narrow.includes(column.key) && !empty.includes(column.key));
-  }
+export function fitting(chosen, width, empty = [], widths = wants) {
   let shown = allColumns.filter((column) =>
     column.key !== "where" && chosen.has(column.key) && !empty.includes(column.key)
   );
   for (const key of leaving) {
-    if (shown.length > 1 && wantedWidth(shown) > width) shown = shown.filter((column) => column.key !== key);
+    if (shown.length > 1 && wantedWidth(shown, widths) > width) shown = shown.filter((column) => column.key !== key);
   }
   return shown;
+}
+
+/** A column that is as wide as its texts, and takes its part of what is left. */
+function widened(column, widths) {
+  const width = widths[column.key], part = /,(.+)\)$/.exec(column.width)?.[1];
+  if (!width || !part) return column;
+  return { ...column, width: `minmax(${width}px,${part.endsWith("fr") ? part : width + "px"})` };
+}
+
+/** The columns of a list, and whether a row has two lines, because host and path do not fit in one. */
+export function layout(chosen, width, empty, widths) {
+  const shown = fitting(chosen, width, empty, widths), isNarrow = width < narrowWidth;
+  const isTall = isNarrow || shown.some(({ key }) => key === "path") && wantedWidth(shown, widths) > width;
+  if (!isTall) return { columns: shown.map((column) => widened(column, widths)), isTall };
+  const columns = allColumns.filter(({ key }) => narrow.includes(key) && !empty.includes(key));
+  return { columns: columns.filter(({ key }) => key !== "did" || width > 300), isTall };
 }

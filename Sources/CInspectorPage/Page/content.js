@@ -28,7 +28,10 @@ export function showContent(box, { data, fields, content, isOpen, isRaw, name, c
   box.replaceChildren(
     make(
       "div.contenthead",
-      make("span.quiet", headText({ type, coding, size: content.size, count: data.length, isRaw })),
+      make(
+        "span.quiet",
+        headText({ type, coding, size: content.size, count: content.masked ? content.size : data.length, isRaw }),
+      ),
       choice,
       tabs,
       coding ? rawToggle(isRaw, raw) : null,

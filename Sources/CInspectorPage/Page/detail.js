@@ -201,6 +201,9 @@ export class Detail {
     const shown = partsOf(capture);
     if (!shown.includes(this.tab)) this.tab = shown[0];
     this.tabs.replaceChildren(...shown.map((name) => this.tabButton(name)));
+    // On a narrow screen, the tabs scroll.
+    const chosen = this.tabs.querySelector("[aria-selected=true]");
+    if (chosen) this.tabs.scrollLeft = chosen.offsetLeft - this.tabs.clientWidth / 2;
     this.body.setAttribute("aria-labelledby", "tab-" + this.tab);
     const isSame = this.body.dataset.part === this.tab + this.id;
     const top = isSame ? this.body.scrollTop : 0;

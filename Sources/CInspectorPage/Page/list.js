@@ -138,12 +138,19 @@ export class RowList {
     this.orderTimer = 0;
     if (!this.order && !this.groups) this.items = null;
     else {
-      const known = this.items?.filter((item) => !item.isGroup && this.byId.get(item.id) === item) ?? [];
-      const seen = new Set(known), rest = this.rows.filter((row) => !seen.has(row));
-      this.items = ordered(known.concat(rest), this.order, this.groups);
+      this.items = ordered(this.rows, this.order, this.groups, this.order && this.itemsBefore());
     }
     this.height = -1;
     this.draw();
+  }
+
+  /** The rows in their order before, and the new ones behind them; null if all are new. */
+  itemsBefore() {
+    if (!this.items?.length || this.groups) return null;
+    const turn = this.turn = (this.turn ?? 0) + 1;
+    const known = this.items.filter((row) => this.byId.get(row.id) === row);
+    for (const row of known) row.turn = turn;
+    return known.concat(this.rows.filter((row) => row.turn !== turn));
   }
 
   reorderSoon() {

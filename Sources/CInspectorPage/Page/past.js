@@ -16,7 +16,8 @@ export function pointsOfRows(rows, now) {
     if (row.kind === "http") part.times.push(row.duration);
   }
   if (!slots.size) return [];
-  const points = [], first = Math.min(...slots.keys()), last = Math.max(...slots.keys());
+  // The line begins and ends at 0.
+  const points = [], first = Math.min(...slots.keys()) - 1, last = Math.floor(now / step) - 1;
   for (let slot = first; slot <= last; slot += 1) {
     const part = slots.get(slot) ?? { count: 0, bad: 0, times: [] };
     const times = part.times.sort((a, b) => a - b);

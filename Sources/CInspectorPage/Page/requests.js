@@ -6,7 +6,7 @@ import { listeners, sample } from "./gateway.js";
 import { RowList } from "./list.js";
 import { FilterBox, hintFor, valuesOf } from "./filter.js";
 import { Chips } from "./chips.js";
-import { allColumns, emptyColumns, fitting, narrowWidth } from "./columns.js";
+import { allColumns, emptyColumns, layout, widthsOf } from "./columns.js";
 import { chosenColumns, ColumnMenu, hasChosen } from "./columnmenu.js";
 import { Feed, most } from "./feed.js";
 import { openHar, saveHar } from "./har.js";
@@ -14,6 +14,9 @@ import { Detail } from "./detail.js";
 import { Spark } from "./spark.js";
 
 export const requests = (main, start) => new Requests(main, start);
+
+/** The rows whose texts set the widths of columns. */
+const mostMeasured = 200;
 
 /** How long *clear* can be undone, in milliseconds. */
 const undoTime = 8000;
@@ -96,7 +99,7 @@ class Requests {
       always: () => this.always(),
       mistake: (error) => this.filter.say(error),
       first: () => {
-        this.checkColumns(this.list.rows);
+        this.checkColumns(this.list.rows.slice(-mostMeasured));
         this.selectOpen();
       },
       arrived: (rows) => this.showArrived(rows),
@@ -150,8 +153,10 @@ class Requests {
   }
 
   fitColumns() {
-    const width = this.list.element.clientWidth, empty = hasChosen() ? [] : this.emptyColumns();
-    this.list.setColumns(fitting(chosenColumns(), width, empty), width < narrowWidth);
+    const { clientWidth } = this.list.element, empty = hasChosen() ? [] : this.emptyColumns();
+    this.widths = widthsOf(this.list.rows.slice(-mostMeasured));
+    const { columns, isTall } = layout(chosenColumns(), clientWidth, empty, this.widths);
+    this.list.setColumns(columns, isTall);
   }
 
   /** The columns that told nothing so far: one that was shown stays. */
@@ -159,14 +164,13 @@ class Requests {
     return emptyColumns(this.list.rows.slice(-300)).filter((key) => !this.useful.has(key));
   }
 
-  /** Shows columns that tell something from now on. */
+  /** Shows columns that tell something from now on, and gives longer texts their room. */
   checkColumns(rows) {
-    if (hasChosen()) return;
     const empty = emptyColumns(rows), found = ["did", "route"].filter((key) => !empty.includes(key));
-    const fresh = found.filter((key) => !this.useful.has(key));
-    if (!fresh.length) return;
+    const fresh = found.filter((key) => !this.useful.has(key)), widths = widthsOf(rows);
     fresh.forEach((key) => this.useful.add(key));
-    this.fitColumns();
+    const isWider = Object.keys(widths).some((key) => widths[key] > (this.widths?.[key] ?? 0));
+    if (fresh.length && !hasChosen() || isWider) this.fitColumns();
   }
 
   /** The hosts of the last requests, in order. */

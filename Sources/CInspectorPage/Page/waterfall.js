@@ -75,7 +75,8 @@ const hasChanges = (ware) =>
 /** The phases of all attempts. The endpoint of an attempt is said once. */
 function phaseRows(list) {
   const said = new Map();
-  return list.map((phase) => {
+  // A phase that took no time, such as sending a small request, tells nothing.
+  return list.filter((phase) => phase.duration > 0 || phase.fault).map((phase) => {
     const isNew = phase.endpoint && said.get(phase.attempt) !== phase.endpoint;
     if (isNew) said.set(phase.attempt, phase.endpoint);
     return {
