@@ -175,7 +175,8 @@ class Page:
         self.js("document.documentElement.dataset.former = '1'; location.href = 'about:blank'")
         self.until("location.href === 'about:blank' && !document.documentElement.dataset.former")
         self.driver.get(f"http://127.0.0.1:{self.admin}/{hash}")
-        self.until("document.querySelector('main').className !== '' && !document.documentElement.dataset.former")
+        # The first time, every file is read and compressed.
+        self.until("document.querySelector('main').className !== '' && !document.documentElement.dataset.former", seconds=30)
 
     def js(self, script: str, *arguments: object) -> object:
         return self.driver.execute_script(script, *arguments)
@@ -1140,9 +1141,9 @@ def pictures(p: Page, folder: Path) -> None:
         p.send("GET", path)
     identifier = p.capture_of("/items")
     for dark in (False, True):
-        for width, height in ((360, 740), (1024, 768), (1600, 900)):
+        for width, height in ((390, 844), (1024, 768), (1440, 900)):
             p.size(width, height, dark)
-            for name, hash in [(view, f"#/{view}") for view in VIEWS] + [(f"detail-{tab}", f"#/requests/{identifier}?tab={tab}") for tab in ("headers", "response", "timing")]:
+            for name, hash in [(view, f"#/{view}") for view in VIEWS] + [(f"detail-{tab}", f"#/requests/{identifier}?tab={tab}") for tab in ("pair", "headers", "response", "timing", "edit")]:
                 p.go(hash)
                 pause(0.8, Why.BEFORE)
                 p.driver.save_screenshot(str(folder / f"{name}-{width}{'-dark' if dark else ''}.png"))

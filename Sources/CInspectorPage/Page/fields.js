@@ -124,7 +124,8 @@ function fieldRow(mark, field, note, place) {
   const cell = make("td.value"), tokens = make("tr.tokens", { hidden: true });
   const draw = () => {
     const alone = place && revealedValue(place), value = alone ?? field.value, found = jwtViews(value);
-    cell.replaceChildren(...valueNodes(value, alone !== undefined, place, draw));
+    // In a narrow table the note is below the value.
+    cell.replaceChildren(...valueNodes(value, alone !== undefined, place, draw), note ? make("span.by", note) : "");
     tokens.hidden = !found.length;
     tokens.replaceChildren(make("td"), make("td", { colspan: 3 }, found));
   };
@@ -135,7 +136,7 @@ function fieldRow(mark, field, note, place) {
       make("td.mark", { "aria-label": mark ?? "" }, { added: "+", removed: "−" }[mark] ?? ""),
       make("th", { scope: "row" }, field.name),
       cell,
-      make("td.quiet", note),
+      make("td.quiet.maker", note),
     ),
     tokens,
   ];

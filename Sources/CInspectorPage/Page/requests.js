@@ -268,6 +268,7 @@ class Requests {
       "Nothing is captured: write admin.capture: {} in the configuration, or start with httpware inspect, " +
       "to see fields and content here. Shown are the records of the last exchanges, without a filter.";
     this.filter.input.disabled = true;
+    this.chips.element.hidden = true;
   }
 
   // Where one is
