@@ -695,7 +695,7 @@ def _(p: Page) -> None:
     p.go("#/rules")
     p.button("add a rule").click()
     p.until("document.querySelector('dialog[open]')")
-    p.js("const box = document.querySelector('dialog'); box.querySelector('[name=filter]').value = '~c 20 & ('; box.querySelector('[name=reason]').value = 'x'; box.querySelector('.primary').click()")
+    p.js("const box = document.querySelector('dialog'); box.querySelector('[name=filter]').value = '~c 200 & ('; box.querySelector('[name=reason]').value = 'x'; box.querySelector('.primary').click()")
     p.until("document.querySelector('dialog .mistake').innerText.includes('column')", "the column")
 
 
