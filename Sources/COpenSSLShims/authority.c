@@ -415,27 +415,17 @@ int authority_validity(const X509 *certificate, int64_t *start, int64_t *end) {
     return *start != 0 && *end != 0;
 }
 
-enum { leaf_sent = 1, clear_alert = 2 };
-
 static void note_leaf(
     int is_sent, int version, int type, const void *bytes, size_t count, SSL *session, void *argument) {
     (void)version;
     (void)argument;
-    if (count == 0) return;
-    uintptr_t seen = (uintptr_t)SSL_get_ex_data(session, 0);
-    uint8_t first = *(const uint8_t *)bytes;
-    if (is_sent && type == SSL3_RT_HANDSHAKE && first == SSL3_MT_CERTIFICATE) seen |= leaf_sent;
-    if (!is_sent && type == SSL3_RT_HEADER && first == SSL3_RT_ALERT) seen |= clear_alert;
-    SSL_set_ex_data(session, 0, (void *)seen);
+    if (is_sent && type == SSL3_RT_HANDSHAKE && count > 0 && *(const uint8_t *)bytes == SSL3_MT_CERTIFICATE)
+        SSL_set_ex_data(session, 0, session);
 }
 
 void authority_watch_leaf(SSL *session) { SSL_set_msg_callback(session, note_leaf); }
 
-int authority_has_sent_leaf(const SSL *session) { return ((uintptr_t)SSL_get_ex_data(session, 0) & leaf_sent) != 0; }
-
-int authority_was_alert_early(const SSL *session) {
-    return SSL_version(session) == TLS1_3_VERSION && ((uintptr_t)SSL_get_ex_data(session, 0) & clear_alert) != 0;
-}
+int authority_has_sent_leaf(const SSL *session) { return SSL_get_ex_data(session, 0) != NULL; }
 
 int authority_read_first(SSL *session, const uint8_t *bytes, int count) {
     BIO *memory = BIO_new(BIO_s_mem());

@@ -59,8 +59,8 @@ import Testing
     /// The names of all commands.
     private func commands() throws -> [String] {
         let help = try run("--help").output
-        let list = try #require(help.split(separator: "SUBCOMMANDS:\n").last)
-        return list.matches(of: /(?m)^ {2}([a-z-]+) {2,}/).map { String($0.1) }
+        let start = try #require(help.firstRange(of: "SUBCOMMANDS:\n")).upperBound
+        return help[start...].matches(of: /(?m)^ {2}([a-z-]+) {2,}/).map { String($0.1) }
     }
 
     @Test func `wares and schema have the program's own ware beside the built-in ones`() throws {

@@ -57,14 +57,11 @@ int authority_pkcs12(struct x509_st *certificate, const char *name, const char *
 /// The start and the end of a certificate's validity, in seconds since 1970; 0 on failure.
 int authority_validity(const struct x509_st *certificate, int64_t *start, int64_t *end);
 
-/// Makes a server's session note that it sends its certificate, and that it receives alerts in clear.
+/// Makes a server's session note that it sends its certificate.
 void authority_watch_leaf(struct ssl_st *session);
 
 /// Whether a session that was watched has sent its certificate: 1 or 0. A resumed session sends none.
 int authority_has_sent_leaf(const struct ssl_st *session);
-
-/// Whether a watched session of TLS 1.3 has received an alert in clear, as from a client that has not read the certificate: 1 or 0.
-int authority_was_alert_early(const struct ssl_st *session);
 
 /// Makes a session read these bytes before those of its socket. Returns 1 on success.
 int authority_read_first(struct ssl_st *session, const uint8_t *bytes, int count);

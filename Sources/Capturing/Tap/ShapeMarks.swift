@@ -373,7 +373,11 @@ struct ShapeMarks {
 
     /// Whether a line begins with this name, which is that of a field of cookies.
     private func isCookieLine(_ name: Range<Int>) -> Bool {
-        guard name.count == 6 || name.count == 10, isLine(name.lowerBound) else { return false }
+        guard name.count == 6 || name.count == 10 else { return false }
+        let place = name.lowerBound
+        // Tools such as curl put < or > before the lines that they print.
+        let isMarked = place >= 2 && bytes[place - 1] == 0x20 && (bytes[place - 2] == 0x3c || bytes[place - 2] == 0x3e)
+        guard isLine(place) || isMarked && isLine(place - 2) else { return false }
         // In a program, a name in lower case is a member.
         if isCode { return ["Cookie", "Set-Cookie"].contains { $0.utf8.elementsEqual(bytes[name]) } }
         return ["cookie", "set-cookie"].contains { $0.utf8.elementsEqual(bytes[name]) { $0 == $1 | 0x20 } }
@@ -723,7 +727,8 @@ struct ShapeMarks {
         guard place > start else { return true }
         if bytes[place - 1] <= 0x20 { return true }
         guard isString else { return false }
-        return bytes[place - 1] == 0x22 || place >= 2 && bytes[place - 2] == 0x5c && "nrt".utf8.contains(bytes[place - 1])
+        return bytes[place - 1] == 0x22
+            || place >= 2 && bytes[place - 2] == 0x5c && "nrt".utf8.contains(bytes[place - 1])
     }
 
     /// Marks the passwords of the entries that begin at a place. Returns the end of what was read.

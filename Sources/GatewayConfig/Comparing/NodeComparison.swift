@@ -40,7 +40,8 @@ struct NodeComparison {
     private mutating func add(_ path: [String], _ old: ConfigNode?, _ new: ConfigNode?) {
         found.append(
             ConfigurationDifference.KeyChange(
-                key: Redaction.text(path.joined(separator: ".")), old: old.map { shown($0, path) }, new: new.map { shown($0, path) },
+                key: Redaction.text(path.joined(separator: ".")), old: old.map { shown($0, path) },
+                new: new.map { shown($0, path) },
                 location: new?.location ?? old?.location ?? .code))
     }
 
@@ -56,7 +57,9 @@ struct NodeComparison {
         case .scalar: node.shown
         case .list(let members): "[" + members.map { flow($0, path) }.joined(separator: ", ") + "]"
         case .map(let entries):
-            "{ " + entries.map { "\(Redaction.text($0.key).shortened): \(flow($0.value, path + [$0.key]))" }.joined(separator: ", ")
+            "{ "
+                + entries.map { "\(Redaction.text($0.key).shortened): \(flow($0.value, path + [$0.key]))" }.joined(
+                    separator: ", ")
                 + " }"
         }
     }

@@ -40,7 +40,8 @@ struct ConfigurationLines {
     /// The lines of the file's text, as the errors of the configuration count them.
     func masked(_ text: String) -> [String] {
         let mark: Unicode.Scalar = "\u{feff}"
-        let scalars = Array(text.unicodeScalars.first == mark ? text.unicodeScalars.dropFirst() : text.unicodeScalars[...])
+        let scalars = Array(
+            text.unicodeScalars.first == mark ? text.unicodeScalars.dropFirst() : text.unicodeScalars[...])
         let places = ScalarPlaces(in: Array(String(scalars).utf8))
         let lines = Self.lines(of: scalars)
         var masked: [String]

@@ -68,7 +68,8 @@ final class Rule: Sendable {
         let misses = misses.withLock { $0 }
         return .object([
             ("id", .text(String(id))), ("filter", .text(Redaction.text(filter.text))), ("ware", .text(ware)),
-            ("options", options.isEmpty ? .object([]) : options.masked.jsonValue), ("reason", .text(Redaction.text(reason))),
+            ("options", options.isEmpty ? .object([]) : options.masked.jsonValue),
+            ("reason", .text(Redaction.text(reason))),
             ("until", .text(until.rfc3339)), ("count", count.map(Json.number) ?? .null), ("hits", .number(hits)),
             ("missed", .number(misses.count)), ("missedBecause", .optional(misses.reason)),
         ])

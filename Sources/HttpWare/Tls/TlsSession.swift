@@ -132,13 +132,10 @@ public final class TlsSession {
 
     // MARK: Handshake
 
-    /// Whether a fault of the handshake of an intercepted connection may be about its certificate: the fault arrived after the certificate
-    /// had been sent, and, in TLS 1.3, encrypted as everything that a client sends once it has read the certificate. RFC 8446 §4.4.
-    var wasLeafSeen: Bool { hasAwaitedClient && authority_was_alert_early(pointer) == 0 }
-
-    /// Whether the session has sent its certificate and then waited for the client: what arrived together with the client's first message is
-    /// not about the certificate.
-    private var hasAwaitedClient = false
+    /// Whether the session of an intercepted connection has sent its certificate and then waited for the client: an alert that arrived
+    /// together with the client's first message is not about the certificate. In TLS 1.3 such alerts may be in clear: libraries send them so
+    /// until they have sent a message of their own.
+    private(set) var wasLeafSeen = false
 
     /// Continues the handshake. Returns `.bytes` when it is done.
     package func handshake() -> Outcome {
@@ -151,7 +148,7 @@ public final class TlsSession {
         let outcome = outcome(of: result)
         if outcome == .wantsRead {
             if readsSocket() { return handshake() }
-            if isWatched, !hasAwaitedClient { hasAwaitedClient = authority_has_sent_leaf(pointer) == 1 }
+            if isWatched, !wasLeafSeen { wasLeafSeen = authority_has_sent_leaf(pointer) == 1 }
         }
         if outcome == .failed || outcome == .end { peer?.forget() }
         if outcome == .end { note(TlsFault(.truncated, "the peer closed the connection")) }

@@ -120,7 +120,9 @@ final class RecordingRequest: RequestReceiver {
         #expect(!connection.isIdle && far.readFrames().isEmpty)
         stage.advance(by: .milliseconds(1))
         #expect(far.readFrames() == [7])
-        #expect(source.requests.isEmpty)
+        // It is recorded, and nothing of it begins.
+        #expect(source.requests.count == 1)
+        #expect(source.requests.first?.error?.fault == .requestTimeout && source.requests.first?.starts == 0)
     }
 
     @Test func `a connection without a request is closed after idleTimeout`() throws {
