@@ -3,6 +3,7 @@
 
 #include "authority.h"
 
+#include <sys/ioctl.h>
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -419,7 +420,11 @@ static void note_leaf(
     int is_sent, int version, int type, const void *bytes, size_t count, SSL *session, void *argument) {
     (void)version;
     (void)argument;
-    if (is_sent && type == SSL3_RT_HANDSHAKE && count > 0 && *(const uint8_t *)bytes == SSL3_MT_CERTIFICATE)
+    if (!is_sent || type != SSL3_RT_HANDSHAKE || count == 0 || *(const uint8_t *)bytes != SSL3_MT_CERTIFICATE) return;
+    // Nothing of this flight has left yet: bytes that wait now come from a client that has not seen the certificate.
+    int waiting = 0;
+    ioctl((int)BIO_get_fd(SSL_get_wbio(session), NULL), FIONREAD, &waiting);
+    if (waiting == 0 && !SSL_has_pending(session) && BIO_pending(SSL_get_rbio(session)) == 0)
         SSL_set_ex_data(session, 0, session);
 }
 

@@ -425,8 +425,8 @@ def declared(binary: str) -> Iterator[tuple[str, str]]:
         command = waiting.pop()
         text = printed(*command, "--help")
         yield " ".join(("httpware", *command, "--help")), text
-        listed = re.search(r"(?ms)^SUBCOMMANDS:\n(.*?)\n\n", text)
-        waiting += [(*command, name) for name in re.findall(r"(?m)^  (\w[\w-]*)", listed[1] if listed else "") if name != "help"]
+        listed = "\n".join(re.findall(r"(?ms)^(?:[A-Z ]+ )?SUBCOMMANDS:\n(.*?)(?:\n\n|\Z)", text))
+        waiting += [(*command, name) for name in re.findall(r"(?m)^  (\w[\w-]*)", listed) if name != "help"]
 
 
 def main() -> int:

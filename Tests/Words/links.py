@@ -84,11 +84,11 @@ class Commands:
         while waiting:
             command = waiting.pop()
             text = printed(*command, "--help")
-            listed = re.search(r"(?ms)^SUBCOMMANDS:\n(.*?)\n\n", text)
+            listed = "\n".join(re.findall(r"(?ms)^(?:[A-Z ]+ )?SUBCOMMANDS:\n(.*?)(?:\n\n|\Z)", text))
             options = re.search(r"(?ms)^OPTIONS:\n(.*?)(?:\n\n|\Z)", text)
             self.options[command] = {name for line in re.findall(r"(?m)^  (-.*)$", options[1] if options else "")
                                      for name in OPTION.findall(line.split("   ")[0])}
-            waiting += [(*command, name) for name in re.findall(r"(?m)^  (\w[\w-]*)", listed[1] if listed else "")]
+            waiting += [(*command, name) for name in re.findall(r"(?m)^  (\w[\w-]*)", listed)]
 
     def fault(self, arguments: str, is_shell: bool) -> str | None:
         """The faults of the words behind `httpware`, up to the end of this command."""

@@ -57,10 +57,11 @@ int authority_pkcs12(struct x509_st *certificate, const char *name, const char *
 /// The start and the end of a certificate's validity, in seconds since 1970; 0 on failure.
 int authority_validity(const struct x509_st *certificate, int64_t *start, int64_t *end);
 
-/// Makes a server's session note that it sends its certificate.
+/// Makes a server's session note that it sends its certificate while nothing of the client waits to be read.
 void authority_watch_leaf(struct ssl_st *session);
 
-/// Whether a session that was watched has sent its certificate: 1 or 0. A resumed session sends none.
+/// Whether what the client sends after its first message may be about the certificate: 1 or 0. A resumed session sends no certificate, and
+/// bytes that were there before it was sent are not about it.
 int authority_has_sent_leaf(const struct ssl_st *session);
 
 /// Makes a session read these bytes before those of its socket. Returns 1 on success.

@@ -76,7 +76,7 @@ struct ConfigurationLines {
         return lines
     }
 
-    /// Lines without their secrets. What follows a secret in its last line is hidden with it.
+    /// Lines without their secrets. The rest of a secret's last line is hidden with it.
     private func hide(_ lines: [Range<Int>], of scalars: [Unicode.Scalar], _ places: ScalarPlaces) -> [String] {
         var rest = places.all[...]
         /// The end of the last hidden text.

@@ -15,7 +15,7 @@ final class HarSource: ContentSource, @unchecked Sendable {
     private var writer = HarWriter(version: Gateway.version)
     /// The ids that are not written yet, the first one last; `nil` before the first piece.
     private var ids: [Int]?
-    /// What was made, and how much of it was given away.
+    /// The text that was made, and how much of it was given away.
     private var made: [UInt8] = []
     private var from = 0
 
@@ -52,7 +52,7 @@ final class HarSource: ContentSource, @unchecked Sendable {
         return Array(made[from..<end])
     }
 
-    /// What comes next; `nil` after the last entry.
+    /// The next part; `nil` after the last entry.
     private func make() -> [UInt8]? {
         guard ids != nil else {
             ids = store.idsByStart(filter: filter).reversed()

@@ -32,8 +32,6 @@ public final class TlsSession {
     private var hasShut = false
     /// Whether bytes that were received before the session began may still be unread.
     private var hasReceived = false
-    /// Whether it is the session of an intercepted connection.
-    private var isWatched = false
     /// A separate object, because few sessions have any fault.
     private var faults: Faults?
 
@@ -75,7 +73,6 @@ public final class TlsSession {
             !hasReceived || authority_read_first(pointer, received, Int32(clamping: received.count)) == 1
         else { return nil }
         authority_watch_leaf(pointer)
-        isWatched = true
         SSL_set_accept_state(pointer)
     }
 
@@ -132,10 +129,10 @@ public final class TlsSession {
 
     // MARK: Handshake
 
-    /// Whether the session of an intercepted connection has sent its certificate and then waited for the client: an alert that arrived
-    /// together with the client's first message is not about the certificate. In TLS 1.3 such alerts may be in clear: libraries send them so
-    /// until they have sent a message of their own.
-    private(set) var wasLeafSeen = false
+    /// Whether the session of an intercepted connection has sent its certificate while nothing of the client waited to be read: an alert that
+    /// came together with the client's first message is not about the certificate. In TLS 1.3 alerts may be in clear, because libraries send
+    /// them so until they have sent a message of their own.
+    var wasLeafSeen: Bool { authority_has_sent_leaf(pointer) == 1 }
 
     /// Continues the handshake. Returns `.bytes` when it is done.
     package func handshake() -> Outcome {
@@ -146,10 +143,7 @@ public final class TlsSession {
             return .bytes(0)
         }
         let outcome = outcome(of: result)
-        if outcome == .wantsRead {
-            if readsSocket() { return handshake() }
-            if isWatched, !wasLeafSeen { wasLeafSeen = authority_has_sent_leaf(pointer) == 1 }
-        }
+        if outcome == .wantsRead, readsSocket() { return handshake() }
         if outcome == .failed || outcome == .end { peer?.forget() }
         if outcome == .end { note(TlsFault(.truncated, "the peer closed the connection")) }
         return outcome == .end ? .failed : outcome

@@ -45,7 +45,7 @@ final class ConnectionPool {
     /// When the endpoint's name is looked up again, in nanoseconds of the loop's clock: at the first use of the pool after this time.
     /// `Int64.max` if there is no name to follow, or the lookup is running.
     private(set) var nameEnds = Int64.max
-    /// Before this time, a new connection is no reason to look the name up again, in nanoseconds of the loop's clock.
+    /// Until this time, new connections do not have the name looked up again, in nanoseconds of the loop's clock.
     private var nextFollowing = Int64.min
     private var isFollowing = false
     /// The addresses of the name when it was last followed, and a number that changes with them.

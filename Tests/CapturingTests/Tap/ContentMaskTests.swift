@@ -320,7 +320,7 @@ import Testing
             "-----BEGIN PRIVATE KEY-----\nhunter2",
             #"{"pem":"-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----\n"}"#,
         ] {
-            // The lines of a tool are no program, in which a value is a literal.
+            // In a program, a value is a literal; the lines of a tool are something else.
             if text.hasPrefix(">"), ["application/javascript", "text/css"].contains(label) { continue }
             let shown = shown(text, label)
             #expect(!shown.contains("hunter2"), "\(text), \(label ?? "no label"): \(shown)")

@@ -184,7 +184,7 @@ def _(t: Trial) -> None:
     check(got == [digest(PIECE * 20), b""], "content up differs")
 
 
-@case("RFC 9112 §9.3: what a client does not read waits in the sockets, not in the gateway, also when it read quickly before")
+@case("RFC 9112 §9.3: bytes that a client does not read wait in the sockets, not in the gateway, also when it read quickly before")
 def _(t: Trial) -> None:
     sent = [0]
 
