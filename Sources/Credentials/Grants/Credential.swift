@@ -457,15 +457,19 @@ public final class Credential: Sendable {
     ) async {
         var expires: WallTime?
         var lifetime: Duration?
+        /// The lifetime as the authorization server gives it.
+        var stated: Duration?
         if let seconds = response.lifetime {
             // The lifetime counts from when the response was made (RFC 6749 §5.1), which may be as early as the request was sent.
-            let stated = Duration.seconds(seconds)
-            let left = stated - min(took, stated / 2)
+            let whole = Duration.seconds(seconds)
+            stated = whole
+            let left = whole - min(took, whole / 2)
             lifetime = left
             expires = wall + left
-        } else if let stated = JwtExpiry.read(response.accessToken), stated > wall {
-            lifetime = stated - wall
-            expires = stated
+        } else if let end = JwtExpiry.read(response.accessToken), end > wall {
+            lifetime = end - wall
+            expires = end
+            stated = lifetime
         }
         let (tokens, account) = change { state in
             let account = state.account.next(named: response.account, isLogin: !isOfRefresh)
@@ -477,14 +481,13 @@ public final class Credential: Sendable {
             return (tokens, account)
         }
         if definition.keepsBeforeUse { await keep(tokens) }
-        let former = change { $0.shortfall }
         let places = change { state in
             state.publish(
                 response.accessToken, expires: expires, lifetime: lifetime, refreshToken: response.refreshToken,
                 account: account, isOfRefresh: isOfRefresh, at: wall)
         }
         await release(places)
-        if let shortfall = change({ $0.shortfall }), shortfall != former {
+        if isOfRefresh, let shortfall = change({ $0.judge(lifetime: stated) }) {
             WareLog.shared.log(.warning, "credential \(name): \(shortfall)")
         }
         if !definition.keepsBeforeUse { await keep(tokens) }

@@ -171,10 +171,17 @@ struct CredentialState {
         return .held(place, begins: begins)
     }
 
+    /// The authorization server has issued a token with this lifetime. Returns why that is too short, if the one before was not.
+    mutating func judge(lifetime: Duration?) -> String? {
+        let former = shortfall
+        shortfall = lifetime.flatMap(definition.shortfall)
+        return former == nil ? shortfall : nil
+    }
+
     /// Whether it is worth saying that requests are refused because of the window: once for each time that it is used up.
     mutating func saysRefused(at now: LoopInstant) -> Bool {
         guard begun.count >= definition.window.max, failure == nil else { return false }
-        if let saidRefused, now - saidRefused < definition.window.per { return false }
+        if let saidRefused, now - saidRefused < max(definition.window.per, .seconds(60)) { return false }
         saidRefused = now
         return true
     }
@@ -230,7 +237,6 @@ struct CredentialState {
         tokensIssued += 1
         self.account.issued(to: account ?? self.account.name, token: tokensIssued)
         var renewal: WallTime?
-        shortfall = lifetime.flatMap(definition.shortfall)
         if let expires, let lifetime {
             // At most half of the lifetime before its end.
             let before = min(definition.refreshBefore, lifetime / 2)
@@ -318,6 +324,8 @@ struct CredentialState {
         failuresInRow = 0
         unaskedInRow = 0
         begun = []
+        shortfall = nil
+        saidRefused = nil
     }
 
     private mutating func takeWaiting() -> [HoldPlace] {

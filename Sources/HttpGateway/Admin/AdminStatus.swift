@@ -9,8 +9,12 @@ extension AdminEndpoint {
             AdminEndpoint(path: "/v1/status", access: .known) { _, exchange in
                 .abort(with: .json(status(subject, at: exchange.now)))
             },
-            AdminEndpoint(path: "/v1/stop", access: .known, isWrite: true) { _, _ in
-                subject.stop()
+            AdminEndpoint(path: "/v1/stop", access: .known, isWrite: true) { request, _ in
+                let now = request.parameter("now") ?? "false"
+                guard now == "true" || now == "false" else {
+                    return .abort(with: .problem(.badRequest, "now is true or false"))
+                }
+                subject.stop(now == "true")
                 return .abort(with: .json(.object([("process", .number(Int(getpid())))])))
             },
         ]

@@ -30,8 +30,8 @@ struct AdminSubject: Sendable {
     /// The folder of the rules' archives, and whether the admin listener has a token.
     var rulesDir = ""
     var hasToken = false
-    /// Ends the gateway as SIGTERM does: the first call drains, the second one stops at once. Safe from any thread.
-    var stop: @Sendable () -> Void = {}
+    /// Ends the gateway after the requests in progress, or now. Safe from any thread.
+    var stop: @Sendable (_ now: Bool) -> Void = { _ in }
     /// Reads the configuration again. `done` is called with the outcome, on any thread.
     let reload: @Sendable (_ done: @escaping @Sendable (ReloadOutcome) -> Void) -> Void
 

@@ -188,8 +188,13 @@ public final class Gateway: @unchecked Sendable {
         log.flush()
     }
 
-    /// Ends `run()` as SIGTERM does: the first call drains, the second one stops at once. Safe from any thread.
-    public func end() { control.execute { self.inbox.received?(SIGTERM) } }
+    /// Ends `run()` as SIGTERM does, after the requests in progress; with `now`, without them. May be called again. Safe from any thread.
+    public func end(now: Bool = false) {
+        control.execute {
+            if !self.isDraining { self.inbox.received?(SIGTERM) }
+            if now { self.inbox.received?(SIGTERM) }
+        }
+    }
 
     /// Ends `run()` at once. Safe from any thread.
     public func stop() { control.stop() }
@@ -565,7 +570,7 @@ public final class Gateway: @unchecked Sendable {
             replay: { order, name throws(GatewayError) in
                 try await worker.loop.submit { () throws(GatewayError) in try worker.replay(order, listener: name) }
             },
-            rules: rules, certificates: certificates, stop: { [weak self] in self?.end() }
+            rules: rules, certificates: certificates, stop: { [weak self] in self?.end(now: $0) }
         ) {
             [weak self] done in
             guard let self else { return done(.failed("the gateway has ended")) }

@@ -12,18 +12,22 @@ struct ChildProcess {
 
         /// Waits until a key is pressed on the terminal of standard input, if it is one, or a signal comes that would be passed on. `ready`
         /// is called when keys count; earlier ones are dropped.
-        func waitForKeyOrSignal(_ ready: () -> Void) {
+        func waitForKeyOrSignal(takesKeys: Bool, _ ready: () -> Void) {
             var set = ChildProcess.waitedFor
             sigdelset(&set, SIGCHLD)
-            guard isatty(STDIN_FILENO) == 1 else {
+            var terminal = termios()
+            guard takesKeys, tcgetattr(STDIN_FILENO, &terminal) == 0 else {
                 ready()
                 var info = siginfo_t()
                 while sigwaitinfo(&set, &info) < 0, errno == EINTR {}
                 return
             }
-            var terminal = termios()
-            tcgetattr(STDIN_FILENO, &terminal)
             let former = terminal
+            // A program that was moved to the background meanwhile would be stopped by changing the terminal.
+            var stopping = sigset_t()
+            sigemptyset(&stopping)
+            sigaddset(&stopping, SIGTTOU)
+            pthread_sigmask(SIG_BLOCK, &stopping, nil)
             // One key, without Enter, and not shown.
             terminal.c_lflag &= ~tcflag_t(ICANON | ECHO)
             tcsetattr(STDIN_FILENO, TCSANOW, &terminal)

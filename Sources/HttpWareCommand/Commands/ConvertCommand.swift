@@ -30,6 +30,12 @@ struct ConvertCommand: ParsableCommand {
     /// The largest file that is read, in bytes: as `check`.
     private static let mostBytes = 4 << 20
 
+    /// The rights of the output: those of the file, whose secrets it has; of standard input, only this user's.
+    private var rights: mode_t {
+        var status = Glibc.stat()
+        return file != "-" && stat(file, &status) == 0 ? status.st_mode & 0o666 : 0o600
+    }
+
     func run() throws {
         let bytes: [UInt8]
         do throws(SystemError) {
@@ -51,6 +57,6 @@ struct ConvertCommand: ParsableCommand {
             case .yaml: YamlDocument.text(node)
             }
         guard let output else { return try Terminal.result(text, end: "") }
-        try OutputFile.write(text, to: output, force: force)
+        try OutputFile.write(text, to: output, rights: rights, force: force)
     }
 }

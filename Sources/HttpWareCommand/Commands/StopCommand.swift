@@ -30,12 +30,16 @@ struct StopCommand: ParsableCommand {
     func run() throws {
         if let pid {
             let process = try RunningProcess(pid)
-            for _ in 0..<(now ? 2 : 1) { try process.send(SIGTERM) }
+            try process.send(SIGTERM)
+            if now {
+                // Two signals at once could be one.
+                usleep(4 * StopCommand.pause)
+                if process.isThere { try process.send(SIGTERM) }
+            }
             return try end { !process.isThere }
         }
         let client = try admin.client()
-        let answer = try client.post("/v1/stop").decoded(Answer.self)
-        if now { _ = try? client.answer(.post, "/v1/stop", within: .seconds(5)) }
+        let answer = try client.post(now ? "/v1/stop?now=true" : "/v1/stop").decoded(Answer.self)
         // The listener is closed last.
         try end {
             guard let status = try? client.answer(.get, "/v1/status", within: .seconds(2)),

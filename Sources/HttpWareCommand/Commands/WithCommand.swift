@@ -168,10 +168,12 @@ struct WithCommand: ParsableCommand {
 
     /// Keeps the page open after the command, if that is wanted.
     private func wait(for signals: ChildProcess.Signals, _ status: Int32, _ page: SocketAddress) {
-        guard keep ?? (isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1) else { return }
+        // In the background, the terminal belongs to another program.
+        let hasKeys = isatty(STDIN_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp()
+        guard keep ?? (hasKeys && isatty(STDERR_FILENO) == 1) else { return }
         let name = (browser.map { "\($0)" } ?? command.first ?? "").quotedForErrors
-        let how = isatty(STDIN_FILENO) == 1 ? "Ctrl-C or a key ends it" : "a signal ends it"
-        signals.waitForKeyOrSignal {
+        let how = hasKeys ? "Ctrl-C or a key ends it" : "a signal ends it"
+        signals.waitForKeyOrSignal(takesKeys: hasKeys) {
             Terminal.error("\(Program.name) with: \(name) ended with \(status); http://\(page)/ stays open: \(how)")
         }
     }
@@ -249,7 +251,8 @@ private struct Child {
         let host = ip.isUnspecified ? "127.0.0.1" : ip.isIPv4 ? "\(ip)" : "[\(ip)]"
         let environment = CommandEnvironment(
             host: host, port: port, files: CommandEnvironment.Files(folder: folder.path), isTrusting: authority != nil,
-            hasCurlFile: CommandEnvironment.curlFile(user, home: user["HOME"] ?? "/") != nil)
+            hasCurlFile: CommandEnvironment.curlFile(user, home: user["HOME"] ?? "/") != nil,
+            hasWgetFile: CommandEnvironment.wgetFile(user, home: user["HOME"] ?? "/") != nil)
         do {
             try folder.write(for: environment, authority: authority, user: user) {
                 Terminal.error("\(Program.name) with: \($0)")

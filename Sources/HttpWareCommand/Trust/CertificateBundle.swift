@@ -57,13 +57,23 @@ struct CertificateBundle {
     /// The content of a regular file; `nil` if it cannot be read.
     static func text(_ path: String) -> String? { bytes(path).map { String(decoding: $0, as: UTF8.self) } }
 
+    /// The content of a regular file, and its status; `nil` if it cannot be read.
+    static func text(_ path: String, _ status: inout stat) -> String? {
+        bytes(path, &status).map { String(decoding: $0, as: UTF8.self) }
+    }
+
     /// The content of a regular file; `nil` if it cannot be read.
     static func bytes(_ path: String) -> [UInt8]? {
         var status = Glibc.stat()
-        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= mostBytes,
-            let data = FileManager.default.contents(atPath: path)
-        else { return nil }
-        return Array(data)
+        return bytes(path, &status)
+    }
+
+    private static func bytes(_ path: String, _ status: inout stat) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        return try? PrivateFile.content(descriptor, upTo: mostBytes)
     }
 
     /// All certificates in PEM.

@@ -30,6 +30,8 @@ struct CommandEnvironment {
     let isTrusting: Bool
     /// Whether the user has options for curl in a file, which count more than variables: then curl gets a file of its own.
     var hasCurlFile = false
+    /// The same for wget.
+    var hasWgetFile = false
 
     var proxy: String { "http://\(host):\(port)" }
 
@@ -61,15 +63,15 @@ struct CommandEnvironment {
             former["NODE_OPTIONS"], ["--require " + CommandEnvironment.quotedForNode(files.node)])
         variables["JAVA_TOOL_OPTIONS"] = CommandEnvironment.appended(
             former["JAVA_TOOL_OPTIONS"], javaOptions(left: left))
+        if hasCurlFile { variables["CURL_HOME"] = files.folder }
+        if hasWgetFile || isTrusting { variables["WGETRC"] = files.wget }
         guard isTrusting else { return variables }
         for name in CommandEnvironment.replacing { variables[name] = files.bundle }
         for name in CommandEnvironment.optional where former[name] != nil { variables[name] = files.bundle }
         for name in CommandEnvironment.adding {
             variables[name] = former[name]?.isEmpty ?? true ? files.authority : files.bundle
         }
-        variables["WGETRC"] = files.wget
         variables["APT_CONFIG"] = files.apt
-        if hasCurlFile { variables["CURL_HOME"] = files.folder }
         return variables
     }
 
@@ -112,19 +114,20 @@ struct CommandEnvironment {
     /// The user's lines for wget, followed by HttpWare's: the last line with a name counts.
     func wgetText(_ former: String) -> String {
         CommandEnvironment.lines(former)
-            + """
-            ca_certificate = \(files.bundle)
-            use_proxy = on
-            http_proxy = \(proxy)
-            https_proxy = \(proxy)
+            + (isTrusting ? "ca_certificate = \(files.bundle)\n" : "")
+                + """
+                use_proxy = on
+                http_proxy = \(proxy)
+                https_proxy = \(proxy)
 
-            """
+                """
     }
 
     /// The user's lines for curl, followed by HttpWare's: the last line with a name counts.
     func curlText(_ former: String) -> String {
         CommandEnvironment.lines(former)
-            + "cacert = \(CommandEnvironment.quotedForNode(files.bundle))\nproxy = \"\(proxy)\"\n"
+            + (isTrusting ? "cacert = \(CommandEnvironment.quotedForNode(files.bundle))\n" : "")
+            + "proxy = \"\(proxy)\"\n"
     }
 
     /// The user's lines for apt, followed by HttpWare's.
@@ -141,7 +144,9 @@ struct CommandEnvironment {
     static func npmCertificates(_ text: String) -> [String] { values(of: "cafile", in: text) }
 
     /// The certificate files that the user's lines for curl name.
-    static func curlCertificates(_ text: String) -> [String] { values(of: "cacert", in: text, apart: ["=", ":", " "]) }
+    static func curlCertificates(_ text: String) -> [String] {
+        values(of: "cacert", in: text, apart: ["=", ":", " ", "\t"])
+    }
 
     /// The values of an option in lines of names and values. Names are compared without case, hyphens and underscores; quotes around a
     /// value are left out.
@@ -162,6 +167,12 @@ struct CommandEnvironment {
         let named = [user["npm_config_userconfig"], user["NPM_CONFIG_USERCONFIG"], user["npm_config_globalconfig"]]
         return [".npmrc", FilePath.joined(home, ".npmrc")] + named.compactMap(\.self)
             + ["/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc"]
+    }
+
+    /// The file of wget's options; `nil` if there is none.
+    static func wgetFile(_ user: [String: String], home: String) -> String? {
+        let path = user["WGETRC"].flatMap { $0.isEmpty ? nil : $0 } ?? FilePath.joined(home, ".wgetrc")
+        return CertificateBundle.text(path) == nil ? nil : path
     }
 
     /// The file of curl's options, by the places in which curl looks for one; `nil` if there is none.

@@ -33,20 +33,36 @@ struct CommandFolder {
     /// A file of the user, whose lines a file here begins with.
     struct Original {
         let text: String
-        /// The rights of a copy: no more than the file has, and none for a group, because a copy may have another. A missing file has
-        /// no secrets.
+        /// The rights of a copy: no more than the file has where it is, and none for a group, because a copy may have another. A missing
+        /// file has no secrets.
         let rights: mode_t
+        let isThere: Bool
 
         init(_ path: String?) {
             var status = Glibc.stat()
-            guard let path, let content = CertificateBundle.text(path), stat(path, &status) == 0 else {
+            guard let path, let content = CertificateBundle.text(path, &status) else {
                 text = ""
                 rights = 0o644
+                isThere = false
                 return
             }
             text = content
-            let isOpenToAll = status.st_mode & 0o044 == 0o044
-            rights = isOpenToAll ? 0o644 : 0o600
+            isThere = true
+            rights = status.st_mode & 0o044 == 0o044 && Original.isReachable(path) ? 0o644 : 0o600
+        }
+
+        /// Whether every user may pass all folders above the file.
+        private static func isReachable(_ path: String) -> Bool {
+            guard let real = realpath(path, nil) else { return false }
+            defer { free(real) }
+            var folder = FilePath.directory(of: String(cString: real))
+            while !folder.isEmpty {
+                var status = Glibc.stat()
+                guard stat(folder, &status) == 0, status.st_mode & 0o001 != 0 else { return false }
+                if folder == "/" { return true }
+                folder = FilePath.directory(of: folder)
+            }
+            return false
         }
     }
 
@@ -57,13 +73,17 @@ struct CommandFolder {
     ) throws {
         let files = environment.files
         try write(Array(NodePreload.text.utf8), to: files.node)
-        guard let authority else { return }
         let home = user["HOME"] ?? "/"
-        let wget = user["WGETRC"].flatMap { $0.isEmpty ? nil : $0 } ?? FilePath.joined(home, ".wgetrc")
-        let ofWget = Original(wget)
+        let ofWget = Original(CommandEnvironment.wgetFile(user, home: home))
+        let ofCurl = Original(CommandEnvironment.curlFile(user, home: home))
+        if ofCurl.isThere {
+            try write(Array(environment.curlText(ofCurl.text).utf8), to: files.curl, rights: ofCurl.rights)
+        }
+        if authority != nil || ofWget.isThere {
+            try write(Array(environment.wgetText(ofWget.text).utf8), to: files.wget, rights: ofWget.rights)
+        }
+        guard let authority else { return }
         let ofApt = Original(user["APT_CONFIG"])
-        let curl = CommandEnvironment.curlFile(user, home: home)
-        let ofCurl = Original(curl)
         var bundle = CertificateBundle()
         if let system = CertificateBundle.systemFile { bundle.add(path: system) }
         let ofNpm = CommandEnvironment.npmFiles(user, home: home).compactMap { CertificateBundle.text($0) }
@@ -75,11 +95,7 @@ struct CommandFolder {
         bundle.add(authority.der)
         try write(authority.pem, to: files.authority)
         try write(Array(bundle.pem.utf8), to: files.bundle)
-        try write(Array(environment.wgetText(ofWget.text).utf8), to: files.wget, rights: ofWget.rights)
         try write(Array(environment.aptText(ofApt.text).utf8), to: files.apt, rights: ofApt.rights)
-        if curl != nil {
-            try write(Array(environment.curlText(ofCurl.text).utf8), to: files.curl, rights: ofCurl.rights)
-        }
         bundle.addJavaCertificates(of: user, note: note)
         try write(JavaTrustStore.pkcs12(bundle.certificates), to: files.java)
     }

@@ -944,9 +944,17 @@ def _(t: Trial) -> None:
     try:
         shown = with_command(t, "--", "sh", "-c", 'cat "$npm_config_cafile" && cat "$CURL_HOME/.curlrc"').stdout
         check(first in shown and 'user-agent = "mine"' in shown and shown.rstrip().splitlines()[-1].startswith("proxy = "), shown[-600:])
+        # In a folder of this user alone, whatever the rights of the file are.
+        (Path(home["HOME"]) / ".curlrc").chmod(0o644)
+        rights = Path(home["HOME"]).stat().st_mode & 0o777
+        Path(home["HOME"]).chmod(0o700)
+        expect_same("rights", with_command(t, "--", "sh", "-c", 'stat -c %a "$CURL_HOME/.curlrc"').stdout, "600\n")
+        Path(home["HOME"]).chmod(rights)
         url = f"http://127.0.0.1:{t.main.port}/agent"
         expect_same("curl", with_command(t, "--", "curl", "-sS", url).stdout, "ok")
         check(t.main.requests[-1].get("Via") and t.main.requests[-1].get("User-Agent") == "mine", t.main.requests[-1])
+        (Path(home["HOME"]) / ".curlrc").write_text('proxy = "http://127.0.0.1:9"\n')
+        expect_same("a proxy of the file, without certificates", with_command(t, "--tunnel", "--", "curl", "-sS", url).stdout, "ok")
     finally:
         (Path(home["HOME"]) / ".npmrc").unlink()
         (Path(home["HOME"]) / ".curlrc").unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 from gateways import OwnGateway
 from Rig.origins import OK, OriginConnection, answering
@@ -92,6 +93,8 @@ def _(t: Trial) -> None:
     check(eventually(lambda: json.loads(gateway.ask("/v1/status", port=gateway.admin).body)["phase"] == "ready", 5), "not ready")
     late = gateway.command("stop", "--wait", "1")
     check(late.returncode == 1 and "still finishes requests" in late.stderr, late.stderr)
+    again = gateway.command("stop", "--wait", "1")
+    check(again.returncode == 1 and not gateway.has_ended(), "a second stop cut a request off", again.stderr)
     expect_same("now", gateway.command("stop", "--now").returncode, 0)
     check(eventually(gateway.has_ended, 5), "it still runs")
     waiting.close()
@@ -134,6 +137,13 @@ def _(t: Trial) -> None:
     expect_same("values", first["x-odd"][:6], ["yes", "8080", 8080, "a: b", "${env:HOME}", "$${x}"])
     for name in ("a.yaml", "b.json", "c.yaml"):
         expect_same(name, run(t, "check", str(folder / name)).stdout, "ok: 1 listener, 1 route, 1 service\n")
+    (folder / "a.yaml").chmod(0o600)
+    expect_same("private", run(t, "convert", str(folder / "a.yaml"), "-o", str(folder / "private.json")).returncode, 0)
+    expect_same("rights", (folder / "private.json").stat().st_mode & 0o777, 0o600)
+    (folder / "private.json").chmod(0o644)
+    expect_same("forced", run(t, "convert", str(folder / "a.yaml"), "-o", str(folder / "private.json"), "--force").returncode, 0)
+    expect_same("rights of a forced one", (folder / "private.json").stat().st_mode & 0o777, 0o600)
+    expect_same("a device stays", (run(t, "convert", str(folder / "a.yaml"), "-o", "/dev/null", "--force").returncode, Path("/dev/null").is_char_device()), (0, True))
     expect_same("kept", run(t, "convert", str(folder / "a.yaml"), "-o", str(folder / "b.json")).returncode, 3)
     expect_same("broken", run(t, "convert", "-", text="a: [").returncode, 1)
     expect_same("missing", run(t, "convert", str(folder / "none.yaml")).returncode, 3)
