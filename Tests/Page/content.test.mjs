@@ -72,8 +72,11 @@ test("the state of the gateway is said in words", () => {
     "held now": "2 requests",
     "held in total": "5, of which 1 timed out and 0 found no place",
     "last refresh": "none",
+    warning: null,
     pause: null,
   });
+  const shortfall = "its tokens live 3s";
+  assert.equal(Object.fromEntries(credentialFacts({ held: 0, heldTotal: 0, shortfall })).warning, shortfall);
 });
 
 test("formatted JSON keeps numbers, and its pieces have their kinds", () => {
