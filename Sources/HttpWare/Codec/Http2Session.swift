@@ -229,7 +229,7 @@ final class Http2Session {
         }
         headStream = nil
         decoder.keepRead(of: &request)
-        stream.requestBroke(error, &request)
+        stream.requestRefused(error, &request, isAnswered: false)
     }
 
     /// A request is refused before its head was read. `error` is for its record: the client only sees the refusal of its stream.
@@ -237,7 +237,7 @@ final class Http2Session {
         guard role == .server, !isTerminating else { return }
         request.reset()
         request.version = .http2
-        handler.makeStream().requestBroke(error, &request)
+        handler.makeStream().requestRefused(error, &request, isAnswered: false)
         if !budget.takeFrame(.other, now: handler.now) { calm() }
     }
 
@@ -559,10 +559,10 @@ final class Http2Session {
             switch fault {
             case .malformed:
                 reset(stream, NGHTTP2_PROTOCOL_ERROR)
-                return stream.requestBroke(fault.inRequest(rules.limits), &request)
+                return stream.requestRefused(fault.inRequest(rules.limits), &request, isAnswered: false)
             case .refusedHead, .refused:
                 stream.hasEndedInput = endsStream
-                return stream.requestRefused(fault.inRequest(rules.limits), &request)
+                return stream.requestRefused(fault.inRequest(rules.limits), &request, isAnswered: true)
             }
         }
         reset(stream, NGHTTP2_PROTOCOL_ERROR)

@@ -53,10 +53,9 @@ class Http2Stream {
 
     /// For a server: the head of a request is complete.
     func requestReceived(_ request: inout HttpRequest, endsStream: Bool) {}
-    /// For a server: the request cannot be carried out; the client may get the error.
-    func requestRefused(_ error: GatewayError, _ request: inout HttpRequest) {}
-    /// For a server: the request cannot be answered, because its stream or its connection ends: only what was read of it is known.
-    func requestBroke(_ error: GatewayError, _ request: inout HttpRequest) {}
+    /// For a server: the request cannot be carried out; only what was read of it is known. The client may get the error, unless its stream or
+    /// its connection ends and it is not `isAnswered`.
+    func requestRefused(_ error: GatewayError, _ request: inout HttpRequest, isAnswered: Bool) {}
     /// For a client: the method of the request until the final response has come; then `nil`.
     var awaitedMethod: HttpMethod? { nil }
     /// For a client: the head of an interim or the final response is complete.

@@ -503,28 +503,19 @@ extension ExchangeDriver: RequestReceiver {
 
     // MARK: Faults of the client
 
-    /// The head or the rest of the request is unreadable. For a head, only the listener's postwares run.
-    func requestFailed(_ error: GatewayError) {
-        switch phase {
-        case .awaitingRequest:
-            exchange.record.started = loop.now.nanoseconds
-            plan = router.listenerPlan
-            failWithoutChain(error)
-        case .ended: break
-        default:
-            inward.isRefused = true
-            fail(error)
-        }
-    }
-
-    func requestBroke(_ error: GatewayError) {
+    /// The head or the rest of the request is unreadable. For a head, only the listener's postwares run, and only for a response.
+    func requestFailed(_ error: GatewayError, isAnswered: Bool) {
+        guard phase != .ended else { return }
         if phase == .awaitingRequest {
             exchange.record.started = loop.now.nanoseconds
             plan = router.listenerPlan
+            if isAnswered { return failWithoutChain(error) }
             beginRecord()
             phase = .responseWares
+        } else {
+            inward.isRefused = true
+            if isAnswered { return fail(error) }
         }
-        guard phase != .ended else { return }
         sink = nil
         exchange.failure = error
         end(.cutOff)

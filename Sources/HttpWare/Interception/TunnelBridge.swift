@@ -44,8 +44,7 @@ final class TunnelBridge: SocketConnection, RequestReceiver {
     func requestRelayed(_ count: Int) {}
     func requestContent(_ bytes: UnsafeRawBufferPointer) {}
     func requestEnded(_ trailers: HttpFields?) {}
-    func requestFailed(_ error: GatewayError) { cutOff() }
-    func requestBroke(_ error: GatewayError) { cutOff() }
+    func requestFailed(_ error: GatewayError, isAnswered: Bool) { cutOff() }
 
     // MARK: From the gateway
 

@@ -49,14 +49,10 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
         if endsStream || awaitsTunnel, self.handler === handler { handler.requestEnded(nil) }
     }
 
-    override func requestRefused(_ error: GatewayError, _ request: inout HttpRequest) {
-        beginExchange(&request).requestFailed(error)
-    }
-
-    override func requestBroke(_ error: GatewayError, _ request: inout HttpRequest) {
+    override func requestRefused(_ error: GatewayError, _ request: inout HttpRequest, isAnswered: Bool) {
         let handler = beginExchange(&request)
-        self.handler = nil
-        handler.requestBroke(error)
+        if !isAnswered { self.handler = nil }
+        handler.requestFailed(error, isAnswered: isAnswered)
     }
 
     /// Begins an exchange for this request.
@@ -101,7 +97,7 @@ final class Http2DownstreamStream: Http2Stream, ResponseSink, LoopTimerHandler {
 
     override func broke(_ error: GatewayError) {
         timer.clear()
-        handler.take()?.requestBroke(error)
+        handler.take()?.requestFailed(error, isAnswered: false)
     }
 
     func pauseRequest() { pauseInput() }

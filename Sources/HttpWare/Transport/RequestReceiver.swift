@@ -15,10 +15,9 @@ protocol RequestReceiver: AnyObject {
     func requestContent(_ bytes: UnsafeRawBufferPointer)
     /// The request ended.
     func requestEnded(_ trailers: HttpFields?)
-    /// The request failed, before or after its head: the client gets an error, then the connection ends.
-    func requestFailed(_ error: GatewayError)
-    /// The request is malformed or refused, and the client gets no response: its stream was reset, or its connection ends.
-    func requestBroke(_ error: GatewayError)
+    /// The request failed, before or after its head. If `isAnswered`, the client gets an error, and then the connection ends; if not, its
+    /// stream was reset or its connection ends, and nothing can be sent.
+    func requestFailed(_ error: GatewayError, isAnswered: Bool)
     /// The client has left.
     func clientLeft()
     /// Pending output has been sent.
@@ -27,4 +26,9 @@ protocol RequestReceiver: AnyObject {
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer)
     /// The client sends no more into the tunnel.
     func tunnelEndedByClient()
+}
+
+extension RequestReceiver {
+    /// The request failed, and the client gets an error.
+    func requestFailed(_ error: GatewayError) { requestFailed(error, isAnswered: true) }
 }

@@ -145,7 +145,7 @@ private final class Http2Told: Http2Stream {
         if answers { answer() }
     }
 
-    override func requestRefused(_ error: GatewayError, _ request: inout HttpRequest) {
+    override func requestRefused(_ error: GatewayError, _ request: inout HttpRequest, isAnswered: Bool) {
         note("\(error)")
         if answers { answer() }
     }

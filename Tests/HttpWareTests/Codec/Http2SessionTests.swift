@@ -522,7 +522,9 @@ final class TestStream: Http2Stream {
     }
 
     override func requestReceived(_ request: inout HttpRequest, endsStream: Bool) { self.request = request }
-    override func requestRefused(_ error: GatewayError, _ request: inout HttpRequest) { refusal = error }
+    override func requestRefused(_ error: GatewayError, _ request: inout HttpRequest, isAnswered: Bool) {
+        refusal = error
+    }
     override var awaitedMethod: HttpMethod? { response == nil ? method : nil }
     override func responseReceived(_ response: inout HttpResponse, endsStream: Bool) {
         if response.status.isInterim { return interim.append(response.status) }

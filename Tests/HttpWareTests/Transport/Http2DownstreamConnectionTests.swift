@@ -77,8 +77,7 @@ final class RecordingRequest: RequestReceiver {
         ends += 1
         self.trailers = trailers
     }
-    func requestFailed(_ error: GatewayError) { self.error = error }
-    func requestBroke(_ error: GatewayError) { self.error = error }
+    func requestFailed(_ error: GatewayError, isAnswered: Bool) { self.error = error }
     func clientLeft() { departures += 1 }
     func downstreamDrained() { drains += 1 }
     func tunnelReceivedFromClient(_ bytes: UnsafeRawBufferPointer) {}
