@@ -41,9 +41,17 @@ package enum ProcessEnd: Sendable, Equatable, CustomStringConvertible {
     case killed(signal: Int32)
 
     /// Reads the status that `waitpid` gives.
-    fileprivate init(_ status: Int32) {
+    package init(_ status: Int32) {
         // The same as WIFEXITED, WEXITSTATUS and WTERMSIG.
         self = status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .killed(signal: status & 0x7f)
+    }
+
+    /// As a shell says it: the exit status, or 128 plus the number of the signal.
+    package var shellStatus: Int32 {
+        switch self {
+        case .exited(let status): status
+        case .killed(let signal): 128 + signal
+        }
     }
 
     package var description: String {

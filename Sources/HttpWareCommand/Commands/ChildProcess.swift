@@ -95,10 +95,7 @@ struct ChildProcess {
         while true {
             var status: Int32 = 0
             let ended = waitpid(pid, &status, WNOHANG)
-            if ended == pid {
-                // The same as WIFEXITED, WEXITSTATUS and WTERMSIG.
-                return status & 0x7f == 0 ? status >> 8 & 0xff : 128 + status & 0x7f
-            }
+            if ended == pid { return ProcessEnd(status).shellStatus }
             if ended < 0, errno != EINTR { return 127 }
             var info = siginfo_t()
             let signal = sigwaitinfo(&set, &info)

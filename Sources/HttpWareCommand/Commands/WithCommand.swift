@@ -251,8 +251,7 @@ private struct Child {
         let host = ip.isUnspecified ? "127.0.0.1" : ip.isIPv4 ? "\(ip)" : "[\(ip)]"
         let environment = CommandEnvironment(
             host: host, port: port, files: CommandEnvironment.Files(folder: folder.path), isTrusting: authority != nil,
-            hasCurlFile: CommandEnvironment.curlFile(user, home: user["HOME"] ?? "/") != nil,
-            hasWgetFile: CommandEnvironment.wgetFile(user, home: user["HOME"] ?? "/") != nil)
+            own: UserFiles(of: user))
         do {
             try folder.write(for: environment, authority: authority, user: user) {
                 Terminal.error("\(Program.name) with: \($0)")

@@ -28,10 +28,8 @@ struct CommandEnvironment {
     let files: Files
     /// Whether the proxy shows certificates of HttpWare's authority.
     let isTrusting: Bool
-    /// Whether the user has options for curl in a file, which count more than variables: then curl gets a file of its own.
-    var hasCurlFile = false
-    /// The same for wget.
-    var hasWgetFile = false
+    /// The user's files of options, which count more than variables: where there is one, the command gets a file in its place.
+    var own = UserFiles()
 
     var proxy: String { "http://\(host):\(port)" }
 
@@ -60,11 +58,11 @@ struct CommandEnvironment {
         variables["PERL_LWP_ENV_PROXY"] = "1"
         variables["NODE_USE_ENV_PROXY"] = "1"
         variables["NODE_OPTIONS"] = CommandEnvironment.appended(
-            former["NODE_OPTIONS"], ["--require " + CommandEnvironment.quotedForNode(files.node)])
+            former["NODE_OPTIONS"], ["--require " + CommandEnvironment.inDoubleQuotes(files.node)])
         variables["JAVA_TOOL_OPTIONS"] = CommandEnvironment.appended(
             former["JAVA_TOOL_OPTIONS"], javaOptions(left: left))
-        if hasCurlFile { variables["CURL_HOME"] = files.folder }
-        if hasWgetFile || isTrusting { variables["WGETRC"] = files.wget }
+        if own.curl != nil { variables["CURL_HOME"] = files.folder }
+        if own.wget != nil || isTrusting { variables["WGETRC"] = files.wget }
         guard isTrusting else { return variables }
         for name in CommandEnvironment.replacing { variables[name] = files.bundle }
         for name in CommandEnvironment.optional where former[name] != nil { variables[name] = files.bundle }
@@ -79,8 +77,8 @@ struct CommandEnvironment {
         ((former.map { [$0] } ?? []) + options).filter { !$0.isEmpty }.joined(separator: " ")
     }
 
-    /// Quotes a path for NODE_OPTIONS: double quotes, with a backslash before a quote or a backslash.
-    private static func quotedForNode(_ path: String) -> String {
+    /// A path for NODE_OPTIONS and `.curlrc`: in double quotes, with a backslash before a quote or a backslash.
+    private static func inDoubleQuotes(_ path: String) -> String {
         "\"" + path.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
 
@@ -126,7 +124,7 @@ struct CommandEnvironment {
     /// The user's lines for curl, followed by HttpWare's: the last line with a name counts.
     func curlText(_ former: String) -> String {
         CommandEnvironment.lines(former)
-            + (isTrusting ? "cacert = \(CommandEnvironment.quotedForNode(files.bundle))\n" : "")
+            + (isTrusting ? "cacert = \(CommandEnvironment.inDoubleQuotes(files.bundle))\n" : "")
             + "proxy = \"\(proxy)\"\n"
     }
 
@@ -162,29 +160,6 @@ struct CommandEnvironment {
         }
     }
 
-    /// The places of npm's own settings: the project's, the user's, and the system's of usual installations.
-    static func npmFiles(_ user: [String: String], home: String) -> [String] {
-        let named = [user["npm_config_userconfig"], user["NPM_CONFIG_USERCONFIG"], user["npm_config_globalconfig"]]
-        return [".npmrc", FilePath.joined(home, ".npmrc")] + named.compactMap(\.self)
-            + ["/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc"]
-    }
-
-    /// The file of wget's options; `nil` if there is none.
-    static func wgetFile(_ user: [String: String], home: String) -> String? {
-        let path = user["WGETRC"].flatMap { $0.isEmpty ? nil : $0 } ?? FilePath.joined(home, ".wgetrc")
-        return CertificateBundle.text(path) == nil ? nil : path
-    }
-
-    /// The file of curl's options, by the places in which curl looks for one; `nil` if there is none.
-    static func curlFile(_ user: [String: String], home: String) -> String? {
-        let folders = [user["CURL_HOME"], user["HOME"] ?? home].compactMap { $0 }.filter { !$0.isEmpty }
-        let places =
-            folders.map { FilePath.joined($0, ".curlrc") } + [
-                FilePath.joined(user["XDG_CONFIG_HOME"] ?? FilePath.joined(home, ".config"), "curlrc")
-            ]
-        return places.first { CertificateBundle.text($0) != nil }
-    }
-
     /// The trust store that options for Java name, and its password.
     static func javaStore(_ options: String) -> (path: String, password: String)? {
         func last(_ name: String) -> String? {
@@ -195,6 +170,34 @@ struct CommandEnvironment {
             ($0, last("javax.net.ssl.trustStorePassword") ?? CaExportCommand.password)
         }
     }
+}
+
+/// The files of options that programs of the user read.
+struct UserFiles: Equatable {
+    /// The file of wget's options; `nil` if the user has none.
+    var wget: String?
+    /// The file of curl's options; `nil` if the user has none.
+    var curl: String?
+    /// The places of npm's settings: the project's, the user's, and the system's of usual installations.
+    var npm: [String] = []
+
+    init() {}
+
+    /// Looks where the programs look, by the user's variables.
+    init(of user: [String: String]) {
+        let home = user["HOME"] ?? "/"
+        wget = UserFiles.first([user["WGETRC"].flatMap { $0.isEmpty ? nil : $0 } ?? FilePath.joined(home, ".wgetrc")])
+        let folders = [user["CURL_HOME"] ?? "", home].filter { !$0.isEmpty }
+        let settings = FilePath.joined(user["XDG_CONFIG_HOME"] ?? FilePath.joined(home, ".config"), "curlrc")
+        curl = UserFiles.first(folders.map { FilePath.joined($0, ".curlrc") } + [settings])
+        let named = ["npm_config_userconfig", "NPM_CONFIG_USERCONFIG", "npm_config_globalconfig"].compactMap {
+            user[$0]
+        }
+        npm = [".npmrc", FilePath.joined(home, ".npmrc")] + named
+        npm += ["/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc"]
+    }
+
+    private static func first(_ paths: [String]) -> String? { paths.first { CertificateBundle.text($0) != nil } }
 }
 
 extension Substring {

@@ -36,18 +36,15 @@ struct CommandFolder {
         /// The rights of a copy: no more than the file has where it is, and none for a group, because a copy may have another. A missing
         /// file has no secrets.
         let rights: mode_t
-        let isThere: Bool
 
         init(_ path: String?) {
             var status = Glibc.stat()
             guard let path, let content = CertificateBundle.text(path, &status) else {
                 text = ""
                 rights = 0o644
-                isThere = false
                 return
             }
             text = content
-            isThere = true
             rights = status.st_mode & 0o044 == 0o044 && Original.isReachable(path) ? 0o644 : 0o600
         }
 
@@ -73,20 +70,19 @@ struct CommandFolder {
     ) throws {
         let files = environment.files
         try write(Array(NodePreload.text.utf8), to: files.node)
-        let home = user["HOME"] ?? "/"
-        let ofWget = Original(CommandEnvironment.wgetFile(user, home: home))
-        let ofCurl = Original(CommandEnvironment.curlFile(user, home: home))
-        if ofCurl.isThere {
+        let own = environment.own
+        let (ofWget, ofCurl) = (Original(own.wget), Original(own.curl))
+        if own.curl != nil {
             try write(Array(environment.curlText(ofCurl.text).utf8), to: files.curl, rights: ofCurl.rights)
         }
-        if authority != nil || ofWget.isThere {
+        if authority != nil || own.wget != nil {
             try write(Array(environment.wgetText(ofWget.text).utf8), to: files.wget, rights: ofWget.rights)
         }
         guard let authority else { return }
         let ofApt = Original(user["APT_CONFIG"])
         var bundle = CertificateBundle()
         if let system = CertificateBundle.systemFile { bundle.add(path: system) }
-        let ofNpm = CommandEnvironment.npmFiles(user, home: home).compactMap { CertificateBundle.text($0) }
+        let ofNpm = own.npm.compactMap { CertificateBundle.text($0) }
         let named =
             CommandEnvironment.wgetCertificates(ofWget.text).map { ("ca_certificate of wget", $0) }
             + CommandEnvironment.curlCertificates(ofCurl.text).map { ("cacert of curl", $0) }

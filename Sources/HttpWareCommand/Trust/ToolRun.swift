@@ -39,10 +39,7 @@ enum ToolRun {
         OutputPipe.read(output, errors)
         var status: Int32 = 0
         while waitpid(pid, &status, 0) < 0, errno == EINTR {}
-        // The same as WIFEXITED, WEXITSTATUS and WTERMSIG.
-        return Result(
-            status: status & 0x7f == 0 ? status >> 8 & 0xff : 128 + status & 0x7f, output: output.text,
-            errors: errors.text)
+        return Result(status: ProcessEnd(status).shellStatus, output: output.text, errors: errors.text)
     }
 
     /// The output of a tool that succeeds.

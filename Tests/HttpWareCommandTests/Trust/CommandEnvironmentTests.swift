@@ -66,7 +66,7 @@ import Testing
             text == "cacert = /own.pem\nuser-agent = x\ncacert = \"/tmp/f/bundle.pem\"\nproxy = \"\(trusting.proxy)\"\n"
         )
         var owner = trusting
-        owner.hasCurlFile = true
+        owner.own.curl = "/home/a/.curlrc"
         #expect(owner.variables([:])["CURL_HOME"] == "/tmp/f")
     }
 
