@@ -196,8 +196,8 @@ public final class Credential: Sendable {
         }
         switch entry {
         case .ready(let token): return .ready(token)
-        case .refused(let failure):
-            if change({ $0.saysRefused(at: now) }) {
+        case .refused(let failure, let isNew):
+            if isNew {
                 WareLog.shared.log(
                     .warning, "credential \(name): requests without a token are refused: \(failure.reason)")
             }

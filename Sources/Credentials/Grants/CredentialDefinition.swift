@@ -52,6 +52,9 @@ public struct CredentialDefinition: Sendable, Hashable {
             self.max = max
             self.per = per
         }
+
+        /// For people: `5 refreshes in 30s`.
+        public var text: String { "\(max) refresh\(max == 1 ? "" : "es") in \(per.optionText)" }
     }
 
     /// Why tokens with this lifetime cannot be kept up: the last of the refreshes that the window allows brings a token that ends before the
@@ -62,8 +65,8 @@ public struct CredentialDefinition: Sendable, Hashable {
         guard lifetime > .zero, cycle > .zero, cycle * (window.max - 1) + lifetime < window.per else { return nil }
         let needed = Int(((window.per - lifetime) / cycle).rounded(.up)) + 1
         return
-            "its tokens live \(lifetime.optionText), and window allows \(window.max) refresh\(window.max == 1 ? "" : "es")"
-            + " in \(window.per.optionText): requests fail until more are allowed; write window: { max: \(needed) } or more"
+            "its tokens live \(lifetime.optionText), and window allows \(window.text): requests fail until more are allowed;"
+            + " write window: { max: \(needed) } or more"
     }
 
     /// The name in metrics, traces, logs and errors.

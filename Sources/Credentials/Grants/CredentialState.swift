@@ -30,7 +30,8 @@ struct CredentialState {
         case ready(IssuedToken)
         /// The request waits for the refresh. `begins` is a refresh that the caller must start first.
         case held(HoldPlace, begins: Refreshing?)
-        case refused(CredentialFailure)
+        /// `isNew`: it is worth a line in the log, once for each time that the window is used up.
+        case refused(CredentialFailure, isNew: Bool)
         /// There is no room to wait.
         case overflow(CredentialFailure)
     }
@@ -136,7 +137,7 @@ struct CredentialState {
         }
         begun.removeAll { now - $0 >= definition.window.per }
         guard begun.count >= definition.window.max, let oldest = begun.first else { return nil }
-        let reason = "there were \(definition.window.max) refreshes in \(definition.window.per.optionText)"
+        let reason = "there \(definition.window.max == 1 ? "was" : "were") \(definition.window.text)"
         // If the last refresh brought a token, the origin server refuses what is new, and more of it would not help.
         return CredentialFailure(
             .paused, reason, retryAfter: oldest + definition.window.per - now, mayPass: failure?.mayPass ?? false)
@@ -153,7 +154,7 @@ struct CredentialState {
         ended: (@Sendable (HoldPlace.Outcome) -> Void)? = nil, leave: @escaping @Sendable (HoldPlace) -> Void
     ) -> Entry {
         if let token = usable(at: wall) { return .ready(token) }
-        if !isAnswerAwaited, let failure = pause(at: now) { return .refused(failure) }
+        if !isAnswerAwaited, let failure = pause(at: now) { return .refused(failure, isNew: saysRefused(at: now)) }
         guard waiting.count < limits.max, waitingBytes + bytes <= limits.maxBytes.bytes else {
             overflows += 1
             return .overflow(
@@ -178,8 +179,8 @@ struct CredentialState {
         return former == nil ? shortfall : nil
     }
 
-    /// Whether it is worth saying that requests are refused because of the window: once for each time that it is used up.
-    mutating func saysRefused(at now: LoopInstant) -> Bool {
+    /// Whether it is worth saying that requests are refused because of the window, at most once a minute.
+    private mutating func saysRefused(at now: LoopInstant) -> Bool {
         guard begun.count >= definition.window.max, failure == nil else { return false }
         if let saidRefused, now - saidRefused < max(definition.window.per, .seconds(60)) { return false }
         saidRefused = now

@@ -22,7 +22,7 @@ extension GatewayConfiguration {
             return nil
         }
         return
-            "credential \(definition.name): window allows \(definition.window.max) refresh\(definition.window.max == 1 ? "" : "es") in \(definition.window.per.optionText);"
+            "credential \(definition.name): window allows \(definition.window.text);"
             + " requests fail if its tokens live \(Self.shortToken.optionText) or less"
     }
 

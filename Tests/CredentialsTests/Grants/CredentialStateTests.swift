@@ -37,7 +37,7 @@ import Testing
                     waiting.append(place)
                     if let begins, begins != state.refreshing { faults.append("begins another refresh than is noted") }
                 case .ready: if !waiting.isEmpty { faults.append("passes those who wait") }
-                case .refused(let failure): if failure.retryAfter == nil { faults.append("refuses without a time") }
+                case .refused(let failure, _): if failure.retryAfter == nil { faults.append("refuses without a time") }
                 case .overflow: faults.append("has no room")
                 }
             case .leave: if !waiting.isEmpty { state.leave(waiting.removeFirst()) }
