@@ -1,4 +1,4 @@
-"""Markdown to HTML: the part of it that the articles use, which is CommonMark without raw HTML, with tables."""
+"""Markdown to HTML, by markdown-it: CommonMark with tables and without raw HTML, and what a search finds on a page."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-FENCE = re.compile(r"^(`{3,})(\w*)\s*$")
-HEADING = re.compile(r"^(#{1,6}) (.*)$")
-ITEM = re.compile(r"^(?:([-*])|\d+\.) +(.*)$")
-RULE = re.compile(r"^\|[-| :]+\|$")
-# In this order at each place: code, a picture, a link, an address, strong, emphasis, an escaped sign.
-INLINE = re.compile(
-    r"(?s)(?P<ticks>`+)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)"
-    r"|!\[(?P<alternative>[^\]]*)\]\((?P<picture>[^)\s]+)\)"
-    r"|\[(?P<text>(?:[^\[\]`]|`[^`]*`)+)\]\((?P<target>[^)\s]+)\)"
-    r"|<(?P<address>(?:doc|https?):[^>\s]+)>"
-    r"|\*\*(?P<strong>.+?)\*\*"
-    r"|(?<![\w*])\*(?P<emphasis>[^*\s](?:[^*]*[^*\s])?)\*(?!\w)"
-    r"|\\(?P<escaped>[\\`*_{}\[\]()#+.!|<>-])"
-)
+from Rig.packages import provide
+
+provide("markdown-it-py==4.3.0")
+
+from markdown_it import MarkdownIt  # noqa: E402
+from markdown_it.token import Token  # noqa: E402
 
 
 def slug(heading: str) -> str:
@@ -49,89 +41,75 @@ class Rendered:
 
 
 class Renderer:
-    """One page. `link` makes an address from a target, or `None` where it leads nowhere here; `named` the text of a target; `picture` an element."""
+    """One page. `link` makes an address from a target, or `None` where it leads nowhere here; `named` the text of a target; `picture` an element; `code` the address
+    of a file that code names."""
 
     def __init__(self, link: Callable[[str], str | None], named: Callable[[str], str], picture: Callable[[str, str], str], code: Callable[[str], str | None]):
         self.link, self.named, self.picture, self.code = link, named, picture, code
+        self.parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+        for name, rule in {"fence": self.fence, "code_inline": self.code_inline, "image": self.image, "heading_close": self.heading_close,
+                           "table_open": lambda *_: '<div class="table"><table>\n', "table_close": lambda *_: "</table></div>\n"}.items():
+            self.parser.renderer.rules[name] = rule
 
     def render(self, text: str) -> Rendered:
-        page, out = Rendered(), []
-        lines = re.sub(r"(?s)<!--.*?-->", "", text).splitlines()
-        at = 0
-        while at < len(lines):
-            line = lines[at]
-            if not line.strip():
-                at += 1
-            elif fence := FENCE.match(line):
-                end = next((number for number in range(at + 1, len(lines)) if lines[number] == fence[1]), len(lines))
-                out.append(self.block("\n".join(lines[at + 1:end]), fence[2]))
-                self.says(page, "\n".join(lines[at + 1:end]))
-                at = end + 1
-            elif heading := HEADING.match(line):
-                self.heading(page, out, len(heading[1]), heading[2])
-                at += 1
-            elif line.startswith("|") and at + 1 < len(lines) and RULE.match(lines[at + 1]):
-                end = next((number for number in range(at, len(lines)) if not lines[number].startswith("|")), len(lines))
-                out.append(self.table(page, lines[at:end]))
-                at = end
-            elif item := ITEM.match(line):
-                tag = "ul" if item[1] else "ol"
-                items, at = self.items(lines, at, bool(item[1]))
-                out.append(f"<{tag}>\n" + "".join(f"<li>{self.inline(each)}</li>\n" for each in items) + f"</{tag}>")
-                self.says(page, *items)
-            else:
-                end = next((number for number in range(at + 1, len(lines)) if self.ends(lines, number)), len(lines))
-                paragraph = "\n".join(lines[at:end])
-                out.append(f"<p>{self.inline(paragraph)}</p>")
-                self.says(page, paragraph)
-                at = end
-        page.body = "\n".join(out)
+        page = Rendered()
+        tokens = self.parser.parse(re.sub(r"(?s)<!--.*?-->", "", text))
+        for at, token in enumerate(tokens):
+            before = tokens[at - 1] if at else None
+            if token.type == "fence":
+                self.says(page, token.content)
+            elif token.type == "inline":
+                self.settle_links(token)
+                if before.type == "heading_open":
+                    self.heading(page, before, token)
+                elif before.type != "th_open":
+                    self.says(page, self.plain(token))
+                if before.type == "td_open" and tokens[at - 2].type == "tr_open" and page.sections:
+                    page.sections[-1].keys += [child.content for child in token.children if child.type == "code_inline"] or re.findall(r"^\d{3}$", token.content)
+        page.body = self.parser.renderer.render(tokens, self.parser.options, {})
         return page
 
-    @staticmethod
-    def ends(lines: list[str], at: int) -> bool:
-        """Whether another block begins at this line."""
-        line = lines[at]
-        return not line.strip() or bool(FENCE.match(line) or HEADING.match(line) or ITEM.match(line) or line.startswith("|"))
+    def settle_links(self, inline: Token) -> None:
+        """Gives links their addresses; a link that leads nowhere here becomes its text. Code in a link is no link of its own."""
+        is_inside = is_link = False
+        for at, child in enumerate(inline.children):
+            if child.type == "link_open":
+                target = child.attrGet("href")
+                address = self.link(target)
+                if child.markup == "autolink":
+                    inline.children[at + 1].content = self.named(target)
+                is_inside, is_link = True, address is not None
+                child.attrSet("href", address or "")
+                child.hidden = not is_link
+            elif child.type == "link_close":
+                child.hidden = not is_link
+                is_inside = False
+            child.meta["is_inside"] = is_inside
+        inline.children = [child for child in inline.children if not (child.hidden and child.type.startswith("link"))]
 
     @staticmethod
-    def items(lines: list[str], at: int, is_bullet: bool) -> tuple[list[str], int]:
-        """The items of a list, and the line behind it. An item ends at an empty line or at the next one."""
-        items: list[str] = []
-        while at < len(lines):
-            line = lines[at]
-            if (item := ITEM.match(line)) and bool(item[1]) == is_bullet:
-                items.append(item[2])
-            elif items and line.startswith(" ") and line.strip():
-                items[-1] += "\n" + line.strip()
-            elif items and line.strip() and not FENCE.match(line) and not HEADING.match(line) and not line.startswith("|") and not item:
-                items[-1] += "\n" + line
-            else:
-                break
-            at += 1
-        return items, at
+    def plain(inline: Token) -> str:
+        return "".join({"softbreak": " "}.get(child.type, child.content) for child in inline.children)
 
-    def heading(self, page: Rendered, out: list[str], level: int, text: str) -> None:
-        plain = self.plain(text)
-        if level == 1:
+    def heading(self, page: Rendered, opening: Token, inline: Token) -> None:
+        plain = self.plain(inline)
+        if opening.tag == "h1":
             page.title = plain
             page.sections.append(Section("", ""))
-            out.append(f"<h1>{self.inline(text)}</h1>")
             return
-        anchor = slug(text)
-        page.headings.append((level, plain, anchor))
+        anchor = slug(inline.content)
+        opening.attrSet("id", anchor)
+        page.headings.append((int(opening.tag[1]), plain, anchor))
         page.sections.append(Section(plain, anchor))
-        out.append(f'<h{level} id="{html.escape(anchor)}">{self.inline(text)} <a class="anchor" href="#{html.escape(anchor)}" aria-label="Link to this heading">#</a></h{level}>')
 
-    def table(self, page: Rendered, lines: list[str]) -> str:
-        head, _, *rows = ([cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|"))] for line in lines)
-        out = "<tr>" + "".join(f"<th>{self.inline(cell)}</th>" for cell in head) + "</tr>\n"
-        for row in rows:
-            self.says(page, " ".join(row))
-            if page.sections:
-                page.sections[-1].keys += re.findall(r"`([^`]+)`", row[0]) or ([row[0]] if re.fullmatch(r"\d{3}", row[0]) else [])
-            out += "<tr>" + "".join(f"<td>{self.inline(cell.replace(chr(92) + '|', '|'))}</td>" for cell in row) + "</tr>\n"
-        return f'<div class="table"><table>\n{out}</table></div>'
+    @staticmethod
+    def heading_close(tokens: list[Token], at: int, *_: object) -> str:
+        anchor, tag = tokens[at - 2].attrGet("id"), tokens[at].tag
+        mark = f' <a class="anchor" href="#{html.escape(anchor)}" aria-label="Link to this heading">#</a>' if anchor else ""
+        return f"{mark}</{tag}>\n"
+
+    def fence(self, tokens: list[Token], at: int, *_: object) -> str:
+        return self.block(tokens[at].content.rstrip("\n"), tokens[at].info.strip()) + "\n"
 
     @staticmethod
     def block(text: str, language: str) -> str:
@@ -140,40 +118,15 @@ class Renderer:
             escaped = re.sub(r"(?m)(^|\s)(#.*)$", r'\1<span class="comment">\2</span>', escaped)
         return f'<pre class="{language or "text"}"><code>{escaped}</code></pre>'
 
-    def inline(self, text: str) -> str:
-        out, end = [], 0
-        for match in INLINE.finditer(text):
-            out.append(html.escape(text[end:match.start()], quote=False))
-            out.append(self.piece(match))
-            end = match.end()
-        return "".join(out) + html.escape(text[end:], quote=False)
+    def code_inline(self, tokens: list[Token], at: int, *_: object) -> str:
+        code = f"<code>{html.escape(tokens[at].content, quote=False)}</code>"
+        address = None if tokens[at].meta.get("is_inside") else self.code(tokens[at].content)
+        return f'<a href="{html.escape(address)}">{code}</a>' if address else code
 
-    def piece(self, match: re.Match) -> str:
-        if match["code"]:
-            code = f"<code>{html.escape(match['code'].strip() if len(match['ticks']) > 1 else match['code'], quote=False)}</code>"
-            address = self.code(match["code"])
-            return f'<a href="{html.escape(address)}">{code}</a>' if address else code
-        if match["picture"]:
-            return self.picture(match["picture"], match["alternative"])
-        if match["target"]:
-            # Code in it would be a link in a link.
-            inner = Renderer(self.link, self.named, self.picture, lambda _: None).inline(match["text"])
-            return self.anchored(match["target"], inner)
-        if match["address"]:
-            return self.anchored(match["address"], html.escape(self.named(match["address"]), quote=False))
-        if match["strong"]:
-            return f"<strong>{self.inline(match['strong'])}</strong>"
-        if match["emphasis"]:
-            return f"<em>{self.inline(match['emphasis'])}</em>"
-        return html.escape(match["escaped"], quote=False)
+    def image(self, tokens: list[Token], at: int, *_: object) -> str:
+        return self.picture(tokens[at].attrGet("src"), tokens[at].content)
 
-    def anchored(self, target: str, inner: str) -> str:
-        address = self.link(target)
-        return f'<a href="{html.escape(address)}">{inner}</a>' if address else inner
-
-    def plain(self, text: str) -> str:
-        return html.unescape(re.sub(r"<[^>]+>", "", self.inline(text)))
-
-    def says(self, page: Rendered, *texts: str) -> None:
+    @staticmethod
+    def says(page: Rendered, text: str) -> None:
         if page.sections:
-            page.sections[-1].text += " ".join(("", *(re.sub(r"\s+", " ", self.plain(text) if "\n" not in text or "`" in text or "<" in text else text) for text in texts)))
+            page.sections[-1].text += " " + re.sub(r"\s+", " ", text).strip()

@@ -158,7 +158,7 @@ def trial(title: str) -> Callable:
 @trial("Markdown becomes HTML")
 def _() -> None:
     def shown(text: str) -> str:
-        return Renderer(lambda target: f"{target}.html" if target != "doc:none" else None, lambda target: "T", lambda name, words: f"<{name}>", lambda path: None).render(text).body
+        return Renderer(lambda target: f"{target}.html" if target != "doc:none" else None, lambda target: "T", lambda name, words: f"<{name}>", lambda path: None).render(text).body.rstrip("\n")
 
     for text, expected in (
         ("a < b & `c<d>`", "<p>a &lt; b &amp; <code>c&lt;d&gt;</code></p>"),
@@ -167,7 +167,7 @@ def _() -> None:
         ("``Type`` and `*not*`", "<p><code>Type</code> and <code>*not*</code></p>"),
         ("- a\n  b\n- c\n\nd", "<ul>\n<li>a\nb</li>\n<li>c</li>\n</ul>\n<p>d</p>"),
         ("1. a\n2. b", "<ol>\n<li>a</li>\n<li>b</li>\n</ol>"),
-        ("| a | b |\n|---|---|\n| `x \\| y` | |", '<div class="table"><table>\n<tr><th>a</th><th>b</th></tr>\n<tr><td><code>x | y</code></td><td></td></tr>\n</table></div>'),
+        ("| a | b |\n|---|---|\n| `x \\| y` | |", '<div class="table"><table>\n<thead>\n<tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td><code>x | y</code></td>\n<td></td>\n</tr>\n</tbody>\n</table></div>'),
         ("```yaml\na: <b> # c\n# d\n```", '<pre class="yaml"><code>a: &lt;b&gt; <span class="comment"># c</span>\n<span class="comment"># d</span></code></pre>'),
         ("```\n## no heading\n```", '<pre class="text"><code>## no heading</code></pre>'),
         ("<!-- not\nshown -->a <script>", "<p>a &lt;script&gt;</p>"),
