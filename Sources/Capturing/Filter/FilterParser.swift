@@ -216,7 +216,7 @@ struct FilterParser {
         }
     }
 
-    /// The digits from here on as a number, at most the largest `Int`; `nil` if there are none.
+    /// Reads a number, at most the largest `Int`; `nil` if no digit is here.
     private mutating func digits() -> Int? {
         let start = at
         var value = 0

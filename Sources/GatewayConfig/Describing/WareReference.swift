@@ -73,8 +73,8 @@ public struct WareReference: Sendable {
 
         A **middleware** acts on requests and is listed under `middlewares`. A **postware** acts on responses and is listed under `postwares`. A
         **two-sided** ware does both: it is listed once, under `middlewares`, and acts on the response on its way back. Every entry also accepts
-        `if`, `as` and `order`, and a route can change its options by `with`: <doc:ConfigurationChains>. The types of options (byte count, duration,
-        template, …) and the placeholders are in <doc:ConfigurationFile>. <doc:WaresByPurpose> leads from a task to its ware.
+        `if`, `as` and `order`, and a route can change its options by `with`: <doc:ConfigurationChains>. The types of options, such as durations and
+        templates, and the placeholders are in <doc:ConfigurationFile>. <doc:WaresByPurpose> leads from a task to its ware.
 
         Unless its page says otherwise, a ware refuses a request with a short `application/problem+json` (RFC 9457). If a ware cannot do its
         work, the exchange fails: with 500, or on the way back with 502. These wares fail open instead, and the exchange continues: \(failingOpen).

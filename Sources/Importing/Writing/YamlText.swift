@@ -8,7 +8,7 @@ enum YamlText {
     /// A text that is never structure and never interpolated: `$` before `$` and `{` is doubled.
     static func text(_ text: String) -> String { self.text(text, .literal) }
 
-    /// What the `$` of a text means.
+    /// The meaning of `$` in a text.
     enum Dollars {
         /// Itself: it is doubled where a variable could begin.
         case literal
