@@ -120,7 +120,7 @@ enum ContentMask {
         return joined
     }
 
-    private static func masked(_ bytes: [UInt8], _ marks: [Mark]) -> [UInt8]? {
+    fileprivate static func masked(_ bytes: [UInt8], _ marks: [Mark]) -> [UInt8]? {
         guard !marks.isEmpty else { return nil }
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count)
@@ -169,6 +169,17 @@ enum ContentMask {
             start = end + 1
         }
         return marks
+    }
+}
+
+/// Masks credential-like values in a text of any form, such as a comment.
+public enum TextMask {
+    /// The text with marks. A mark can take the place of several lines.
+    public static func masked(_ text: String) -> String {
+        let bytes = Array(text.utf8)
+        return ContentMask.masked(bytes, ContentMask.allMarks(in: bytes, nil)).map {
+            String(decoding: $0, as: UTF8.self)
+        } ?? text
     }
 }
 

@@ -59,27 +59,44 @@ extension GatewayConfiguration {
         Set(values.lazy.filter { $0.text == nil && $0.location != .code }.map(\.location))
     }
 
+    /// The options whose members have names of the user's choice, such as those of fields and parameters.
+    package static let freelyNamed: Set<String> = [
+        "set", "setIfAbsent", "append", "headers", "responseHeaders", "exportHeaders", "query", "cookies", "json", "options",
+    ]
+
     private struct Walk {
         /// The keys of secret values. A key that is secret anywhere is masked everywhere.
         var secrets: Set<String>
         var values: [WrittenValue] = []
 
         /// Adds a value. The depth of the recursion is bounded by the reader's limit.
-        mutating func add(_ node: ConfigNode, _ path: String, key: String) {
+        /// - Parameter isFree: Whether the user chose the key, so that a value is secret if the key is named like a credential.
+        mutating func add(_ node: ConfigNode, _ path: String, key: String, isFree: Bool = false) {
             switch node.content {
             case .scalar(let text, _):
                 let isSecret =
                     node.isSecret || secrets.contains(key) || path.contains("].sticky.key")
+                    || isFree && Redaction.isSecret(name: key) && !Self.isPlaceholder(text)
                     || path.hasPrefix("services.") && path.contains(".sticky.key")
                     || AcmeSettings.secretKeys.contains { path.contains(".\($0.joined(separator: "."))") }
                 values.append(WrittenValue(path: path, text: text, isSecret: isSecret, location: node.location))
             case .list(let members):
-                for (index, member) in members.enumerated() { add(member, "\(path)[\(index)]", key: key) }
+                for (index, member) in members.enumerated() {
+                    add(member, "\(path)[\(index)]", key: key, isFree: isFree)
+                }
             case .map(let entries):
                 // Everything below a secret key is secret.
-                let isSecret = secrets.contains(key)
-                for entry in entries { add(entry.value, "\(path).\(entry.key)", key: isSecret ? key : entry.key) }
+                let isSecret = secrets.contains(key) || isFree && Redaction.isSecret(name: key)
+                let isFree = isFree || GatewayConfiguration.freelyNamed.contains(key)
+                for entry in entries {
+                    add(entry.value, "\(path).\(entry.key)", key: isSecret ? key : entry.key, isFree: isFree)
+                }
             }
+        }
+
+        /// Whether the text is one placeholder, such as `{request.header.X-Token}`, which tells nothing.
+        private static func isPlaceholder(_ text: String) -> Bool {
+            text.first == "{" && text.firstIndex(of: "}") == text.indices.last
         }
     }
 }

@@ -16,7 +16,7 @@ final class RecordedResponses: Sendable {
     }
 
     /// The compared parts of a request.
-    struct Question {
+    struct Question: Sendable {
         var method: String
         /// The origin, such as `http://127.0.0.1:8080`.
         var origin: String

@@ -50,7 +50,20 @@ public struct Replay: Middleware {
     }
 
     public func handle(_ request: inout HttpRequest, in exchange: Exchange) -> Verdict {
-        guard let recorded = responses.take(question(request, exchange), order: order) else {
+        var question = question(request, exchange)
+        guard question.body?.isEmpty == false, let coded = Replay.coded(&question, request) else {
+            return answer(to: question, isHead: request.method == .head, exchange)
+        }
+        // Decoding 16 MiB takes a loop's time from others.
+        return .wait { [question] request, exchange in
+            var question = question
+            question.body = await Task.detached { DecodedContent(coded, limit: Replay.mostBody).bytes }.value
+            return answer(to: question, isHead: request.method == .head, exchange)
+        }
+    }
+
+    private func answer(to question: RecordedResponses.Question, isHead: Bool, _ exchange: Exchange) -> Verdict {
+        guard let recorded = responses.take(question, order: order) else {
             switch missing {
             case .forward:
                 exchange.note("not in the archive", asDecision: false)
@@ -60,7 +73,7 @@ public struct Replay: Middleware {
             }
         }
         exchange.note("replayed", asDecision: true)
-        let response = Replay.response(recorded, timing, isHead: request.method == .head)
+        let response = Replay.response(recorded, timing, isHead: isHead)
         let timings = CapturedTimings(of: recorded)
         let wait = max(0, timings.total - timings.receive)
         guard timing, wait > 0 else { return .abort(with: response) }
@@ -73,6 +86,7 @@ public struct Replay: Middleware {
     /// An hour, in microseconds.
     private static let longestWait = 3_600_000_000
 
+    /// The compared parts of a request, whose content is as it was received.
     private func question(_ request: HttpRequest, _ exchange: Exchange) -> RecordedResponses.Question {
         var question = RecordedResponses.Question(
             method: request.method.name, origin: RecordedResponses.origin(request),
@@ -84,20 +98,22 @@ public struct Replay: Middleware {
         let (bytes, isWhole) =
             request.content.bytes.map { ($0, true) }
             ?? (request.content.isEmpty ? ([], true) : exchange.beginningOfContent)
-        guard isWhole else { return question }
-        if request.fields.contains("Content-Encoding") {
-            var message = CapturedMessage(
-                fields: CapturedFields(
-                    request.fields.values(of: "Content-Encoding").map {
-                        CapturedMessage.Field("Content-Encoding", $0)
-                    }))
-            message.content.kept = bytes
-            message.content.size = bytes.count
-            question.body = DecodedContent(message, limit: Replay.mostBody).bytes
-        } else {
-            question.body = bytes
-        }
+        if isWhole { question.body = bytes }
         return question
+    }
+
+    /// A message with the content of a question, which it takes; `nil` if the content is not coded.
+    private static func coded(
+        _ question: inout RecordedResponses.Question, _ request: HttpRequest
+    ) -> CapturedMessage? {
+        guard request.fields.contains("Content-Encoding"), let bytes = question.body else { return nil }
+        var message = CapturedMessage(
+            fields: CapturedFields(
+                request.fields.values(of: "Content-Encoding").map { CapturedMessage.Field("Content-Encoding", $0) }))
+        message.content.kept = bytes
+        message.content.size = bytes.count
+        question.body = nil
+        return message
     }
 
     private static func response(_ recorded: CapturedExchange, _ timing: Bool, isHead: Bool) -> HttpResponse {

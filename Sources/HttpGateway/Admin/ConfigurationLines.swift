@@ -1,3 +1,4 @@
+import Capturing
 import GatewayConfig
 import HttpWare
 
@@ -81,19 +82,46 @@ struct ConfigurationLines {
         var rest = places.all[...]
         /// The end of the last hidden text.
         var end = 0
+        /// The end of the last text.
+        var textEnd = 0
+        var comments = HiddenComments()
         return lines.map { line in
+            let (before, start) = (rest, max(line.lowerBound, textEnd))
             let isInside = line.lowerBound < end
             var shown = line.upperBound
             while let place = rest.first, place.range.lowerBound <= line.upperBound {
                 rest.removeFirst()
+                textEnd = max(textEnd, place.range.upperBound)
                 guard isHidden(place, String(scalars[line])) else { continue }
                 shown = min(shown, place.range.lowerBound)
                 end = max(end, place.range.upperBound)
             }
             if isInside { return "…" }
-            let text = Redaction.text(String(scalars[line.lowerBound..<shown]))
+            let comment = Self.comment(in: start..<max(start, shown), of: scalars, before) ?? shown
+            let text =
+                Redaction.text(String(scalars[line.lowerBound..<comment]))
+                + (comment < shown ? comments.masked(String(scalars[comment..<shown])) : "")
             return shown < line.upperBound ? text + "***" : text
         }
+    }
+
+    /// The start of a line's comment: a `#` at the start of the line or after a space, outside of the texts. YAML 1.2 §6.6.
+    private static func comment(
+        in line: Range<Int>, of scalars: [Unicode.Scalar], _ places: ArraySlice<ScalarPlaces.Place>
+    ) -> Int? {
+        var rest = places
+        var at = line.lowerBound
+        while at < line.upperBound {
+            while let place = rest.first, place.range.upperBound <= at { rest.removeFirst() }
+            if let place = rest.first, place.range.contains(at) {
+                at = place.range.upperBound
+            } else if scalars[at] == "#", at == line.lowerBound || scalars[at - 1] == " " || scalars[at - 1] == "\t" {
+                return at
+            } else {
+                at += 1
+            }
+        }
+        return nil
     }
 
     /// Whether a text that begins in a line must be hidden.
@@ -127,6 +155,40 @@ struct ConfigurationLines {
 
     private func isOfName(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.isAlphabetic || scalar.properties.numericType != nil || scalar == "-" || scalar == "_"
+    }
+}
+
+/// Masks comments, which may have secrets that were in use: members that are named like credentials with their lines, and private keys.
+private struct HiddenComments {
+    /// Whether a private key has begun.
+    private var isInKey = false
+    /// The indentation of a member whose value goes on in deeper lines.
+    private var member: Int?
+
+    /// A comment without values that are named like credentials, and without user information.
+    mutating func masked(_ comment: String) -> String {
+        let hashes = comment.prefix { $0 == "#" }
+        let text = comment.dropFirst(hashes.count)
+        let indent = text.prefix { $0 == " " }
+        let body = text.dropFirst(indent.count)
+        let hidden = hashes + indent + "…"
+        if isInKey {
+            isInKey = !body.contains("-----END")
+            return String(hidden)
+        }
+        if let member, indent.count > member || body.isEmpty { return body.isEmpty ? comment : String(hidden) }
+        member = nil
+        if body.contains("-----BEGIN"), body.contains("KEY") {
+            isInKey = !body.contains("-----END")
+            return String(hidden)
+        }
+        if let colon = body.firstIndex(of: ":"), case let value = body[body.index(after: colon)...].drop(while: { $0 == " " }),
+            value.isEmpty || value.first == "|" || value.first == ">",
+            Redaction.isSecret(name: body[..<colon].trimmingPrefix { $0 == "-" || $0 == " " }.description)
+        {
+            member = indent.count
+        }
+        return hashes + indent + Redaction.text(TextMask.masked(String(body)))
     }
 }
 

@@ -18,8 +18,29 @@ public enum Redaction {
         return shown ?? target
     }
 
-    /// A text of a configuration with marks for user information, whatever its option is for: for values that are shown to people.
-    public static func text(_ text: String) -> String { text.withoutUserInformation }
+    /// A text of a configuration with marks for user information, and for parameters of URLs that are named like credentials, whatever
+    /// its option is for: for values that are shown to people.
+    public static func text(_ text: String) -> String {
+        var shown = text.withoutUserInformation
+        guard shown.utf8.contains(0x3f), shown.utf8.contains(0x3d) else { return shown }
+        return shown.withUTF8 { text in
+            var output: [UInt8] = []
+            output.reserveCapacity(text.count)
+            for word in text.split(omittingEmptySubsequences: false, whereSeparator: { $0 <= 0x20 }) {
+                if word.startIndex > 0 { output.append(text[word.startIndex - 1]) }
+                let hidden = isTarget(word) ? withoutCredentials(UnsafeBufferPointer(rebasing: word)) : nil
+                if let hidden { output += hidden } else { output += word }
+            }
+            return String(decoding: output, as: UTF8.self)
+        }
+    }
+
+    /// Whether a word is a URL, or a path with a query, also in quotes or brackets.
+    private static func isTarget(_ word: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        guard let question = word.firstIndex(of: 0x3f) else { return false }
+        let path = word[..<question].drop { $0 == 0x22 || $0 == 0x27 || $0 == 0x5b || $0 == 0x7b || $0 == 0x28 }
+        return path.first == 0x2f || path.indices.dropLast().contains { path[$0] == 0x2f && path[$0 + 1] == 0x2f }
+    }
 
     /// Passes the bytes of a target to `show`, with marks for hidden parts. `show` is called once; the bytes are valid only
     /// during the call. If nothing must be hidden, nothing is copied.
@@ -34,6 +55,11 @@ public enum Redaction {
     public static func isSecret(parameter name: String) -> Bool {
         var name = name
         return name.withUTF8 { isSecret($0) }
+    }
+
+    /// Whether a field, a parameter or a member is named like a credential, or is one of the `fields`.
+    public static func isSecret(name: String) -> Bool {
+        isSecret(parameter: name) || fields.contains { $0 == FieldName(name) }
     }
 
     /// Hides the values of query parameters with that name, because a configuration uses them for credentials. For the rest

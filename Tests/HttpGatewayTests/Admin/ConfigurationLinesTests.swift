@@ -45,6 +45,100 @@ import Testing
         #expect(try shown(value) == line)
     }
 
+    // MARK: Names and comments
+
+    /// The lines of a file with these fields and this end, and its values.
+    private func fields(_ fields: String, end: String = "") throws -> (lines: String, values: [WrittenValue]) {
+        let text = """
+            version: 1
+            listeners: { web: { bind: "127.0.0.1:8080" } }
+            services: { api: { baseUrl: "http://192.0.2.1:3000" } }
+            chains:
+              c:
+                middlewares:
+                  - \(fields)
+            routes: [{ service: api, chain: c }]
+            \(end)
+            """
+        let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
+        let result = ConfigurationReader(
+            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+        ).read(path: "a.yaml")
+        let configuration = try #require(result.configuration, "\(result.errors)")
+        let lines = ConfigurationLines(of: "a.yaml", in: configuration, secrets: configuration.secretTexts).masked(text)
+        return (lines.joined(separator: "\n"), configuration.values)
+    }
+
+    @Test(arguments: [
+        "requestHeaders: { set: { X-Api-Key: hush1 } }", "requestHeaders: { set: { Authorization: Bearer hush1 } }",
+        "requestHeaders: { setIfAbsent: { X-Auth-Token: hush1 } }", "requestHeaders: { append: { Cookie: [a=hush1] } }",
+        "requestHeaders: { append: { Cookie: 'sid=hush1' } }", "mock: { headers: { Set-Cookie: sid=hush1 } }",
+        "rewrite: { query: { set: { access_token: hush1 } } }", "rewrite: { query: { set: { key: hush1 } } }",
+        "mock: { headers: { X-Api-Key: hush1 } }", "mock: { json: { user: { password: hush1 } } }",
+        "mock: { json: { password: { old: hush1 } } }", "mock: { json: { tokens: [hush1, hush2] } }",
+        "jsonTransform: { set: { /user/password: hush1 } }",
+        "{ requestHeaders: { set: { X-B: b } }, if: { headers: { X-Api-Key: hush1 } } }",
+        "{ requestHeaders: { set: { X-B: b } }, if: { query: { token: hush1 } } }",
+        "{ requestHeaders: { set: { X-B: b } }, if: { cookies: { session: hush1 } } }",
+        "requestHeaders: { set: { X-B: 'https://a.test/?a=b&access_token=hush1' } }",
+        "redirect: { to: 'https://a.test/x?api_key=hush1' }", "redirect: { to: '/x?sig=hush1&a=b' }",
+        "script: { source: 'return { options = { apiKey = 1 } }', options: { apiKey: 1234567 } }",
+    ])
+    func `values of fields, parameters and members that are named like credentials are hidden`(ware: String) throws {
+        let (lines, values) = try fields(ware)
+        #expect(!lines.contains("hush") && !lines.contains("1234567"), "\(lines)")
+        for value in values { #expect(value.text?.contains("hush") != true && value.text != "1234567", "\(value)") }
+    }
+
+    @Test func `other values of such maps, and placeholders, are shown`() throws {
+        let (lines, values) = try fields(
+            "requestHeaders: { set: { X-B: b, X-Token: '{request.header.X-Old-Token}', X-C: '/a?b=c' } }")
+        #expect(lines.contains("set: { X-B: b, X-Token: '{request.header.X-Old-Token}', X-C: '/a?b=c' } }"))
+        #expect(values.contains { $0.text == "{request.header.X-Old-Token}" } && values.contains { $0.text == "/a?b=c" })
+    }
+
+    @Test(arguments: [
+        ("# clientSecret: hush1", "# clientSecret: …"), ("# was: X-Api-Key: hush1", "# was: X-Api-Key: …"),
+        ("x-a: 1 # password=hush1", "x-a: 1 # password=…"), ("x-a: \"#1\" # token: hush1", "x-a: \"#1\" # token: …"),
+        ("x-a: |\n  # token: shown", "x-a: |\n  # token: shown"), ("x-a: a#b token=shown", "x-a: a#b token=shown"),
+        ("# https://a.test/?access_token=hush1", "# https://a.test/?access_token=…"),
+        ("# http://user:hush1@a.test/", "# http://…@a.test/"),
+        ("# curl -H 'Authorization: Bearer hush1' https://a.test/", "# curl -H 'Authorization: …' https://a.test/"),
+        ("# clientSecret: |\n#   hush1\n#   hush2\n# grant: static", "# clientSecret: …\n#   …\n#   …\n# grant: static"),
+        (
+            "# -----BEGIN PRIVATE KEY-----\n# hush1\n# hush2\n# -----END PRIVATE KEY-----\n# shown",
+            "# …\n# …\n# …\n# …\n# shown"
+        ),
+        ("x-a: [1, # token: hush1\n  2] # secret: hush2", "x-a: [1, # token: …\n  2] # secret: …"),
+    ])
+    func `comments show no values that are named like credentials`(end: String, shown: String) throws {
+        let lines = try fields("requestHeaders: { set: { X-B: b } }", end: end).lines
+        #expect(lines.hasSuffix("\n" + shown), "\(lines)")
+    }
+
+    @Test func `each map whose names users choose is known`() throws {
+        // These have values that are names, or definitions whose options are known.
+        let others: Set = [
+            "chains", "claimsToHeaders", "credentials", "listeners", "move", "rename", "require", "services", "stores",
+            "types", "with",
+        ]
+        var found: Set<String> = []
+        func walk(_ node: ConfigNode, _ name: String) {
+            if node["additionalProperties"]?.entries != nil { found.insert(name) }
+            for entry in node.entries ?? [] {
+                if entry.key == "properties" {
+                    for property in entry.value.entries ?? [] { walk(property.value, property.key) }
+                } else {
+                    walk(entry.value, name)
+                }
+            }
+            if case .list(let members) = node.content { for member in members { walk(member, name) } }
+        }
+        walk(ConfigurationSchema(BuiltinWares.all).json, "")
+        #expect(found.contains("headers"))
+        #expect(found.subtracting(others).subtracting(GatewayConfiguration.freelyNamed).subtracting([""]).isEmpty)
+    }
+
     // MARK: Texts on several lines
 
     /// The lines of a file, of which `SECRET` marks the lines of the value of `tokenInject`.
