@@ -59,11 +59,6 @@ extension GatewayConfiguration {
         Set(values.lazy.filter { $0.text == nil && $0.location != .code }.map(\.location))
     }
 
-    /// The options whose members have names of the user's choice, such as those of fields and parameters.
-    package static let freelyNamed: Set<String> = [
-        "set", "setIfAbsent", "append", "headers", "responseHeaders", "exportHeaders", "query", "cookies", "json", "options",
-    ]
-
     private struct Walk {
         /// The keys of secret values. A key that is secret anywhere is masked everywhere.
         var secrets: Set<String>
@@ -76,7 +71,7 @@ extension GatewayConfiguration {
             case .scalar(let text, _):
                 let isSecret =
                     node.isSecret || secrets.contains(key) || path.contains("].sticky.key")
-                    || isFree && Redaction.isSecret(name: key) && !Self.isPlaceholder(text)
+                    || isFree && ConfigNode.isSecret(text, named: key)
                     || path.hasPrefix("services.") && path.contains(".sticky.key")
                     || AcmeSettings.secretKeys.contains { path.contains(".\($0.joined(separator: "."))") }
                 values.append(WrittenValue(path: path, text: text, isSecret: isSecret, location: node.location))
@@ -87,16 +82,11 @@ extension GatewayConfiguration {
             case .map(let entries):
                 // Everything below a secret key is secret.
                 let isSecret = secrets.contains(key) || isFree && Redaction.isSecret(name: key)
-                let isFree = isFree || GatewayConfiguration.freelyNamed.contains(key)
+                let isFree = isFree || ConfigNode.freelyNamed.contains(key)
                 for entry in entries {
                     add(entry.value, "\(path).\(entry.key)", key: isSecret ? key : entry.key, isFree: isFree)
                 }
             }
-        }
-
-        /// Whether the text is one placeholder, such as `{request.header.X-Token}`, which tells nothing.
-        private static func isPlaceholder(_ text: String) -> Bool {
-            text.first == "{" && text.firstIndex(of: "}") == text.indices.last
         }
     }
 }

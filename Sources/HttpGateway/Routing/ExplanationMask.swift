@@ -31,8 +31,7 @@ public struct ExplanationMask {
     /// The field line, without its value if that can be a credential.
     public func line(_ line: String) -> String {
         let name = line.prefix { $0 != ":" }
-        let isCredential = FieldName(String(name)).map(Redaction.fields.contains) ?? false
-        return isCredential ? "\(name): ***" : text(line)
+        return Redaction.isSecret(name: String(name)) ? "\(name): ***" : text(line)
     }
 
     /// A request line or target, as records show it. Its query is masked if it contains an encoded secret or user information.
@@ -65,12 +64,16 @@ extension RequestMatch {
         add("host", hosts.map(\.source))
         add("path", pathWords)
         add("client", clients.map(\.description))
-        for header in headers { add("header \(header.name)", header.values.map(\.optionText)) }
-        for cookie in cookies { add("cookie \(cookie.name)", cookie.values.map(\.optionText)) }
-        for query in query { add("query \(query.name)", query.values.map(\.optionText)) }
+        func add(_ kind: String, _ name: String, _ values: [ValueMatch]) {
+            let isSecret = !values.isEmpty && Redaction.isSecret(name: name)
+            add("\(kind) \(name)", isSecret ? ["***"] : values.map(\.optionText))
+        }
+        for header in headers { add("header", "\(header.name)", header.values) }
+        for cookie in cookies { add("cookie", cookie.name, cookie.values) }
+        for query in query { add("query", query.name, query.values) }
         add("status", response.statuses.map { ["\($0)"] } ?? [])
         add("responder", response.responders)
-        for header in response.headers { add("response header \(header.name)", header.values.map(\.optionText)) }
+        for header in response.headers { add("response header", "\(header.name)", header.values) }
         add("not", not.map { "(\($0.words))" })
         add("any of", any.map { "(\($0.words))" })
         return parts.joined(separator: ", ")

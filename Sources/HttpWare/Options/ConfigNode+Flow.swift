@@ -12,17 +12,37 @@ extension ConfigNode {
     }
 
     /// This value with each secret replaced by `***`, and with marks for user information: for people.
-    public var masked: ConfigNode {
+    public var masked: ConfigNode { masked(key: "", isFree: false) }
+
+    private func masked(key: String, isFree: Bool) -> ConfigNode {
         var copy = self
         switch content {
         case .scalar(let text, let isQuoted):
+            let isSecret = isSecret || isFree && ConfigNode.isSecret(text, named: key)
             copy.content = isSecret ? .scalar("***", isQuoted: true) : .scalar(Redaction.text(text), isQuoted: isQuoted)
-        case .list(let members): copy.content = .list(members.map(\.masked))
+        case .list(let members): copy.content = .list(members.map { $0.masked(key: key, isFree: isFree) })
         case .map(let entries):
+            // Everything below a secret name is secret.
+            let isSecret = isFree && Redaction.isSecret(name: key)
+            let isFree = isFree || ConfigNode.freelyNamed.contains(key)
             copy.content = .map(
-                entries.map { Entry(key: Redaction.text($0.key), location: $0.location, value: $0.value.masked) })
+                entries.map {
+                    let value = $0.value.masked(key: isSecret ? key : $0.key, isFree: isFree)
+                    return Entry(key: Redaction.text($0.key), location: $0.location, value: value)
+                })
         }
         return copy
+    }
+
+    /// The options whose members have names of the user's choice, such as those of fields and parameters.
+    package static let freelyNamed: Set<String> = [
+        "set", "setIfAbsent", "append", "headers", "responseHeaders", "exportHeaders", "query", "cookies", "json", "options",
+    ]
+
+    /// Whether a value is secret because the name that its user chose is like that of a credential. One placeholder alone, such as
+    /// `{request.header.X-Token}`, tells nothing.
+    package static func isSecret(_ text: String, named name: String) -> Bool {
+        Redaction.isSecret(name: name) && !(text.first == "{" && text.firstIndex(of: "}") == text.indices.last)
     }
 
     /// The secret texts in this value, which must not be printed.

@@ -127,7 +127,14 @@ struct ImportCommand: ParsableCommand {
             for error in faults { Terminal.error(error.description) }
             throw ExitCode(1)
         }
+        let warnings = result.errors.filter { $0.severity == .warning }
+        for warning in warnings.prefix(Self.mostWarnings) { Terminal.error(warning.description) }
+        if warnings.count > Self.mostWarnings {
+            Terminal.error("\(warnings.count - Self.mostWarnings) more; see \(Program.name) check")
+        }
     }
+
+    private static let mostWarnings = 10
 
     /// Whether the error is about the content or the absence of another file, such as a certificate.
     private static func isAboutFile(_ error: ConfigError) -> Bool {

@@ -136,7 +136,7 @@ import Testing
         }
         walk(ConfigurationSchema(BuiltinWares.all).json, "")
         #expect(found.contains("headers"))
-        #expect(found.subtracting(others).subtracting(GatewayConfiguration.freelyNamed).subtracting([""]).isEmpty)
+        #expect(found.subtracting(others).subtracting(ConfigNode.freelyNamed).subtracting([""]).isEmpty)
     }
 
     // MARK: Texts on several lines

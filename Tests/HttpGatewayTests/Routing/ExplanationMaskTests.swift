@@ -56,6 +56,34 @@ import Testing
         #expect(ExplanationMask(try explanation("/a")).target(target) == shown)
     }
 
+    @Test func `values of fields and parameters that are named like credentials are hidden`() throws {
+        let text = """
+            version: 1
+            listeners: { web: { bind: "127.0.0.1:8080" } }
+            services: { api: { baseUrl: "http://192.0.2.1:3000" } }
+            chains:
+              c:
+                middlewares:
+                  - requestHeaders: { set: { X-Auth-Token: hush1, X-Session: "Bearer hush2", X-B: shown1 } }
+                  - { requestHeaders: { set: { X-C: c } }, if: { headers: { X-Api-Key: hush3 }, query: { token: hush4 } } }
+                  - rewrite: { query: { set: { access_token: hush5, a: shown2 } } }
+            routes: [{ service: api, chain: c }]
+            """
+        let files = ConfigurationFiles(read: { _, _ in Array(text.utf8) }, list: { _ in [] })
+        let result = ConfigurationReader(
+            wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
+        ).read(path: "a.yaml")
+        let explanation = try Explanation(
+            Explanation.Question(.get, "http://h/?sig=hush6"), in: try #require(result.configuration, "\(result.errors)"))
+        let shown = ExplanationJson(explanation).text
+        #expect(!shown.contains("hush"), "\(shown)")
+        #expect(shown.contains("X-B: shown1") && shown.contains("a=shown2"))
+        let mask = ExplanationMask(explanation)
+        for entry in explanation.chain.entries.middlewares {
+            #expect(!mask.text(entry.options.masked.flow).contains("hush"))
+        }
+    }
+
     @Test func `an alias of a secret is hidden wherever it stands`() throws {
         let text = """
             version: 1
