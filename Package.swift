@@ -58,6 +58,7 @@ let fuzzTargets: [Target] =
             "TunnelBytes", "ProxyHeader", "Placeholders", "CaptureFilter", "CapturedMessages", "CaptureRecords",
             "TraceContext", "FilePaths", "JsonEdits", "StickyToken", "ClientFields", "AcmeAnswers", "MessageSignature",
             "OidcLogin", "ContentCodings", "RecordJournal", "Scripts", "CalloutAnswers", "FoundServices", "Imports",
+            "Approvals",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)

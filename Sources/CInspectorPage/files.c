@@ -120,6 +120,9 @@ static const uint8_t parse_js[] = {
 static const uint8_t past_js[] = {
 #embed "Page/past.js"
 };
+static const uint8_t questions_js[] = {
+#embed "Page/questions.js"
+};
 static const uint8_t record_js[] = {
 #embed "Page/record.js"
 };
@@ -197,6 +200,7 @@ static const struct CInspectorFile files[] = {
     {"pair.js", pair_js, sizeof pair_js},
     {"parse.js", parse_js, sizeof parse_js},
     {"past.js", past_js, sizeof past_js},
+    {"questions.js", questions_js, sizeof questions_js},
     {"record.js", record_js, sizeof record_js},
     {"requests.js", requests_js, sizeof requests_js},
     {"rules.js", rules_js, sizeof rules_js},

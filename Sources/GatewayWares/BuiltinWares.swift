@@ -10,6 +10,7 @@ public enum BuiltinWares {
         Accumulate.self,
         AnyOf.self,
         ApiKey.self,
+        Ask.self,
         AwsSigV4.self,
         BasicAuth.self,
         BodyLimit.self,

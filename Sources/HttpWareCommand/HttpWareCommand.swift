@@ -26,13 +26,15 @@ struct HttpWareCommand: ParsableCommand {
                 name: "Look at a running gateway",
                 subcommands: [
                     StatusCommand.self, PageCommand.self, TraceCommand.self, ServicesCommand.self,
-                    DiscoverCommand.self, HarCommand.self, UnreadCommand.self, HealthCommand.self, McpCommand.self,
+                    DiscoverCommand.self, HarCommand.self, UnreadCommand.self, AuditCommand.self, HealthCommand.self,
+                    McpCommand.self,
                 ]),
             CommandGroup(
                 name: "Change a running gateway",
                 subcommands: [
                     ReloadCommand.self, StopCommand.self, TokenCommand.self, CacheCommand.self, RuleCommand.self,
-                    BreakCommand.self, MaintenanceCommand.self, OfflineCommand.self, AcmeCommand.self, CaCommand.self,
+                    ApproveCommand.self, BreakCommand.self, MaintenanceCommand.self, OfflineCommand.self,
+                    AcmeCommand.self, CaCommand.self,
                 ]),
             CommandGroup(
                 name: "Prove a configuration",

@@ -12,7 +12,7 @@ shift
 [ $# -gt 0 ] || set -- RequestHead ResponseHead Chunks Http2Server Http2Client Configuration Credentials TokenResponse \
     StoredRecord CacheFields RedisReply EventStream ContentRange Har TraceContext TunnelBytes ProxyHeader Placeholders Imports \
     CaptureFilter CapturedMessages CaptureRecords FilePaths JsonEdits StickyToken ClientFields AcmeAnswers MessageSignature OidcLogin \
-    ContentCodings RecordJournal Scripts CalloutAnswers FoundServices
+    ContentCodings RecordJournal Scripts CalloutAnswers FoundServices Approvals
 
 cd "$(dirname "$0")/../.."
 export HTTPWARE_FUZZ=1 SWIFT_BACKTRACE=enable=no
@@ -35,7 +35,7 @@ for name in "$@"; do
     Http2*) dict=Tests/Fuzz/http2.dict ;;
     CacheFields) dict=Tests/Fuzz/cache.dict ;;
     Imports) dict=Tests/Fuzz/imports.dict longest=3000 ;;
-    EventStream | ContentRange | Har | CapturedMessages | CaptureRecords | JsonEdits | CalloutAnswers) dict=Tests/Fuzz/client.dict longest=2000 ;;
+    EventStream | ContentRange | Har | CapturedMessages | CaptureRecords | JsonEdits | CalloutAnswers | Approvals) dict=Tests/Fuzz/client.dict longest=2000 ;;
     RecordJournal) longest=1500 ;;
     Scripts) dict=Tests/Fuzz/lua.dict longest=2000 ;;
     CaptureFilter) dict=Tests/Fuzz/filter.dict ;;

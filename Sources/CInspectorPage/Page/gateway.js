@@ -33,6 +33,7 @@ export function sample({ mode, address, isTls }) {
 /** The views that have nothing to show: those of what the configuration does not name. */
 export async function emptyViews() {
   const names = {
+    questions: isWithoutQuestions,
     services: isWithoutServices,
     cache: isWithoutCache,
     tokens: isWithoutTokens,
@@ -40,6 +41,11 @@ export async function emptyViews() {
   };
   const found = await Promise.all(Object.values(names).map((isEmpty) => isEmpty().catch(() => false)));
   return Object.keys(names).filter((_, place) => found[place]);
+}
+
+async function isWithoutQuestions() {
+  const [{ questions }, { approvals }] = await Promise.all([get("/v1/questions"), get("/v1/approvals")]);
+  return !questions.length && !approvals.length;
 }
 
 async function isWithoutServices() {

@@ -1,19 +1,19 @@
-// How many messages wait at breakpoints, for the navigation and the title of the tab.
+// How many messages wait at breakpoints or for an answer, for the navigation and the title of the tab.
 import { get } from "./api.js";
 
 const pause = 1500;
 
 /**
- * Calls `changed(count)` when the number of held messages has changed; asks while the page is seen, and is seldom
- * asked else.
+ * Calls `changed(count)` when the number of elements in `member` of the answer at `path` has changed; asks while the
+ * page is seen, and is seldom asked else.
  */
-export function watchHeld(changed) {
+export function watchCount(path, member, changed) {
   let last = 0, isOff = false;
   async function turn() {
     if (!isOff && !document.hidden) {
       try {
-        const { breaks } = await get("/v1/breaks");
-        if (breaks.length !== last) changed(last = breaks.length);
+        const { length } = (await get(path))[member];
+        if (length !== last) changed(last = length);
       } catch (error) {
         isOff = error.status === 404;
       }

@@ -7,19 +7,33 @@ import { compare } from "./compare.js";
 import { overview } from "./overview.js";
 import { rules } from "./rules.js";
 import { breakpoints } from "./breakpoints.js";
+import { questions } from "./questions.js";
 import { services } from "./services.js";
 import { cache } from "./cache.js";
 import { tokens } from "./tokens.js";
 import { configuration, routes } from "./config.js";
 import { emptyViews } from "./gateway.js";
-import { watchHeld } from "./held.js";
+import { watchCount } from "./held.js";
 
-const views = { requests, overview, rules, breakpoints, services, cache, tokens, routes, configuration, compare };
+const views = {
+  requests,
+  overview,
+  rules,
+  breakpoints,
+  questions,
+  services,
+  cache,
+  tokens,
+  routes,
+  configuration,
+  compare,
+};
 const titles = {
   requests: "Requests",
   overview: "Overview",
   rules: "Rules",
   breakpoints: "Breakpoints",
+  questions: "Questions",
   services: "Services",
   cache: "Cache",
   tokens: "Tokens",
@@ -48,12 +62,24 @@ function show() {
   chooseViews();
 }
 
-// Messages that wait at breakpoints are seen from everywhere, also from another tab.
+// Messages that wait at breakpoints, or for an answer, are seen from everywhere, also from another tab.
 
-let held = 0;
+const waiting = { held: 0, asked: 0 };
 
 function showTitle() {
-  document.title = (held ? `(${held} held) ` : "") + titles[shown?.name ?? "requests"] + " – httpware";
+  const counts = Object.entries(waiting).filter(([, count]) => count).map(([word, count]) => `${count} ${word}`);
+  const start = counts.length ? `(${counts.join(", ")}) ` : "";
+  document.title = start + titles[shown?.name ?? "requests"] + " – httpware";
+}
+
+/** Shows how many wait in a view, beside its name. */
+function showCount(view, word, count) {
+  waiting[word] = count;
+  const item = document.querySelector(`#nav a[data-view=${view}]`);
+  item.querySelector(".count")?.remove();
+  if (count) item.append(make("span.count." + word, { "aria-label": count + " " + word }, String(count)));
+  if (count) item.hidden = false;
+  showTitle();
 }
 
 /** Shows the views that have anything to show, and the one that is open. */
@@ -69,13 +95,8 @@ for (const name of Object.keys(titles)) {
   document.getElementById("nav").append(make("a", { href: link(name), "data-view": name }, titles[name]));
 }
 
-watchHeld((count) => {
-  held = count;
-  const item = document.querySelector("#nav a[data-view=breakpoints]");
-  item.querySelector(".count")?.remove();
-  if (count) item.append(make("span.count.held", { "aria-label": count + " held" }, String(count)));
-  showTitle();
-});
+watchCount("/v1/breaks", "breaks", (count) => showCount("breakpoints", "held", count));
+watchCount("/v1/questions", "questions", (count) => showCount("questions", "asked", count));
 
 // Colours: those of the system, until one is chosen.
 
@@ -116,7 +137,7 @@ function help() {
       [key("a"), "at the breakpoints: resume all"],
       [key("y"), "copy as curl"],
       [
-        [key("g"), " ", key("o"), key("r"), key("u"), key("b"), key("s"), key("t")],
+        [key("g"), " ", key("o"), key("r"), key("u"), key("b"), key("q"), key("s"), key("t")],
         "go to Overview, Requests, Rules, Breakpoints, Services, Tokens",
       ],
       [key("?"), "this table"],
@@ -134,7 +155,15 @@ document.addEventListener("keydown", (event) => {
   if (isTyping) return;
   if (goesTo) {
     goesTo = false;
-    const view = { o: "overview", r: "requests", u: "rules", b: "breakpoints", s: "services", t: "tokens" }[event.key];
+    const view = {
+      o: "overview",
+      r: "requests",
+      u: "rules",
+      b: "breakpoints",
+      q: "questions",
+      s: "services",
+      t: "tokens",
+    }[event.key];
     if (view) go(view);
     return;
   }

@@ -1,6 +1,5 @@
 public import Capturing
 public import HttpWare
-import Synchronization
 
 /// Holds messages until they are resumed, edited or aborted through the admin listener.
 public struct Break: EitherSided {
@@ -10,7 +9,7 @@ public struct Break: EitherSided {
     public var max: Int
     /// The maximum size of content that can be edited.
     public var maxBytes: ByteCount
-    private let places = Places()
+    private let places = HeldPlaces()
 
     public var contentNeed: ContentNeed { .ifWhole(upTo: maxBytes.bytes) }
 
@@ -87,19 +86,6 @@ public struct Break: EitherSided {
     private func letGo(_ held: HeldMessage) {
         HeldMessages.shared.remove(held)
         places.giveBack()
-    }
-
-    /// Counts the messages that are held.
-    private final class Places: Sendable {
-        private let count = Atomic(0)
-
-        func take(atMost most: Int) -> Bool {
-            if count.add(1, ordering: .relaxed).newValue <= most { return true }
-            count.subtract(1, ordering: .relaxed)
-            return false
-        }
-
-        func giveBack() { count.subtract(1, ordering: .relaxed) }
     }
 }
 

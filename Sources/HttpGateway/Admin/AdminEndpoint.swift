@@ -42,7 +42,8 @@ struct AdminEndpoint: Sendable {
     static func all(_ subject: AdminSubject, ui: Bool) -> [AdminEndpoint] {
         probes(subject) + status(subject) + metrics(subject) + configuration(subject) + services(subject)
             + requests(subject)
-            + captures(subject) + rules(subject) + breaks() + credentials(subject) + holds(subject) + cache(subject)
+            + captures(subject) + rules(subject) + breaks() + questions() + credentials(subject) + holds(subject)
+            + cache(subject)
             + offline(subject) + unread(subject) + maintenance(subject) + certificates(subject) + explanations(subject)
             + (ui ? page(subject.pageFolder) : [])
     }

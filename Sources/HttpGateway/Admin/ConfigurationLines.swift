@@ -182,7 +182,8 @@ private struct HiddenComments {
             isInKey = !body.contains("-----END")
             return String(hidden)
         }
-        if let colon = body.firstIndex(of: ":"), case let value = body[body.index(after: colon)...].drop(while: { $0 == " " }),
+        if let colon = body.firstIndex(of: ":"),
+            case let value = body[body.index(after: colon)...].drop(while: { $0 == " " }),
             value.isEmpty || value.first == "|" || value.first == ">",
             Redaction.isSecret(name: body[..<colon].trimmingPrefix { $0 == "-" || $0 == " " }.description)
         {

@@ -36,7 +36,8 @@ extension ConfigNode {
 
     /// The options whose members have names of the user's choice, such as those of fields and parameters.
     package static let freelyNamed: Set<String> = [
-        "set", "setIfAbsent", "append", "headers", "responseHeaders", "exportHeaders", "query", "cookies", "json", "options",
+        "set", "setIfAbsent", "append", "headers", "responseHeaders", "exportHeaders", "query", "cookies", "json",
+        "options",
     ]
 
     /// Whether a value is secret because the name that its user chose is like that of a credential. One placeholder alone, such as

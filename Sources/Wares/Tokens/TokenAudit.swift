@@ -61,32 +61,21 @@ enum TokenAudit {
             } else {
                 continue
             }
-            if let sink = entry.sink {
-                sink.append(text: line(entry, action, exchange))
-            } else if let refusal = entry.refusal {
+            AuditTrail.shared.add(
+                .credential, members(entry, action, exchange), at: exchange.wallNow, to: entry.sink)
+            if entry.sink == nil, let refusal = entry.refusal {
                 entry.log?("\(exchange.request?.host ?? "-"): \(refusal)")
             }
         }
     }
 
-    private static func line(_ entry: Entry, _ action: String, _ exchange: Exchange) -> String {
+    private static func members(_ entry: Entry, _ action: String, _ exchange: Exchange) -> [(String, Json)] {
         let request = exchange.request
-        return Json.object([
-            ("time", .text(exchange.wallNow.rfc3339)), ("run", .text(entry.run)),
-            ("credential", .text(entry.credential)), ("action", .text(action)), ("host", .optional(request?.host)),
-            ("method", .optional(request?.method.name)), ("path", .optional(request?.path)),
-            ("status", exchange.finalStatus.map { .number($0.code) } ?? .null), ("reason", .optional(entry.refusal)),
-        ]).text
-    }
-
-    /// Reads `audit` of the ware.
-    static func readSink(_ options: inout OptionsReader) -> LogSink? {
-        var output = LogOutput.stderr
-        options.read("output", into: &output, doc: "place where lines are written: stdout, stderr, syslog or file:PATH")
-        if options.isDescribing { return nil }
-        if let problem = output.problem { options.fail(at: "output", problem) }
-        return LogWriter.shared.sink(for: output) { dropped in
-            Json.object([("dropped", .number(dropped))]).text
-        }
+        return [
+            ("run", .text(entry.run)), ("credential", .text(entry.credential)), ("action", .text(action)),
+            ("host", .optional(request?.host)), ("method", .optional(request?.method.name)),
+            ("path", .optional(request?.path)), ("status", exchange.finalStatus.map { .number($0.code) } ?? .null),
+            ("reason", .optional(entry.refusal)),
+        ]
     }
 }

@@ -233,7 +233,7 @@ extension TokenInject: ConfigurableWare {
         )
         var audit: LogSink?
         options.read("audit", doc: "a line for each exchange in which the token is used; only with placeholder") {
-            let sink = TokenAudit.readSink(&$0)
+            let sink = AuditTrail.readSink(&$0)
             if $0.isWritten { audit = sink }
         }
         options.only("scrub", "audit", with: "placeholder")

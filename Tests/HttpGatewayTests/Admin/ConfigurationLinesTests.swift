@@ -94,7 +94,8 @@ import Testing
         let (lines, values) = try fields(
             "requestHeaders: { set: { X-B: b, X-Token: '{request.header.X-Old-Token}', X-C: '/a?b=c' } }")
         #expect(lines.contains("set: { X-B: b, X-Token: '{request.header.X-Old-Token}', X-C: '/a?b=c' } }"))
-        #expect(values.contains { $0.text == "{request.header.X-Old-Token}" } && values.contains { $0.text == "/a?b=c" })
+        #expect(
+            values.contains { $0.text == "{request.header.X-Old-Token}" } && values.contains { $0.text == "/a?b=c" })
     }
 
     @Test(arguments: [
@@ -104,7 +105,10 @@ import Testing
         ("# https://a.test/?access_token=hush1", "# https://a.test/?access_token=…"),
         ("# http://user:hush1@a.test/", "# http://…@a.test/"),
         ("# curl -H 'Authorization: Bearer hush1' https://a.test/", "# curl -H 'Authorization: …' https://a.test/"),
-        ("# clientSecret: |\n#   hush1\n#   hush2\n# grant: static", "# clientSecret: …\n#   …\n#   …\n# grant: static"),
+        (
+            "# clientSecret: |\n#   hush1\n#   hush2\n# grant: static",
+            "# clientSecret: …\n#   …\n#   …\n# grant: static"
+        ),
         (
             "# -----BEGIN PRIVATE KEY-----\n# hush1\n# hush2\n# -----END PRIVATE KEY-----\n# shown",
             "# …\n# …\n# …\n# …\n# shown"

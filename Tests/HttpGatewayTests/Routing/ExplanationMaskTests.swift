@@ -74,7 +74,8 @@ import Testing
             wares: BuiltinWares.all, stores: GatewayStores.all, environment: [:], files: files
         ).read(path: "a.yaml")
         let explanation = try Explanation(
-            Explanation.Question(.get, "http://h/?sig=hush6"), in: try #require(result.configuration, "\(result.errors)"))
+            Explanation.Question(.get, "http://h/?sig=hush6"),
+            in: try #require(result.configuration, "\(result.errors)"))
         let shown = ExplanationJson(explanation).text
         #expect(!shown.contains("hush"), "\(shown)")
         #expect(shown.contains("X-B: shown1") && shown.contains("a=shown2"))

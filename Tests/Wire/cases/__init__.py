@@ -42,6 +42,7 @@ from . import (  # noqa: F401
     passthrough,
     paths,
     proxy_protocol,
+    questions,
     redis,
     refused_requests,
     refused_responses,

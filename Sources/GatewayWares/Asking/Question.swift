@@ -1,0 +1,139 @@
+public import Capturing
+public import HttpWare
+
+/// A question to a person about one request, which waits for the answer. What it shows has marks in place of secrets.
+public final class Question: Sendable {
+    /// The subject of an answer.
+    public enum Scope: String, Sendable {
+        /// The request: its method, URL, the fields that matter, and its content.
+        case request
+        /// The host and port that it is for.
+        case host
+    }
+
+    /// For how long an answer counts.
+    public enum Span: Sendable, Equatable {
+        /// For the requests that wait.
+        case once
+        /// Until the gateway ends.
+        case run
+        /// Until it is taken back: it is written to the file of approvals.
+        case always
+        /// For this duration, or until the gateway ends.
+        case lasting(Duration)
+    }
+
+    /// How the wait of a request ends.
+    enum Outcome: Sendable {
+        case answered(isYes: Bool, by: String)
+        case late
+    }
+
+    /// The facts about the request.
+    public struct Subject: Sendable {
+        /// The digest of what the answer is bound to.
+        public let key: Digest256
+        public let scope: Scope
+        /// The principal, or else the address of the client.
+        public let who: String
+        public let method: String
+        public let url: String
+        /// The host and the port.
+        public let host: String
+        /// The fields, of which those with credentials are masked.
+        public let fields: [CapturedMessage.Field]
+        /// The beginning of the content as text; `nil` if it is not text.
+        public let text: String?
+        /// The bytes of the content that are known, and whether they are all of it.
+        public let size: Int, isWhole: Bool
+        /// The number of the exchange's capture.
+        public let capture: Int?
+        /// The ware's label and the route.
+        public let rule: String
+        public let since: WallTime
+
+        /// The most bytes of fields and of content that a question shows.
+        static let mostShown = 8 << 10
+    }
+
+    /// Its number, unique in this process.
+    public let id: Int
+    public let subject: Subject
+    /// The spans that an answer can have, the usual one first.
+    public let spans: [Ask.Remember]
+    /// The end of the first request's wait.
+    public let until: WallTime
+    /// The answers that outlive the gateway; `nil` if an answer cannot.
+    let approvals: ApprovalFile?
+
+    init(
+        _ id: Int, _ subject: Subject, spans: [Ask.Remember], until: WallTime, approvals: ApprovalFile?
+    ) {
+        self.id = id
+        self.subject = subject
+        self.spans = spans
+        self.until = until
+        self.approvals = approvals
+    }
+
+    /// Whether an answer can count for so long.
+    public func allows(_ span: Span) -> Bool {
+        switch span {
+        case .once: spans.contains(.once)
+        case .run, .lasting: spans.contains(.run)
+        case .always: spans.contains(.always)
+        }
+    }
+}
+
+extension Question.Subject {
+    /// The facts about a request, of which `content` is the beginning.
+    init(
+        _ request: HttpRequest, _ exchange: Exchange, _ scope: Question.Scope, fields names: [FieldName], rule: String,
+        content: (bytes: [UInt8], isWhole: Bool)
+    ) {
+        let redaction = CaptureRedaction(CaptureSettings(), exchange)
+        let uri = exchange.writtenUri(of: request)
+        let port = request.port ?? (request.scheme == "https" ? 443 : 80)
+        host = "\(request.host ?? "-"):\(port)"
+        let client = exchange.client.map { "\($0)" } ?? "-"
+        who = exchange.principal.map { $0.name.isEmpty ? $0.method : $0.name } ?? client
+        let identity = exchange.principal?.identity.hex ?? client
+        var parts = [scope.rawValue, identity, host]
+        if scope == .request {
+            parts += [request.method.name, uri, content.isWhole ? "whole" : "beginning"]
+            for name in names {
+                for value in request.fields.rawValues(of: name) { parts += [name.text, ReceivedText.text(value)] }
+            }
+        }
+        key = content.bytes.withUnsafeBytes { bytes in
+            scope == .request ? Digest256(of: parts).followed(by: bytes) : Digest256(of: parts)
+        }
+        self.scope = scope
+        method = request.method.name
+        url = String(redaction.url(uri).prefix(Self.mostShown))
+        var left = Self.mostShown
+        var shown: [CapturedMessage.Field] = []
+        for field in redaction.shown(request.fields) where left > 0 {
+            left -= field.name.utf8.count + field.value.utf8.count
+            shown.append(left >= 0 ? field : CapturedMessage.Field(field.name, Redaction.mark))
+        }
+        self.fields = shown
+        let beginning = content.bytes.prefix(Self.mostShown)
+        text = Self.text(of: beginning).map(TextMask.masked)
+        size = content.bytes.count
+        isWhole = content.isWhole
+        capture = exchange.showCapture()
+        self.rule = rule
+        since = exchange.wallNow
+    }
+
+    /// The bytes as text, of which the last character may be cut off; `nil` if they are not UTF-8, or have a NUL.
+    private static func text(of bytes: ArraySlice<UInt8>) -> String? {
+        if bytes.contains(0) { return nil }
+        for cut in 0..<min(4, bytes.count + 1) {
+            if let text = String(validating: bytes.dropLast(cut), as: UTF8.self) { return text }
+        }
+        return nil
+    }
+}
