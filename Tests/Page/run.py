@@ -51,11 +51,13 @@ chains:
   base: {{ middlewares: [{{ requestHeaders: {{ set: {{ X-Via: gateway }} }} }}], postwares: [{{ responseHeaders: {{ set: {{ X-Served-By: gateway }} }} }}] }}
   hello: {{ middlewares: [{{ mock: {{ status: 200, body: "hello" }} }}] }}
   cached: {{ middlewares: [{{ httpCache: {{ mode: shared }} }}] }}
+  asked: {{ middlewares: [{{ ask: {{ remember: [once, run] }} }}] }}
   secret: {{ middlewares: [{{ use: base }}, {{ tokenInject: {{ credential: key }} }}] }}
 routes:
   - {{ name: hello, match: {{ path: /hello }}, chain: hello }}
   - {{ name: cached, match: {{ path: "/cached/**" }}, service: site, chain: cached }}
   - {{ name: secret, match: {{ path: "/secret/**" }}, service: site, chain: secret }}
+  - {{ name: asked, match: {{ path: "/asked/**" }}, service: site, chain: asked }}
   - {{ name: site, service: site, chain: base }}
 """
 
@@ -74,7 +76,7 @@ def jwt(**claims: object) -> str:
     return ".".join([part({"alg": "RS256", "typ": "JWT"}), part(claims), "c2lnbmF0dXJl"])
 
 
-VIEWS = ["requests", "overview", "rules", "breakpoints", "services", "cache", "tokens", "routes", "configuration"]
+VIEWS = ["requests", "overview", "rules", "breakpoints", "questions", "services", "cache", "tokens", "routes", "configuration"]
 TRIALS: list[tuple[str, Callable[[Page], None]]] = []
 
 
@@ -768,6 +770,44 @@ def _(p: Page) -> None:
     p.js("[...document.querySelectorAll('main button')].find(e => e.innerText === 'remove').click()")
     p.until("!document.querySelector('main tbody tr')", "the breakpoint is removed")
     expect(not p.api("GET", "/v1/rules")["rules"], "by the gateway")
+
+
+@trial("questions: a request is counted in the navigation, shown whole, allowed for the run, and asked about again when that is taken back")
+def _(p: Page) -> None:
+    p.go("#/requests")
+    statuses: list[int] = []
+
+    def ask() -> None:
+        statuses.append(p.send("POST", "/asked/1", '{"amount": 10, "password": "of-the-client"}', Content_Type="application/json")[0])
+
+    def waiting() -> threading.Thread:
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        return thread
+
+    thread = waiting()
+    p.until("document.querySelector('#nav .asked')?.innerText === '1' && document.title.startsWith('(1 asked)')", "the count")
+    p.go("#/questions")
+    p.until("document.querySelector('main details')", "it is listed")
+    p.js("document.querySelector('main details summary').click()")
+    text = p.js("return document.querySelector('main details').innerText")
+    expect("/asked/1" in text and '"amount": 10' in text and "content-type: application/json" in text.lower() and "of-the-client" not in text, text)
+    p.js("document.querySelector('main select').value = 'run'")
+    pause(2.5, Why.NOTHING)
+    expect(p.js("return document.querySelector('main details').open && document.querySelector('main select').value === 'run'"), "the row is the same after two looks")
+    p.button("allow").click()
+    thread.join(10)
+    p.until("[...document.querySelectorAll('main button')].some(e => e.innerText === 'take back')", "the answer is listed")
+    p.until("!document.querySelector('#nav .asked')", "no question is open")
+    waiting().join(10)
+    expect(statuses == [200, 200], statuses)
+    p.button("take back").click()
+    p.until("![...document.querySelectorAll('main button')].some(e => e.innerText === 'take back')", "it is taken back")
+    thread = waiting()
+    p.until("[...document.querySelectorAll('main button')].some(e => e.innerText === 'refuse')", "it is asked again")
+    p.button("refuse").click()
+    thread.join(10)
+    expect(statuses == [200, 200, 403], statuses)
 
 
 # The other views

@@ -45,7 +45,7 @@ export function questions(main) {
 const noQuestion = () =>
   empty("No request waits", "The ware ask, and hostRule with otherwise: ask, let requests wait here for an answer.");
 
-/** What a question or an answer is about. */
+/** The subject of a question. */
 export const subjectOf = ({ scope, host, method, url }) =>
   scope === "host" ? `all requests to ${host}` : method + " " + url;
 

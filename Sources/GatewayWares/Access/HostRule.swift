@@ -38,7 +38,7 @@ public struct HostRule: Middleware {
 
     private func refuse(_ reason: String) -> Verdict { .abort(with: .problem(.forbidden, reason)) }
 
-    /// What becomes of a host that is not in `allow`.
+    /// The treatment of a host that is not in `allow`.
     public enum Otherwise: String, Sendable, CaseIterable, OptionWord { case deny, ask }
 }
 
@@ -70,7 +70,7 @@ extension HostRule: ConfigurableWare {
             "allow", into: &allow, doc: "hosts that clients can reach, such as *.example.com; all others are refused")
         options.read("deny", into: &deny, doc: "hosts that are refused, even if allow lists them")
         var otherwise = Otherwise.deny
-        options.read("otherwise", into: &otherwise, doc: "what becomes of hosts that are not in allow")
+        options.read("otherwise", into: &otherwise, doc: "the treatment of hosts that are not in allow")
         options.read(
             "ask", doc: "how a person is asked about other hosts, as in the ware ask; only with otherwise: ask"
         ) {

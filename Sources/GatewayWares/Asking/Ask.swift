@@ -11,7 +11,7 @@ public struct Ask: Middleware {
 
     /// How long a request waits for an answer.
     public var timeout = Duration.seconds(300)
-    /// What becomes of a request without an answer.
+    /// The end of a wait without an answer.
     public var onTimeout = WithoutAnswer.deny
     /// For how long answers may count, the usual span first.
     public var remember: [Remember] = [.once, .run, .always]
@@ -143,8 +143,8 @@ extension Ask: ConfigurableWare {
             it leaves, the question ends.
 
             An answer is bound to the principal or the client's address, method, URL, the fields in `fields`, and content: a request that
-            differs in one of these asks again. Equal requests at the same time are one question. `once` counts for those that wait, `run`
-            until the gateway ends, a duration such as `10m` for so long where `run` is allowed, and `always` until it is taken back: it is
+            differs in one of these asks again. Equal requests at the same time are one question. `once` counts for the requests that wait, `run`
+            until the gateway ends, a duration such as `10m` for that time where `run` is allowed, and `always` until it is taken back: it is
             a line in `file`, which has only answers, and which `\#(ProgramName.text) approve rm` shortens. If the file has a mistake, no answer
             in it counts.
 
@@ -153,7 +153,7 @@ extension Ask: ConfigurableWare {
 
             `notify` sends each question as JSON: `id`, `who`, `method`, `url`, `host`, `hash`, `since`, `until`. Its response is ignored.
             `audit` writes a line of JSON for each question and each answer; `\#(ProgramName.text) audit` shows them, too. Put the ware after
-            those that authenticate, and before those that add tokens. Who may use the admin listener may answer.
+            the wares that authenticate, and before the wares that add tokens. Everybody who may use the admin listener may answer.
             """#,
         otherNames: ["approve", "approval", "confirm", "prompt", "humanInTheLoop"])
 
@@ -182,7 +182,7 @@ extension Ask: ConfigurableWare {
         options.read(
             "file", into: &file,
             doc: "file for answers that always count; by default approvals.yaml beside the configuration file")
-        options.read("notify", doc: "a program that is told of each question") {
+        options.read("notify", doc: "a program that gets each question") {
             $0.read("url", into: &url, doc: "URL that gets a POST with the question as JSON")
             if $0.isWritten { $0.require("url") }
         }
@@ -219,7 +219,7 @@ extension Ask: ConfigurableWare {
 }
 
 extension Ask {
-    /// A program that is told of questions.
+    /// A program that gets questions.
     struct Hook: Sendable {
         private let request: HttpRequest
         private let name: String
@@ -240,7 +240,7 @@ extension Ask {
             SideCaller().start(request, limits: Self.limits) { answer in
                 if case .failure(let error) = answer {
                     WareLog.shared.log(
-                        .warning, "ask: \(name.quotedForErrors) was not told of question \(question.id): \(error)")
+                        .warning, "ask: \(name.quotedForErrors) did not get question \(question.id): \(error)")
                 }
             }
         }

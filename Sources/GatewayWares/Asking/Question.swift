@@ -1,7 +1,7 @@
 public import Capturing
 public import HttpWare
 
-/// A question to a person about one request, which waits for the answer. What it shows has marks in place of secrets.
+/// A question to a person about one request, which waits for the answer. Marks stand in place of secrets.
 public final class Question: Sendable {
     /// The subject of an answer.
     public enum Scope: String, Sendable {
@@ -76,7 +76,7 @@ public final class Question: Sendable {
         self.approvals = approvals
     }
 
-    /// Whether an answer can count for so long.
+    /// Whether an answer can count for that time.
     public func allows(_ span: Span) -> Bool {
         switch span {
         case .once: spans.contains(.once)

@@ -60,7 +60,7 @@ public final class Questions: Sendable {
     public enum Refusal: Error {
         /// The question is not open any more.
         case gone
-        /// An answer to it cannot count for so long.
+        /// An answer to it cannot count for that time.
         case span
         /// The file of approvals cannot be written.
         case file(SystemError)

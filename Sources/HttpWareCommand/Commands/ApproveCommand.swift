@@ -39,7 +39,7 @@ struct ApproveCommand: ParsableCommand {
         let headers: [Field]
         let content: Content
 
-        /// What is asked about.
+        /// The subject of the question.
         var what: String { scope == "host" ? host : "\(method) \(url)" }
     }
 

@@ -2,7 +2,7 @@ import ArgumentParser
 import Glibc
 import HttpWare
 
-/// `httpware audit`: what programs asked for, what was answered, and by whom.
+/// `httpware audit`: refused hosts, questions with their answers, and uses of credentials.
 struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit",
@@ -12,7 +12,7 @@ struct AuditCommand: ParsableCommand {
             a file.
             """)
 
-    @Flag(name: .shortAndLong, help: "Go on with new lines until the command is ended.")
+    @Flag(name: .shortAndLong, help: "Continue with new lines until the command is ended.")
     var follow = false
     @Option(help: "Only lines of the last time, such as 10m.")
     var since: String?

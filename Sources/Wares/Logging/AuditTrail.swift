@@ -1,7 +1,7 @@
 public import HttpWare
 import Synchronization
 
-/// What programs asked for, what was answered, and by whom: the newest lines of this process, for `audit`. Safe to use from any thread.
+/// Refused hosts, questions with their answers, and uses of credentials: the newest lines of this process, for `audit`. Safe to use from any thread.
 ///
 /// Lines never contain credentials.
 public final class AuditTrail: Sendable {
