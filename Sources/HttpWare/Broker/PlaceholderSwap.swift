@@ -15,6 +15,8 @@ public struct PlaceholderSwap: Sendable {
         public static let form = Places(rawValue: 4)
         /// In strings of JSON content that are not names.
         public static let json = Places(rawValue: 8)
+        /// In the path, where the token is percent-encoded as a part of a segment.
+        public static let path = Places(rawValue: 16)
         /// The places inside content.
         static let content: Places = [.form, .json]
     }

@@ -56,7 +56,7 @@ struct RequestSearch {
     private mutating func searchTarget(_ request: inout HttpRequest) throws(PlaceholderFault) {
         let host = Array(request.target.bytes[request.target.host.range])
         try refuse(host, in: "the host")
-        try refuse(PercentText.decoded(request.target.bytes[request.target.upstreamPath.range]), in: "the path")
+        try searchPath(&request)
         guard request.target.hasQuery else { return }
         let query = request.target.bytes[request.target.query.range]
         guard RequestSearch.contains(PercentText.decoded(query)) else { return }
@@ -76,6 +76,22 @@ struct RequestSearch {
             parts.append(Array(pair[...equals]) + PercentText.encoded(replaced))
         }
         try? request.setQuery(String(decoding: Array(parts.joined(separator: [0x26])), as: UTF8.self))
+    }
+
+    /// Replaces placeholders in the path that goes upstream, and refuses those that are percent-encoded. The path of records stays.
+    private mutating func searchPath(_ request: inout HttpRequest) throws(PlaceholderFault) {
+        let path = Array(request.target.bytes[request.target.upstreamPath.range])
+        guard RequestSearch.contains(PercentText.decoded(path)) else { return }
+        let bare = try replaced(path, .path, "the path", encoded: { _ in [] }) ?? path
+        try refuse(PercentText.decoded(bare), in: "the path")
+        guard let replaced = try replaced(path, .path, "the path", encoded: RequestSearch.segment) else { return }
+        request.setUpstreamPath(replaced)
+    }
+
+    /// A token as a part of a segment: all but letters, digits and `-._~!$&'()*+,=:@` is percent-encoded, `;` too, because it begins
+    /// parameters for some servers. RFC 3986 §3.3.
+    private static func segment(_ token: [UInt8]) -> [UInt8] {
+        PercentText.encoded(token) { ByteClass.isUnreserved($0) || "!$&'()*+,=:@".utf8.contains($0) }
     }
 
     // MARK: Fields
@@ -126,7 +142,8 @@ struct RequestSearch {
     /// The text with placeholders replaced by tokens; `nil` if it contains none. A placeholder with escapes is refused, because
     /// the text is already decoded, or must not be decoded.
     private mutating func replaced(
-        _ text: [UInt8], _ place: PlaceholderSwap.Places, _ words: String
+        _ text: [UInt8], _ place: PlaceholderSwap.Places, _ words: String,
+        encoded: ([UInt8]) -> [UInt8] = { $0 }
     ) throws(PlaceholderFault) -> [UInt8]? {
         var result: [UInt8] = []
         var from = 0
@@ -138,7 +155,7 @@ struct RequestSearch {
             guard find.escapes.isEmpty, let swap = swaps.first(where: { $0.placeholder == found }),
                 swap.places.contains(place)
             else { throw PlaceholderFault(found, in: words, swaps) }
-            result += text[from..<find.range.lowerBound] + swap.token
+            result += text[from..<find.range.lowerBound] + encoded(swap.token)
             if !used.contains(found) { used.append(found) }
             from = find.range.upperBound
         }

@@ -254,6 +254,12 @@ public struct HttpRequest: Sendable {
         if other.target.hasQuery { target.query = target.add(other.target.bytes[other.target.query.range]) }
     }
 
+    /// Changes the path that goes upstream, and nothing that is shown. It must be a path that can be sent.
+    mutating func setUpstreamPath(_ path: [UInt8]) {
+        target.keepReceivedNames()
+        target.upstreamPath = target.add(path)
+    }
+
     /// Changes the query, given without its question mark; `nil` removes it. Throws if it contains a byte
     /// that is invalid in a query.
     public mutating func setQuery(_ query: String?) throws(GatewayError) {

@@ -161,6 +161,18 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
         }
     }
 
+    /// The line that lets a forward listener reach an origin server at another port than 443, or in a private network; empty for others.
+    private static func forward(to url: String) -> String {
+        let parts = URLComponents(string: url)
+        let host = (parts?.host ?? "").trimmingBrackets
+        let isHttps = parts?.scheme?.lowercased() == "https"
+        let isNear = IPAddress(host).map { $0.isLoopback || $0.isPrivate } ?? (host == "localhost" || host.hasSuffix(".localhost"))
+        var options: [String] = []
+        if isHttps, let port = parts?.port, port != 443 { options.append("connectPorts: [443, \(port)]") }
+        if isNear { options.append("denyPrivate: false") }
+        return options.isEmpty ? "" : "\n      forward: { \(options.joined(separator: ", ")) } # the host below is there"
+    }
+
     func text(origin url: String) -> String {
         let origin = BuiltinConfiguration.quoted(url)
         let host = BuiltinConfiguration.quoted(URLComponents(string: url)?.host ?? url)
@@ -283,7 +295,7 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
               agent:
                 mode: forward
                 bind: "127.0.0.1:8899" # with takes a free port instead
-                intercept: { hosts: ["*"] } # TLS is read with an authority that only the command trusts
+                intercept: { hosts: ["*"] } # TLS is read with an authority that only the command trusts\(Self.forward(to: url))
                 chain: sandbox
 
             chains:
@@ -294,7 +306,7 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
                 middlewares:
                   - tokenInject:
                       credential: api
-                      placeholder: { in: [headers] } # also query, form, json
+                      placeholder: { in: [headers] } # also path, query, form, json
                       scrub: true # a response that repeats the token shows the placeholder
                       # audit: { output: "file:audit.log" } # a line for each use
 
@@ -356,5 +368,12 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
 
             """
         }
+    }
+}
+
+extension String {
+    /// An address without the brackets of a URL. RFC 3986 §3.2.2.
+    fileprivate var trimmingBrackets: String {
+        hasPrefix("[") && hasSuffix("]") ? String(dropFirst().dropLast()) : self
     }
 }

@@ -6,7 +6,7 @@ import Synchronization
 public struct PlaceholderRules: Sendable {
     /// A place in requests where placeholders are replaced.
     public enum Place: String, OptionWord {
-        case headers, query, form, json
+        case headers, path, query, form, json
     }
 
     /// Where placeholders are replaced.
@@ -26,13 +26,14 @@ public struct PlaceholderRules: Sendable {
         options.read(
             "in", into: &places,
             doc:
-                "where placeholders are replaced: headers (also inside Basic), values of the query, of forms and of JSON content"
+                "where placeholders are replaced: headers (also inside Basic), the path, values of the query, of forms and of JSON content"
         )
-        options.refuseEmpty("in", "write headers, query, form or json")
+        options.refuseEmpty("in", "write headers, path, query, form or json")
         self.places = PlaceholderSwap.Places(
             places.map { place in
                 switch place {
                 case .headers: .headers
+                case .path: .path
                 case .query: .query
                 case .form: .form
                 case .json: .json

@@ -45,6 +45,42 @@ import Testing
         #expect(judge.swaps.used == [placeholder])
     }
 
+    @Test(arguments: [
+        ("/bot@/getMe", "/bot123:AB%2Fc/getMe"), ("/@", "/123:AB%2Fc"), ("/a/@/@?b=c", "/a/123:AB%2Fc/123:AB%2Fc?b=c"),
+        ("/a%2Fb/@;c", "/a%2Fb/123:AB%2Fc;c"),
+    ])
+    func `a token replaces a placeholder in the path, as a part of a segment`(path: String, sent: String) throws {
+        let swap = PlaceholderSwap(placeholder, by: Secret("123:AB/c"), in: .path)
+        let swaps = TokenSwaps()
+        swaps.add(swap)
+        let judge = RequestGuard(swaps)
+        var request = try HttpRequest(.get, "http://a.test" + path.replacing("@", with: placeholder.text))
+        let before = request.path
+        _ = try judge.judge(&request, trailers: nil, isWhole: true)
+        #expect(request.path == before)
+        #expect(judge.swaps.outgoing?.request.upstreamTarget == sent)
+        #expect(judge.swaps.outgoing?.request.path == before)
+    }
+
+    @Test(arguments: [".headers", "encoded", "split"])
+    func `a placeholder in the path is refused where it is not replaced, or is encoded`(how: String) throws {
+        let swap = PlaceholderSwap(placeholder, by: Secret("token"), in: how == ".headers" ? .headers : .path)
+        let text = placeholder.text
+        let first = String(text.utf8.first ?? 0, radix: 16)
+        let path =
+            switch how {
+            case "encoded": "/%\(first)\(text.dropFirst())"
+            case "split": "/\(text)/%\(first)\(text.dropFirst())"
+            default: "/\(text)"
+            }
+        var request = try HttpRequest(.get, "http://a.test" + path)
+        let swaps = TokenSwaps()
+        swaps.add(swap)
+        #expect(throws: PlaceholderFault.self) {
+            try RequestGuard(swaps).judge(&request, trailers: nil, isWhole: true)
+        }
+    }
+
     @Test func `a placeholder that is not replaced in its place refuses the request, in trailers always`() throws {
         let judge = RequestGuard(try swaps(in: .query))
         var head = try request(["X-Key": placeholder.text])

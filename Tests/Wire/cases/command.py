@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from Rig.certificates import certificates
-from Rig.origins import OK, OriginConnection
+from Rig.origins import OK, OriginConnection, answering
 from Rig.processes import Process, free_port
 from Rig.waits import Why, pause
 from suite import Skip, Trial, case, check, connect, eventually, expect_same, expect_status
@@ -979,6 +979,25 @@ def _(t: Trial) -> None:
     file.write_text(elsewhere)
     result = run(t, *words, environment=home)
     check(result.returncode == 1 and "httpware ca init --dir" in result.stderr, result.stderr)
+
+
+@case("init agent: the file works for an origin server in a private network, and at another port", nginx=NO)
+def _(t: Trial) -> None:
+    folder = t.setup.place.subfolder("near-agent")
+    home = {"HOME": str(folder), "XDG_DATA_HOME": ""}
+    t.origin(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+    file = folder / "agent.yaml"
+    for origin, line in ((f"http://127.0.0.1:{t.main.port}", "forward: { denyPrivate: false }"), ("https://api.example.com:8443", "forward: { connectPorts: [443, 8443] }"),
+                         ("https://[fd00::1]:8443", "forward: { connectPorts: [443, 8443], denyPrivate: false }"), ("https://api.example.com", "")):
+        made = run(t, "init", "agent", str(file), "--force", "--origin", origin, environment=home)
+        expect_same("init", (made.returncode, made.stderr.count("error")), (0, 0))
+        check(line in file.read_text() and ("forward:" in file.read_text()) == bool(line), file.read_text())
+        expect_same("check", run(t, "check", str(file), environment={**home, "API_TOKEN": "a"}).returncode, 0)
+        if origin.startswith("http:"):
+            url = f"http://127.0.0.1:{t.main.port}/x"
+            result = run(t, "with", "-c", str(file), "--", "sh", "-c", f'curl -s -H "Authorization: Bearer $API_TOKEN" {url}', environment={**home, "API_TOKEN": "a-real-token"})
+            expect_same("answer", (result.returncode, result.stdout), (0, "ok"))
+            check(t.main.requests and t.main.requests[-1].get("Authorization") == "Bearer a-real-token", [request.get("Authorization") for request in t.main.requests])
 
 
 @case("with: CONNECT to each port is allowed, and without --show the command's output is unchanged", nginx=NO)
