@@ -38,7 +38,8 @@ struct ChildProcess {
                 var former = former
                 tcsetattr(STDIN_FILENO, TCSANOW, &former)
             }
-            var pause = timespec(tv_sec: 0, tv_nsec: 100_000_000)
+            var pause = timespec()
+            pause.tv_nsec = 100_000_000
             var key = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
             while poll(&key, 1, 0) <= 0 {
                 if sigtimedwait(&set, nil, &pause) > 0 { return }
