@@ -10,10 +10,16 @@ final class TunnelFacts: Sendable {
     /// The CONNECT's credentials for this proxy. They are never logged, and never go upstream. RFC 9110 §11.7.2.
     let proxyAuthorization: String?
     let hasSeveralProxyAuthorizations: Bool
+    /// Whether the requests may name every host, because the client that opened the tunnel named only an address.
+    let takesEveryHost: Bool
     /// The tunnel as the records of its requests keep it.
     let recorded: RecordedTunnel
 
-    init(_ request: HttpRequest, host: String, port: UInt16, address: IPAddress? = nil, principal: String? = nil) {
+    init(
+        _ request: HttpRequest, host: String, port: UInt16, address: IPAddress? = nil, principal: String? = nil,
+        takesEveryHost: Bool = false
+    ) {
+        self.takesEveryHost = takesEveryHost
         self.host = host
         hostBytes = Array(host.utf8)
         self.port = port
@@ -37,7 +43,7 @@ final class TunnelFacts: Sendable {
         }
         let target = request.target
         guard target.isSecure == isSecure, (target.port ?? (target.isSecure ? 443 : 80)) == port,
-            target.bytes[target.host.range].elementsEqual(hostBytes)
+            takesEveryHost || target.bytes[target.host.range].elementsEqual(hostBytes)
         else {
             return GatewayError(
                 .downstream, .misdirected, "the tunnel leads to \(host):\(port), the request to another host")

@@ -3,11 +3,13 @@
 final class InterceptedTunnel: ExchangeSource {
     let listener: LoopListener
     let rules: InterceptRules
-    /// The CONNECT that opened the tunnel.
-    let request: HttpRequest
+    /// The CONNECT that opened the tunnel, or that would have opened it.
+    private(set) var request: HttpRequest
     /// The connection that the CONNECT came on.
     let outer: ConnectionFacts
     private(set) var facts: TunnelFacts
+    /// The destination of a client that sent no CONNECT; `nil` after a CONNECT.
+    private let direct: DirectDestination?
     /// Whether it came on a stream of HTTP/2, or on a connection with TLS; that connection is held separately.
     private var isInner = false
     private let client: IPAddress?
@@ -17,11 +19,28 @@ final class InterceptedTunnel: ExchangeSource {
     init(_ listener: LoopListener, _ rules: InterceptRules, _ exchange: Exchange, _ connection: ConnectionFacts) {
         self.listener = listener
         self.rules = rules
+        direct = nil
         request = exchange.heldRequest
         outer = connection
         client = exchange.client
         principal = exchange.principal?.name
         facts = TunnelFacts(request, host: request.host ?? "", port: request.port ?? 443, principal: principal)
+    }
+
+    /// The inside of a tunnel that the client opened without a CONNECT. `request` is the CONNECT that would have led there.
+    init(
+        _ listener: LoopListener, _ rules: InterceptRules, to direct: DirectDestination, _ request: HttpRequest,
+        _ connection: ConnectionFacts
+    ) {
+        self.listener = listener
+        self.rules = rules
+        self.direct = direct
+        self.request = request
+        outer = connection
+        client = connection.peer?.address
+        principal = nil
+        facts = TunnelFacts(
+            request, host: request.host ?? direct.host, port: direct.port, takesEveryHost: !direct.isNamed)
     }
 
     private var transport: LoopTransport { listener.transport }
@@ -46,7 +65,12 @@ final class InterceptedTunnel: ExchangeSource {
     /// if its first message is malformed.
     func secure(_ opening: TunnelOpening, serverName: String?, program: UInt64?) {
         self.program = program ?? 0
-        if let serverName, let address = IPAddress(Authority.bare(facts.host)) {
+        if let direct, let serverName {
+            guard take(serverName, to: direct) else {
+                return opening.refuse("the handshake names \(serverName), but the client connected to \(direct.host)")
+            }
+            if !isListed { return opening.passUnread(host: nil, .notListed) }
+        } else if let serverName, let address = IPAddress(Authority.bare(facts.host)) {
             // The tunnel names only an address: the host is the name that the client asks for in the handshake.
             switch rules.decision(serverName, facts.port) {
             case .intercepted: break
@@ -79,6 +103,15 @@ final class InterceptedTunnel: ExchangeSource {
         listener.began(handshake, in: self, inside: counted)
         handshake.start(
             dueNanoseconds: transport.loop.now.nanoseconds &+ settings.handshakeTimeout.nanoseconds, hasReceived: true)
+    }
+
+    /// The handshake names a host. Returns false if that is not the one that the client looked up. If the client named none yet, the tunnel
+    /// leads to this one from now on, wherever its address is: the client may have invented the address.
+    private func take(_ serverName: String, to direct: DirectDestination) -> Bool {
+        guard !direct.isNamed else { return serverName == facts.host }
+        request.target.setHost(serverName)
+        facts = TunnelFacts(request, host: serverName, port: facts.port)
+        return true
     }
 
     /// The client speaks HTTP without TLS.

@@ -22,4 +22,20 @@ extension LoopListener {
         update(name: name, settings: settings, forward: forward, trustedProxies: trustedProxies, router: router)
         interceptor = intercept
     }
+
+    /// Takes over a connection that a client made to a host itself, and that was led here: it is handled like the inside of a tunnel to
+    /// that host. The connection is closed if the listener intercepts no tunnels, or if the destination is no host. Call this on the loop's
+    /// thread.
+    public func accept(_ descriptor: Int32, from peer: SocketAddress?, to direct: DirectDestination) {
+        guard let rules = intercept, !isDraining, Authority.isCertifiable(direct.host),
+            let request = try? HttpRequest(.connect, "\(direct.host):\(direct.port)")
+        else { return Socket.reset(descriptor) }
+        let socket = SocketEvents(loop: transport.loop, descriptor: descriptor)
+        let connection = ConnectionFacts(peer: peer, mayHaveBelongings: true)
+        let tunnel = InterceptedTunnel(self, rules, to: direct, request, connection)
+        let opening = TunnelOpening(tunnel, transport: transport, socket: socket)
+        counters?.accepted += 1
+        hold(opening)
+        opening.start([])
+    }
 }

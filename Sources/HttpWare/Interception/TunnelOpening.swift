@@ -91,13 +91,16 @@ final class TunnelOpening: SocketConnection, DownstreamConnection {
             stopReading()
             unread?.isSure()
             if !isClosed { become() }
-        case .refuse:
-            // Not kept: a postware may still wait when this connection closes.
-            UnreadTunnel(self, tunnel).refuse(
-                "the client sends neither TLS nor HTTP; with opaque: tunnel it would pass unread")
-            close()
+        case .refuse: refuse("the client sends neither TLS nor HTTP; with opaque: tunnel it would pass unread")
         case .close: close()
         }
+    }
+
+    /// Ends the tunnel for this reason, which the record shows.
+    func refuse(_ reason: String) {
+        // Not kept: a postware may still wait when this connection closes.
+        UnreadTunnel(self, tunnel).refuse(reason)
+        close()
     }
 
     private func setTimer(_ nanoseconds: Int64) { timer.set(dueNanoseconds: loop.now.nanoseconds &+ nanoseconds) }

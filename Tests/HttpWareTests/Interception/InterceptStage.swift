@@ -38,7 +38,7 @@ final class InterceptStage {
 
     init(
         hosts: HostList = HostList([], isAll: true), except: HostList = HostList([]), opaque: Bool = true,
-        authority: CertificateAuthority? = nil
+        authority: CertificateAuthority? = nil, unread: HostList? = nil
     ) throws {
         hand = try HandTurnedLoop()
         let service = UpstreamService(name: "passthrough", endpoints: [], isPassthrough: true)
@@ -48,6 +48,7 @@ final class InterceptStage {
         settings.isForward = true
         var forward = ForwardRules()
         forward.deniesPrivate = false
+        forward.unreadHosts = unread
         server = LoopListener(
             name: "proxy", transport: hand.transport, settings: settings, forward: forward, intercept: rules,
             router: router)
@@ -76,6 +77,14 @@ final class InterceptStage {
     }
 
     struct Refused: Error { let head: String }
+
+    /// A client that connected to a host itself, and was led to the listener.
+    func direct(to destination: DirectDestination) throws -> FarEnd {
+        let (near, far) = try hand.pair()
+        server.accept(near.detach(), from: SocketAddress("127.0.0.1:5000"), to: destination)
+        turn()
+        return far
+    }
 
     func client() throws -> FarEnd {
         let (near, far) = try hand.pair()
