@@ -64,6 +64,8 @@ public struct ListenerDefinition: Sendable {
     public internal(set) var tls: ListenerTls?
     /// The interception of tunnels; `nil` for no interception.
     public internal(set) var intercept: ListenerIntercept?
+    /// The settings for programs behind a wall; `nil` if the file names none.
+    public internal(set) var jail: ListenerJail?
     /// Whether the port also speaks SOCKS5.
     public internal(set) var socks = false
     /// Whether clients may use HTTP/2.
@@ -125,7 +127,11 @@ public struct ListenerDefinition: Sendable {
         options.read("intercept", doc: "reads TLS in tunnels, by certificates of the program's own authority") {
             intercept = ListenerIntercept(options: &$0, http2: http2)
         }
-        options.only("forward", "intercept", with: "mode", mode, is: .forward)
+        options.read("jail", doc: "a wall around the programs that with starts: they reach nothing but this listener") {
+            jail = ListenerJail(options: &$0)
+        }
+        options.only("forward", "intercept", "jail", with: "mode", mode, is: .forward)
+        options.only("jail", with: "intercept")
         options.read("socks", into: &socks, doc: "whether SOCKS5 is spoken, too")
         if socks { options.only("socks", with: "mode", mode, is: .forward) }
         socksLocation = options.location(of: "socks")
@@ -149,6 +155,13 @@ public struct ListenerDefinition: Sendable {
 }
 
 extension ListenerDefinition {
+    /// The same listener for a program behind a wall.
+    public func jailing(by jail: ListenerJail) -> ListenerDefinition {
+        var copy = self
+        copy.jail = jail
+        return copy
+    }
+
     /// Whether a socket of this listener can be used by the other: the address is the same, and for port 0 also the
     /// name.
     public func isBound(like other: ListenerDefinition) -> Bool {
@@ -179,7 +192,7 @@ extension ListenerDefinition.Limits {
 }
 
 /// A TCP port to connect to.
-private struct PortNumber: OptionValue {
+struct PortNumber: OptionValue {
     let number: Int
 
     static let optionType = "port"

@@ -9,6 +9,8 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
     var server: LoopListener
     /// The maximum number of connections; further ones wait.
     var mostConnections: Int
+    /// Passes connections to the server; `nil` for `LoopListener.accept(_:from:)`.
+    private let enter: ((LoopListener, Int32, SocketAddress) -> Void)?
     private let reports: (String) -> Void
     private var isShort = false
     /// The end of the range of usable descriptors: connections are accepted while one below it is free.
@@ -36,12 +38,13 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
     /// Takes over a listening descriptor. `reports` is called with the reason when accepting pauses.
     init(
         descriptor: Int32, loop: EventLoop, server: LoopListener, mostConnections: Int, descriptorEnd: Int32 = .max,
-        reports: @escaping (String) -> Void
+        enter: ((LoopListener, Int32, SocketAddress) -> Void)? = nil, reports: @escaping (String) -> Void
     ) {
         self.loop = loop
         self.server = server
         self.mostConnections = mostConnections
         self.descriptorEnd = descriptorEnd
+        self.enter = enter
         self.reports = reports
         socket = SocketEvents(loop: loop, descriptor: descriptor)
         retry = LoopTimer(loop: loop)
@@ -68,7 +71,7 @@ final class Acceptor: SocketEventHandler, LoopTimerHandler {
             case .accepted(let descriptor, let peer):
                 isShort = false
                 lastDescriptor = descriptor
-                server.accept(descriptor, from: peer)
+                if let enter { enter(server, descriptor, peer) } else { server.accept(descriptor, from: peer) }
             case .wouldBlock: return
             case .outOfDescriptors:
                 return pause(

@@ -5,7 +5,7 @@ import Glibc
 import Capturing
 import DiskCapturing
 import HttpCaching
-import HttpWare
+public import HttpWare
 import Synchronization
 import Wares
 
@@ -144,6 +144,26 @@ public final class Gateway: @unchecked Sendable {
         if inheritance.predecessor == nil { tellManager("READY=1", "STATUS=serving") }
         inheritance.tellPredecessor()
         watchLoops()
+    }
+
+    /// Also accepts connections on these listening descriptors, for the gateway's only listener. `enter` passes each accepted connection to one
+    /// loop's part of the listener, on the loop's thread. The gateway owns the descriptors from now on. Throws if the process has no descriptors
+    /// left.
+    public func accept(
+        on descriptors: [Int32], _ enter: @escaping @Sendable (LoopListener, Int32, SocketAddress) -> Void
+    ) throws {
+        for (number, worker) in workers.enumerated() {
+            for descriptor in descriptors {
+                let own = number == 0 ? descriptor : try Socket.copy(descriptor)
+                worker.loop.execute { worker.accept(on: own, enter) }
+            }
+        }
+    }
+
+    /// Keeps an object for the first loop until the gateway ends. `make` is called on the loop's thread. `number` is the object's own.
+    public func keep(_ number: Int, _ make: @escaping @Sendable (EventLoop) -> any LoopGuest) {
+        let worker = workers[0]
+        worker.loop.execute { worker.keep(number, make) }
     }
 
     /// Serves until SIGTERM or SIGINT: the first one drains, the second one stops. SIGHUP opens log files again and reloads.

@@ -24,6 +24,8 @@ final class Worker: @unchecked Sendable {
     private var transport: LoopTransport?
     /// The acceptors by the number of their socket.
     private var acceptors: [Int: Acceptor] = [:]
+    /// Further sockets of the first listener, whose connections enter it otherwise.
+    private var entrances: [Acceptor] = []
     /// The servers without a socket; their connections finish their exchanges.
     private var leaving: [LoopListener] = []
     /// Called once, when the last of these servers is gone.
@@ -87,6 +89,21 @@ final class Worker: @unchecked Sendable {
         transport.retirePools(except: services.flatMap { $0.endpoints + $0.reachable })
         if watches { watch(services, transport) }
     }
+
+    /// Also accepts connections on this descriptor, for the server of the only listener; `enter` passes them to it. The descriptor is closed if
+    /// there are more listeners, or none.
+    func accept(on descriptor: Int32, _ enter: @escaping (LoopListener, Int32, SocketAddress) -> Void) {
+        guard let acceptor = Array(acceptors.values).only else { return Socket.close(descriptor) }
+        entrances.append(
+            Acceptor(
+                descriptor: descriptor, loop: loop, server: acceptor.server,
+                mostConnections: acceptor.mostConnections,
+                descriptorEnd: Acceptor.descriptorShare(of: Socket.mostDescriptors), enter: enter,
+                reports: { [log] in log.write(.warning, $0) }))
+    }
+
+    /// Keeps an object that `make` makes on the loop's thread until the loop ends. `number` is its own.
+    func keep(_ number: Int, _ make: (EventLoop) -> any LoopGuest) { transport?.guests[number] = make(loop) }
 
     /// Monitors the endpoints of these services, and of no others.
     private func watch(_ services: [UpstreamService], _ transport: LoopTransport) {
@@ -206,6 +223,7 @@ final class Worker: @unchecked Sendable {
     /// Stops accepting, and lets exchanges finish. Idle connections wait for a request for at most `idle`. `done` is called on
     /// the loop when no connection is left.
     func drain(idleFor idle: Duration, _ done: @escaping @Sendable () -> Void) {
+        closeEntrances()
         for acceptor in acceptors.values { acceptor.close() }
         let servers = acceptors.values.map(\.server)
         acceptors = [:]
@@ -241,8 +259,14 @@ final class Worker: @unchecked Sendable {
             failedConnects: transport?.failedConnects ?? 0)
     }
 
+    private func closeEntrances() {
+        for entrance in entrances { entrance.close() }
+        entrances = []
+    }
+
     /// Closes everything now.
     func close() {
+        closeEntrances()
         for acceptor in acceptors.values {
             acceptor.close()
             acceptor.server.closeAll()
@@ -291,6 +315,8 @@ extension ForwardRules {
         deniesMetadata = listener.deniesMetadata
         upstreamProxy = listener.upstreamProxy
         // Without interception, every tunnel would pass unread.
-        if listener.hasPlaceholders { unreadHosts = listener.intercept?.allowOpaque ?? .init([]) }
+        if listener.hasPlaceholders || listener.jail != nil {
+            unreadHosts = listener.intercept?.allowOpaque ?? .init([])
+        }
     }
 }
