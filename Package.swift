@@ -47,7 +47,7 @@ let fuzzTargets: [Target] =
                 "HttpWare", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Authentication", "Acme",
                 "Capturing", "Wares",
                 "GatewayWares", "GatewayConfig", "HttpGateway", "HttpWareClient", "HttpWareRedis", "HttpWareTesting",
-                "Scripting", "Importing",
+                "Scripting", "Importing", "Jail",
             ],
             path: "Tests/Fuzz/Support",
             swiftSettings: settings + (compilesExtras ? [.define("HTTPWARE_EXTRAS")] : []))
@@ -58,7 +58,7 @@ let fuzzTargets: [Target] =
             "TunnelBytes", "ProxyHeader", "Placeholders", "CaptureFilter", "CapturedMessages", "CaptureRecords",
             "TraceContext", "FilePaths", "JsonEdits", "StickyToken", "ClientFields", "AcmeAnswers", "MessageSignature",
             "OidcLogin", "ContentCodings", "RecordJournal", "Scripts", "CalloutAnswers", "FoundServices", "Imports",
-            "Approvals",
+            "Approvals", "DnsQueries",
         ].map {
             .executableTarget(
                 name: "Fuzz\($0)", dependencies: ["FuzzSupport"], path: "Tests/Fuzz/\($0)", swiftSettings: settings)
@@ -180,6 +180,8 @@ let package = Package(
         .target(name: "CCrypt", linkerSettings: [.linkedLibrary("crypt")]),
         // Not CSystem: swift-system has a target of that name, and no package graph takes a name twice.
         .target(name: "CSystemShims"),
+        // The child of a fork makes system calls only: that is C.
+        .target(name: "CJailShims"),
         // Only linked: what imports a C target is compiled again when one of its flags changes, as this one does with each commit.
         .target(
             name: "CBuildCommit", dependencies: ["CSystemShims"], publicHeadersPath: ".",
@@ -234,6 +236,8 @@ let package = Package(
                 .target(name: "CYaml", condition: .when(traits: ["Gateway"])),
             ],
             swiftSettings: settings),
+        // The wall around a program: its namespaces, its names, its ways out.
+        .target(name: "Jail", dependencies: ["HttpWare", "CJailShims"], swiftSettings: settings + dataPath),
         // Turns the files of other gateways into ours.
         .target(name: "Importing", dependencies: ["HttpWare", "GatewayConfig"], swiftSettings: settings),
         .target(
@@ -271,7 +275,7 @@ let package = Package(
             name: "HttpWareCommand",
             dependencies: [
                 "HttpGateway", "GatewayConfig", "Acme", "Capturing", "DiskCaching", "HttpCaching", "HttpWare",
-                "Importing", "ScriptWares", "Wares", "GatewayWares", "CSystemShims",
+                "Importing", "Jail", "ScriptWares", "Wares", "GatewayWares", "CSystemShims",
                 .product(
                     name: "ArgumentParser", package: "swift-argument-parser", condition: .when(traits: ["Gateway"])),
             ],
@@ -303,6 +307,7 @@ let package = Package(
         .testTarget(
             name: "AcmeTests", dependencies: ["Acme", "Credentials", "HttpWare", "HttpWareRedis", "HttpWareTesting"],
             swiftSettings: settings),
+        .testTarget(name: "JailTests", dependencies: ["Jail", "HttpWare", "CJailShims"], swiftSettings: settings),
         .testTarget(name: "ScriptingTests", dependencies: ["Scripting"], swiftSettings: settings),
         .testTarget(
             name: "ScriptWaresTests",

@@ -30,6 +30,7 @@ import Testing
         "Importing": [
             "", "Caddy", "Compose", "Drafts", "Haproxy", "Kubernetes", "Matching", "Nginx", "Traefik", "Writing",
         ],
+        "Jail": ["Doors", "Names", "Namespaces"],
         "HttpGateway": ["Admin", "Discovery", "Downstream", "Lifecycle", "Routing", "Rules", "Trying", "Upstream"],
         "HttpWareClient": ["", "Cookies", "Decoding", "Manager", "Queue", "Routes", "Wares"],
         "HttpWareClientConfiguration": [""],
@@ -60,6 +61,7 @@ import Testing
         "HttpWareRedis": ["HttpWare", "Acme", "HttpCaching", "Credentials", "Wares", "GatewayWares"],
         "GatewayConfig": ["HttpWare", "Acme", "Capturing", "HttpCaching", "Credentials"],
         "Importing": ["HttpWare", "GatewayConfig"],
+        "Jail": ["HttpWare"],
         "HttpGateway": [
             "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "DiskCapturing", "Credentials", "Wares",
             "GatewayWares", "HttpWareRedis", "GatewayConfig",
@@ -73,7 +75,7 @@ import Testing
         "HttpWareTesting": ["HttpWare", "Capturing"],
         "HttpWareCommand": [
             "HttpWare", "Acme", "Capturing", "HttpCaching", "DiskCaching", "ScriptWares", "Wares", "GatewayWares",
-            "GatewayConfig", "HttpGateway", "Importing",
+            "GatewayConfig", "HttpGateway", "Importing", "Jail",
         ],
         "HttpWareGateway": ["HttpWare", "HttpWareCommand"],
         "HttpWareProgram": ["HttpWareGateway"],
@@ -89,7 +91,8 @@ import Testing
         "CAres": ["HttpWare/Transport"], "CNghttp2": ["HttpWare/Codec"], "CPcre2": ["HttpWare/Matching"],
         "COpenSSL": ["HttpWare/Tls"], "COpenSSLShims": ["HttpWare/Tls"], "CHiredis": ["HttpWareRedis/Client"],
         "CZlib": ["HttpWare/Codec"], "CBrotli": ["HttpWare/Codec"], "CZstd": ["HttpWare/Codec"],
-        "CLmdb": ["DiskCaching/"], "CCrypt": ["Authentication/"], "CPsl": ["HttpWareClient/Cookies"],
+        "CLmdb": ["DiskCaching/"], "CCrypt": ["Authentication/"], "CJailShims": ["Jail/Names", "Jail/Namespaces"],
+        "CPsl": ["HttpWareClient/Cookies"],
         "CInspectorPage": ["HttpGateway/Admin"], "CAddonHost": ["GatewayWares/Callout"], "CLuaShims": ["Scripting/"],
         "CYaml": ["GatewayConfig/Reading"],
     ]

@@ -8,7 +8,7 @@ import HttpWare
 struct ChildProcess {
     /// The signal mask of this process before its signals were blocked.
     struct Signals {
-        fileprivate let former: sigset_t
+        let former: sigset_t
 
         /// Waits until a key is pressed on the terminal of standard input, if it is one, or a signal comes that would be passed on. `ready`
         /// is called when keys count; earlier ones are dropped.
@@ -66,6 +66,9 @@ struct ChildProcess {
         pthread_sigmask(SIG_BLOCK, &set, &former)
         return Signals(former: former)
     }
+
+    /// A process that was started already.
+    init(id: pid_t) { pid = id }
 
     /// Starts the command, found by `PATH`. Throws if it cannot be run.
     init(_ command: [String], environment: [String: String], _ signals: Signals) throws(SystemError) {

@@ -28,6 +28,8 @@ struct LocalProxy {
     var responseHead: String?
     /// A file with an addon for mitmproxy, which sees all requests and responses; `nil` for none.
     var addon: String?
+    /// Whether its clients are behind a wall: then private addresses are denied, because a name could lead to this machine.
+    var isWalled = false
     /// The lowest level of its log.
     var logs = "notice"
 
@@ -65,7 +67,7 @@ struct LocalProxy {
               \(command):
                 bind: \(BuiltinConfiguration.quoted(listen))
                 mode: forward
-                forward: { denyPrivate: false, upstreamProxy: { \(proxy) } }
+                forward: { denyPrivate: \(isWalled), upstreamProxy: { \(proxy) } }
                 socks: true
                 chain: \(command)\(intercept)
             chains: { \(command): { middlewares: [{ hostRule: { deny: \(list(LocalProxy.metadataHosts))\(allow) } }\(addon ?? "")] } }
@@ -77,7 +79,8 @@ struct LocalProxy {
 
     /// The checked configuration; ends the program if an option of the user is invalid.
     func configuration() throws -> GatewayConfiguration {
-        try BuiltinConfiguration.read(text, for: command).reachingEverything
+        let configuration = try BuiltinConfiguration.read(text, for: command)
+        return isWalled ? configuration : configuration.reachingEverything
     }
 
     /// The hosts of options such as `--only a.example,b.example`.

@@ -5,6 +5,7 @@ import GatewayConfig
 import Glibc
 import HttpGateway
 import HttpWare
+import Jail
 import Wares
 
 /// `httpware with -- COMMAND …`: runs a command behind a forward proxy.
@@ -14,6 +15,7 @@ struct WithCommand: ParsableCommand {
         usage: """
             \(Program.name) with [--show] [--inspect] [--tunnel] [--only <host>] -- <command> ...
             \(Program.name) with [--show] [--inspect] --config <config> -- <command> ...
+            \(Program.name) with --jail [--show] [--inspect] [--expose <port>] [--only <host>] -- <command> ...
             \(Program.name) with [--show] [--inspect] [--only <host>] --browser <browser> <url> [-- <arguments> ...]
             """,
         discussion: """
@@ -30,6 +32,11 @@ struct WithCommand: ParsableCommand {
             If a credential of the file has env, the command gets a placeholder of its token in that variable, and never the \
             token. A listener of its own starts then on a free port, and the other listeners of the file stay closed. Requests \
             that carry a placeholder to any other place are answered 403.
+
+            --jail puts a wall around the command: it has a network of its own, in which every name and address leads to the \
+            proxy. Programs that know no proxy go through it, too, and none reaches anything else: ports other than 80 and 443 \
+            are refused, and so are UDP, private addresses and this machine, except the ports that --expose names. With -c, the \
+            listener's jail says which ports are open. A listener with jail always has the wall. It needs Linux with user namespaces.
 
             --inspect opens the admin page on a free port of 127.0.0.1, whatever the file says, and prints its URL with a token \
             that is made for this run. On a terminal the page stays when the command has ended. With -c it always starts a gateway of its own.
@@ -52,6 +59,13 @@ struct WithCommand: ParsableCommand {
             error are a terminal.
             """)
     var keep: Bool?
+    @Flag(help: "Put a wall around the command: it reaches nothing but the proxy.")
+    var jail = false
+    @Option(
+        help: ArgumentHelp(
+            "With --jail: a port of this machine's 127.0.0.1 that the command reaches at its own; may be repeated.",
+            valueName: "port"))
+    var expose: [UInt16] = []
     @Flag(help: "Let TLS pass unread.")
     var tunnel = false
     @Option(
@@ -83,6 +97,12 @@ struct WithCommand: ParsableCommand {
             throw ValidationError("write the command after --, such as: \(Program.name) with -- curl …")
         }
         if keep != nil, !inspect { throw ValidationError("--keep and --no-keep are for --inspect") }
+        if jail, tunnel { throw ValidationError("--tunnel is not for --jail, which reads where requests go") }
+        if jail, browser != nil { throw ValidationError("--browser is not for --jail; write a command") }
+        if !expose.isEmpty, !jail || config != nil {
+            throw ValidationError("--expose is for --jail without -c; write jail.expose of the listener in the file")
+        }
+        if let problem = wall.problem { throw ValidationError("--expose: \(problem.text)") }
         if config != nil, tunnel {
             throw ValidationError("--tunnel is for runs without -c; the file says what is read")
         }
@@ -97,6 +117,9 @@ struct WithCommand: ParsableCommand {
             throw ValidationError("--only is for runs without -c; write a hostRule in the file")
         }
     }
+
+    /// The wall of a run without a file, or of one whose file does not describe it.
+    private var wall: ListenerJail { ListenerJail(exposing: expose.map(Int.init)) }
 
     func run() throws {
         let folder: CommandFolder
@@ -113,7 +136,8 @@ struct WithCommand: ParsableCommand {
             if !tunnel { try WithCommand.makeAuthority() }
         }
         var configuration = try chosen()
-        let listener = configuration.listeners[0]
+        var listener = configuration.listeners[0]
+        if jail || listener.jail != nil { listener = try walled(listener) }
         let run = PlaceholderRun(
             configuration.credentials.map(\.credential), chains: [listener.chain] + listener.routes.flatMap(\.chains))
         if !run.variables.isEmpty { configuration.placeholders = run }
@@ -121,7 +145,7 @@ struct WithCommand: ParsableCommand {
             folder: folder, user: user, command: command, browser: browser, url: url,
             authority: listener.intercept?.authority, placeholders: run.variables,
             secrets: configuration.credentialSecrets)
-        let isOwn = inspect || !run.variables.isEmpty
+        let isOwn = inspect || !run.variables.isEmpty || listener.jail != nil
         if config != nil, !isOwn, listener.bind.port != 0, WithCommand.isListening(listener.bind) {
             if show {
                 Terminal.error(
@@ -131,13 +155,16 @@ struct WithCommand: ParsableCommand {
         }
         // Done before other threads are made, so that all of them leave signals to this one.
         let signals = ChildProcess.takeSignals()
-        var served = config == nil ? configuration : configuration.only(listener, at: .loopback)
+        let process = try listener.jail.map { try child.jailed(by: $0, signals) }
+        var served =
+            config == nil && process == nil ? configuration : configuration.only(listener, at: .loopback)
         let token = InspectorToken()
         if inspect, let bind = SocketAddress(FreePort.near(9900)) {
             served = served.inspected(at: bind, token: token.secret)
         }
         let gateway = try GatewayRun.start(
             served, workers: min(2, GatewayRun.usualLoops), observes: show, takesSignals: false)
+        if let process { try open(process, gateway) }
         let file = gateway.status.now.adminAddress.flatMap { token.announce(at: $0) }
         defer { file?.remove() }
         let line = ExchangeLine(style: TerminalStyle(STDERR_FILENO), showsHost: true)
@@ -161,9 +188,30 @@ struct WithCommand: ParsableCommand {
             printer?.finish()
         }
         guard let address = gateway.status.now.addresses.first?.address else { throw ExitCode(3) }
-        let status = try child.run(at: address, signals)
+        let status = try process.map { child.run($0, signals) } ?? child.run(at: address, signals)
         if inspect, let page = gateway.status.now.adminAddress { wait(for: signals, status, page) }
         throw ExitCode(status)
+    }
+
+    /// The listener with a wall around its clients. The listener must read tunnels, to know where requests go.
+    private func walled(_ listener: ListenerDefinition) throws -> ListenerDefinition {
+        guard listener.intercept != nil else {
+            Terminal.error("\(Program.name) with --jail: \(listener.name) needs intercept, which reads the requests")
+            throw ExitCode(1)
+        }
+        return listener.jailing(by: listener.jail ?? wall)
+    }
+
+    /// Lets the connections of a process behind a wall into the gateway.
+    private func open(_ process: JailedProcess, _ gateway: Gateway) throws {
+        let doors = JailDoors(process)
+        do {
+            try gateway.accept(on: doors.hosts) { listener, descriptor, _ in doors.enter(listener, descriptor) }
+        } catch {
+            Terminal.error("\(Program.name) with --jail: \(error)")
+            throw ExitCode(1)
+        }
+        gateway.keep(.max) { doors.makeGuest(for: $0) }
     }
 
     /// Keeps the page open after the command, if that is wanted.
@@ -183,6 +231,7 @@ struct WithCommand: ParsableCommand {
         guard let config else {
             var proxy = LocalProxy(command: "with")
             if tunnel { proxy.hosts = nil }
+            proxy.isWalled = jail
             proxy.only = LocalProxy.hosts(only)
             proxy.responseHead = responseHead
             proxy.addon = addon
@@ -242,6 +291,32 @@ private struct Child {
     /// The secrets of credentials, which the command must not receive.
     let secrets: [String]
 
+    /// Makes a process behind a wall, which waits. It will run the command.
+    func jailed(by jail: ListenerJail, _ signals: ChildProcess.Signals) throws -> JailedProcess {
+        let (arguments, variables) = try prepared(host: "", port: 0, isWalled: true)
+        let plan = JailPlan(
+            ports: jail.ports.compactMap(UInt16.init(exactly:)), answersNames: jail.names == .answer,
+            exposed: jail.exposed.compactMap(UInt16.init(exactly:)))
+        do throws(JailError) {
+            return try withUnsafePointer(to: signals.former) { mask throws(JailError) in
+                try JailedProcess(arguments, environment: variables, mask: mask, plan: plan)
+            }
+        } catch {
+            Terminal.error("\(Program.name) with --jail: \(error)")
+            throw ExitCode(1)
+        }
+    }
+
+    /// Lets the process behind a wall run the command, and returns its exit status.
+    func run(_ process: JailedProcess, _ signals: ChildProcess.Signals) -> Int32 {
+        do throws(SystemError) {
+            try process.run()
+            return ChildProcess(id: process.id).wait()
+        } catch {
+            return refused(command[0], error)
+        }
+    }
+
     /// Runs the command and returns its exit status.
     func run(at address: SocketAddress, _ signals: ChildProcess.Signals) throws -> Int32 {
         guard case .ip(let ip, let port) = address else {
@@ -249,9 +324,24 @@ private struct Child {
             throw ExitCode(1)
         }
         let host = ip.isUnspecified ? "127.0.0.1" : ip.isIPv4 ? "\(ip)" : "[\(ip)]"
+        let started = try prepared(host: host, port: port)
+        do throws(SystemError) {
+            return try ChildProcess(started.0, environment: started.1, signals).wait()
+        } catch {
+            return refused(started.0[0], error)
+        }
+    }
+
+    private func refused(_ name: String, _ error: SystemError) -> Int32 {
+        Terminal.error("\(Program.name) with: \(name): \(SystemError.text(of: error.code))")
+        return error.code == ENOENT ? 127 : 126
+    }
+
+    /// Writes the files that the command reads. Returns the command with its arguments, and its environment.
+    private func prepared(host: String, port: UInt16, isWalled: Bool = false) throws -> ([String], [String: String]) {
         let environment = CommandEnvironment(
             host: host, port: port, files: CommandEnvironment.Files(folder: folder.path), isTrusting: authority != nil,
-            own: UserFiles(of: user))
+            isWalled: isWalled, own: UserFiles(of: user))
         do {
             try folder.write(for: environment, authority: authority, user: user) {
                 Terminal.error("\(Program.name) with: \($0)")
@@ -271,11 +361,6 @@ private struct Child {
             }
         }
         started.1.merge(placeholders) { $1 }
-        do throws(SystemError) {
-            return try ChildProcess(started.0, environment: started.1, signals).wait()
-        } catch {
-            Terminal.error("\(Program.name) with: \(started.0[0]): \(SystemError.text(of: error.code))")
-            return error.code == ENOENT ? 127 : 126
-        }
+        return started
     }
 }

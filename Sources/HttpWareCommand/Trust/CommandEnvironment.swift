@@ -28,6 +28,8 @@ struct CommandEnvironment {
     let files: Files
     /// Whether the proxy shows certificates of HttpWare's authority.
     let isTrusting: Bool
+    /// Whether a wall leads the command's connections to the proxy: then no variable names it, and no other proxy.
+    var isWalled = false
     /// The user's files of options, which count more than variables: where there is one, the command gets a file in its place.
     var own = UserFiles()
 
@@ -45,22 +47,23 @@ struct CommandEnvironment {
     /// Variables that are set only if the user has set them: other spellings of the ones above.
     static let optional = ["NPM_CONFIG_CAFILE"]
 
+    /// Variables that name a proxy.
+    private static let proxies = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+
     /// The environment of the command, derived from the user's.
     func variables(_ former: [String: String]) -> [String: String] {
         var variables = former
-        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
-            variables[name] = proxy
-        }
         let left = former["NO_PROXY"] ?? former["no_proxy"] ?? ""
-        variables["NO_PROXY"] = left
-        variables["no_proxy"] = former["no_proxy"] ?? left
-        // LWP::UserAgent reads the proxy variables only if a program, or this variable, tells it to.
-        variables["PERL_LWP_ENV_PROXY"] = "1"
-        variables["NODE_USE_ENV_PROXY"] = "1"
-        variables["NODE_OPTIONS"] = CommandEnvironment.appended(
-            former["NODE_OPTIONS"], ["--require " + CommandEnvironment.inDoubleQuotes(files.node)])
-        variables["JAVA_TOOL_OPTIONS"] = CommandEnvironment.appended(
-            former["JAVA_TOOL_OPTIONS"], javaOptions(left: left))
+        if isWalled {
+            // No other proxy can be reached from behind a wall.
+            for name in CommandEnvironment.proxies + ["NODE_USE_ENV_PROXY"] { variables[name] = nil }
+        } else {
+            nameProxy(in: &variables, former, left: left)
+        }
+        let options = javaOptions(left: left)
+        if !options.isEmpty {
+            variables["JAVA_TOOL_OPTIONS"] = CommandEnvironment.appended(former["JAVA_TOOL_OPTIONS"], options)
+        }
         if own.curl != nil { variables["CURL_HOME"] = files.folder }
         if own.wget != nil || isTrusting { variables["WGETRC"] = files.wget }
         guard isTrusting else { return variables }
@@ -71,6 +74,17 @@ struct CommandEnvironment {
         }
         variables["APT_CONFIG"] = files.apt
         return variables
+    }
+
+    private func nameProxy(in variables: inout [String: String], _ former: [String: String], left: String) {
+        for name in CommandEnvironment.proxies { variables[name] = proxy }
+        variables["NO_PROXY"] = left
+        variables["no_proxy"] = former["no_proxy"] ?? left
+        // LWP::UserAgent reads the proxy variables only if a program, or this variable, tells it to.
+        variables["PERL_LWP_ENV_PROXY"] = "1"
+        variables["NODE_USE_ENV_PROXY"] = "1"
+        variables["NODE_OPTIONS"] = CommandEnvironment.appended(
+            former["NODE_OPTIONS"], ["--require " + CommandEnvironment.inDoubleQuotes(files.node)])
     }
 
     private static func appended(_ former: String?, _ options: [String]) -> String {
@@ -84,9 +98,12 @@ struct CommandEnvironment {
 
     private func javaOptions(left: String) -> [String] {
         let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
-        var options = ["http", "https"].flatMap { ["-D\($0).proxyHost=\(bare)", "-D\($0).proxyPort=\(port)"] }
-        // Without this option, Java connects to servers on this machine directly.
-        options.append("-Dhttp.nonProxyHosts=\(CommandEnvironment.javaHosts(left))")
+        var options: [String] = []
+        if !isWalled {
+            options = ["http", "https"].flatMap { ["-D\($0).proxyHost=\(bare)", "-D\($0).proxyPort=\(port)"] }
+            // Without this option, Java connects to servers on this machine directly.
+            options.append("-Dhttp.nonProxyHosts=\(CommandEnvironment.javaHosts(left))")
+        }
         if isTrusting {
             options += [
                 "-Djavax.net.ssl.trustStore=\(files.java)", "-Djavax.net.ssl.trustStoreType=PKCS12",
@@ -113,19 +130,14 @@ struct CommandEnvironment {
     func wgetText(_ former: String) -> String {
         CommandEnvironment.lines(former)
             + (isTrusting ? "ca_certificate = \(files.bundle)\n" : "")
-                + """
-                use_proxy = on
-                http_proxy = \(proxy)
-                https_proxy = \(proxy)
-
-                """
+            + (isWalled ? "use_proxy = off\n" : "use_proxy = on\nhttp_proxy = \(proxy)\nhttps_proxy = \(proxy)\n")
     }
 
     /// The user's lines for curl, followed by HttpWare's: the last line with a name counts.
     func curlText(_ former: String) -> String {
         CommandEnvironment.lines(former)
             + (isTrusting ? "cacert = \(CommandEnvironment.inDoubleQuotes(files.bundle))\n" : "")
-            + "proxy = \"\(proxy)\"\n"
+            + "proxy = \"\(isWalled ? "" : proxy)\"\n"
     }
 
     /// The user's lines for apt, followed by HttpWare's.
