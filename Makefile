@@ -16,7 +16,7 @@ export HTTPWARE_COMMIT := $(shell git describe --always --dirty --abbrev=12 --ex
 # For builds only: SwiftPM writes the flags of the traits in the order of a hashed set, and another order compiles everything again.
 STEADY := env SWIFT_DETERMINISTIC_HASHING=1
 
-.PHONY: run test extras bench format lint lint-tools count waits setup build wire differential imports clients acme load faults simulation soak races leaks stores containers trial-trixie reference docs page pictures dist install
+.PHONY: run test extras bench format lint lint-tools count waits setup build wire differential imports clients acme load faults jail simulation soak races leaks stores containers trial-trixie reference docs page pictures dist install
 
 # Sets up what is missing, builds, and starts the gateway in the foreground.
 run: build
@@ -76,6 +76,12 @@ load: build
 	python3 Tests/Load/redis_failover.py --binary $(BINARY)
 	python3 Tests/Load/redis_scale.py --binary $(BINARY)
 	python3 Tests/Load/h2_origins.py --binary $(BINARY)
+
+# The wall of `with --jail`: hostile and ordinary programs, as root and as a user without rights. Needs Linux with user namespaces; what is not
+# installed is left out.
+jail: build
+	python3 Tests/Jail/run.py --binary $(BINARY)
+	[ "$$(id -u)" != 0 ] || setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/tmp python3 Tests/Jail/run.py --binary $(BINARY)
 
 # Faults of origin servers, clients, machine and names: needs root, nftables and gcc; the last one takes 30 minutes.
 faults: build
