@@ -123,8 +123,8 @@ static int listener(const struct cjail_listener *wanted) {
         }
         on(made, IPPROTO_IP, IP_FREEBIND);
     }
-    int bound = is_four ? bind(made, (struct sockaddr *)&four, sizeof four)
-                        : bind(made, (struct sockaddr *)&six, sizeof six);
+    int bound =
+        is_four ? bind(made, (struct sockaddr *)&four, sizeof four) : bind(made, (struct sockaddr *)&six, sizeof six);
     // Without IPv6 in this namespace, ::1 does not exist, and nothing can connect to it.
     if (bound != 0 && wanted->loopback == 6 && errno == EADDRNOTAVAIL) return made;
     if (bound != 0 || (!wanted->is_datagram && listen(made, 4096) != 0)) {
@@ -197,26 +197,26 @@ enum { IO_URING_SETUP = 425 };
 // the families that it holds can be used; io_uring, which makes sockets without the call, cannot.
 static int allow_families(void) {
     struct sock_filter code[] = {
-        LOAD(arch),                                                    // 0
-        IF(NATIVE, 0, 5),                                              // 1: else 7
-        LOAD(nr),                                                      // 2
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, FOREIGN_BIT, 15, 0),      // 3: 19
-        IF(IO_URING_SETUP, 14, 0),                                     // 4: 19
-        IF(SYS_socket, 6, 0),                                          // 5: 12
-        ANSWER(SECCOMP_RET_ALLOW),                                     // 6
-        IF(OTHER, 0, 11),                                              // 7: else 19
-        LOAD(nr),                                                      // 8
-        IF(IO_URING_SETUP, 9, 0),                                      // 9: 19
-        IF(OTHER_SOCKETCALL, 8, 0),                                    // 10: 19
-        IF(OTHER_SOCKET, 0, 5),                                        // 11: else 17
-        LOAD(args[0]),                                                 // 12
-        IF(AF_UNIX, 3, 0),                                             // 13: 17
-        IF(AF_INET, 2, 0),                                             // 14: 17
-        IF(AF_INET6, 1, 0),                                            // 15: 17
-        IF(AF_NETLINK, 0, 1),                                          // 16: else 18
-        ANSWER(SECCOMP_RET_ALLOW),                                     // 17
-        ANSWER(SECCOMP_RET_ERRNO | EAFNOSUPPORT),                      // 18
-        ANSWER(SECCOMP_RET_ERRNO | ENOSYS),                            // 19
+        LOAD(arch),  // 0
+        IF(NATIVE, 0, 5),  // 1: else 7
+        LOAD(nr),  // 2
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, FOREIGN_BIT, 15, 0),  // 3: 19
+        IF(IO_URING_SETUP, 14, 0),  // 4: 19
+        IF(SYS_socket, 6, 0),  // 5: 12
+        ANSWER(SECCOMP_RET_ALLOW),  // 6
+        IF(OTHER, 0, 11),  // 7: else 19
+        LOAD(nr),  // 8
+        IF(IO_URING_SETUP, 9, 0),  // 9: 19
+        IF(OTHER_SOCKETCALL, 8, 0),  // 10: 19
+        IF(OTHER_SOCKET, 0, 5),  // 11: else 17
+        LOAD(args[0]),  // 12
+        IF(AF_UNIX, 3, 0),  // 13: 17
+        IF(AF_INET, 2, 0),  // 14: 17
+        IF(AF_INET6, 1, 0),  // 15: 17
+        IF(AF_NETLINK, 0, 1),  // 16: else 18
+        ANSWER(SECCOMP_RET_ALLOW),  // 17
+        ANSWER(SECCOMP_RET_ERRNO | EAFNOSUPPORT),  // 18
+        ANSWER(SECCOMP_RET_ERRNO | ENOSYS),  // 19
     };
     struct sock_fprog program = {sizeof code / sizeof code[0], code};
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
@@ -380,8 +380,7 @@ ssize_t cjail_receive(int descriptor, void *buffer, size_t count, struct sockadd
     } control;
     memset(from, 0, sizeof *from);
     memset(to, 0, sizeof *to);
-    struct msghdr message = {
-        .msg_name = from,
+    struct msghdr message = {.msg_name = from,
         .msg_namelen = sizeof *from,
         .msg_iov = &piece,
         .msg_iovlen = 1,
@@ -412,8 +411,7 @@ ssize_t cjail_send(
         char room[256];
     } control;
     memset(&control, 0, sizeof control);
-    struct msghdr message = {
-        .msg_name = (void *)to,
+    struct msghdr message = {.msg_name = (void *)to,
         .msg_namelen = to->sin6_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof *to,
         .msg_iov = &piece,
         .msg_iovlen = 1,

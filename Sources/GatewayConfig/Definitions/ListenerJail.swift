@@ -40,7 +40,7 @@ public struct ListenerJail: Sendable, Equatable {
         guard options.isWritten, !options.hasErrors else { return nil }
     }
 
-    /// What is wrong with the ports together; `nil` if nothing is. Also judges ports from the command line.
+    /// The mistake in the ports together; `nil` if they are valid. Also judges ports from the command line.
     public var problem: (key: String, text: String)? {
         for (key, list) in [("ports", ports), ("expose", exposed)] {
             if list.count > ListenerJail.mostPorts {

@@ -24,7 +24,7 @@ extension LoopListener {
     }
 
     /// Takes over a connection that a client made to a host itself, and that was led here: it is handled like the inside of a tunnel to
-    /// that host. The connection is closed if the listener intercepts no tunnels, or if the destination is no host. Call this on the loop's
+    /// that host. The connection is closed if the listener intercepts no tunnels, or if the destination is not a host. Call this on the loop's
     /// thread.
     public func accept(_ descriptor: Int32, from peer: SocketAddress?, to direct: DirectDestination) {
         guard let rules = intercept, !isDraining, Authority.isCertifiable(direct.host),

@@ -122,6 +122,8 @@ struct WithCommand: ParsableCommand {
     private var wall: ListenerJail { ListenerJail(exposing: expose.map(Int.init)) }
 
     func run() throws {
+        // Reading files makes threads, too. A wait for standard input must be ended by Ctrl-C.
+        let early = config == "-" ? nil : ChildProcess.takeSignals()
         let folder: CommandFolder
         do throws(SystemError) {
             folder = try CommandFolder()
@@ -151,10 +153,10 @@ struct WithCommand: ParsableCommand {
                 Terminal.error(
                     "a gateway already runs on \(listener.bind); \(Program.name) trace -f shows its requests")
             }
-            throw ExitCode(try child.run(at: listener.bind, ChildProcess.takeSignals()))
+            throw ExitCode(try child.run(at: listener.bind, early ?? ChildProcess.takeSignals()))
         }
         // Done before other threads are made, so that all of them leave signals to this one.
-        let signals = ChildProcess.takeSignals()
+        let signals = early ?? ChildProcess.takeSignals()
         let process = try listener.jail.map { try child.jailed(by: $0, signals) }
         var served =
             config == nil && process == nil ? configuration : configuration.only(listener, at: .loopback)

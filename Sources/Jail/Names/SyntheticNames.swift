@@ -25,7 +25,7 @@ public final class SyntheticNames: Sendable {
         var name: String
         var number: UInt32
         /// Whether the name was used since the hand came by last.
-        var isUsed = true
+        var isUsed = false
     }
 
     fileprivate struct Table {

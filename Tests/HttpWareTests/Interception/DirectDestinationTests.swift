@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test(arguments: ["*.test", "a b", "-a.test", ""])
-    func `a name that is no host is refused`(name: String) throws {
+    func `a name that no host can have is refused`(name: String) throws {
         let stage = try InterceptStage()
         let client = try stage.direct(to: DirectDestination(name: name, port: 443))
         #expect(client.isEnded && stage.server.connectionCount == 0)

@@ -37,8 +37,8 @@ import Testing
 
     @Test(arguments: [2, 5, 6, 15, 16, 33, 64, 65, 255] as [UInt16])
     func `other types exist for no name`(kind: UInt16) throws {
-        let outcome = try #require(outcome(DnsQueryTests.query("a.test", kind)))
-        #expect(outcome == (0, 0))
+        let found = try #require(outcome(DnsQueryTests.query("a.test", kind)))
+        #expect(found == (0, 0))
     }
 
     @Test(arguments: [
@@ -65,7 +65,7 @@ import Testing
         #expect(try #require(outcome(DnsQueryTests.query("a.test", class: 3))) == (5, 0))
     }
 
-    @Test func `a message that is no query gets no response`() {
+    @Test func `a message that is not a query gets no response`() {
         #expect(outcome([]) == nil && outcome([1, 2, 3]) == nil)
         #expect(outcome(DnsQueryTests.query("a.test", flags: 0x81)) == nil)
     }
