@@ -55,7 +55,8 @@ public final class LocalExchange {
     public var exchange: Exchange? { driver?.exchange }
 
     /// Sends the request, with the content that it holds. If the content is streamed, supply it
-    /// afterwards, up to `finish`. If it `mayStartOver`, the receiver may be asked to supply it again from its beginning.
+    /// afterwards, up to `finish`. If it `mayStartOver`, the receiver may be asked to supply it again from its beginning, and content at
+    /// hand is used again; then wares can have the request sent again with content of any size.
     ///
     /// Throws if the request's `Host` is invalid (RFC 9110 §7.2): then nothing is sent, and the receiver is not called.
     /// `trailers` follow content that is at hand.
@@ -79,7 +80,7 @@ public final class LocalExchange {
                 extent: trailers == nil ? request.content.extent : .unknown)
             driver.inward.given = bytes
         }
-        if isStreamed, mayStartOver { driver.inward.mayStartOver = true }
+        if mayStartOver { driver.inward.mayStartOver = true }
         server.transport.inEvent {
             driver.requestStarted()
             if let bytes, self.driver != nil { bytes.withUnsafeBytes { driver.requestContent($0) } }

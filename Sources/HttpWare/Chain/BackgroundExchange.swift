@@ -15,6 +15,8 @@ protocol BackgroundStarter: AnyObject {
     var contentSoFar: (bytes: [UInt8], isWhole: Bool) { get }
     /// All request content as received; `nil` if some is missing.
     var keptContent: [UInt8]? { get }
+    /// Whether the client can supply the content again from its beginning.
+    var reopensContent: Bool { get }
     func startBeside(
         _ request: HttpRequest, to service: String, within limit: Duration, telling receiver: any BackgroundReceiver
     ) -> (any HttpCall)?
@@ -56,6 +58,10 @@ extension Exchange {
 
     /// All content of the request as received, if it was kept (`ContentNeed.kept`); `nil` if some is missing.
     public var keptContent: [UInt8]? { starter?.keptContent }
+
+    /// Whether the client can supply the request's content again from its beginning, at any size: it is in the same process, and has the
+    /// bytes or can open their source again. Such content is not kept, and the request can be replayed.
+    public var reopensContent: Bool { starter?.reopensContent ?? false }
 
     /// Whether a ware changes the request's content while it streams.
     public var filtersRequestContent: Bool { !requestFilters.isEmpty }

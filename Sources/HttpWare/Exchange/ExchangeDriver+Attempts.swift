@@ -298,7 +298,9 @@ extension ExchangeDriver: ConnectionWaiter {
         return exchange.requestFilters.isEmpty && exchange.intervention == nil && wholeContent != nil
     }
 
-    private var wholeContent: [UInt8]? { exchange.heldRequest.content.bytes ?? (inward.isWhole ? inward.kept : nil) }
+    private var wholeContent: [UInt8]? {
+        exchange.heldRequest.content.bytes ?? (inward.isWhole ? inward.given ?? inward.kept : nil)
+    }
 
     /// Sends the whole request for an attempt that does not lead.
     private func sendBeside(_ further: FurtherAttempt, _ stream: any UpstreamStream, _ service: UpstreamService) {

@@ -62,9 +62,11 @@ extension ExchangeDriver: BackgroundStarter {
 
     var keptContent: [UInt8]? {
         guard inward.isWhole, !exchange.record.outgrewKept else { return nil }
-        let content = inward.kept ?? inward.held
+        let content = inward.given ?? inward.kept ?? inward.held
         return content.count == exchange.record.requestBytes ? content : nil
     }
+
+    var reopensContent: Bool { mayReopenContent }
 
     var lateNote: ((String) -> Void)? {
         guard isObserved, let records = server.records else { return nil }

@@ -52,7 +52,7 @@ extension ExchangeDriver {
     var contentSoFar: (bytes: [UInt8], isWhole: Bool) {
         let content = exchange.isRequestLent ? request.content : exchange.heldRequest.content
         if let bytes = content.bytes { return (bytes, true) }
-        if let kept = inward.kept, call.hasSentContent { return (kept, inward.isWhole) }
+        if let kept = inward.kept ?? inward.given, call.hasSentContent { return (kept, inward.isWhole) }
         return (inward.held, inward.isWhole || content.isEmpty)
     }
 

@@ -40,7 +40,9 @@ extension ExchangeDriver: RequestReceiver {
         exchange.serviceNotes = plan.service?.notes
         if plan.isShare { exchange.isShare = true }
         setDeadline()
-        if chain.kept > 0 || chain.hasReplays { inward.kept = exchange.heldRequest.content.isEmpty ? nil : [] }
+        if chain.kept > 0 || chain.hasReplays {
+            inward.kept = exchange.heldRequest.content.isEmpty || mayReopenContent ? nil : []
+        }
         phase = .middlewares
         runMiddlewares()
     }

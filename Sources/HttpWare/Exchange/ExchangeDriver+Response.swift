@@ -348,7 +348,7 @@ extension ExchangeDriver: ResponseReceiver {
         if snapshot.content.isEmpty { return true }
         // A filter from further out has seen the content, and must not see it twice.
         if call.hasSentContent, snapshot.filters > 0 { return false }
-        return snapshot.content.bytes != nil || inward.kept != nil
+        return snapshot.content.bytes != nil || inward.kept != nil || mayReopenContent
     }
 
     private func replay(_ index: Int, after delay: Duration) {
@@ -370,7 +370,7 @@ extension ExchangeDriver: ResponseReceiver {
     /// Whether the replay needs nothing more from the client.
     private var isReplayComplete: Bool {
         guard let snapshot = snapshots[outward.halfIndex] else { return true }
-        return inward.isWhole || snapshot.content.isEmpty || snapshot.content.bytes != nil
+        return inward.isWhole || snapshot.content.isEmpty || snapshot.content.bytes != nil || mayReopenContent
     }
 
     /// The rest of the request has arrived.
@@ -401,8 +401,8 @@ extension ExchangeDriver: ResponseReceiver {
         waitNumber &+= 1
         let number = waitNumber
         setDeadline()
-        // Meanwhile the rest of the client's request is read.
-        sink?.resumeRequest()
+        // Meanwhile the rest of the client's request is read, unless it comes again.
+        if !inward.mayStartOver { sink?.resumeRequest() }
         loop.schedule(after: outward.replayDelay) { [weak self] in
             guard let self, waitNumber == number, self.phase == .replaying else { return }
             self.transport.inEvent { self.sendAgain() }
@@ -414,7 +414,8 @@ extension ExchangeDriver: ResponseReceiver {
         exchange.record.endPause(at: loop.now.nanoseconds)
         // `mayReplay` has checked that the snapshot exists, and the request is not changed meanwhile.
         guard let snapshot = snapshots[outward.halfIndex], snapshot.restore(&exchange.heldRequest) else { return }
-        if let kept = inward.kept, !snapshot.content.isEmpty, snapshot.content.bytes == nil { inward.held = kept }
+        let needsContent = !snapshot.content.isEmpty && snapshot.content.bytes == nil
+        if needsContent, let whole = inward.given ?? inward.kept { inward.held = whole }
         if exchange.requestFilters.count > snapshot.filters {
             exchange.requestFilters.removeSubrange(snapshot.filters...)
         }
@@ -425,6 +426,7 @@ extension ExchangeDriver: ResponseReceiver {
         if let bound = exchange.boundAuthority, bound.ware ?? .max > outward.halfIndex { exchange.boundAuthority = nil }
         call.sent.forget()
         phase = .middlewares
+        if needsContent, inward.given == nil, inward.kept == nil { startContentOver() }
         runMiddlewares()
     }
 

@@ -275,6 +275,9 @@ extension ExchangeDriver {
             && tap == nil
     }
 
+    /// Whether a ware can have the request sent again with its content from the beginning, though nothing of it is kept.
+    var mayReopenContent: Bool { inward.mayStartOver && tap == nil }
+
     /// Asks the client for the content from its beginning.
     func startContentOver() {
         inward.isWhole = false
