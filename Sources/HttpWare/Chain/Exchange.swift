@@ -450,7 +450,17 @@ public struct ExchangeTimeouts: Sendable, Equatable {
     /// The status of the response when the origin server took too long; `nil` means 504.
     public var status: HttpStatus?
 
-    public init() {}
+    public init(
+        connect: Duration? = nil, response: Duration? = nil, idle: Duration? = nil, total: Duration? = nil,
+        perTry: Duration? = nil, status: HttpStatus? = nil
+    ) {
+        self.connect = connect
+        self.response = response
+        self.idle = idle
+        self.total = total
+        self.perTry = perTry
+        self.status = status
+    }
 }
 
 /// The chain of addresses in `X-Forwarded-For`.

@@ -100,16 +100,25 @@ public struct HttpFields: Sendable {
     /// The field's value: that of its lines, joined by a comma and a space if there are several (RFC 9110 §5.3);
     /// `nil` without a line. `Set-Cookie` cannot be joined: read its `values`. Invalid UTF-8 is shown
     /// as U+FFFD; the message keeps the original bytes.
+    ///
+    /// Setting it replaces all lines of that name, and `nil` removes them. A value that no field can have, such as one with a line
+    /// break, removes them too: use `set(_:to:)` for values of others, which throws then.
     public subscript(name: FieldName) -> String? {
-        guard let first = firstIndex(of: name) else { return nil }
-        var result = string(lines[first].value)
-        var next = index(of: name, from: first + 1)
-        while let index = next {
-            result += ", "
-            result += string(lines[index].value)
-            next = self.index(of: name, from: index + 1)
+        get {
+            guard let first = firstIndex(of: name) else { return nil }
+            var result = string(lines[first].value)
+            var next = index(of: name, from: first + 1)
+            while let index = next {
+                result += ", "
+                result += string(lines[index].value)
+                next = self.index(of: name, from: index + 1)
+            }
+            return result
         }
-        return result
+        set {
+            remove(name)
+            if let newValue { try? append(name, newValue) }
+        }
     }
 
     /// The value of each line with this name, in order.

@@ -15,6 +15,9 @@ public struct StatusSet: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Makes a set of one range.
+    public init(_ range: ClosedRange<Int>) { self.init([range]) }
+
     /// All possible statuses. RFC 9110 §15.
     public static let all = StatusSet([100...999])
 
@@ -43,8 +46,19 @@ public struct StatusSet: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension StatusSet: ExpressibleByArrayLiteral {
-    public init(arrayLiteral codes: Int...) { self.init(codes.map { $0...$0 }) }
+    /// Makes a set of codes and ranges: `[404, 410...412]`.
+    public init(arrayLiteral members: any StatusCodes...) { self.init(members.map(\.statusCodes)) }
 }
+
+/// A member of a `StatusSet` in code: a status code, or a range of them.
+public protocol StatusCodes {
+    /// The codes.
+    var statusCodes: ClosedRange<Int> { get }
+}
+
+extension Int: StatusCodes { public var statusCodes: ClosedRange<Int> { self...self } }
+extension ClosedRange<Int>: StatusCodes { public var statusCodes: ClosedRange<Int> { self } }
+extension HttpStatus: StatusCodes { public var statusCodes: ClosedRange<Int> { code...code } }
 
 extension StatusSet: OptionUnion {
     public static let optionType = "set of statuses"

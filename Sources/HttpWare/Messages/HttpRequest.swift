@@ -195,7 +195,10 @@ public struct HttpRequest: Sendable {
     /// reference. RFC 3986 §5.2.
     public func resolve(_ reference: String) -> HttpRequest? {
         let text = reference.prefix { $0 != "#" }
-        if text.hasPrefix("http://") || text.hasPrefix("https://") { return try? HttpRequest(.get, String(text)) }
+        // A scheme has no case. RFC 3986 §3.1.
+        for scheme in ["http://", "https://"] where text.prefix(scheme.count).lowercased() == scheme {
+            return try? HttpRequest(.get, scheme + text.dropFirst(scheme.count))
+        }
         if text.utf8.prefix(while: { $0 != 0x2f && $0 != 0x3f }).contains(0x3a) { return nil }  // another scheme
         guard let authority else { return nil }
         let target: String

@@ -18,7 +18,16 @@ public final class UpstreamService: Sendable {
         public var tunnelIdle: Duration = .seconds(3600)
         public var total: Duration?
 
-        public init() {}
+        public init(
+            connect: Duration = .seconds(5), response: Duration = .seconds(30), idle: Duration = .seconds(60),
+            tunnelIdle: Duration = .seconds(3600), total: Duration? = nil
+        ) {
+            self.connect = connect
+            self.response = response
+            self.idle = idle
+            self.tunnelIdle = tunnelIdle
+            self.total = total
+        }
     }
 
     /// The connection settings for origins that clients choose.
