@@ -46,7 +46,8 @@ extension TlsContext {
             SSL_CTX_free(context)
             throw error
         }
-        self.init(context, protocols: [])
+        self.init(
+            context, protocols: [], isForOneHost: options.identity != nil || !options.pins.isEmpty)
     }
 }
 

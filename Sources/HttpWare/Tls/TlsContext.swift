@@ -29,14 +29,17 @@ public final class TlsContext: @unchecked Sendable {
     let challenges: [String: OpaquePointer]
     /// The local names that get certificates of an authority of this machine; `nil` for none.
     let local: LocalNames?
+    /// Whether a client's context is meant for one host: it has pinned keys, or a certificate that identifies the client.
+    public let isForOneHost: Bool
 
     init(
         _ pointer: OpaquePointer, protocols: [UInt8], others: [OpaquePointer] = [],
         exact: [String: OpaquePointer] = [:], wildcards: [String: OpaquePointer] = [:],
         staples: [OpaquePointer: TlsStaple] = [:], asksForClientCertificate: Bool = false,
         authority: CertificateAuthority? = nil, live: LiveTls? = nil, challenges: [String: OpaquePointer] = [:],
-        local: LocalNames? = nil
+        local: LocalNames? = nil, isForOneHost: Bool = false
     ) {
+        self.isForOneHost = isForOneHost
         self.pointer = pointer
         self.protocols = protocols
         self.others = others

@@ -114,11 +114,11 @@ final class ConnectionPool {
         }
     }
 
-    /// Limits the ticket's wait for a place to the time that its connect may take.
+    /// Limits the ticket's wait for a place, by default to the time that its connect may take.
     private func limitWait(of ticket: ConnectionTicket) {
         if endpoint.isOwned, OwnedConnections.longestWait < ticket.timeout { return limitWaitForOwned(ticket) }
         let most = state.mostConnections ?? .max
-        ticket.timer = transport.loop.schedule(after: ticket.timeout) { [weak ticket] in
+        ticket.timer = transport.loop.schedule(after: endpoint.key.limits.maxWait ?? ticket.timeout) { [weak ticket] in
             guard let ticket, let waiter = ticket.waiter else { return }
             ticket.giveUp()
             waiter.connectionFailed(

@@ -51,12 +51,22 @@ public final class Endpoint: Sendable {
         public var maxIdle = 128
         /// The maximum number of connections. Further requests wait for one, first come, first served; `nil` means no limit.
         public var maxPerEndpoint: Int?
+        /// How long a request waits for one of `maxPerEndpoint` connections; `nil` means as long as a connection may take to be made.
+        public var maxWait: Duration?
         /// The maximum time that a connection stays idle.
         public var idleTimeout: Duration = .seconds(60)
         /// The limits of a response's head, and of its trailer section. `requestTarget` has no meaning here.
         public var response = HeadLimits.response
 
-        public init() {}
+        public init(
+            maxIdle: Int = 128, maxPerEndpoint: Int? = nil, maxWait: Duration? = nil,
+            idleTimeout: Duration = .seconds(60)
+        ) {
+            self.maxIdle = maxIdle
+            self.maxPerEndpoint = maxPerEndpoint
+            self.maxWait = maxWait
+            self.idleTimeout = idleTimeout
+        }
     }
 
     let key: Key
