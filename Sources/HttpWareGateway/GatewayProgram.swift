@@ -35,5 +35,8 @@ extension GatewayProgram {
     public static var wares: [any ConfigurableWare.Type] { [] }
 
     /// Runs the command that the command line names; `@main` calls it.
-    public static func main() { Program(name: name, version: version, wares: wares).main() }
+    public static func main() {
+        WareLog.shared.useStandardError()
+        Program(name: name, version: version, wares: wares).main()
+    }
 }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// The log of wares, for operators; the gateway forwards it to its own log.
 ///
-/// One per process, like that log. Until `use` is called, warnings and worse go to standard
-/// error. Guarded by a mutex and an atomic. Writing must not block, so the function given to `use` must queue.
+/// One per process, like that log. Until `use` or `useStandardError` is called, nothing is written: standard error belongs to the
+/// program. Guarded by a mutex and an atomic. Writing must not block, so the function given to `use` must queue.
 public final class WareLog: Sendable {
     /// The severity of a line.
     public enum Level: String, OptionWord, Comparable {
@@ -18,8 +18,8 @@ public final class WareLog: Sendable {
     /// The log of this process.
     public static let shared = WareLog()
 
-    private let leastRank = Atomic(Level.warning.rank)
-    private let write = Mutex<@Sendable (Level, String) -> Void>(WareLog.writeToStandardError)
+    private let leastRank = Atomic(Level.allCases.count)
+    private let write = Mutex<@Sendable (Level, String) -> Void>({ _, _ in })
 
     init() {}
 
@@ -28,6 +28,9 @@ public final class WareLog: Sendable {
         self.write.withLock { $0 = write }
         leastRank.store(level.rank, ordering: .relaxed)
     }
+
+    /// Sends warnings and worse to standard error.
+    public func useStandardError() { use(.warning, WareLog.writeToStandardError) }
 
     /// Whether lines of this level are written.
     public func writes(_ level: Level) -> Bool { level.rank >= leastRank.load(ordering: .relaxed) }
