@@ -61,13 +61,20 @@ protocol TokenAnswering: Sendable {
     func ask(refreshToken: Secret?, now: LoopInstant) async throws(CredentialFailure) -> TokenResponse
 }
 
+/// Whether the current task is inside code that requests wait for: a source of tokens, or a ware that waits. Its own requests must not
+/// wait for a connection that only those requests can free.
+public enum AwaitedWork {
+    @TaskLocal public static var isCurrent = false
+}
+
 /// The adapter for a program's own source.
 struct AskedSource: TokenAnswering {
     let source: any TokenSource
 
     func ask(refreshToken: Secret?, now: LoopInstant) async throws(CredentialFailure) -> TokenResponse {
         do {
-            return try TokenResponse(await source.newToken(refreshing: refreshToken))
+            return try TokenResponse(
+                await AwaitedWork.$isCurrent.withValue(true) { try await source.newToken(refreshing: refreshToken) })
         } catch let error as CredentialFailure {
             throw error
         } catch let error as TokenRefused {

@@ -47,9 +47,11 @@ public struct Offline: Middleware, Postware, OfflineSwitch {
         }
         guard isAnswerable(request.method) else {
             exchange.note("offline", asDecision: true)
+            exchange[AnswerCause.self] = Offline.switchedOff
             return .abort(with: refusal)
         }
         exchange.note("offline", asDecision: true)
+        exchange[AnswerCause.self] = outage.cause ?? Offline.switchedOff
         goOffline(exchange)
         return .pass
     }
@@ -67,11 +69,16 @@ public struct Offline: Middleware, Postware, OfflineSwitch {
         guard state.mode(at: exchange.wallNow) == .auto, isSign(failure.fault),
             let method = exchange.request?.method, isAnswerable(method)
         else { return .pass }
-        outage.begin(at: exchange.now, probe)
+        outage.begin(at: exchange.now, probe, after: failure)
+        exchange[AnswerCause.self] = failure
         exchange.note("offline: \(failure.reason)")
         goOffline(exchange)
         return .replay(after: .zero)
     }
+
+    /// The cause of refusals in mode `always`.
+    private static let switchedOff = GatewayError(
+        .gateway, .destinationUnavailable, "nothing is sent upstream while offline")
 
     /// Whether a stored response may answer at all.
     private func isAnswerable(_ method: HttpMethod) -> Bool { method == .get || method == .head }
@@ -102,11 +109,15 @@ public struct Offline: Middleware, Postware, OfflineSwitch {
     }
 }
 
-/// Whether the origin server is unreachable, and when it is tried next. Safe from any thread, without a lock.
+/// Whether the origin server is unreachable, and when it is tried next. Safe from any thread; only the failure has a lock.
 private final class Outage: Sendable {
     /// When the next request tries the origin server, in nanoseconds of the loops' clock; 0 if the server was reached
     /// last.
     private let next = Atomic<Int64>(0)
+    private let last = Mutex<GatewayError?>(nil)
+
+    /// The failure that began the outage; `nil` if there is none.
+    var cause: GatewayError? { next.load(ordering: .relaxed) == 0 ? nil : last.withLock { $0 } }
 
     /// Whether a request must not go upstream now. The first request after the due time goes, and tests the server for
     /// all others.
@@ -118,7 +129,8 @@ private final class Outage: Sendable {
         return !next.compareExchange(expected: due, desired: later, ordering: .relaxed).exchanged
     }
 
-    func begin(at now: LoopInstant, _ probe: Duration) {
+    func begin(at now: LoopInstant, _ probe: Duration, after failure: GatewayError) {
+        last.withLock { $0 = failure }
         next.store(max(1, (now + probe).nanoseconds), ordering: .relaxed)
     }
 

@@ -26,8 +26,12 @@ public final class Circuit: ServiceNote {
     private let state = Mutex(CircuitState())
     private let opened = Atomic(0)
     private let refused = Atomic(0)
+    private let openedBy = Mutex<GatewayError?>(nil)
 
     public init() {}
+
+    /// The failure that opened the circuit last; `nil` if that was a status.
+    var cause: GatewayError? { openedBy.withLock { $0 } }
 
     /// Whether requests pass, and are counted.
     @inline(__always)
@@ -44,19 +48,22 @@ public final class Circuit: ServiceNote {
     @inline(__always)
     func passed(at now: LoopInstant) { counts.add(all: true, marked: false, at: now) }
 
-    /// Counts a request that passed the closed circuit and failed. If this opens the circuit, returns the counts that opened it.
-    func failed(_ rules: CircuitBreaker, at now: LoopInstant) -> SecondCounts.Sum? {
+    /// Counts a request that passed the closed circuit and failed, by `failure` or by a status. If this opens the circuit, returns the
+    /// counts that opened it.
+    func failed(_ rules: CircuitBreaker, by failure: GatewayError? = nil, at now: LoopInstant) -> SecondCounts.Sum? {
         counts.add(all: true, marked: true, at: now)
         let sum = counts.sum(last: rules.windowSeconds, at: now)
         guard sum.all >= rules.minRequests, Double(sum.marked) >= rules.failureRatio.value * Double(sum.all),
             state.withLock({ $0.trip(until: now + rules.openFor) })
         else { return nil }
-        noteOpened()
+        noteOpened(by: failure)
         return sum
     }
 
     /// Ends a probe.
-    func ended(_ probe: Int, hasFailed: Bool, _ rules: CircuitBreaker, at now: LoopInstant) -> CircuitState.Change? {
+    func ended(
+        _ probe: Int, hasFailed: Bool, _ rules: CircuitBreaker, by failure: GatewayError? = nil, at now: LoopInstant
+    ) -> CircuitState.Change? {
         let change = state.withLock { state in
             let change = state.ended(
                 probe, hasFailed: hasFailed, probes: rules.halfOpen, reopensUntil: now + rules.openFor)
@@ -67,13 +74,14 @@ public final class Circuit: ServiceNote {
             }
             return change
         }
-        if change == .opened { noteOpened() }
+        if change == .opened { noteOpened(by: failure) }
         return change
     }
 
     func gaveUp(_ probe: Int) { state.withLock { $0.gaveUp(probe) } }
 
-    private func noteOpened() {
+    private func noteOpened(by failure: GatewayError?) {
+        openedBy.withLock { $0 = failure }
         opened.add(1, ordering: .relaxed)
         // If the circuit has closed again meanwhile, `isAside` stays false, because it is derived from the state.
         state.withLock { isAside.store($0.phase != .closed, ordering: .relaxed) }

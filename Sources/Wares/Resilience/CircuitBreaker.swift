@@ -126,6 +126,11 @@ public struct CircuitBreaker: Middleware, Postware {
         }
         if fallback == .stored { exchange[StaleFallback.self] = true }
         exchange.note("rejected: the circuit of \(name) is open for \(seconds)s", asDecision: true)
+        // The failure that opened the circuit is the reason for the refusal, unless that was a status.
+        let cause =
+            per == .service
+            ? exchange.serviceNotes?.note(Circuit.self).cause : exchange.serviceNotes?.note(EndpointCircuits.self).cause
+        if let cause { exchange[AnswerCause.self] = cause }
         var response = HttpResponse.problem(status, "too many requests to this service failed; the circuit is open")
         response.fields.set(.retryAfter, to: seconds)
         return .abort(with: response)
@@ -152,11 +157,11 @@ public struct CircuitBreaker: Middleware, Postware {
     @inline(never)
     private func judge(_ circuit: Circuit, _ hasFailed: Bool, _ exchange: Exchange) {
         if circuit.isClosed {
-            if let sum = circuit.failed(self, at: exchange.now) {
+            if let sum = circuit.failed(self, by: exchange.failure, at: exchange.now) {
                 exchange.note("opened: \(sum.marked) of \(sum.all) failed in \(window.optionText)")
             }
         } else if let probe = exchange[Probe.self] {
-            switch circuit.ended(probe, hasFailed: hasFailed, self, at: exchange.now) {
+            switch circuit.ended(probe, hasFailed: hasFailed, self, by: exchange.failure, at: exchange.now) {
             case .opened: exchange.note("opened again: the probe failed")
             case .closed: exchange.note("closed: \(halfOpen) of \(halfOpen) probes passed")
             case nil: break
@@ -167,9 +172,11 @@ public struct CircuitBreaker: Middleware, Postware {
     /// Counts an attempt at an endpoint.
     fileprivate func ended(_ endpoint: String, _ outcome: EndpointOutcome, _ time: Duration, _ exchange: Exchange) {
         var hasFailed: Bool
+        var failure: GatewayError?
         switch outcome {
         case .answered(let status): hasFailed = failures.statuses.contains(status.code)
         case .failed(let error):
+            failure = error
             guard let isFailure = failures.judge(error, error.status) else { return }
             hasFailed = isFailure
         }
@@ -178,10 +185,10 @@ public struct CircuitBreaker: Middleware, Postware {
         let circuit = circuits.circuit(of: endpoint)
         if circuit.isClosed {
             guard hasFailed else { return circuit.passed(at: exchange.now) }
-            guard circuit.failed(self, at: exchange.now) != nil else { return }
+            guard circuit.failed(self, by: failure, at: exchange.now) != nil else { return }
         } else {
             guard let probe = exchange[EndpointProbe.self], probe.name == endpoint,
-                circuit.ended(probe.number, hasFailed: hasFailed, self, at: exchange.now) == .opened
+                circuit.ended(probe.number, hasFailed: hasFailed, self, by: failure, at: exchange.now) == .opened
             else { return }
         }
         circuits.noteOpened()

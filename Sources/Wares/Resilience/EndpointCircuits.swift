@@ -69,6 +69,11 @@ final class EndpointCircuits: ServiceNote {
         return .avoids(avoided)
     }
 
+    /// The failure that opened one of the circuits; `nil` if statuses did.
+    var cause: GatewayError? {
+        circuits.withLock { circuits in circuits.values.lazy.filter { !$0.isClosed }.compactMap(\.cause).first }
+    }
+
     /// Notes that a circuit has opened.
     func noteOpened() { isAside.store(true, ordering: .sequentiallyConsistent) }
 }

@@ -83,8 +83,9 @@ public struct Retry: Middleware, Postware {
         }
         let content = request.content
         let size = content.isEmpty ? 0 : content.bytes?.count ?? max(content.length ?? 0, exchange.record.requestBytes)
-        guard size <= maxBody.bytes, !exchange.record.outgrewKept else {
+        guard exchange.reopensContent || size <= maxBody.bytes && !exchange.record.outgrewKept else {
             exchange.note("not retried: the content is larger than \(maxBody)")
+            exchange[NotRepeatable.self] = .isFinal
             return .pass
         }
         var pause = pauses.pause(before: tries, in: backoff)

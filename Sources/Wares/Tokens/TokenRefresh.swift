@@ -7,7 +7,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     public enum Challenge: String, OptionWord {
         /// `error="invalid_token"` (RFC 6750 §3.1), or no challenge at all.
         case invalidToken = "invalid_token"
-        /// No challenge is needed: the status is enough.
+        /// No challenge is needed: the status is enough, unless a challenge names an error that no new token helps against.
         case any
     }
 
@@ -63,8 +63,8 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     private func lookClosely(_ request: HttpRequest, _ exchange: Exchange, _ wall: WallTime) -> Verdict {
         guard let credential else { return .pass }
         if credential.current(wall) != nil { return .pass }
-        return TokenHold.holdRequest(credential, hold, kept: maxBody.bytes, request, exchange, at: wall) { _, _ in .pass
-        }
+        let kept = exchange.reopensContent ? 0 : maxBody.bytes
+        return TokenHold.holdRequest(credential, hold, kept: kept, request, exchange, at: wall) { _, _ in .pass }
     }
 
     // MARK: Responses
@@ -87,7 +87,8 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         let failure = credential.reject(carried, at: wall)
         if exchange.record.outgrewKept {
             exchange.note("not replayed: the content is larger than \(maxBody)")
-            return .pass
+            exchange[NotRepeatable.self] = .isFinal
+            return exchange[OwnsCredentials.self] == true ? renew(credential, exchange, wall) : .pass
         }
         refusals.count += 1
         let status = response.status.code
@@ -100,8 +101,7 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         }
         refusals.hadRefresh = true
         exchange[Refusals.self] = refusals
-        let bytes = exchange.request.map { TokenHold.size(of: $0, kept: maxBody.bytes) } ?? 0
-        switch credential.takePlace(bytes: bytes, limits: hold, at: wall) {
+        switch credential.takePlace(bytes: size(exchange), limits: hold, at: wall) {
         case .ready:
             exchange.note("after \(status), with the current token")
             return .replay(after: .zero)
@@ -123,6 +123,33 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
         }
     }
 
+    private func size(_ exchange: Exchange) -> Int {
+        exchange.request.map { TokenHold.size(of: $0, kept: exchange.reopensContent ? 0 : maxBody.bytes) } ?? 0
+    }
+
+    /// Renews the token for the next requests, because this one cannot be sent again. The client whose credential it is then knows that
+    /// its login has not ended.
+    private func renew(_ credential: Credential, _ exchange: Exchange, _ wall: WallTime) -> Answer {
+        if credential.current(wall) != nil {
+            exchange[NotRepeatable.self] = .isRenewed
+            return .pass
+        }
+        switch credential.takePlace(bytes: 0, limits: hold, at: wall) {
+        case .ready: exchange[NotRepeatable.self] = .isRenewed
+        case .refused(let failure): CredentialProblem.note(credential, failure, in: exchange)
+        case .held(let place):
+            return .wait { _, exchange in
+                switch try await place.outcome() {
+                case .ready: exchange[NotRepeatable.self] = .isRenewed
+                case .failed(let failure): CredentialProblem.note(credential, failure, in: exchange)
+                case .timedOut: credential.noteTimeout()
+                }
+                return .pass
+            }
+        }
+        return .pass
+    }
+
     /// Answers without a new token; a `failure` of `nil` means that none came in time. After a temporary failure the client gets
     /// 503, because it could take a 401 for the end of its own session.
     private func giveUp(_ credential: Credential, _ failure: CredentialFailure?, _ exchange: Exchange) -> Answer {
@@ -137,7 +164,10 @@ public struct TokenRefresh: Middleware, Postware, CredentialUser {
     /// Whether the response rejects the token: it has the challenge `error="invalid_token"` (RFC 6750 §3.1), or no challenge at
     /// all. Other challenges mean *forbidden*, not *expired*.
     private func isAboutToken(_ response: HttpResponse) -> Bool {
-        if requireChallenge == .any || !response.fields.contains(.wwwAuthenticate) { return true }
+        guard response.fields.contains(.wwwAuthenticate) else { return true }
+        if requireChallenge == .any {
+            return !response.fields.listMembers(of: .wwwAuthenticate).contains(where: BearerChallenge.isOtherError)
+        }
         return response.fields.listMembers(of: .wwwAuthenticate).contains(where: BearerChallenge.isInvalidToken)
     }
 

@@ -72,6 +72,10 @@ public struct Unauthorized: Postware, CredentialUser {
             else { return .replace(with: .problem(.badRequest, "no redirect target can be made for this request")) }
             return redirect(to: location, request)
         case .tell(let tell):
+            if exchange[NotRepeatable.self] == .isRenewed {
+                exchange.note("the login has not ended: there is a new token")
+                return .pass
+            }
             exchange.note("unauthorized")
             tell(
                 Event(
