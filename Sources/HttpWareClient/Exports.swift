@@ -57,11 +57,14 @@
 @_exported public import struct HttpWare.SideCaller
 @_exported public import struct HttpWare.StatusSet
 @_exported public import class HttpWare.TlsContext
+@_exported public import struct HttpWare.TlsFile
+@_exported public import struct HttpWare.TlsIdentity
 @_exported public import class HttpWare.UpstreamService
 @_exported public import enum HttpWare.Verdict
 @_exported public import struct HttpWare.WallTime
 @_exported public import protocol HttpWare.Ware
 @_exported public import class HttpWare.WareChain
+@_exported public import class HttpWare.WareLog
 @_exported public import enum HttpWare.WareOrder
 @_exported public import struct Wares.AccessLog
 @_exported public import class Wares.Accumulate

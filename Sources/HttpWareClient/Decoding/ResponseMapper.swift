@@ -25,8 +25,11 @@ public struct ResponseMapper: Sendable {
         do {
             return try decoder.decode(type, from: content)
         } catch {
-            var failure = HttpError(
-                .upstream, .decoding, .decoding, "the content is not \(type)", underlying: error)
+            let reason =
+                content.isEmpty
+                ? "the response has no content, but \(type) is expected; \(type)? or NoContent accepts that"
+                : "the content is not \(type)"
+            var failure = HttpError(.upstream, .decoding, .decoding, reason, underlying: error)
             failure.problem = DecodingProblem(error, content: content)
             failure.response = response
             throw failure

@@ -94,17 +94,19 @@ public final class RequestQueue: Sendable {
     /// Sends the route when its turn comes. Throws the manager's errors, and `CancellationError` if the request or the
     /// task was cancelled. The route's own tags count too.
     public func send<R: Route>(
-        _ route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = []
+        _ route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = [],
+        progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> R.Response {
-        try await take(try manager.request(route, options), priority, tags).model
+        try await take(try manager.request(route, options), priority, tags, progress).model
     }
 
     /// Sends a route whose response has no value, when its turn comes.
     @discardableResult
     public func send<R: Route>(
-        _ route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = []
+        _ route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = [],
+        progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> NoContent where R.Response == NoContent {
-        try await take(try manager.request(route, options), priority, tags).model
+        try await take(try manager.request(route, options), priority, tags, progress).model
     }
 
     /// Sends the route with its own priority when its turn comes.
@@ -115,32 +117,34 @@ public final class RequestQueue: Sendable {
     /// Sends the request when its turn comes.
     public func send<Response>(
         _ request: Request<Response>, _ options: CallOption..., priority: RequestPriority? = nil,
-        tags: Set<RequestTag> = []
+        tags: Set<RequestTag> = [], progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> Response {
-        try await take(request.with(options), priority, tags).model
+        try await take(request.with(options), priority, tags, progress).model
     }
 
     /// Sends a request whose response has no value when its turn comes.
     @discardableResult
     public func send(
         _ request: Request<NoContent>, _ options: CallOption..., priority: RequestPriority? = nil,
-        tags: Set<RequestTag> = []
+        tags: Set<RequestTag> = [], progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> NoContent {
-        try await take(request.with(options), priority, tags).model
+        try await take(request.with(options), priority, tags, progress).model
     }
 
     /// Sends the route when its turn comes, and returns the response with its decoded value.
     public func response<R: Route>(
-        of route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = []
+        of route: R, _ options: CallOption..., priority: RequestPriority? = nil, tags: Set<RequestTag> = [],
+        progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> ModelResponse<R.Response> {
-        try await take(try manager.request(route, options), priority, tags)
+        try await take(try manager.request(route, options), priority, tags, progress)
     }
 
     func take<Response>(
-        _ request: Request<Response>, _ priority: RequestPriority? = nil, _ tags: Set<RequestTag> = []
+        _ request: Request<Response>, _ priority: RequestPriority? = nil, _ tags: Set<RequestTag> = [],
+        _ progress: (@Sendable (TransferProgress) -> Void)? = nil
     ) async throws -> ModelResponse<Response> {
         try await run(priority: priority ?? request.priority, tags: tags.union(request.tags)) { [manager] in
-            try await manager.response(of: request)
+            try await manager.response(of: request, progress: progress)
         }
     }
 
@@ -151,7 +155,8 @@ public final class RequestQueue: Sendable {
     ) async throws -> Value {
         let number = try await takePlace(priority, tags)
         defer { leave(number) }
-        let task = Task.detached { try await work() }
+        // Not detached: the values of task-locals, such as the id of a trace, go along.
+        let task = Task { @concurrent in try await work() }
         let cancel: @Sendable () -> Void = { task.cancel() }
         let isCancelled = state.withLock { state in
             state.running[number]?.cancel = cancel

@@ -1,8 +1,12 @@
+import FoundationEssentials
+
 /// Converts the members of a value to parameters.
 enum FormEncoder {
     /// The members in the order of encoding.
-    static func items(of value: some Encodable) throws -> [QueryItems.Item] {
-        let store = FormStore()
+    static func items(
+        of value: some Encodable, _ dates: QueryItems.DateStrategy, _ data: QueryItems.DataStrategy
+    ) throws -> [QueryItems.Item] {
+        let store = FormStore(dates, data)
         try value.encode(to: FormValueEncoder(store: store, codingPath: []))
         return store.items
     }
@@ -11,6 +15,55 @@ enum FormEncoder {
 /// Collects the parameters. Used by one call of `FormEncoder` only.
 private final class FormStore {
     var items: [QueryItems.Item] = []
+    private let dates: QueryItems.DateStrategy
+    private let data: QueryItems.DataStrategy
+
+    init(_ dates: QueryItems.DateStrategy, _ data: QueryItems.DataStrategy) {
+        self.dates = dates
+        self.data = data
+    }
+
+    /// The text of a value that is one parameter, though it encodes itself as something else; `nil` for all others.
+    func text(of value: some Encodable) throws -> String? {
+        switch value {
+        case let date as Date: try written(date)
+        case let data as Data: try written(data)
+        case let decimal as Decimal: "\(decimal)"
+        case let id as UUID: id.uuidString
+        case let url as URL: url.absoluteString
+        default: nil
+        }
+    }
+
+    private func written(_ date: Date) throws -> String {
+        switch dates {
+        case .iso8601: return date.formatted(.iso8601)
+        case .secondsSince1970:
+            let seconds = date.timeIntervalSince1970
+            return Int64(exactly: seconds).map(String.init) ?? seconds.description
+        case .millisecondsSince1970:
+            let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
+            return Int64(exactly: milliseconds).map(String.init) ?? milliseconds.description
+        case .custom(let write): return try write(date)
+        }
+    }
+
+    private func written(_ data: Data) throws -> String {
+        switch self.data {
+        case .base64: return data.base64EncodedString()
+        case .base64Url:
+            return String(
+                data.base64EncodedString().compactMap { character -> Character? in
+                    switch character {
+                    case "+": "-"
+                    case "/": "_"
+                    case "=": nil
+                    default: character
+                    }
+                })
+        case .custom(let write): return try write(data)
+        }
+    }
 
     func add(_ text: String, at path: [any CodingKey]) throws {
         guard !path.isEmpty else {
@@ -58,7 +111,10 @@ private struct FormValueEncoder: Encoder, SingleValueEncodingContainer {
     func encode(_ value: UInt16) throws { try store.add(String(value), at: codingPath) }
     func encode(_ value: UInt32) throws { try store.add(String(value), at: codingPath) }
     func encode(_ value: UInt64) throws { try store.add(String(value), at: codingPath) }
-    func encode(_ value: some Encodable) throws { try value.encode(to: self) }
+    func encode(_ value: some Encodable) throws {
+        if let text = try store.text(of: value) { return try store.add(text, at: codingPath) }
+        try value.encode(to: self)
+    }
 }
 
 private struct FormMembers<Key: CodingKey>: KeyedEncodingContainerProtocol {
@@ -70,7 +126,7 @@ private struct FormMembers<Key: CodingKey>: KeyedEncodingContainerProtocol {
     }
 
     func encodeNil(forKey key: Key) throws {}
-    func encode(_ value: some Encodable, forKey key: Key) throws { try value.encode(to: member(key)) }
+    func encode(_ value: some Encodable, forKey key: Key) throws { try member(key).encode(value) }
     func nestedContainer<Nested: CodingKey>(keyedBy: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested> {
         member(key).container(keyedBy: Nested.self)
     }
@@ -95,7 +151,7 @@ private struct FormElements: UnkeyedEncodingContainer {
     }
 
     mutating func encodeNil() throws { count += 1 }
-    mutating func encode(_ value: some Encodable) throws { try value.encode(to: next()) }
+    mutating func encode(_ value: some Encodable) throws { try next().encode(value) }
     mutating func nestedContainer<Nested: CodingKey>(keyedBy: Nested.Type) -> KeyedEncodingContainer<Nested> {
         next().container(keyedBy: Nested.self)
     }

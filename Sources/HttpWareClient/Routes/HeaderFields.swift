@@ -10,6 +10,11 @@ public struct HeaderFields: Sendable {
     /// No fields.
     public init() {}
 
+    /// Fields from a dictionary, ordered by name.
+    public init(_ values: [String: String]) {
+        for (name, value) in values.sorted(by: { $0 < $1 }) { append(name, value) }
+    }
+
     /// Adds a field line. A `nil` value adds nothing.
     public mutating func append(_ name: String, _ value: String?) {
         if let value { items.append((name, value)) }
@@ -49,5 +54,14 @@ public struct HeaderFields: Sendable {
 extension HeaderFields: ExpressibleByDictionaryLiteral {
     public init(dictionaryLiteral elements: (String, String?)...) {
         for (name, value) in elements { append(name, value) }
+    }
+}
+
+extension HttpResponse {
+    /// A response whose fields have values that are not literals, for tests and wares. Throws if a name or a value is invalid.
+    @_disfavoredOverload
+    public init(_ status: HttpStatus, fields: HeaderFields, content: HttpContent = .none) throws(HttpError) {
+        self.init(status, content: content)
+        try fields.apply(to: &self.fields)
     }
 }

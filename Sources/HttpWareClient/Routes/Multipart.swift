@@ -11,6 +11,7 @@ public struct Multipart: Sendable {
     private enum Part: Sendable {
         case bytes([UInt8])
         case file(FileContent)
+        case content(RequestContent)
     }
 
     private var parts: [Part] = []
@@ -22,9 +23,25 @@ public struct Multipart: Sendable {
         boundary = "httpware-" + String(random.next(), radix: 36) + String(random.next(), radix: 36)
     }
 
-    /// Adds a field.
-    public mutating func add(_ name: String, _ value: String) {
-        parts.append(.bytes(Array((head(name, nil, nil) + value + "\r\n").utf8)))
+    /// Adds a field, with a media type only if one is given.
+    public mutating func add(_ name: String, _ value: String, contentType: String? = nil) {
+        parts.append(.bytes(Array((head(name, nil, contentType) + value + "\r\n").utf8)))
+    }
+
+    /// Adds a value, written by the encoder; JSON by default. Throws the encoder's error.
+    public mutating func add(_ name: String, json value: some Encodable, by encoder: any ModelEncoder = JsonCoder())
+        throws
+    {
+        let content = try encoder.encode(value)
+        parts.append(.bytes(Array(head(name, nil, encoder.contentType).utf8) + content + [0x0d, 0x0a]))
+    }
+
+    /// Adds any content, such as a stream. A form with content that can be sent only once can itself be sent only once, and without a
+    /// known length, its length is unknown.
+    public mutating func add(_ name: String, content: RequestContent, filename: String? = nil) {
+        parts.append(.bytes(Array(head(name, filename, content.contentType).utf8)))
+        parts.append(.content(content))
+        parts.append(.bytes([0x0d, 0x0a]))
     }
 
     /// Adds bytes as a file with that name.
@@ -68,22 +85,38 @@ public struct Multipart: Sendable {
 
     var content: RequestContent {
         let end = Array("--\(boundary)--\r\n".utf8)
-        var length = end.count
+        var length: Int? = end.count
+        var mayRepeat = true
         var sources: [@Sendable () throws -> any UploadSource] = []
         for part in parts {
             switch part {
             case .bytes(let bytes):
-                length += bytes.count
+                length = sum(length, bytes.count)
                 sources.append { BytesSource(bytes) }
             case .file(let file):
-                length += file.length
+                length = sum(length, file.length)
                 sources.append { try file.open() }
+            case .content(let content):
+                length = sum(length, content.length)
+                mayRepeat = mayRepeat && content.mayRepeat
+                switch content.storage {
+                case .none: break
+                case .bytes(let bytes): sources.append { BytesSource(bytes) }
+                case .streamed(_, _, let open): sources.append { try open() }
+                }
             }
         }
         sources.append { BytesSource(end) }
         let all = sources
         return RequestContent(
-            .streamed(length: length, mayRepeat: true) { JoinedSource(all) },
+            .streamed(length: length, mayRepeat: mayRepeat) { JoinedSource(all) },
             contentType: "multipart/form-data; boundary=\(boundary)")
+    }
+
+    /// The sum; `nil` if a length is unknown or the sum has no number.
+    private func sum(_ length: Int?, _ other: Int?) -> Int? {
+        guard let length, let other else { return nil }
+        let (sum, isTooLarge) = length.addingReportingOverflow(other)
+        return isTooLarge ? nil : sum
     }
 }

@@ -1,3 +1,4 @@
+public import FoundationEssentials
 import HttpWare
 
 /// Parameters of a query or a form, in the written order. A name may occur more than once.
@@ -23,10 +24,40 @@ public struct QueryItems: Sendable, Hashable {
     public init() {}
 
     /// The members of a value: one parameter for each member, one for each element of an array, none for `nil`. Members
-    /// of a nested value are named `outer.inner`. Throws if the value has no members.
-    public init(encoding value: some Encodable) throws { items = try FormEncoder.items(of: value) }
+    /// of a nested value are named `outer.inner`. Dates and bytes are written as the strategies say, a `Decimal` in digits, a
+    /// `UUID` and a `URL` as their texts. Throws if the value has no members.
+    public init(
+        encoding value: some Encodable, dates: DateStrategy = .iso8601, data: DataStrategy = .base64
+    ) throws {
+        items = try FormEncoder.items(of: value, dates, data)
+    }
+
+    /// How a `Date` is written.
+    public enum DateStrategy: Sendable {
+        /// In UTC, to the second: `2026-01-31T12:00:00Z`. RFC 3339.
+        case iso8601
+        /// The number of seconds since 1970, whole if the date is.
+        case secondsSince1970
+        /// The whole number of milliseconds since 1970.
+        case millisecondsSince1970
+        case custom(@Sendable (Date) throws -> String)
+    }
+
+    /// How `Data` is written.
+    public enum DataStrategy: Sendable {
+        /// RFC 4648 §4.
+        case base64
+        /// With the alphabet for URLs and without padding. RFC 4648 §5.
+        case base64Url
+        case custom(@Sendable (Data) throws -> String)
+    }
 
     public init(_ items: [Item]) { self.items = items }
+
+    /// Parameters from a dictionary, ordered by name.
+    public init(_ values: [String: String]) {
+        items = values.sorted { $0 < $1 }.map { Item(name: $0.key, value: $0.value) }
+    }
 
     public var isEmpty: Bool { items.isEmpty }
 

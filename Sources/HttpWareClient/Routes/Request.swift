@@ -55,7 +55,14 @@ extension Request {
         for (name, value) in message.fields where FieldName(name).map({ !$0.isGatewayOwned && $0 != .host }) ?? true {
             headers.append(name, value)
         }
-        if let bytes = message.content.bytes { content = .bytes(bytes, contentType: nil) }
+        if let bytes = message.content.bytes {
+            content = .bytes(bytes, contentType: nil)
+        } else if !message.content.isEmpty {
+            content = RequestContent(
+                .streamed(length: message.content.length, mayRepeat: false) {
+                    throw UploadFault("the message states content that it does not hold; write a Request with content")
+                }, contentType: nil)
+        }
         self.success = success
     }
 }

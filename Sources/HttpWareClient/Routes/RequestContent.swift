@@ -8,6 +8,8 @@ public struct RequestContent: Sendable {
     }
 
     let storage: Storage
+    /// The file that it is; `nil` for other content.
+    private(set) var path: String?
     /// The `Content-Type` of the content, unless the request's fields have one.
     public var contentType: String?
 
@@ -43,25 +45,42 @@ public struct RequestContent: Sendable {
         .bytes(items.form.utf8, contentType: "application/x-www-form-urlencoded")
     }
 
-    /// A form whose fields are the members of a value; see `QueryItems.init(encoding:)`.
-    public static func form(encoding value: some Encodable) throws -> RequestContent {
-        .form(try QueryItems(encoding: value))
+    /// A form whose fields are the members of a value; see `QueryItems.init(encoding:dates:data:)`.
+    public static func form(
+        encoding value: some Encodable, dates: QueryItems.DateStrategy = .iso8601,
+        data: QueryItems.DataStrategy = .base64
+    ) throws -> RequestContent {
+        .form(try QueryItems(encoding: value, dates: dates, data: data))
     }
 
     /// Fields and files, streamed in sequence. RFC 7578.
     public static func multipart(_ multipart: Multipart) -> RequestContent { multipart.content }
 
     /// A file, streamed from disk. It is opened when the request is sent, once for each attempt.
-    public static func file(_ file: FileContent) -> RequestContent { file.content }
+    public static func file(_ file: FileContent) -> RequestContent {
+        var content = file.content
+        content.path = file.path
+        return content
+    }
 
     /// Pieces that are requested one at a time, each after the previous one was sent. Such content can be sent
-    /// only once, so its request is neither redirected nor repeated. If the source supplies another length than stated,
-    /// the request fails.
+    /// only once, so its request is neither redirected nor repeated, and the error says so; `reopening` has no such limit. If
+    /// the source supplies another length than stated, the request fails.
     public static func stream<Pieces: AsyncSequence & Sendable>(
         _ pieces: Pieces, length: Int? = nil, contentType: String? = "application/octet-stream"
     ) -> RequestContent where Pieces.Element == [UInt8] {
         RequestContent(
             .streamed(length: length, mayRepeat: false) { SequenceSource(pieces) }, contentType: contentType)
+    }
+
+    /// Pieces of a source that can be opened again: `open` is called when the request is sent, and once more for each further
+    /// attempt, after a redirect, a new token, a retry, or a connection that broke. It must supply the same content each time.
+    public static func reopening<Pieces: AsyncSequence & Sendable>(
+        length: Int? = nil, contentType: String? = "application/octet-stream",
+        _ open: @escaping @Sendable () throws -> Pieces
+    ) -> RequestContent where Pieces.Element == [UInt8] {
+        RequestContent(
+            .streamed(length: length, mayRepeat: true) { SequenceSource(try open()) }, contentType: contentType)
     }
 
     /// The number of bytes, if it is known in advance.

@@ -34,7 +34,7 @@ public protocol Route: Sendable {
     var query: QueryItems { get }
     /// The request's own fields.
     var headers: HeaderFields { get }
-    /// The value that is sent as the body.
+    /// The value that is sent as the body. An optional that is `nil` sends none.
     var body: Body { get }
     /// The request's own time limits.
     var timeouts: ExchangeTimeouts { get }
@@ -73,7 +73,7 @@ extension Route {
     public var tags: Set<RequestTag> { [] }
 
     public func content(in service: ServiceDefinition) throws -> RequestContent {
-        if Body.self == NoContent.self { return .none }
+        if Body.self == NoContent.self || (body as? any MissingBody)?.isMissing == true { return .none }
         return try .encoded(body, by: service.callEncoder ?? encoder ?? service.encoder)
     }
 
@@ -100,3 +100,10 @@ extension Route {
 extension Route where Body == NoContent {
     public var body: NoContent { NoContent() }
 }
+
+/// A body that may be missing.
+private protocol MissingBody {
+    var isMissing: Bool { get }
+}
+
+extension Optional: MissingBody { fileprivate var isMissing: Bool { if case .none = self { true } else { false } } }

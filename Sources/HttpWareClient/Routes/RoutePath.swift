@@ -18,7 +18,7 @@ public struct RoutePath: Sendable, Hashable {
 
     /// A path that is already encoded, such as one from a server; or an absolute `http` or `https` URI.
     public init(encoded text: String) {
-        self.text = text
+        self.text = BaseUrl.withLowercaseScheme(text)
         check()
     }
 
@@ -64,7 +64,8 @@ extension RoutePath: ExpressibleByStringInterpolation {
         public mutating func appendInterpolation(_ value: some CustomStringConvertible) {
             let description = value.description
             values.append(description)
-            if description.isEmpty { fault = "a value in the path is empty" }
+            // Behind `?` an empty value names no other resource.
+            if description.isEmpty, !text.utf8.contains(0x3f) { fault = "a value in the path is empty" }
             text += PercentText.text(description)
         }
 
