@@ -2,7 +2,8 @@ public import HttpWare
 import Synchronization
 
 /// A client that sends nothing. It records the requests, and answers them as the test says. A call without an answer waits for
-/// one. If there are rules for methods and paths, an unanswered call fails at its time limit with an error that names the rules.
+/// one. If a test has rules for methods and paths, and has not called `answerCall`, a call without an answer fails at once with an
+/// error that names the rules. If it has both, such a call fails at its time limit.
 ///
 /// Usable from any thread: a mutex guards its state.
 public final class ScriptedClient: HttpClient {
@@ -11,6 +12,8 @@ public final class ScriptedClient: HttpClient {
         var answers: [Result<HttpResponse, GatewayError>] = []
         var waiting: [Waiting] = []
         var rules: [Rule] = []
+        /// Whether a test answers calls in their order, too.
+        var answersCalls = false
     }
 
     /// The answer to requests with a method and a path.
@@ -43,6 +46,7 @@ public final class ScriptedClient: HttpClient {
     /// Answers the call that has waited longest, or else the next call.
     public func answerCall(_ result: Result<HttpResponse, GatewayError>) {
         let waiting = state.withLock { state -> Waiting? in
+            state.answersCalls = true
             state.waiting.removeAll { $0.isCancelled }
             guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
             state.answers.append(result)
@@ -88,8 +92,11 @@ public final class ScriptedClient: HttpClient {
         completion: @escaping (Result<HttpResponse, GatewayError>) -> Void
     ) -> any HttpCall {
         let waiting = Waiting(completion)
-        let (rule, known) = state.withLock { state in
-            (state.rules.first { $0.isMeant(request) }, state.rules.map { "\($0.method) \($0.path)" })
+        let (rule, known, isOrdered) = state.withLock { state in
+            (
+                state.rules.first { $0.isMeant(request) }, state.rules.map { "\($0.method) \($0.path)" },
+                state.answersCalls
+            )
         }
         let ruled = rule?.answer(request)
         let ready = state.withLock { state -> Result<HttpResponse, GatewayError>? in
@@ -104,7 +111,7 @@ public final class ScriptedClient: HttpClient {
         } else if !known.isEmpty {
             let missing = "\(request.method) \(ScriptedClient.target(request))"
             waiting.fail(
-                after: limits.timeout,
+                after: isOrdered ? limits.timeout : .zero,
                 GatewayError(
                     .upstream, .responseTimeout,
                     "the script has no answer for \(missing); it has rules for \(known.joined(separator: ", "))"))

@@ -61,6 +61,11 @@ public struct HarArchive: Sendable {
         return writer.begin() + texts.joined() + writer.end()
     }
 
+    /// Writes the archive to a file, which it replaces as a whole; see `json(hidesCredentials:)`.
+    public func write(to path: String, hidesCredentials: Bool = true) throws {
+        try Data(json(hidesCredentials: hidesCredentials)).write(to: URL(filePath: path), options: .atomic)
+    }
+
     private static func message(_ fields: HttpFields, _ content: [UInt8]?, _ hidesCredentials: Bool) -> CapturedMessage
     {
         var message = CapturedMessage(
