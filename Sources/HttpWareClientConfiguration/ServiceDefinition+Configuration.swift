@@ -29,7 +29,7 @@ extension ServiceDefinition {
         timeouts.idle = written.timeouts.idle
         timeouts.total = written.timeouts.total
         pool.maxIdle = written.pool.maxIdle
-        pool.maxPerEndpoint = written.pool.maxPerEndpoint
+        if let most = written.pool.maxPerEndpoint { pool.maxPerEndpoint = most }
         pool.idleTimeout = written.timeouts.idle
         speaks =
             switch written.wireProtocol {

@@ -13,10 +13,10 @@ public import HttpWareClient
 extension HttpManager {
     /// Publishes the response of the route. Each subscriber causes one request; without a subscriber nothing is sent.
     /// If a subscriber cancels, the exchange ends. A demand of zero delays the value, not the request.
-    public func publisher<R: Route>(for route: R) -> AnyPublisher<R.Response, HttpError> {
+    public func publisher<R: Route>(for route: R, _ options: CallOption...) -> AnyPublisher<R.Response, HttpError> {
         Deferred {
             let answer = PendingAnswer<R.Response>()
-            let task = Task.detached { answer.takeResult(await self.result(of: route)) }
+            let task = Task.detached { answer.takeResult(await self.result(of: route, with: options)) }
             return answer.future.handleEvents(receiveCancel: { task.cancel() })
         }.eraseToAnyPublisher()
     }

@@ -6,20 +6,24 @@ public import FoundationEssentials
 extension HttpError {
     /// Whether something took too long: the name, the connection, the response, or content that stopped arriving.
     public var isTimeout: Bool {
-        if case .exchange(let fault) = fault {
-            if [.connectionTimeout, .responseTimeout, .requestTimeout, .dnsTimeout].contains(fault) { return true }
+        if let failure {
+            if [.connectionTimeout, .responseTimeout, .requestTimeout, .dnsTimeout].contains(failure) { return true }
             if (underlying as? GatewayError)?.isStall == true { return true }
         }
         return cause?.isTimeout ?? false
     }
 
-    /// Whether the user has to log in (again), because the login has ended or the origin server answered 401.
-    public var isAuthentication: Bool { fault == .authentication || fault == .status(.unauthorized) }
+    /// Whether the user has to log in (again), because the login has ended or the origin server answered 401. The response to a login
+    /// with a wrong password is a 401, too.
+    public var isAuthentication: Bool {
+        if (underlying as? ContentSentOnce)?.isRenewed == true { return false }
+        return fault == .authentication || fault == .status(.unauthorized)
+    }
 
     /// Whether the server could not be reached: there is no network, or nothing answers at its address.
     public var isOffline: Bool {
-        if case .exchange(let fault) = fault {
-            switch fault {
+        if let failure {
+            switch failure {
             case .dnsError, .dnsTimeout, .destinationUnavailable, .noEndpoint, .connectionRefused, .connectionTimeout:
                 return true
             default: break
@@ -28,8 +32,14 @@ extension HttpError {
         return cause?.isOffline ?? false
     }
 
-    /// Whether the task was cancelled. Occurs only in the result of `result(of:)`.
+    /// Whether the request was cancelled: by `cancelAll`, or with its task, which only `result(of:)` reports in this way.
     public var isCancelled: Bool { fault == .cancelled }
+
+    /// The failure of the exchange: its own, or the one for which a ware answered.
+    private var failure: GatewayError.Fault? {
+        if case .exchange(let fault) = fault { return fault }
+        return (underlying as? GatewayError)?.fault
+    }
 
     /// The error of a token source's own request, if that stopped the source.
     private var cause: HttpError? { (underlying as? CredentialFailure)?.cause as? HttpError }

@@ -33,7 +33,7 @@ public struct HttpError: Error, Sendable {
         case shutDown
         /// The login has ended: only a new login provides tokens again. `underlying` is a `CredentialFailure`.
         case authentication
-        /// The task was cancelled. Occurs only in the result of `result(of:)`.
+        /// The request was cancelled by `cancelAll`, or the task was; the latter occurs only in the result of `result(of:)`.
         case cancelled
     }
 
@@ -60,18 +60,21 @@ public struct HttpError: Error, Sendable {
     public let mayRetry: Bool
     /// The route's type, or the request's name.
     public internal(set) var route: String?
-    /// The request, if one was made.
+    /// The request, if one was made: as it went upstream, with the fields that wares added, or as it was meant to go.
     public internal(set) var request: HttpRequest?
     /// The response, if one arrived. It includes its content, unless that was streamed.
     public internal(set) var response: HttpResponse?
     /// The source of the response: the origin server, a stored response, a ware; `nil` without a response.
     public internal(set) var responder: Responder?
-    /// The original error, if a ware, a decoder, a source of tokens or another transport threw one.
+    /// The original error, if a ware, a decoder, a source of tokens or another transport threw one. If a ware answered because the
+    /// origin server cannot be reached, the `GatewayError` of that failure.
     public let underlying: (any Error)?
     /// The place in the content where decoding failed. Set for `decoding`.
     public internal(set) var problem: DecodingProblem?
     /// Decodes error models.
     var decoder: (any ModelDecoder)?
+    /// The content of the request.
+    private var sent = RequestContent.none
 
     /// An error as the client throws it, for tests of code that handles errors.
     public init(
@@ -136,12 +139,16 @@ extension HttpError {
             case .gateway: .chain
             }
         self.init(
-            side, .exchange(error.fault), stage, error.reason, mayRetry: error.mayRetry,
+            side, .exchange(error.fault), stage, error.reason,
+            // The same certificate would come again.
+            mayRetry: error.mayRetry && error.fault != .tlsCertificateError,
             underlying: isOfWare ? thrown ?? error : error.cause ?? error)
     }
 
     /// The error for an unsuccessful response.
-    init(unsuccessful answer: ClientCall.Answer) {
+    ///
+    /// `obstacle` is the reason why a redirect was not followed.
+    init(unsuccessful answer: ClientCall.Answer, because obstacle: String?) {
         let status = answer.response.status
         if let problem = answer.problem, problem.failure.endsLogin {
             self.init(
@@ -150,23 +157,55 @@ extension HttpError {
             return
         }
         var side: Side = status.code < 500 ? .client : .upstream
-        if case .ware = answer.responder { side = .chain }
         var reason = "the response is \(answer.response)"
-        if let problem = answer.problem { reason += ": \(problem.failure.reason)" }
+        if case .ware(let name) = answer.responder {
+            side = .chain
+            reason = "\(name) answered \(answer.response)"
+        }
+        if let why = answer.problem?.failure.reason ?? answer.cause?.reason ?? obstacle { reason += ": \(why)" }
+        if let given = answer.notRepeatable {
+            let fault = ContentSentOnce(isRenewed: given == .isRenewed)
+            self.init(
+                side, .status(status), .checking, "\(reason); \(fault)", mayRetry: fault.isRenewed, underlying: fault)
+            return
+        }
         self.init(
-            side, .status(status), .checking, reason, mayRetry: answer.problem?.failure.mayPass ?? false,
-            underlying: answer.problem?.failure)
+            side, .status(status), .checking, reason,
+            mayRetry: answer.problem?.failure.mayPass ?? answer.cause?.mayRetry ?? false,
+            underlying: answer.problem?.failure ?? answer.cause)
+    }
+
+    /// The command that sends the same request with curl; see `HttpRequest.curl`. Content from a file is read from that file. `nil`
+    /// if no request was made.
+    public func curl(showsCredentials: Bool = false) -> String? {
+        request?.curl(showsCredentials: showsCredentials, sending: sent)
     }
 
     func about(
-        _ route: String?, _ request: HttpRequest? = nil, _ response: HttpResponse? = nil, _ responder: Responder? = nil
+        _ route: String?, _ request: HttpRequest? = nil, _ response: HttpResponse? = nil, _ responder: Responder? = nil,
+        sending content: RequestContent? = nil
     ) -> HttpError {
         var copy = self
+        copy.sent = content ?? copy.sent
         copy.route = route ?? copy.route
         copy.request = request ?? copy.request
         copy.response = response ?? copy.response
         copy.responder = responder ?? copy.responder
         return copy
+    }
+}
+
+/// Why a request was not sent again although its response asked for that: its content can be sent only once. Give the content as bytes, a
+/// file, or a stream that can be opened again.
+public struct ContentSentOnce: Error, Sendable, Equatable, CustomStringConvertible {
+    /// Whether the response rejected a token, and there is a new token now: the login has not ended, and a new request succeeds.
+    public let isRenewed: Bool
+
+    public init(isRenewed: Bool = false) { self.isRenewed = isRenewed }
+
+    public var description: String {
+        "the request was not sent again, because its content can be sent only once"
+            + (isRenewed ? "; the token was renewed" : "")
     }
 }
 

@@ -14,6 +14,12 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         var record: ExchangeRecord
         /// Why there was no token; `nil` if there was one, or none was needed.
         let problem: CredentialProblem?
+        /// Why a ware answered in place of the origin server, if it said so.
+        let cause: GatewayError?
+        /// Set if a ware wanted to send the request again, and could not.
+        let notRepeatable: NotRepeatable?
+        /// The request as it went upstream.
+        let request: HttpRequest?
     }
 
     /// The input of a call.
@@ -26,8 +32,13 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         let timeouts: ExchangeTimeouts
         /// The most content that is kept in memory; `nil` streams the content.
         let limit: Int?
+        /// Whether other requests wait for this one, so that it must not wait for a connection of theirs.
+        let isAwaited: Bool
         let progress: (@Sendable (TransferProgress) -> Void)?
     }
+
+    /// Marks an exchange for which others wait.
+    enum IsAwaited: ExchangeKey { typealias Value = Bool }
 
     let answer = LoopWait<Result<Answer, HttpError>>()
     /// The response's content, if it is streamed.
@@ -93,6 +104,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
             if server.records != nil { recorded = exchange }
             exchange.timeouts = order.timeouts
             exchange[ClientRequest.self] = order.about
+            if order.isAwaited { exchange[IsAwaited.self] = true }
             if order.decodesContent { exchange[ClientEdge.AsksForCodings.self] = true }
             if order.about.authentication == .none {
                 exchange[WantsCredentials.self] = false
@@ -122,7 +134,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         case .none: try local.start(request)
         case .bytes(let bytes):
             request.content = .bytes(bytes)
-            try local.start(request)
+            try local.start(request, mayStartOver: true)
             order.progress?(TransferProgress(direction: .sent, bytes: bytes.count, total: bytes.count))
         case .streamed(let length, let mayRepeat, _):
             request.content = .streamed(length: length)
@@ -146,11 +158,15 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         pipe?.end(.failure(GatewayError(.downstream, .clientLeft, "the response was released before its end")))
     }
 
-    /// Ends the exchange because the client is shut down.
-    func shutDown() {
+    /// Ends the exchange, because the client is shut down, or only this request is cancelled.
+    func end(isShutdown: Bool) {
         guard !isOver else { return }
         let local = self.local.take()
-        finish(HttpError(.client, .shutDown, head == nil ? .sending : .receiving, "the client was shut down"))
+        let stage: HttpError.Stage = head == nil ? .sending : .receiving
+        finish(
+            isShutdown
+                ? HttpError(.client, .shutDown, stage, "the client was shut down")
+                : HttpError(.client, .cancelled, stage, "the request was cancelled", underlying: CancellationError()))
         local?.leave()
     }
 
@@ -181,11 +197,15 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
             return finish(
                 HttpError(
                     failure, exchange.record.firstByte > 0 ? .receiving : .sending,
-                    thrown: exchange[ThrownByWare.self]?.error))
+                    thrown: exchange[ThrownByWare.self]?.error
+                ).about(nil, sent(exchange)))
         }
+        var cause: GatewayError?
+        if case .ware = exchange.responder { cause = exchange[AnswerCause.self] }
         let answer = Answer(
             response: response, responder: exchange.responder, isSuccess: exchange[StatusCheck.Outcome.self],
-            record: exchange.record, problem: exchange[CredentialProblem.self])
+            record: exchange.record, problem: exchange[CredentialProblem.self], cause: cause,
+            notRepeatable: exchange[NotRepeatable.self], request: sent(exchange))
         head = answer
         if let limit = order.limit {
             if let length = response.content.length {
@@ -195,6 +215,15 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
         } else {
             self.answer.resume(returning: .success(answer))
         }
+    }
+
+    /// The request as it went upstream, with the content that the program has in memory.
+    private func sent(_ exchange: Exchange) -> HttpRequest? {
+        guard var request = exchange.request else { return nil }
+        if case .bytes(let bytes) = order.content.storage, request.content.bytes == nil {
+            request.content = .bytes(bytes)
+        }
+        return request
     }
 
     func responseContent(_ piece: UnsafeRawBufferPointer) {
@@ -233,7 +262,7 @@ final class ClientCall: LocalExchangeReceiver, @unchecked Sendable {
 
     func responseFailed(_ exchange: Exchange, _ error: GatewayError) {
         guard !isOver else { return }
-        finish(HttpError(error, .receiving).about(nil, nil, head?.response), error)
+        finish(HttpError(error, .receiving).about(nil, head?.request ?? sent(exchange), head?.response), error)
     }
 
     // MARK: The request's content

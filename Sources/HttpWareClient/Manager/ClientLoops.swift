@@ -70,9 +70,11 @@ public final class ClientLoops: Sendable {
         return state.loops[state.next]
     }
 
-    /// Ends the exchanges of the manager on all loops.
-    func end(callsOf manager: ManagerSeats) {
-        for loop in state.withLock({ $0.loops }) { loop.loop.execute { loop.endCalls(of: manager) } }
+    /// Ends the exchanges of the manager on all loops: it is shut down, or they are cancelled.
+    func end(callsOf manager: ManagerSeats, isShutdown: Bool) {
+        for loop in state.withLock({ $0.loops }) {
+            loop.loop.execute { loop.endCalls(of: manager, isShutdown: isShutdown) }
+        }
     }
 
     /// Ends all exchanges with an error, closes the connections, and waits until the threads have ended. Later requests are
@@ -125,8 +127,8 @@ final class ClientLoop: @unchecked Sendable {
     func closed(_ seat: ManagerSeat) { seats[ObjectIdentifier(seat)] = nil }
 
     /// Ends the exchanges of one manager, or of all.
-    func endCalls(of manager: ManagerSeats? = nil) {
-        for call in calls.values where manager == nil || call.owner === manager { call.shutDown() }
+    func endCalls(of manager: ManagerSeats? = nil, isShutdown: Bool = true) {
+        for call in calls.values where manager == nil || call.owner === manager { call.end(isShutdown: isShutdown) }
     }
 
     /// Ends the exchanges, the servers and the thread.

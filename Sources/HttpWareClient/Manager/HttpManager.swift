@@ -76,13 +76,13 @@ public final class HttpManager: Sendable {
         HttpManager(service: try service.using(environment), setting: setting, loops)
     }
 
-    /// Ends the running exchanges with an error. New ones can follow.
-    public func cancelAll() { loops.end(callsOf: seats) }
+    /// Ends the running exchanges with an error whose `isCancelled` is true. New ones can follow.
+    public func cancelAll() { loops.end(callsOf: seats, isShutdown: false) }
 
     /// Ends the running exchanges, and refuses new ones.
     public func shutdown() {
         seats.refuse()
-        cancelAll()
+        loops.end(callsOf: seats, isShutdown: true)
     }
 
     // MARK: Sending

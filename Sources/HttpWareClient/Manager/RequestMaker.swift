@@ -61,27 +61,42 @@ struct RequestMaker: Sendable {
         next.fields = request.fields
         if method != request.method {
             content = .none
-            next.fields.remove(.contentType)
+            for name in RequestMaker.contentFields { next.fields.remove(name) }
         }
         guard content.mayRepeat else {
             throw HttpError(
                 .client, .redirect, .checking, "the response redirects, but the content can be sent only once")
         }
+        // Credentials are for the origin of the request that carried them.
         if !OriginRouter.isSame(next, request) {
-            // Any other field might contain a credential of the previous origin.
-            var kept = HttpFields()
-            for name in RequestMaker.harmless {
-                for value in request.fields.values(of: name) { try set(name, value, in: &kept) }
+            for name in Set(request.fields.map(\.name)) where RequestMaker.isCredential(name, in: service) {
+                if let name = FieldName(name) { next.fields.remove(name) }
             }
-            if content.isEmpty { kept.remove(.contentType) }
-            next.fields = kept
         }
         return (next, content)
     }
 
-    private static let harmless: [FieldName] = [
-        .accept, .acceptEncoding, .acceptLanguage, .contentType, .userAgent,
+    /// Why a redirect with this response cannot be followed; `nil` if the response is not a redirect.
+    static func obstacle(_ response: HttpResponse) -> String? {
+        guard [301, 302, 303, 307, 308].contains(response.status.code) else { return nil }
+        guard let location = response.fields[.location] else { return "it has no Location" }
+        return "its Location, \(Redaction.target(location).debugDescription), is not a URL that can be followed"
+    }
+
+    /// The fields that belong to the content. RFC 9110 §8, §15.4.
+    private static let contentFields: [FieldName] = [
+        .contentType, .contentEncoding, "Content-Language", "Content-Location", "Content-Digest", "Repr-Digest",
+        "Digest", "Content-MD5", "Content-Disposition",
     ]
+
+    /// Whether the field may be a credential: by its name, or because the service adds it to every request. The usual fields of
+    /// content negotiation are not credentials.
+    private static func isCredential(_ name: String, in service: ServiceDefinition) -> Bool {
+        guard let field = FieldName(name) else { return true }
+        if Redaction.fields.contains(field) || Redaction.isSecret(parameter: name) { return true }
+        let isNegotiation = name.lowercased() == "user-agent" || name.lowercased().hasPrefix("accept")
+        return service.headers[name] != nil && !isNegotiation
+    }
 
     private func set(_ name: FieldName, _ value: String, in fields: inout HttpFields) throws(HttpError) {
         do {

@@ -6,7 +6,16 @@ public struct ResponseContent: AsyncSequence, Sendable {
     let failure: StreamFailure
 
     init(_ call: ClientCall, _ failure: StreamFailure) {
-        self.call = HeldCall(call)
+        self.call = HeldCall(call.pipe) { call.abandon() }
+        self.failure = failure
+    }
+
+    /// Content that is available as a whole.
+    init(_ bytes: [UInt8], _ failure: StreamFailure) {
+        let pipe = ContentPipe(limit: .max) {}
+        if !bytes.isEmpty { _ = bytes.withUnsafeBytes { pipe.push($0) } }
+        pipe.end(.success(()))
+        call = HeldCall(pipe) {}
         self.failure = failure
     }
 
@@ -33,11 +42,11 @@ public struct ResponseContent: AsyncSequence, Sendable {
         /// if the task was cancelled, which ends the exchange.
         public mutating func next() async throws -> [UInt8]? {
             do {
-                return try await call.call.pipe?.next()
+                return try await call.pipe?.next()
             } catch let error as GatewayError {
                 throw failure.error(error)
             } catch {
-                call.call.abandon()
+                call.abandon()
                 throw error
             }
         }
@@ -46,9 +55,13 @@ public struct ResponseContent: AsyncSequence, Sendable {
 
 /// Ends the exchange when the rest of its response can no longer be read.
 private final class HeldCall: Sendable {
-    let call: ClientCall
+    let pipe: ContentPipe?
+    let abandon: @Sendable () -> Void
 
-    init(_ call: ClientCall) { self.call = call }
+    init(_ pipe: ContentPipe?, abandon: @escaping @Sendable () -> Void) {
+        self.pipe = pipe
+        self.abandon = abandon
+    }
 
-    deinit { call.abandon() }
+    deinit { abandon() }
 }

@@ -33,7 +33,7 @@ public struct ResponsePages<Model: Decodable & Sendable>: AsyncSequence, Sendabl
             guard let request = next.take() else { return nil }
             let page = try await pages.manager.response(of: request)
             // If the request has content, the content may select the page, and the addresses can be equal.
-            if request.content.isEmpty, !seen.insert(page.request.targetUri()).inserted {
+            if request.content.isEmpty, !seen.insert(page.asked.targetUri()).inserted {
                 throw HttpError(.upstream, .redirect, .checking, "the page leads to itself, or to one before it").about(
                     request.name, page.request, page.response, page.responder)
             }
@@ -63,13 +63,13 @@ extension HttpManager {
             try self.request(route, options)
         } following: { page in
             guard let target = page.links["next"] else { return nil }
-            guard let message = page.request.resolve(target), message.host != nil else {
+            guard let message = page.asked.resolve(target), message.host != nil else {
                 throw HttpError(
                     .upstream, .redirect, .checking, "the next page, \(target.debugDescription), has no valid URL"
                 ).about("\(R.self)", page.request, page.response, page.responder)
             }
             // The request's credentials are meant for its own origin.
-            guard OriginRouter.isSame(message, page.request) else {
+            guard OriginRouter.isSame(message, page.asked) else {
                 throw HttpError(
                     .upstream, .redirect, .checking,
                     "the next page, \(target.debugDescription), is at another origin; pages(of:next:) can go there"

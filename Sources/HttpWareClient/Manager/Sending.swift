@@ -1,4 +1,6 @@
+import Credentials
 import HttpWare
+import Wares
 
 /// One send: a request with its redirects, up to a successful response and its value.
 ///
@@ -12,10 +14,13 @@ final class Sending<Response: Decodable & Sendable> {
     private let limit: Int?
     private let progress: (@Sendable (TransferProgress) -> Void)?
     private let began: LoopInstant
+    private let isAwaited: Bool
     private var message: HttpRequest
     private var content: RequestContent
     private var timeouts: ExchangeTimeouts
     private var redirects = 0
+    /// Why the last redirect is not followed, if it should be.
+    private var obstacle: String?
     /// The last call, and its answer once there is one.
     private var call: ClientCall?
     private var answer: ClientCall.Answer?
@@ -37,6 +42,7 @@ final class Sending<Response: Decodable & Sendable> {
         content = request.content
         timeouts = request.timeouts
         began = manager.loops.now
+        isAwaited = AwaitedWork.isCurrent
     }
 
     // MARK: Results
@@ -52,8 +58,8 @@ final class Sending<Response: Decodable & Sendable> {
     func response(_ model: Response) throws(HttpError) -> ModelResponse<Response> {
         let answer = try taken()
         return ModelResponse(
-            response: answer.response, model: model, responder: answer.responder, request: message,
-            record: answer.record)
+            response: answer.response, model: model, responder: answer.responder, request: answer.request ?? message,
+            asked: message, sent: content, record: answer.record)
     }
 
     /// Sends the request, and returns when the response's head has arrived.
@@ -68,7 +74,9 @@ final class Sending<Response: Decodable & Sendable> {
         guard let call else { throw noAnswer }
         return StreamedResponse(
             answer.response, responder: answer.responder, content: call,
-            failure: StreamFailure(route: request.name, request: message, response: answer.response), decoder: decoder)
+            failure: StreamFailure(
+                route: request.name, request: answer.request ?? message, sent: content, response: answer.response),
+            decoder: decoder)
     }
 
     // MARK: Exchanges
@@ -102,7 +110,7 @@ final class Sending<Response: Decodable & Sendable> {
             request: message, content: content,
             decodesContent: message.fields[.acceptEncoding] == DecodingFilter.accepted,
             about: ClientRequest(route: request.name, tags: request.tags, authentication: request.authentication),
-            timeouts: timeouts, limit: limit, progress: progress)
+            timeouts: timeouts, limit: limit, isAwaited: isAwaited, progress: progress)
         let core = try core()
         do {
             let begun = try manager.seats.start(order, core, on: manager.loops)
@@ -115,7 +123,11 @@ final class Sending<Response: Decodable & Sendable> {
 
     @inline(never)
     private func take(_ result: Result<ClientCall.Answer, HttpError>) throws(HttpError) {
-        do { answer = try result.get() } catch { throw error.about(request.name, message) }
+        do {
+            answer = try result.get()
+        } catch {
+            throw error.about(request.name, error.request ?? message, sending: content)
+        }
     }
 
     /// Whether the response is a redirect that is followed: then the next message is ready.
@@ -124,9 +136,11 @@ final class Sending<Response: Decodable & Sendable> {
         let answer = try taken()
         let service = manager.service
         do throws(HttpError) {
-            guard service.redirects.follows(answer.response, to: message),
-                let next = try manager.maker.redirected(message, content, by: answer.response)
-            else { return false }
+            guard service.redirects.follows(answer.response, to: message) else { return false }
+            guard let next = try manager.maker.redirected(message, content, by: answer.response) else {
+                obstacle = RequestMaker.obstacle(answer.response)
+                return false
+            }
             guard redirects < service.redirects.most else {
                 throw HttpError(
                     .upstream, .redirect, .checking, "the request was redirected more than \(redirects) times")
@@ -169,9 +183,9 @@ final class Sending<Response: Decodable & Sendable> {
         guard var answer, let call else { return noAnswer }
         answer.response.content = .bytes(
             await call.rest(answer.response, upTo: manager.service.responseLimit.bytes))
-        var failure = HttpError(unsuccessful: answer)
+        var failure = HttpError(unsuccessful: answer, because: obstacle)
         failure.decoder = decoder
-        return failure.about(request.name, message, answer.response, answer.responder)
+        return about(failure, answer)
     }
 
     // MARK: Values
@@ -211,8 +225,10 @@ final class Sending<Response: Decodable & Sendable> {
         try mapper.map(response.content.bytes ?? [], of: response)
     }
 
-    private func about(_ error: HttpError) -> HttpError {
-        error.about(request.name, message, answer?.response, answer?.responder)
+    private func about(_ error: HttpError) -> HttpError { about(error, answer) }
+
+    private func about(_ error: HttpError, _ answer: ClientCall.Answer?) -> HttpError {
+        error.about(request.name, answer?.request ?? message, answer?.response, answer?.responder, sending: content)
     }
 
     private func taken() throws(HttpError) -> ClientCall.Answer {

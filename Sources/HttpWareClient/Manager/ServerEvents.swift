@@ -10,7 +10,7 @@
 public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
     public typealias Element = ServerEvent
 
-    let manager: HttpManager
+    let sender: any HttpSending
     let route: R
     let options: [CallOption]
     /// The id of the last event that the program has received; empty if there was none.
@@ -66,18 +66,18 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
 
         /// Returns false if the server has no more events.
         private mutating func connect() async throws -> Bool {
-            var request = try events.manager.request(events.route, events.options)
-            request.headers["Accept"] = "text/event-stream"
-            request.headers["Cache-Control"] = "no-store"
-            if !lastId.isEmpty { request.headers["Last-Event-ID"] = lastId }
-            let response = try await events.manager.stream(request)
+            var options = events.options
+            options.append(.field("Accept", "text/event-stream"))
+            options.append(.field("Cache-Control", "no-store"))
+            if !lastId.isEmpty { options.append(.field("Last-Event-ID", lastId)) }
+            let response = try await events.sender.stream(events.route, with: options)
             if response.status == .noContent { return false }
             let type = response.fields[.contentType]?.prefix { $0 != ";" }.lowercased()
             guard type == "text/event-stream" else {
                 throw HttpError(
                     .upstream, .contentType, .checking,
                     "the response is \(type ?? "untyped"), which is not text/event-stream"
-                ).about(request.name, nil, response.response)
+                ).about(response.bytes.failure.route, nil, response.response)
             }
             // An event without an id has the id of the event before it, even over another connection.
             present = response.events.makeAsyncIterator(after: lastId)
@@ -86,10 +86,10 @@ public struct ServerEvents<R: Route>: AsyncSequence, Sendable {
     }
 }
 
-extension HttpManager {
+extension HttpSending {
     /// The events of the route. It opens new connections when needed.
     public func events<R: Route>(of route: R, _ options: CallOption...) -> ServerEvents<R> {
-        ServerEvents(manager: self, route: route, options: options)
+        ServerEvents(sender: self, route: route, options: options)
     }
 }
 

@@ -28,17 +28,24 @@ public struct ServiceDefinition: Sendable {
     public var decodesContent: Bool
     /// The proxy through which servers are reached.
     public var proxy: ClientProxy
-    /// The maximum number of connections, for each loop.
+    /// The limits of connections to one origin, for each loop. Further requests wait for one, first come, first served, as long as
+    /// their own time limits allow. A connection of HTTP/2 carries many requests at once, so that few are made.
     public var pool: Endpoint.PoolLimits
     /// The HTTP version to use.
     public var speaks: Endpoint.Version
-    /// The TLS settings; `nil` uses the system's trusted roots.
+    /// The TLS settings; `nil` uses the system's trusted roots. They hold for all origins that requests of the manager reach, such as
+    /// the target of a redirect, unless `bindsTls` is true, or they have pinned keys or a certificate that identifies the client.
     public var tls: TlsContext?
+    /// Whether `tls` is only for the origin of the base URL, and others are verified by the system's roots.
+    public var bindsTls: Bool
     /// The name that the server's certificate must have; `nil` for the base URL's host.
     public var serverName: String?
     /// The path of the Unix socket on which the service listens, instead of the base URL's host and port. The service still
     /// receives the host's name. Only for `http`, and not together with a proxy.
     public var unixSocket: String?
+    /// The number of connections to one origin, for each loop, if `pool` does not say otherwise.
+    public static let usualConnections = 6
+
     /// The encoder that one call uses in place of its route's encoder; `nil` for the route's own.
     var callEncoder: (any ModelEncoder)?
 
@@ -48,7 +55,8 @@ public struct ServiceDefinition: Sendable {
         timeouts: UpstreamService.Timeouts = UpstreamService.Timeouts(), success: StatusSet = StatusSet([200...299]),
         responseLimit: ByteCount = .mebibytes(64), redirects: RedirectPolicy = 5,
         decodesContent: Bool = true, proxy: ClientProxy = .none,
-        pool: Endpoint.PoolLimits = Endpoint.PoolLimits(), speaks: Endpoint.Version = .auto, tls: TlsContext? = nil,
+        pool: Endpoint.PoolLimits = Endpoint.PoolLimits(maxPerEndpoint: ServiceDefinition.usualConnections),
+        speaks: Endpoint.Version = .auto, tls: TlsContext? = nil, bindsTls: Bool = false,
         serverName: String? = nil, unixSocket: String? = nil
     ) {
         self.baseURL = baseURL
@@ -65,6 +73,7 @@ public struct ServiceDefinition: Sendable {
         self.pool = pool
         self.speaks = speaks
         self.tls = tls
+        self.bindsTls = bindsTls
         self.serverName = serverName
         self.unixSocket = unixSocket
     }

@@ -19,6 +19,17 @@ public struct StreamedResponse: Sendable {
         bytes = ResponseContent(content, failure)
     }
 
+    /// A response for a test, whose content is `bytes`.
+    public init(
+        _ response: HttpResponse, bytes: [UInt8], request: HttpRequest? = nil, decoder: any ModelDecoder = JsonCoder()
+    ) {
+        self.response = response
+        self.decoder = decoder
+        responder = .upstream
+        self.bytes = ResponseContent(
+            bytes, StreamFailure(route: "", request: request ?? HttpRequest(), response: response))
+    }
+
     /// The request of this response; after redirects, the last request.
     public var request: HttpRequest { bytes.failure.request }
     public var status: HttpStatus { response.status }
@@ -40,9 +51,10 @@ public struct StreamedResponse: Sendable {
 struct StreamFailure: Sendable {
     let route: String
     let request: HttpRequest
+    var sent = RequestContent.none
     let response: HttpResponse
 
     func error(_ error: GatewayError) -> HttpError {
-        HttpError(error, .receiving).about(route, request, response)
+        HttpError(error, .receiving).about(route, request, response, sending: sent)
     }
 }

@@ -1,3 +1,6 @@
+import Credentials
+import Wares
+
 /// Answers a challenge of the origin server and sends the request again: step-up authentication, a second factor, or
 /// consent.
 ///
@@ -10,7 +13,8 @@
 ///
 /// The closure is called once for a request, if its response has one of the statuses. The request is sent again with
 /// the fields that it returns; `nil` passes the response on. It runs on the exchange's loop, which continues while the
-/// closure awaits. If the content is larger than `maxContent`, it is not kept, and the response is passed on.
+/// closure awaits. Content in memory, files, and other content that can be opened again are sent again at any size. Up to
+/// `maxContent` of other content is kept; if it is larger, the closure is not called, and the response is passed on.
 public struct Challenge: CompanionWare, Postware {
     public typealias Answering = @Sendable (HttpResponse, Exchange) async throws -> HeaderFields?
 
@@ -34,8 +38,13 @@ public struct Challenge: CompanionWare, Postware {
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard statuses.contains(response.status.code), exchange[Answered.self] == nil else { return .pass }
+        guard !exchange.record.outgrewKept else {
+            exchange[NotRepeatable.self] = .isFinal
+            return .pass
+        }
         return .wait { response, exchange in
-            guard let fields = try await answer(response, exchange) else { return .pass }
+            let fields = try await AwaitedWork.$isCurrent.withValue(true) { try await answer(response, exchange) }
+            guard let fields else { return .pass }
             exchange[Answered.self] = fields
             exchange.note("answered \(response.status.code)")
             return .replay(after: .zero)

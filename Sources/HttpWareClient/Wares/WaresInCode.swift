@@ -15,8 +15,9 @@ extension HttpCache {
 }
 
 extension TokenRefresh {
-    /// Keeps this credential's token valid, with the default limits.
-    public init(_ credential: Credential) { self.init(credential: credential) }
+    /// Keeps this credential's token valid, with the default limits. Any 401 to a request with its token renews the token once, unless
+    /// the challenge names another error, such as `insufficient_scope`.
+    public init(_ credential: Credential) { self.init(credential: credential, requireChallenge: .any) }
 }
 
 extension TokenInject {
