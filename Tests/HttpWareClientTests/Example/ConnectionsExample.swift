@@ -51,6 +51,10 @@ private enum Connections {
         service.tls = try TlsContext(client: options)
     }
 
+    static func limits(_ service: inout ServiceDefinition) {
+        service.pool.maxPerEndpoint = 16
+    }
+
     static func metrics(_ manager: HttpManager) async throws {
         let response = try await manager.response(of: ListNotes())
         print("waited \(response.metrics.wait) of \(response.metrics.total)")

@@ -89,6 +89,8 @@ private enum Chains {
         }
     }
 
+    private static func sign(_ path: String) async throws -> String { "signed \(path)" }
+
     static func middlewares() -> [any Middleware] {
         [
             OnRequest("name the app") { request, _ in try request.fields.set("X-App", to: "notes/1.0") },
@@ -97,6 +99,7 @@ private enum Chains {
             },
             HttpCache(store: .memory(), mode: .private).when { request, _ in request.tags.contains("pages") },
             WordCount(), Locate { "north" },
+            AsyncOnRequest("sign") { request, _ in request.fields["X-Signature"] = try await sign(request.path) },
         ]
     }
 }
@@ -179,6 +182,13 @@ private enum Streaming {
         var pieces: Pieces
         var path: RoutePath { "/log" }
         func content(in service: ServiceDefinition) -> RequestContent { .stream(pieces) }
+    }
+
+    struct PutAgain<Pieces: AsyncSequence & Sendable>: Route where Pieces.Element == [UInt8] {
+        let method = HttpMethod.put
+        let open: @Sendable () -> Pieces
+        var path: RoutePath { "/log" }
+        func content(in service: ServiceDefinition) -> RequestContent { .reopening { open() } }
     }
 
     static func lines(_ manager: HttpManager) async throws -> [String] {
@@ -325,6 +335,14 @@ private enum InTests {
         }
         try await manager.send(Streaming.PutLog(pieces: pieces))
         #expect(origin.requests.last?.content.text == "x")
+        try await manager.send(
+            Streaming.PutAgain {
+                AsyncStream { continuation in
+                    continuation.yield(Array("again".utf8))
+                    continuation.finish()
+                }
+            })
+        #expect(origin.requests.last?.content.text == "again")
         let folder = TemporaryFolder()
         try await Streaming.save(manager, to: folder.path + "/log") { _ in }
         #expect(try String(contentsOfFile: folder.path + "/log", encoding: .utf8) == "a\nb\n")
