@@ -24,6 +24,8 @@ final class PartialFile {
     private let path: String
     private let url: String
     private let descriptor: Int32
+    /// Whether the file is at its path: the name of the part may then be another download's.
+    private var isMoved = false
     private var part: String { path + ".part" }
     private var note: String { path + ".part.validator" }
 
@@ -55,8 +57,14 @@ final class PartialFile {
         }
     }
 
-    /// Closes the file, which frees the lock.
-    deinit { close(descriptor) }
+    /// Closes the file, which frees the lock. An empty part is removed: no later call needs it.
+    deinit {
+        if !isMoved, size == 0 {
+            unlink(note)
+            unlink(part)
+        }
+        close(descriptor)
+    }
 
     private var size: Int {
         var status = Glibc.stat()
@@ -75,9 +83,6 @@ final class PartialFile {
         unlink(note)
         guard ftruncate(descriptor, 0) == 0 else { throw PartialFile.failure(FileFault(part, "cannot be written")) }
     }
-
-    /// Removes an empty part, which no later call needs.
-    private func removeIfEmpty() { if size == 0 { unlink(part) } }
 
     /// Writes the response's content, after the existing part if the server continues it. Moves the file to its path when it is whole.
     /// Throws a `PartMismatch` if the part and the response do not make one file.
@@ -107,21 +112,16 @@ final class PartialFile {
             throw PartialFile.failure(FileFault(part, "cannot be written"))
         }
         var written = offset
-        do {
-            for try await piece in response.bytes {
-                // Content beyond the whole would make the part useless.
-                if let total, piece.count > total - written {
-                    throw PartMismatch(
-                        reason: "the response has more content than its file of \(total) bytes",
-                        response: response.response)
-                }
-                try write(piece)
-                written += piece.count
-                progress(TransferProgress(direction: .received, bytes: written, total: total))
+        for try await piece in response.bytes {
+            // Content beyond the whole would make the part useless.
+            if let total, piece.count > total - written {
+                throw PartMismatch(
+                    reason: "the response has more content than its file of \(total) bytes",
+                    response: response.response)
             }
-        } catch {
-            if written == 0 { removeIfEmpty() }
-            throw error
+            try write(piece)
+            written += piece.count
+            progress(TransferProgress(direction: .received, bytes: written, total: total))
         }
         guard written == total ?? written, size == written else {
             throw PartMismatch(
@@ -131,6 +131,7 @@ final class PartialFile {
         guard fsync(descriptor) == 0, rename(part, path) == 0 else {
             throw PartialFile.failure(FileFault(path, "cannot be moved to its path"))
         }
+        isMoved = true
         return Download(response: response.response, path: path, bytes: written, resumed: offset)
     }
 

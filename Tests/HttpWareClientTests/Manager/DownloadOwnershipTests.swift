@@ -60,6 +60,16 @@ import Testing
         #expect(try await manager.download(get("/file"), to: path).bytes == 3)
     }
 
+    @Test func `a download that is refused leaves no part`() async throws {
+        let origin = try LocalOrigin { _ in HttpResponse(.notFound) }
+        let manager = HttpManager(service: try .local(origin.port))
+        let error = await #expect(throws: HttpError.self) {
+            try await manager.download(get("/file"), to: folder.path + "/file")
+        }
+        #expect(error?.status == .notFound)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+    }
+
     @Test func `a part of another URL is not resumed, though the validators are equal`() async throws {
         try await ScriptedOrigin.run([
             .expectHead(startingWith: "GET /one"),
