@@ -56,6 +56,10 @@ public struct Unauthorized: Postware, CredentialUser {
 
     public func handle(_ response: inout HttpResponse, in exchange: Exchange) -> Answer {
         guard statuses.contains(response.status.code), let request = exchange.request else { return .pass }
+        if exchange[NotRepeatable.self] == .isRenewed {
+            exchange.note("the login has not ended: there is a new token")
+            return .pass
+        }
         switch action {
         case .passthrough:
             exchange.note("unauthorized")
@@ -72,10 +76,6 @@ public struct Unauthorized: Postware, CredentialUser {
             else { return .replace(with: .problem(.badRequest, "no redirect target can be made for this request")) }
             return redirect(to: location, request)
         case .tell(let tell):
-            if exchange[NotRepeatable.self] == .isRenewed {
-                exchange.note("the login has not ended: there is a new token")
-                return .pass
-            }
             exchange.note("unauthorized")
             tell(
                 Event(
