@@ -47,7 +47,8 @@ extension TlsContext {
             throw error
         }
         self.init(
-            context, protocols: [], isForOneHost: options.identity != nil || !options.pins.isEmpty)
+            context, protocols: [],
+            isForOneHost: options.identity != nil || !options.pins.isEmpty || options.skipsVerification)
     }
 }
 

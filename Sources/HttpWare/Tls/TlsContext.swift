@@ -29,7 +29,8 @@ public final class TlsContext: @unchecked Sendable {
     let challenges: [String: OpaquePointer]
     /// The local names that get certificates of an authority of this machine; `nil` for none.
     let local: LocalNames?
-    /// Whether a client's context is meant for one host: it has pinned keys, or a certificate that identifies the client.
+    /// Whether a client's context is meant for one host: it has pinned keys, or a certificate that identifies the client, or verifies
+    /// nothing.
     public let isForOneHost: Bool
 
     init(

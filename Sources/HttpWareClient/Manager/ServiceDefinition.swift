@@ -34,7 +34,7 @@ public struct ServiceDefinition: Sendable {
     /// The HTTP version to use.
     public var speaks: Endpoint.Version
     /// The TLS settings; `nil` uses the system's trusted roots. They hold for all origins that requests of the manager reach, such as
-    /// the target of a redirect, unless `bindsTls` is true, or they have pinned keys or a certificate that identifies the client.
+    /// the target of a redirect, unless `bindsTls` is true, or they have pinned keys or a certificate that identifies the client, or verify nothing.
     public var tls: TlsContext?
     /// Whether `tls` is only for the origin of the base URL, and others are verified by the system's roots.
     public var bindsTls: Bool
