@@ -38,11 +38,14 @@ struct ChildProcess {
                 var former = former
                 tcsetattr(STDIN_FILENO, TCSANOW, &former)
             }
-            var pause = timespec()
-            pause.tv_nsec = 100_000_000
             var key = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
-            while poll(&key, 1, 0) <= 0 {
-                if sigtimedwait(&set, nil, &pause) > 0 { return }
+            while poll(&key, 1, ChildProcess.pause) <= 0 {
+                var pending = sigset_t()
+                sigpending(&pending)
+                guard ChildProcess.passed.contains(where: { sigismember(&pending, $0) == 1 }) else { continue }
+                var number: Int32 = 0
+                sigwait(&set, &number)
+                return
             }
         }
     }
@@ -51,6 +54,9 @@ struct ChildProcess {
 
     /// The signals that are passed on.
     private static let passed = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
+
+    /// Milliseconds between two looks at pending signals.
+    private static let pause: Int32 = 100
 
     private static var waitedFor: sigset_t {
         var set = sigset_t()
