@@ -223,7 +223,7 @@ def _(where: Place) -> str:
     before = where.log.read_text().count("apt.programs.test") if where.log.exists() else 0
     text = out(where, "apt-get", "update", "-q", *[part for name, value in options.items() for part in ("-o", f"{name}={value}")])
     requests = where.log.read_text().count("apt.programs.test") - before
-    if requests == 0 or "Err:" in text:
+    if requests == 0 or "Get:" not in text:
         raise Failed(text)
     return f"{requests} requests"
 
