@@ -351,7 +351,7 @@ attack("ptrace of the gateway")(lambda: system(LIBC.ptrace(PTRACE_ATTACH, os.get
 attack("ptrace of the gateway, seized")(lambda: system(LIBC.ptrace(PTRACE_SEIZE, os.getppid(), 0, 0)))
 attack("the memory of the gateway")(lambda: open(f"/proc/{os.getppid()}/mem", "rb").read(1))
 attack("the environment of the gateway")(lambda: open(f"/proc/{os.getppid()}/environ", "rb").read(1))
-attack("the descriptors of the gateway")(lambda: [os.readlink(f"/proc/{os.getppid()}/fd/{number}") for number in range(3, 9)])
+attack("the descriptors of the gateway")(lambda: [os.readlink(f"/proc/{os.getppid()}/fd/{number}") for number in os.listdir(f"/proc/{os.getppid()}/fd")])
 attack("the root folder of the gateway")(lambda: os.listdir(f"/proc/{os.getppid()}/root/"))
 
 
