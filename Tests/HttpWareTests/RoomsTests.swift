@@ -24,7 +24,9 @@ import Testing
             "Caching", "Content", "Fields", "Holding", "Limits", "Logging", "Observing", "Resilience", "Routing",
             "Tokens",
         ],
-        "GatewayWares": ["", "Access", "Asking", "Callout", "Content", "Debugging", "Files", "Resilience", "Routing", "Signing"],
+        "GatewayWares": [
+            "", "Access", "Asking", "Callout", "Content", "Debugging", "Files", "Resilience", "Routing", "Signing",
+        ],
         "HttpWareRedis": ["Client", "Servers", "Sharing", "Store"],
         "GatewayConfig": ["Chains", "Checking", "Comparing", "Definitions", "Describing", "Discovery", "Reading"],
         "Importing": [

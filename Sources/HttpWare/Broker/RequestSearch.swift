@@ -78,7 +78,7 @@ struct RequestSearch {
         try? request.setQuery(String(decoding: Array(parts.joined(separator: [0x26])), as: UTF8.self))
     }
 
-    /// Replaces placeholders in the path that goes upstream, and refuses those that are percent-encoded. The path of records stays.
+    /// Replaces placeholders in the path that goes upstream, and refuses percent-encoded ones. The path of records stays.
     private mutating func searchPath(_ request: inout HttpRequest) throws(PlaceholderFault) {
         let path = Array(request.target.bytes[request.target.upstreamPath.range])
         guard RequestSearch.contains(PercentText.decoded(path)) else { return }
