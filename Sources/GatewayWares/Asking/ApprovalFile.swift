@@ -126,7 +126,7 @@ public final class ApprovalFile: Sendable {
         guard bytes.count <= mostBytes else { throw Mistake(line: 1, reason: "begins a file of more than 4 MiB") }
         var approvals: [Approval] = []
         for (index, line) in bytes.split(separator: 0x0a, omittingEmptySubsequences: false).enumerated() {
-            let text = line.drop { $0 <= 0x20 }
+            let text = line.drop { $0 == 0x20 || $0 == 0x09 }
             if text.isEmpty || text.first == 0x23 { continue }
             guard index < mostLines else { throw Mistake(line: index + 1, reason: "is one of more than 20,000") }
             guard line.starts(with: [0x2d, 0x20]), let json = try? JsonValue(Array(line.dropFirst(2))) else {

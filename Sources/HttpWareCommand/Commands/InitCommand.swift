@@ -165,12 +165,15 @@ enum StartingFile: String, CaseIterable, ExpressibleByArgument {
     private static func forward(to url: String) -> String {
         let parts = URLComponents(string: url)
         let host = (parts?.host ?? "").trimmingBrackets
-        let isHttps = parts?.scheme?.lowercased() == "https"
-        let isNear = IPAddress(host).map { $0.isLoopback || $0.isPrivate } ?? (host == "localhost" || host.hasSuffix(".localhost"))
+        let isHere = host == "localhost" || host.hasSuffix(".localhost")
+        let isNear = IPAddress(host).map { $0.isLoopback || $0.isPrivate } ?? isHere
         var options: [String] = []
-        if isHttps, let port = parts?.port, port != 443 { options.append("connectPorts: [443, \(port)]") }
+        if parts?.scheme?.lowercased() == "https", let port = parts?.port, port != 443 {
+            options.append("connectPorts: [443, \(port)]")
+        }
         if isNear { options.append("denyPrivate: false") }
-        return options.isEmpty ? "" : "\n      forward: { \(options.joined(separator: ", ")) } # the host below is there"
+        let line = "\n    forward: { \(options.joined(separator: ", ")) } # the host below is there"
+        return options.isEmpty ? "" : line
     }
 
     func text(origin url: String) -> String {
