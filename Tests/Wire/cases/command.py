@@ -985,6 +985,7 @@ def _(t: Trial) -> None:
 def _(t: Trial) -> None:
     folder = t.setup.place.subfolder("near-agent")
     home = {"HOME": str(folder), "XDG_DATA_HOME": ""}
+    run(t, "ca", "init", environment=home)
     t.origin(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
     file = folder / "agent.yaml"
     for origin, line in ((f"http://127.0.0.1:{t.main.port}", "forward: { denyPrivate: false }"), ("https://api.example.com:8443", "forward: { connectPorts: [443, 8443] }"),
@@ -992,7 +993,7 @@ def _(t: Trial) -> None:
         made = run(t, "init", "agent", str(file), "--force", "--origin", origin, environment=home)
         expect_same("init", (made.returncode, made.stderr.count("error")), (0, 0))
         check(line in file.read_text() and ("forward:" in file.read_text()) == bool(line), file.read_text())
-        expect_same("check", run(t, "check", str(file), environment={**home, "API_TOKEN": "a"}).returncode, 0)
+        expect_same("check", run(t, "check", str(file), environment={**home, "API_TOKEN": "a-real-token"}).returncode, 0)
         if origin.startswith("http:"):
             url = f"http://127.0.0.1:{t.main.port}/x"
             result = run(t, "with", "-c", str(file), "--", "sh", "-c", f'curl -s -H "Authorization: Bearer $API_TOKEN" {url}', environment={**home, "API_TOKEN": "a-real-token"})
